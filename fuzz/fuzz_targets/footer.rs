@@ -35,8 +35,8 @@ fn check(tail: &[u8], tail_offset: u64) {
     assert_eq!(Footer::decode(&bytes, offset), Ok(footer));
 }
 
-/// Writes a magic number, a version and, from version 6 on, the other fixed fields and the checksum
-/// into a footer.
+/// Writes a magic number, a version and, for version 6 or later, the other fixed fields and the
+/// checksum into a footer.
 fn complete(footer: &mut [u8; FOOTER_LENGTH], version: u8, offset: u64) {
     let version = u32::from(version % 10);
     footer[VERSION_AT..MAGIC_AT].copy_from_slice(&version.to_le_bytes());

@@ -16,7 +16,7 @@ fuzz_target!(|input: &[u8]| {
     allocation::within(MEMORY_MAX, || {
         let options = options(storage(&files), RecoveryMode::PointInTime);
         let report = verify(directory(), &options, &mut |_| {});
-        // Other findings include unsupported features, with which a database cannot be opened
+        // Other findings include unsupported features; a database that uses them cannot be opened
         // either.
         if report.findings.iter().all(|finding| finding.severity == Severity::TornTail) {
             let db = open(&files, RecoveryMode::PointInTime).expect("nothing is damaged");

@@ -1,4 +1,4 @@
-//! Writes well-formed blocks, with which cursors are compared.
+//! Writes well-formed blocks, to check cursors against.
 //!
 //! It supports every variant of the format (restart interval, values stored separately, hash index,
 //! delta-encoded index values) without the optimisations of a real writer.

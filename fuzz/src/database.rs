@@ -220,7 +220,7 @@ pub fn options(storage: Arc<dyn Storage>, mode: RecoveryMode) -> OpenOptions {
 /// Opens the database that consists of these files.
 ///
 /// # Errors
-/// Errors of opening.
+/// Errors from opening.
 pub fn open(files: &Files, mode: RecoveryMode) -> Result<Db> {
     Db::open_read_only(directory(), &options(storage(files), mode))
 }
@@ -228,7 +228,7 @@ pub fn open(files: &Files, mode: RecoveryMode) -> Result<Db> {
 /// Returns the entries of a column family, read forward; an error ends them.
 ///
 /// # Errors
-/// Errors of reading.
+/// Errors from reading.
 pub fn entries(db: &Db, family: &ColumnFamily) -> Result<Entries> {
     let mut entries = Entries::new();
     let mut iterator = db.raw_iterator_cf_opt(family, &total_order())?;

@@ -20,7 +20,7 @@ pub trait Engine {
     /// Creates a database in an empty directory.
     ///
     /// # Errors
-    /// Errors of the engine.
+    /// Errors from the engine.
     fn create(&self, directory: &Path, options: &str) -> Result<Box<dyn Subject>, Failure>;
 }
 
@@ -29,43 +29,43 @@ pub trait Subject {
     /// Runs a workload of the basket.
     ///
     /// # Errors
-    /// Errors of the engine.
+    /// Errors from the engine.
     fn run(&self, workload: Workload, amount: &Amount, seed: u64) -> Result<Measured, Failure>;
 
     /// Gets one key in `threads` threads for some time; returns gets per second.
     ///
     /// # Errors
-    /// Errors of the engine.
+    /// Errors from the engine.
     fn get_hot_key(&self, threads: usize, time: Duration) -> Result<f64, Failure>;
 
     /// Overwrites for some time.
     ///
     /// # Errors
-    /// Errors of the engine.
+    /// Errors from the engine.
     fn overwrite(&self, work: &Overwriting<'_>) -> Result<overwriting::Writes, Failure>;
 
     /// Deletes ranges, and reads keys in and around them.
     ///
     /// # Errors
-    /// Errors of the engine, and an error if it has no range deletions.
+    /// Errors from the engine, and an error if it has no range deletions.
     fn delete_ranges(&self, work: &Deleting) -> Result<range_deletions::Figures, Failure>;
 
     /// Runs concurrent writers and measures each put.
     ///
     /// # Errors
-    /// Errors of the engine.
+    /// Errors from the engine.
     fn put(&self, putting: &Putting) -> Result<puts::Figures, Failure>;
 
     /// Returns a property of the engine, if it knows the name.
     ///
     /// # Errors
-    /// Errors of the engine.
+    /// Errors from the engine.
     fn property(&self, name: &str) -> Result<Option<String>, Failure>;
 
     /// Waits until no background work is left.
     ///
     /// # Errors
-    /// Errors of the engine.
+    /// Errors from the engine.
     fn settle(&self) -> Result<(), Failure>;
 }
 

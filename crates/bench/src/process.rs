@@ -43,7 +43,7 @@ fn field(file: &str, name: &str) -> Result<u64, Failure> {
 /// listing are ignored.
 ///
 /// # Errors
-/// Errors of listing the directory.
+/// Errors from listing the directory.
 #[expect(clippy::disallowed_methods, reason = "measures the files of any engine")]
 pub(crate) fn directory_bytes(directory: &Path) -> Result<u64, Failure> {
     let mut bytes = 0;

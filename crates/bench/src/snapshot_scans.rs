@@ -91,7 +91,7 @@ pub trait ScanEngine: Sync {
     /// Opens a database, or creates it.
     ///
     /// # Errors
-    /// Errors of the engine.
+    /// Errors from the engine.
     fn open(&self, directory: &Path, options: &str) -> Result<Box<dyn ScanSubject>, Failure>;
 }
 
@@ -100,49 +100,49 @@ pub trait ScanSubject: Sync {
     /// Puts an entry.
     ///
     /// # Errors
-    /// Errors of the engine.
+    /// Errors from the engine.
     fn put(&self, key: &[u8], value: &[u8]) -> Result<(), Failure>;
 
     /// Takes a snapshot and scans it, with a new iterator for each scan.
     ///
     /// # Errors
-    /// Errors of the engine.
+    /// Errors from the engine.
     fn scan(&self, scans: &Scans) -> Result<Scanned, Failure>;
 
     /// Takes a snapshot and iterates over it.
     ///
     /// # Errors
-    /// Errors of the engine.
+    /// Errors from the engine.
     fn walk(&self, refreshes: bool, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), Failure>;
 
     /// Returns a numeric property by RocksDB's name.
     ///
     /// # Errors
-    /// Errors of the engine, and an error if it has no such property.
+    /// Errors from the engine, and an error if it has no such property.
     fn number(&self, property: &str) -> Result<u64, Failure>;
 
     /// Waits until no background work is left.
     ///
     /// # Errors
-    /// Errors of the engine.
+    /// Errors from the engine.
     fn settle(&self) -> Result<(), Failure>;
 
     /// Takes a snapshot and releases it.
     ///
     /// # Errors
-    /// Errors of the engine.
+    /// Errors from the engine.
     fn take_snapshot(&self) -> Result<(), Failure>;
 
     /// Installs a new version of the column family, with the same contents.
     ///
     /// # Errors
-    /// Errors of the engine.
+    /// Errors from the engine.
     fn renew_version(&self) -> Result<(), Failure>;
 
     /// Returns the numbers of block cache hits and misses.
     ///
     /// # Errors
-    /// Errors of the engine.
+    /// Errors from the engine.
     fn block_cache_lookups(&self) -> Result<[u64; 2], Failure>;
 }
 

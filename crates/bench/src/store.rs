@@ -44,19 +44,19 @@ pub trait Store: Sized + Sync {
     /// options uses the closest ones.
     ///
     /// # Errors
-    /// Errors of the engine.
+    /// Errors from the engine.
     fn create(directory: &Path, options: &str) -> Result<Self, Failure>;
 
     /// Sets a key's value, which is logged but not synced.
     ///
     /// # Errors
-    /// Errors of the engine.
+    /// Errors from the engine.
     fn put(&self, key: &[u8], value: &[u8]) -> Result<(), Failure>;
 
     /// Sets a key's value, and returns when it is durable.
     ///
     /// # Errors
-    /// Errors of the engine; an error for engines that do not support this measurement.
+    /// Errors from the engine; an error for engines that do not support this measurement.
     fn put_synced(&self, key: &[u8], value: &[u8]) -> Result<(), Failure> {
         let _ = (key, value);
         Err(format!("--engines: synced puts are not supported for {}", Self::NAME).into())
@@ -65,7 +65,7 @@ pub trait Store: Sized + Sync {
     /// Deletes the keys from `begin` to `end`, exclusive. The deletion is logged but not synced.
     ///
     /// # Errors
-    /// Errors of the engine; an error for engines that do not support this measurement.
+    /// Errors from the engine; an error for engines that do not support this measurement.
     fn delete_range(&self, begin: &[u8], end: &[u8]) -> Result<(), Failure> {
         let _ = (begin, end);
         Err(format!("--engines: range deletions are not supported for {}", Self::NAME).into())
@@ -75,7 +75,7 @@ pub trait Store: Sized + Sync {
     /// pages may put many entries in one transaction.
     ///
     /// # Errors
-    /// Errors of the engine.
+    /// Errors from the engine.
     fn put_all<'a, K: AsRef<[u8]>>(
         &self,
         entries: impl Iterator<Item = (K, &'a [u8])>,
@@ -89,13 +89,13 @@ pub trait Store: Sized + Sync {
     /// Returns the length of a key's value, if it has one.
     ///
     /// # Errors
-    /// Errors of the engine.
+    /// Errors from the engine.
     fn get(&self, key: &[u8]) -> Result<Option<usize>, Failure>;
 
     /// Returns the number of these keys that have a value.
     ///
     /// # Errors
-    /// Errors of the engine.
+    /// Errors from the engine.
     fn multi_get(&self, keys: &[&[u8]]) -> Result<usize, Failure> {
         let mut found = 0;
         for key in keys {
@@ -108,7 +108,7 @@ pub trait Store: Sized + Sync {
     /// direction.
     ///
     /// # Errors
-    /// Errors of the engine.
+    /// Errors from the engine.
     fn scan(
         &self,
         from: Option<&[u8]>,
@@ -119,19 +119,19 @@ pub trait Store: Sized + Sync {
     /// Rewrites everything into the last level, including data that is already there.
     ///
     /// # Errors
-    /// Errors of the engine.
+    /// Errors from the engine.
     fn compact(&self) -> Result<(), Failure>;
 
     /// Waits until no background work is left.
     ///
     /// # Errors
-    /// Errors of the engine.
+    /// Errors from the engine.
     fn settle(&self) -> Result<(), Failure>;
 
     /// Returns a property of the engine by RocksDB's name, if it knows it.
     ///
     /// # Errors
-    /// Errors of the engine.
+    /// Errors from the engine.
     fn property(&self, name: &str) -> Result<Option<String>, Failure> {
         let _ = name;
         Ok(None)

@@ -85,7 +85,7 @@ impl Subjects {
     /// interruption.
     ///
     /// # Errors
-    /// Errors of creating the directory.
+    /// Errors from creating the directory.
     pub(crate) fn new_directory(&self) -> Result<Temporary, Failure> {
         let mut builder = tempfile::Builder::new();
         builder.prefix("tailwater-bench-");

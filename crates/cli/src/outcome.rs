@@ -43,9 +43,9 @@ impl From<Outcome> for ExitCode {
 pub(crate) enum Failure {
     /// An invalid request: 2.
     Usage(String),
-    /// An error of the engine: 1.
+    /// An error from the engine: 1.
     Engine(tailwater::Error),
-    /// An error of the message log: 1.
+    /// An error from the message log: 1.
     Log(tailwater_log::Error),
     /// Something does not exist: 1.
     NotFound(String),

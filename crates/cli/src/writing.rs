@@ -37,7 +37,7 @@ impl WritableDatabase {
     ///
     /// # Errors
     /// Not found, if there is no database and none may be created; refused, if another process
-    /// holds the lock; errors of the options and of the engine.
+    /// holds the lock; errors from the options and the engine.
     pub(crate) fn open(directory: &Path, given: Overrides<'_>, absent: Absent) -> Result<Self> {
         let storage = storage();
         let is_there = is_there(&*storage, directory)?;
@@ -159,7 +159,7 @@ pub(crate) fn not_there(directory: &Path) -> Failure {
     Failure::NotFound(format!("{}: there is no database here", directory.display()))
 }
 
-/// Converts an error of opening a database.
+/// Converts an error from opening a database.
 pub(crate) fn opening(directory: &Path, error: Error) -> Failure {
     match error.kind() {
         ErrorKind::Busy => Failure::Refused(format!(

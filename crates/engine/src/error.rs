@@ -1,4 +1,4 @@
-//! Errors of the engine, classified by what the caller must do about them.
+//! The engine's errors, classified by what the caller must do about them.
 
 use std::fmt;
 use std::path::{Path, PathBuf};

@@ -49,7 +49,7 @@ fn copy(storage: &dyn Storage, from: &Path, to: &Path, modes: CopyModes) -> Resu
 /// MiB; its error stops the copy.
 ///
 /// # Errors
-/// Corruption if the file is shorter than `length`; errors of reading, of writing and of `check`.
+/// Corruption if the file is shorter than `length`; errors from reading, writing and `check`.
 pub(crate) fn copy_into(
     source: Arc<dyn ReadFile>,
     length: u64,

@@ -114,7 +114,7 @@ impl IoModes {
     ///
     /// # Errors
     /// Not supported, for a mode that an option requests by name and the filesystem refuses; errors
-    /// of writing in the directory.
+    /// from writing in the directory.
     pub(crate) fn try_in(
         &self,
         storage: &dyn Storage,

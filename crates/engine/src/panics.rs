@@ -17,7 +17,7 @@ use crate::error::{Error, ErrorKind, Result};
 /// flush".
 ///
 /// # Errors
-/// Errors of the work; `Panicked` if it panics.
+/// Errors from the work; `Panicked` if it panics.
 pub(crate) fn catch<R>(what: impl Display, work: impl FnOnce() -> Result<R>) -> Result<R> {
     user_code::forget_panicked();
     // Unwind safety: as after an error, the state that the work has changed stays consistent.

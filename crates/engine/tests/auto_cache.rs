@@ -184,7 +184,7 @@ fn no_thread_is_left_by_an_opening_that_fails_at_any_call() {
             let disk = left.process_crash_image(1);
             disk.set_faults(FaultPlan::from(call, Fault::InputOutput));
             failed += u64::from(open(PATH.as_ref(), &options(&disk, AUTO)).is_err());
-            expect_none(&format!("{how}, from call {call} on everything fails"));
+            expect_none(&format!("{how}, call {call} and every later one fail"));
         }
         println!("{how}: {calls} calls, {failed} openings failed");
         assert!(failed > calls / 2, "{how}: only {failed} of {calls} openings failed");

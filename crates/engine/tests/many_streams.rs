@@ -52,7 +52,7 @@ fn forty_tables_are_merged_in_requests_of_1_mib() {
     compact(40, "direct_request_size=1048576");
 }
 
-/// The same with automatic compactions: a failure is latched, and writes are refused.
+/// Automatic compactions merge forty tables: a failure would be latched, and writes refused.
 #[test]
 fn forty_tables_are_merged_by_automatic_compactions() {
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");

@@ -152,7 +152,8 @@ fn a_refreshing_scan_releases_obsolete_memtables_and_tables() {
     }
 }
 
-/// The same moving backward, and with tables as the first source.
+/// Regression test: a backward scan, too, kept every memtable and table that became obsolete before
+/// the scan ended. Its first source is a table.
 #[test]
 fn a_refreshing_backward_scan_releases_obsolete_memtables_and_tables() {
     for refreshes in [true, false] {

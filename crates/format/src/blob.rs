@@ -40,7 +40,8 @@ pub struct BlobFileHeader {
     pub compression: Compression,
     /// Whether values expire. Only the old stacked BlobDB writes such files.
     pub has_expiration: bool,
-    /// Approximate range of the expiration times, in seconds since 1970; zeros without expiration.
+    /// Approximate range of the expiration times, in seconds since 1970; `(0, 0)` if values do not
+    /// expire.
     pub expiration_range: (u64, u64),
 }
 
@@ -85,8 +86,8 @@ impl BlobFileHeader {
 pub struct BlobFileFooter {
     /// Number of records in the file.
     pub blob_count: u64,
-    /// Expiration times of the first and the last value, in seconds since 1970; zeros without
-    /// expiration.
+    /// Expiration times of the first and the last value, in seconds since 1970; `(0, 0)` if values
+    /// do not expire.
     pub expiration_range: (u64, u64),
 }
 

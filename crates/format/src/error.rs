@@ -1,9 +1,9 @@
-//! Errors of decoders and encoders.
+//! Errors from decoders and encoders.
 
 use std::borrow::Cow;
 use std::fmt;
 
-/// Errors of decoders and encoders.
+/// Errors from decoders and encoders.
 ///
 /// An offset counts from the start of the slice that the decoder was given; a caller that knows the
 /// file adds the slice's offset, see [`Error::at`].

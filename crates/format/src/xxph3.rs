@@ -136,7 +136,7 @@ fn hash_long(input: &[u8]) -> u64 {
     avalanche(sum)
 }
 
-/// Adds a stripe of 64 bytes to the lanes, under the secret from `secret` on.
+/// Adds a stripe of 64 bytes to the lanes, keyed with the bytes of the secret at `secret`.
 #[inline]
 fn accumulate(lanes: &mut [u64; 8], stripe: &[u8], secret: usize) {
     for (number, lane) in lanes.iter_mut().enumerate() {
@@ -169,14 +169,16 @@ fn avalanche(mut hash: u64) -> u64 {
     hash ^ hash >> 32
 }
 
-/// Returns eight bytes at `at`, which all callers have checked; zero beyond the end.
+/// Reads the eight bytes at `at` (little-endian). All callers have checked that they exist; returns
+/// 0 if they do not.
 #[inline(always)]
 fn read_u64(bytes: &[u8], at: usize) -> u64 {
     let chunk = bytes.get(at..).and_then(<[u8]>::first_chunk::<8>);
     chunk.map_or(0, |chunk| u64::from_le_bytes(*chunk))
 }
 
-/// Returns four bytes at `at`, which all callers have checked; zero beyond the end.
+/// Reads the four bytes at `at` (little-endian). All callers have checked that they exist; returns
+/// 0 if they do not.
 #[inline(always)]
 fn read_u32(bytes: &[u8], at: usize) -> u32 {
     let chunk = bytes.get(at..).and_then(<[u8]>::first_chunk::<4>);

@@ -11,7 +11,7 @@ use rustix::io::{Errno, Result, retry_on_intr};
 /// The limit on descriptors that was reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exhausted {
-    /// The process's limit.
+    /// The process's limit on open files.
     Process,
     /// The system's limit.
     System,

@@ -1,4 +1,4 @@
-//! Errors of calls to storage, with their path and offset.
+//! Errors from calls to storage, with their path and offset.
 
 use std::fmt;
 use std::io;

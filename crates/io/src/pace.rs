@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use crate::clock::Clock;
 use crate::sync::{Condvar, Mutex};
 
-/// A lower priority is served before the one above it once in this many refills, on average.
+/// A lower priority is served before the next higher one once in this many refills, on average.
 pub const FAIRNESS: u32 = 10;
 
 /// The priority of a request. A later variant is more urgent.

@@ -148,7 +148,7 @@ pub trait Storage: Debug + Send + Sync + 'static {
     /// takes less time and memory than [`Self::list`].
     ///
     /// # Errors
-    /// Errors of listing, and the visit's.
+    /// Errors from listing, and the visit's.
     fn visit_entries(
         &self,
         directory: &Path,

@@ -45,7 +45,7 @@ pub struct Thread<T = ()> {
     handle: Option<JoinHandle<T>>,
 }
 
-/// The source of an error of [`spawn`]: the system did not start the thread.
+/// The source of an error from [`spawn`]: the system did not start the thread.
 #[derive(Debug)]
 pub struct NotStarted {
     name: String,

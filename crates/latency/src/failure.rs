@@ -2,5 +2,5 @@
 
 use std::error::Error;
 
-/// An error of an engine or of the system; its text is for the user.
+/// An error from an engine or the system; its text is for the user.
 pub type Failure = Box<dyn Error + Send + Sync>;

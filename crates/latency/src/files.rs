@@ -31,7 +31,7 @@ pub fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, Failure>
 /// Replaces a file.
 ///
 /// # Errors
-/// Errors of writing the file.
+/// Errors from writing the file.
 pub fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Failure> {
     let mut text = serde_json::to_string_pretty(value)?;
     text.push('\n');
@@ -41,7 +41,7 @@ pub fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Failure> {
 /// Replaces a file.
 ///
 /// # Errors
-/// Errors of writing the file.
+/// Errors from writing the file.
 #[expect(clippy::disallowed_methods, reason = "not a database's file")]
 pub fn write_text(path: &Path, text: &str) -> Result<(), Failure> {
     let unfinished = path.with_extension("unfinished");
@@ -56,7 +56,7 @@ pub fn write_text(path: &Path, text: &str) -> Result<(), Failure> {
 /// Creates a directory and its parents.
 ///
 /// # Errors
-/// Errors of creating the directory.
+/// Errors from creating the directory.
 #[expect(clippy::disallowed_methods, reason = "not a database's directory")]
 pub fn create_directory(path: &Path) -> Result<(), Failure> {
     let created = std::fs::create_dir_all(path);

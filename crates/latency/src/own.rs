@@ -40,7 +40,7 @@ impl OwnDirectory {
     /// Creates a directory, after removing an earlier one that was created here.
     ///
     /// # Errors
-    /// An existing path that was not created here; errors of the filesystem.
+    /// An existing path that was not created here; errors from the filesystem.
     pub(crate) fn create(path: &Path) -> Result<Self, Failure> {
         let own = Self::at(path)?;
         remove_own(path)?;
@@ -68,7 +68,7 @@ impl OwnDirectory {
     /// Removes the directory.
     ///
     /// # Errors
-    /// Errors of the filesystem.
+    /// Errors from the filesystem.
     pub(crate) fn remove(mut self) -> Result<(), Failure> {
         self.is_kept = true;
         remove_own(&self.path)
@@ -87,7 +87,7 @@ impl Drop for OwnDirectory {
 /// Removes a directory that was created here, if it exists.
 ///
 /// # Errors
-/// The directory was not created here, and stays; errors of the filesystem.
+/// The directory was not created here, and stays; errors from the filesystem.
 pub(crate) fn remove_own(path: &Path) -> Result<(), Failure> {
     let removed = for_removal(path);
     // Leftovers of an earlier removal are removed first.
@@ -219,7 +219,7 @@ mod tests {
         let unmarked = scratch.path().join("unmarked");
         std::fs::create_dir(&unmarked).unwrap();
         std::fs::write(unmarked.join("thesis"), "1").unwrap();
-        // The same applies at the path of a renamed directory.
+        // Nor is anything removed at the path to which a directory is renamed for its removal.
         let taken = scratch.path().join("taken");
         std::fs::create_dir(&taken).unwrap();
         std::fs::rename(&unmarked, for_removal(&taken)).unwrap();

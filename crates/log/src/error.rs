@@ -158,7 +158,7 @@ impl fmt::Display for Error {
         let Inner { message, path, offset, source, .. } = &*self.0;
         f.write_str(message)?;
         match (path, offset) {
-            // Errors of the storage already name their file.
+            // Errors from the storage already name their file.
             _ if source.is_some() => Ok(()),
             (Some(path), Some(offset)) => write!(f, " ({} at offset {offset})", path.display()),
             (Some(path), None) => write!(f, " ({})", path.display()),

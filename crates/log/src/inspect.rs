@@ -190,7 +190,7 @@ impl LogDirectory {
     /// indexes agree with segments. Calls `seen` with the number of bytes read so far.
     ///
     /// # Errors
-    /// Errors of listing directories; findings are not errors.
+    /// Errors from listing directories; findings are not errors.
     pub fn verify(&self, mut seen: impl FnMut(u64)) -> Result<VerifyReport> {
         let mut report = VerifyReport::default();
         for (id, _) in self.partitions() {

@@ -207,12 +207,12 @@ impl Journal {
     }
 
     /// Appends a record, and makes it durable if `is_durable`; otherwise it survives the process.
-    /// `snapshot` returns the first record of a new file, if one is begun; that snapshot includes
+    /// `snapshot` returns the first record of a new file, if one is started; that snapshot includes
     /// `record`.
     ///
     /// # Errors
     /// I/O errors, after which the file may or may not contain the record; the next call begins a
-    /// new file, which resolves the uncertainty. Errors of `snapshot`, after which nothing was
+    /// new file, which resolves the uncertainty. Errors from `snapshot`, after which nothing was
     /// written.
     pub(crate) fn append(
         &mut self,

@@ -69,7 +69,7 @@ pub(crate) fn remove_incarnation(storage: &dyn Storage, directory: &Path) {
 /// deleted, or whose creation was interrupted.
 ///
 /// # Errors
-/// Errors of listing.
+/// Errors from listing the directories.
 pub(crate) fn remove_left_over(
     storage: &dyn Storage,
     log: &Path,

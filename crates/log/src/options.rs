@@ -141,7 +141,7 @@ impl IoModeChoice {
     }
 }
 
-/// The memory of unpersisted batches of topics of durability [`Process`](Durability::Process).
+/// The memory of unpersisted batches of topics with durability [`Process`](Durability::Process).
 #[derive(Debug, Clone, Default)]
 pub enum TailMemory {
     /// Shared memory in `/dev/shm`. If there is no shared memory, appends wait for the write to the
@@ -163,7 +163,7 @@ pub struct LogOptions {
     pub storage: Arc<dyn Storage>,
     /// Source of time.
     pub clock: Arc<dyn Clock>,
-    /// Memory of unpersisted batches of topics of durability `process`.
+    /// Memory of unpersisted batches of topics with durability `process`.
     pub tail_memory: TailMemory,
     /// Mode of writes to segments.
     pub append_io_mode: IoModeChoice,

@@ -80,7 +80,7 @@ impl Scheduler {
         self.changed.notify_one();
     }
 
-    /// Wakes a partition at a time on the monotonic clock.
+    /// Wakes a partition at a time by the monotonic clock.
     pub(crate) fn wake_at(&self, at_ns: u64, partition: Weak<dyn Scheduled>) {
         let deadline = Deadline { at_ns, partition };
         let mut state = self.state.lock();

@@ -45,7 +45,7 @@ impl Ticket {
     /// Waits until the ticket is complete.
     ///
     /// # Errors
-    /// The error of the append or command.
+    /// The error from the append or command.
     pub fn wait(self) -> Result<()> {
         match self.0 {
             State::Complete(outcome) => outcome,

@@ -37,7 +37,7 @@ impl Consumers {
     /// Stores a consumer's offset with `store`.
     ///
     /// # Errors
-    /// Too many consumer offsets, for a new consumer; partition not found; errors of `store`.
+    /// Too many consumer offsets, for a new consumer; partition not found; errors from `store`.
     pub(crate) fn store(
         &self,
         log: &Log,
@@ -66,7 +66,7 @@ impl Consumers {
     /// Deletes a consumer's offset with `delete`.
     ///
     /// # Errors
-    /// The errors of `delete`.
+    /// Errors from `delete`.
     pub(crate) fn delete(
         &self,
         id: PartitionId,

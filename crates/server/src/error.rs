@@ -1,4 +1,4 @@
-//! Errors of starting and ending a server.
+//! Errors from starting and stopping a server.
 
 use std::fmt;
 use std::net::SocketAddr;

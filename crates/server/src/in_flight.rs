@@ -177,7 +177,7 @@ mod tests {
         let in_flight = InFlight::new(8 * MIB);
         let large = in_flight.request(4 * MIB).await.expect("counted");
         assert!(timeout(SOON, in_flight.request(MIB)).await.is_err(), "the share is full");
-        assert!(!large.is_wanted(), "who waited has gone");
+        assert!(!large.is_wanted(), "the waiting request was cancelled");
         let small = timeout(SOON, in_flight.request(SMALL_BYTES)).await.expect("another share");
         let reply = timeout(SOON, in_flight.reply(3 * MIB)).await.expect("another share");
         assert_eq!(in_flight.bytes(), 7 * MIB + SMALL_BYTES);

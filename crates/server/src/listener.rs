@@ -27,7 +27,7 @@ const KEEPALIVE_PROBES: u32 = 3;
 /// Listens on the address in a key of the configuration.
 ///
 /// # Errors
-/// Errors of listening on the address.
+/// Errors from listening on the address.
 pub(crate) async fn listen(
     key: &'static str,
     address: SocketAddr,

@@ -103,7 +103,8 @@ impl From<WireError> for Status {
 }
 
 impl From<Error> for Status {
-    /// Returns the code of an error of the log. Handlers with more context map errors themselves.
+    /// Returns the code for an error from the log. Handlers with more context map errors
+    /// themselves.
     fn from(error: Error) -> Self {
         match error.kind() {
             ErrorKind::InvalidArgument => Self::INVALID_FORMAT,

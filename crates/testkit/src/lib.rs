@@ -8,7 +8,7 @@
 //! - [`directory`]: snapshots of a directory, to verify that nothing changed it.
 //! - [`scenario`]: tests of databases that are moved, copied and damaged, from a table.
 //! - [`filesystem`]: small filesystems of several kinds, mounted for a test.
-//! - [`seed`]: random numbers from seeds, with which a failed test can be repeated.
+//! - [`seed`]: random numbers from seeds, so that a failed test can be repeated.
 #![cfg_attr(
     target_os = "linux",
     doc = "- [`volatile_disk`]: disks that lose unflushed writes when their power is cut."

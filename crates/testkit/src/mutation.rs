@@ -24,7 +24,7 @@ impl MutatedTree {
     /// unchanged. `switch` is the environment variable that names the mutation.
     ///
     /// # Errors
-    /// Errors of reading and writing files, and of running git.
+    /// Errors from reading and writing files, and from running git.
     #[expect(clippy::disallowed_methods, reason = "works on source files, outside any storage")]
     pub fn prepare(
         name: &str,
@@ -61,7 +61,7 @@ impl MutatedTree {
     /// Runs `cargo test ARGUMENT...` in the copy, with a mutation or without any.
     ///
     /// # Errors
-    /// Errors of running cargo.
+    /// Errors from running cargo.
     pub fn test(&self, mutation: Option<usize>, arguments: &[&str]) -> io::Result<Output> {
         let mut command = Command::new("cargo");
         command.current_dir(&self.tree).args(["test", "--quiet"]).args(arguments);

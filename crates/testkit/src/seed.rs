@@ -1,4 +1,4 @@
-//! Random numbers from seeds, with which a failed test can be repeated.
+//! Random numbers from seeds, so that a failed test can be repeated.
 //!
 //! A test takes its generator from [`rng`] and prints [`Seed::value`] when it fails; with this
 //! value in `TAILWATER_SEED` the run can be repeated. `TAILWATER_ROUNDS` multiplies the amount of

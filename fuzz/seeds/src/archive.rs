@@ -27,7 +27,7 @@ pub fn small_database(name: &str) -> Files {
 /// Returns the files in a `.tar.zst` archive by their names, without their folders.
 ///
 /// # Errors
-/// Errors of reading a damaged archive.
+/// Errors from reading a damaged archive.
 pub fn unpack(archive: &[u8]) -> std::io::Result<Files> {
     let mut decoder = zstd::Decoder::new(archive)?;
     decoder.window_log_max(31)?;

@@ -182,7 +182,7 @@ fn wal(corpora: &Corpora, log: &[u8], number: u64) -> io::Result<()> {
         let short = &record[..record.len().min(LENGTH_MAX)];
         corpora.add("write_batch", short)?;
     }
-    // The same fragments, as choices of `log_fragments`.
+    // The log's fragments, encoded as choices of `log_fragments`.
     let mut spelled = number_bytes[..4].to_vec();
     for fragment in fragments(log) {
         let payload = &log[fragment.payload];

@@ -4,7 +4,7 @@
 //! leaves the choices alone and vice versa, and a real block becomes a seed when choices are put
 //! before it.
 
-/// The choices of an input, taken one after the other; zeros once none are left.
+/// The choices of an input, taken one after the other. Once none are left, every choice is 0.
 #[derive(Debug, Clone)]
 pub struct Choices<'a> {
     bytes: &'a [u8],

@@ -61,7 +61,7 @@ impl Table {
     /// Parses a table into its parts.
     ///
     /// # Errors
-    /// Errors of the decoders, for tables that are not as RocksDB wrote them.
+    /// Errors from the decoders, for tables that are not as RocksDB wrote them.
     pub fn parse(file: &[u8]) -> Result<Self> {
         let footer = Footer::decode(file, 0)?;
         let mut table = Self {
@@ -146,7 +146,7 @@ impl Table {
     /// Returns a block's uncompressed bytes.
     ///
     /// # Errors
-    /// Errors of the decoders.
+    /// Errors from the decoders.
     pub fn contents(&self, file: &[u8], handle: BlockHandle) -> Result<Vec<u8>> {
         let (block, kind) =
             self.footer.block_checksum().verify(handle.offset, self.raw(file, handle))?;

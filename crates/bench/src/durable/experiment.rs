@@ -59,7 +59,7 @@ impl<'a, 'e> Experiment<'a, 'e> {
     /// Measures everything, and prints its progress on standard error.
     ///
     /// # Errors
-    /// Errors of the engines and of the filesystem.
+    /// Errors from the engines and the filesystem.
     pub(super) fn run(self) -> Result<Report, Failure> {
         let neighbours = self.arguments.neighbour.then(Neighbours::start).transpose();
         let _neighbours = neighbours.map_err(|error| format!("--neighbour: {error}"))?;

@@ -34,7 +34,7 @@ impl Raw {
     /// Returns whether a directory's filesystem supports direct I/O.
     ///
     /// # Errors
-    /// Errors of the attempt.
+    /// Errors from the attempt.
     pub(super) fn is_possible_in(directory: &Path) -> Result<bool, Failure> {
         match DurableFile::create(directory, 1) {
             Ok(_) => Ok(true),
@@ -46,7 +46,7 @@ impl Raw {
     /// Overwrites blocks of a new file in a directory; each writer cycles through its own region.
     ///
     /// # Errors
-    /// Errors of the filesystem.
+    /// Errors from the filesystem.
     pub(super) fn write(
         self,
         directory: &Path,

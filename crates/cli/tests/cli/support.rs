@@ -29,14 +29,14 @@ impl Answer {
         serde_json::from_str(&self.output).expect("a JSON document")
     }
 
-    /// The same output, asserting that the run succeeded.
+    /// Asserts that the run succeeded, and returns the output.
     #[track_caller]
     pub(crate) fn well(self) -> Self {
         assert_eq!((self.code, self.complaints.as_str()), (0, ""), "{}", self.output);
         self
     }
 
-    /// The same output, asserting the exit code and words in the message.
+    /// Asserts the exit code and words in the message, and returns the output.
     #[track_caller]
     pub(crate) fn ended(self, code: i32, words: &str) -> Self {
         assert_eq!(self.code, code, "{}{}", self.output, self.complaints);

@@ -399,8 +399,8 @@ impl Background {
     /// a round precede its end.
     ///
     /// # Errors
-    /// The error of the outcome, or of a round that failed after round `seen`. A caller that reads
-    /// that number before it requests a flush misses no failure of that flush.
+    /// The error that `outcome` returns, or that of a round that failed after round `seen`. A
+    /// caller that reads that number before it requests a flush misses no failure of that flush.
     pub(crate) fn wait_for(
         &self,
         mut seen: u64,

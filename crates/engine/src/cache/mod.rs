@@ -163,8 +163,8 @@ impl<V: Send + Sync + 'static> Cache<V> {
         }
     }
 
-    /// Returns how many inserted keys had been evicted shortly before; zeros if evicted keys are
-    /// not tracked.
+    /// Returns how many inserted keys had been evicted shortly before; all counts are 0 if evicted
+    /// keys are not tracked.
     pub(crate) fn ghosts(&self) -> GhostHits {
         self.ghosts.as_ref().map(|ghosts| ghosts.hits()).unwrap_or_default()
     }

@@ -49,7 +49,7 @@ struct RingSlot<V> {
 
 /// The state under the lock.
 struct State<V: Send + Sync + 'static> {
-    /// The same table that readers see.
+    /// The table, which readers access without the lock.
     table: Arc<Table<V>>,
     ring: Vec<RingSlot<V>>,
     /// The ring places without an entry.

@@ -67,7 +67,8 @@ struct Inner {
     /// Whether its merge operator is available.
     merges: bool,
     current: FullEpochCell<SuperVersion>,
-    /// The number of the current super version, by which iterators detect that theirs is outdated.
+    /// The number of the current super version. Iterators use it to detect that their super version
+    /// is outdated.
     current_number: Arc<AtomicU64>,
     memory: Mutex<Memory>,
     statistics: FamilyStatistics,

@@ -105,14 +105,14 @@ impl ReaderFactory {
         &self.open_budget
     }
 
-    /// Writes to the LOG, once, when the process's limit causes tables to be closed. `tables` is
-    /// the number of tables.
+    /// Writes to the LOG, once, when the process's limit on open files causes tables to be closed.
+    /// `tables` is the number of tables.
     pub(crate) fn report_open_files_to(&self, info_log: &Arc<InfoLog>, tables: usize) {
         self.open_tables.report_to(info_log, tables);
     }
 
     /// Limits the open tables and blob files of these column families; a negative number means as
-    /// many as the process's limit allows.
+    /// many as the process's limit on open files allows.
     pub(crate) fn bound_open_files(&self, max_open_files: i32, families: &FamilySet) {
         let shares = OpenShares::new(open_files_max(), max_open_files);
         self.open_budget.set(shares.compactions);

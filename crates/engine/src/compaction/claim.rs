@@ -128,8 +128,8 @@ impl CompactionScheduler {
         }))
     }
 
-    /// Returns the maximum number of level-0 tables in a compaction, which has all of them open
-    /// simultaneously.
+    /// Returns the maximum number of level-0 tables in a compaction, which keeps all of them open
+    /// at once.
     fn level_0_fan_in(&self, family: &ColumnFamily) -> usize {
         let reads_ahead = family.readers().tables.compactions_read_otherwise();
         let options = self.context.options.now();

@@ -1,4 +1,4 @@
-//! Manual compactions, for which the caller waits.
+//! Manual compactions; the caller waits for them.
 
 use super::claim::Picked;
 use super::picker::{self, BottommostRewrite, ManualPick, ManualRange, ManualStep};

@@ -41,7 +41,7 @@ pub(crate) struct PartOutcome {
 /// own thread.
 ///
 /// # Errors
-/// The error of a part.
+/// The error from a part that failed.
 pub(crate) fn run_all(shared: &Arc<JobState>) -> Result<Vec<PartOutcome>> {
     let parts = parts(shared);
     let outcomes = match shared.needs.is_low_priority() {

@@ -67,8 +67,8 @@ impl Db {
     ///
     /// # Errors
     /// Invalid argument, if nothing is to be counted, for a range that ends before it begins and
-    /// for a column family that does not belong to this opening of the database; errors of opening
-    /// tables and reading their indexes.
+    /// for a column family that does not belong to this opening of the database; errors from
+    /// opening tables and reading their indexes.
     pub fn approximate_sizes(
         &self,
         family: &ColumnFamily,

@@ -49,7 +49,7 @@ impl Database {
     pub(super) fn checkpoint(&self, directory: &Path) -> Result<()> {
         let _working = self.context.background.begin_work()?;
         let storage = &*self.context.storage;
-        // Strips a trailing slash, with which the staging directory would be inside this one.
+        // Strips a trailing slash; otherwise the staging directory would be inside this one.
         let directory: &Path = &directory.components().collect::<PathBuf>();
         let Some(name) = directory.file_name() else {
             let message = "a checkpoint needs a path that ends with a name";

@@ -87,7 +87,7 @@ impl Writing {
     /// Closes the database. A second call does nothing.
     ///
     /// # Errors
-    /// Invalid argument, in a thread that is working for the database; errors of closing.
+    /// Invalid argument, in a thread that is working for the database; errors from closing.
     pub(super) fn close(&self) -> Result<()> {
         if is_working_for(self.database.context.shared.opening) {
             let message = "a callback cannot close the database: closing waits for callbacks";

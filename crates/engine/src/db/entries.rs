@@ -133,7 +133,7 @@ struct Range {
     end: Bound<Vec<u8>>,
     /// Positioned on the last entry yielded from the front, once there was one.
     front: Option<DbIterator>,
-    /// The same for the back.
+    /// Positioned on the last entry yielded from the back, once there was one.
     back: Option<DbIterator>,
 }
 

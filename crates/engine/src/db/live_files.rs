@@ -59,7 +59,7 @@ impl Db {
     /// Like [`Db::live_files`] otherwise.
     ///
     /// # Errors
-    /// Errors of opening tables.
+    /// Errors from opening tables.
     pub fn live_files_with_counts(&self) -> Result<Vec<LiveFile>> {
         for family in self.column_families() {
             let source = family.super_version();

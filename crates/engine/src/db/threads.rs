@@ -24,7 +24,7 @@ impl Threads {
     /// Starts a thread that flushes, one that cleans up and some that compact.
     ///
     /// # Errors
-    /// Errors of starting a thread, with its name. By then the threads started before it have
+    /// Errors from starting a thread, with its name. By then the threads started before it have
     /// ended.
     pub(super) fn start(database: &Arc<Database>) -> Result<Self> {
         let mut threads = Self::default();
@@ -45,7 +45,7 @@ impl Threads {
     /// Starts threads up to the maximum number of concurrent compactions. Surplus threads rest.
     ///
     /// # Errors
-    /// Errors of starting a thread. The database continues with those that run.
+    /// Errors from starting a thread. The database continues with those that run.
     pub(super) fn grow(&mut self, database: &Arc<Database>) -> Result<()> {
         let wanted = database.context.options.now().compactions_max();
         database.context.background.set_compactions_max(wanted);

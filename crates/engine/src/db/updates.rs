@@ -19,7 +19,7 @@ impl Db {
     /// # Errors
     /// Not found, if `sequence` is not yet written, or is no longer in a log (RocksDB starts with
     /// the oldest batch left instead); read-only, for a handle that was opened for reading; closed,
-    /// for one that was closed; errors of reading the logs.
+    /// for one that was closed; errors from reading the logs.
     pub fn updates_since(&self, sequence: Sequence) -> Result<Updates> {
         let Some(writing) = &self.inner.writing else {
             return Err(Error::read_only().while_doing("updates_since"));

@@ -64,7 +64,7 @@ impl Db {
     /// their IDs.
     ///
     /// # Errors
-    /// Errors of reading its MANIFEST.
+    /// Errors from reading its MANIFEST.
     pub fn list_cf(directory: impl AsRef<Path>, options: &OpenOptions) -> Result<Vec<String>> {
         let (directory, storage) = (directory.as_ref(), &**options.storage());
         let number = manifest::current(storage, directory)?;
@@ -79,7 +79,7 @@ impl Db {
     /// # Errors
     /// Busy, if it is open for writing; invalid argument, if `wal_dir`, `db_paths` or `cf_paths`
     /// name a directory with unclaimed files and [`OpenOptions::set_adopt_directories`] is not set,
-    /// in which case nothing is removed; errors of removing files.
+    /// in which case nothing is removed; errors from removing files.
     pub fn destroy(directory: impl AsRef<Path>, options: &OpenOptions) -> Result<()> {
         let directory = directory.as_ref();
         destroy::destroy(directory, options.sanitized(directory, false))
@@ -197,8 +197,8 @@ impl Db {
     /// flush that is waiting to retry after a full disk is retried immediately.
     ///
     /// # Errors
-    /// Errors of writing; invalid argument, for a column family that was dropped or is not of this
-    /// opening of the database; panicked, for user code that panics.
+    /// Errors from writing; invalid argument, for a column family that was dropped or is not of
+    /// this opening of the database; panicked, for user code that panics.
     pub fn flush_cf(&self, family: &ColumnFamily) -> Result<()> {
         self.check_writable(family)?;
         self.database()?.writes.flush(&[family])
@@ -243,9 +243,9 @@ impl Db {
     /// Not found; corruption, for a file that is damaged or not a table; invalid argument, for one
     /// that was not made for ingestion, or whose ingestion needs a step that the options forbid;
     /// each error names the file. Not supported, for options that are refused; busy, if
-    /// `fail_if_not_bottommost_level` is set and another level is needed; errors of writing files.
-    /// On an error nothing has changed, unless the MANIFEST could not be written: the files may be
-    /// found ingested after reopening.
+    /// `fail_if_not_bottommost_level` is set and another level is needed; errors from writing
+    /// files. On an error nothing has changed, unless the MANIFEST could not be written: the files
+    /// may be found ingested after reopening.
     ///
     /// [`SstFileWriter`]: crate::SstFileWriter
     pub fn ingest_external_file_cf_opts(
@@ -323,7 +323,7 @@ impl Db {
     ///
     /// # Errors
     /// Invalid argument, for a name that exists and for options that contradict each other; errors
-    /// of writing the MANIFEST.
+    /// from writing the MANIFEST.
     pub fn create_cf(&self, name: &str, options: &ColumnFamilyOptions) -> Result<ColumnFamily> {
         self.database()?.create_family(name, options)
     }
@@ -340,8 +340,8 @@ impl Db {
     ///
     /// # Errors
     /// Invalid argument, which names the option, for one that does not exist, that is the
-    /// database's or cannot be changed while it is open, and for a value that is refused; errors of
-    /// writing the OPTIONS file. On an error nothing is changed.
+    /// database's or cannot be changed while it is open, and for a value that is refused; errors
+    /// from writing the OPTIONS file. On an error nothing is changed.
     pub fn set_options_cf(&self, family: &ColumnFamily, changes: &[(&str, &str)]) -> Result<()> {
         self.check_writable(family)?;
         self.database()?.set_family_options(family, changes)
@@ -372,8 +372,8 @@ impl Db {
     /// when there are none.
     ///
     /// # Errors
-    /// Invalid argument, for `default` and for one that is not of this database; errors of writing
-    /// the MANIFEST.
+    /// Invalid argument, for `default` and for one that is not of this database; errors from
+    /// writing the MANIFEST.
     pub fn drop_cf(&self, family: &ColumnFamily) -> Result<()> {
         self.check_writable(family)?;
         self.database()?.drop_family(family)
@@ -383,7 +383,7 @@ impl Db {
     /// full disk is retried immediately.
     ///
     /// # Errors
-    /// The latched error, if only reopening helps; errors of flushing memtables.
+    /// The latched error, if only reopening helps; errors from flushing memtables.
     pub fn resume(&self) -> Result<()> {
         self.database()?.resume()
     }
@@ -393,7 +393,7 @@ impl Db {
     /// while memtables are flushed.
     ///
     /// # Errors
-    /// Invalid argument, if the path exists; errors of writing files.
+    /// Invalid argument, if the path exists; errors from writing files.
     pub fn checkpoint(&self, directory: impl AsRef<Path>) -> Result<()> {
         self.database()?.checkpoint(directory.as_ref())
     }
@@ -417,8 +417,8 @@ impl Db {
     /// busy until then.
     ///
     /// # Errors
-    /// The error after which writes were refused; errors of the last flush and write; invalid
-    /// argument, in a callback of the database, for which closing would wait.
+    /// The error after which writes were refused; errors from the last flush and write; invalid
+    /// argument, in a callback of the database, because closing would wait for it.
     pub fn close(&self) -> Result<()> {
         match &self.inner.writing {
             Some(writing) => writing.close(),

@@ -97,7 +97,7 @@ pub(super) fn read_claim(storage: &dyn Storage, directory: &Path) -> Result<Opti
 /// Claims a directory that has no claim.
 ///
 /// # Errors
-/// Errors of writing; invalid argument, if another database claimed it at the same time.
+/// Errors from writing; invalid argument, if another database claimed it at the same time.
 pub(super) fn make_claim(storage: &dyn Storage, directory: &Path, claim: &Claim) -> Result<()> {
     let aside = write_aside(storage, directory, claim)?;
     let path = claim_path(directory);

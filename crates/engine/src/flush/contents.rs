@@ -4,9 +4,9 @@
 //! is dropped, unless the newer one is a merge operand, which needs it. A version that a range
 //! tombstone hides from every reader is dropped, too.
 //!
-//! Single deletions are kept, and so are the writes below them that they may delete: if only one of
-//! the two were dropped, compaction would pair the other with the wrong record. A deletion below
-//! such a write is kept as well: compaction drops the two above it, and then only the deletion
+//! Single deletions are kept, and so are the older writes that they may delete: if only one of the
+//! two were dropped, compaction would pair the other with the wrong record. A deletion older than
+//! such a write is kept as well: compaction drops the two newer records, and then only the deletion
 //! hides records in deeper levels.
 
 use std::sync::Arc;

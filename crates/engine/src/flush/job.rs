@@ -35,7 +35,7 @@ pub(super) struct Flushed<'a> {
 enum Logs {
     /// The logs that hold the entries of memtables.
     AsNeeded,
-    /// Only logs from this number on, for all column families.
+    /// Only logs with this number or a higher one, for all column families.
     From(u64),
 }
 

@@ -42,7 +42,7 @@ pub(super) struct ExternalFile {
     pub(super) entries: u64,
     /// Number of range tombstones.
     pub(super) range_deletions: u64,
-    /// Its unique id; zeros if it has none.
+    /// Its unique id; `[0, 0]` if it has none.
     pub(super) unique_id: [u64; 2],
     /// Length of everything after the data blocks, in bytes; 0 if unknown.
     pub(super) tail_size: u64,

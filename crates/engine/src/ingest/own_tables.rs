@@ -25,7 +25,7 @@ impl Ingester {
     /// before anything is linked.
     ///
     /// # Errors
-    /// Invalid argument, with both paths; errors of resolving paths.
+    /// Invalid argument, with both paths; errors from resolving paths.
     pub(super) fn refuse_own_tables<'a>(
         &self,
         files: impl Iterator<Item = &'a ExternalFile>,

@@ -148,7 +148,7 @@ impl SstFileWriter {
     ///
     /// # Errors
     /// Invalid argument, while another table is open; not supported, for an unsupported
-    /// compression, and for an I/O mode that the filesystem refuses; errors of creating the file.
+    /// compression, and for an I/O mode that the filesystem refuses; errors from creating the file.
     pub fn open(&mut self, path: impl AsRef<Path>) -> Result<()> {
         self.create(path.as_ref())
     }
@@ -183,8 +183,8 @@ impl SstFileWriter {
     ///
     /// # Errors
     /// Invalid argument, if no table is open, or for a key that is not above the previous one: the
-    /// table is unchanged. Not supported, for a key or value of 4 GiB, and errors of the file: the
-    /// table then accepts nothing more.
+    /// table is unchanged. Not supported, for a key or value of 4 GiB, and errors from writing the
+    /// file: the table then accepts nothing more.
     #[inline]
     pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         self.add(ValueType::Value, key.as_ref(), value.as_ref())
@@ -253,7 +253,7 @@ impl SstFileWriter {
     ///
     /// # Errors
     /// Invalid argument, if no table is open, or if it is empty, in which case it stays open.
-    /// Errors of the file, which is then removed.
+    /// Errors from writing the file, which is then removed.
     pub fn finish(&mut self) -> Result<ExternalFileInfo> {
         let open = self.open.take().ok_or_else(no_table)?;
         if open.builder.is_empty() {

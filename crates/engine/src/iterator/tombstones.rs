@@ -138,8 +138,8 @@ impl TombstoneCursor {
         if is_covered { place.sequence() } else { None }
     }
 
-    /// Writes, as an internal key, the end of the keys that are covered from the last returned
-    /// fragment on or, if `forward` is false, the start of the keys that are covered back from it.
+    /// Writes, as an internal key, the known end of the covered keys around the last returned
+    /// fragment or, if `forward` is false, their known start.
     pub(crate) fn edge(&self, forward: bool, out: &mut Vec<u8>) {
         let edge = match &self.place {
             FragmentPosition::MemTable { index, cursor } if cursor.sequence().is_some() => {

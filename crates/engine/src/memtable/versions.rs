@@ -25,7 +25,8 @@ pub(crate) struct Versions<'a> {
 }
 
 impl<'a> Versions<'a> {
-    /// Creates the iterator over the versions from a node on, if that node belongs to the user key.
+    /// Creates the iterator over a user key's versions, starting with the node `first` if that node
+    /// belongs to the key; otherwise it is empty.
     #[inline]
     pub(super) fn of(list: &'a SkipList, user_key: &[u8], first: Option<Node<'a>>) -> Self {
         let next = first.filter(|node| list.same_user_key(node.key_parts().0, user_key));

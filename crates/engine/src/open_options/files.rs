@@ -48,7 +48,7 @@ impl OptionsFiles {
     /// Writes options of the database and its column families.
     ///
     /// # Errors
-    /// Errors of writing the file. On an error the previous one stays valid. Failing to remove an
+    /// Errors from writing the file. On an error the previous one stays valid. Failing to remove an
     /// older file is only logged.
     pub(crate) fn write(&self, options: &Options) -> Result<()> {
         let number = self.numbers.take();

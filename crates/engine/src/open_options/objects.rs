@@ -46,7 +46,7 @@ impl OpenOptions {
         self.rate_limiter.is_some()
     }
 
-    /// Returns the comparator of a column family for which the MANIFEST names `recorded`.
+    /// Returns a column family's comparator; the MANIFEST records its name as `recorded`.
     ///
     /// # Errors
     /// Invalid argument, if the options name another comparator or `recorded` is unknown; not

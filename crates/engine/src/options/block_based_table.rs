@@ -82,7 +82,7 @@ option_table! {
         filter_policy: FilterPolicy = FilterPolicy::None, Mutable, Honoured;
         /// Delta-encodes keys: leaves out the prefix shared with the key before.
         use_delta_encoding: bool = true, Mutable, Honoured;
-        /// Chooses filter sizes for which the allocator wastes least memory.
+        /// Chooses the filter sizes that waste the least memory in the allocator.
         optimize_filters_for_memory: bool = true, Mutable,
             NoEffect("filters are sized by their number of keys");
         /// Cuts filter partitions independently of index partitions.

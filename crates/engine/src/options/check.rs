@@ -52,7 +52,7 @@ pub fn check_for_reading(options: &DbOptions) -> Result<()> {
     refuse(*threads <= 0, "read_io_executor_threads", threads, "it must be above 0")
 }
 
-/// Refuses options of a column family with which the database cannot even be read.
+/// Refuses options of a column family that prevent even reading the database.
 ///
 /// # Errors
 /// The first refused option, with the reason.

@@ -167,7 +167,7 @@ option_table! {
         verify_output_flags: u32 = 0, Mutable, Honoured;
         /// Temperature of tables of the last level.
         last_level_temperature: Temperature = Temperature::UNKNOWN, Mutable, NoEffect(NO_TIERS);
-        /// Time for which the write time of each record is preserved, in seconds.
+        /// How long the write time of each record is preserved, in seconds.
         preserve_internal_time_seconds: u64 = 0, Mutable, Honoured;
         /// Estimated bytes pending compaction at which writes are slowed down; 0 means no limit.
         soft_pending_compaction_bytes_limit: u64 = 64 << 30, Mutable, Honoured;

@@ -134,7 +134,8 @@ impl Cursor {
         self.move_to_visible_before(view, behind.min(view.fragments.fragments_end()));
     }
 
-    /// Goes to the first visible fragment from index `at` on, if it begins before the view's end.
+    /// Goes to the first visible fragment with index `at` or higher, if it begins before the view's
+    /// end.
     fn move_to_visible_from(&mut self, view: View<'_>, at: usize) {
         let fragments = at..view.fragments.fragments_end();
         self.valid = false;

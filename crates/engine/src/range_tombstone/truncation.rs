@@ -36,7 +36,7 @@ impl Truncation {
 
     /// Returns the bounds of a file from the smallest and largest internal key in its version edit.
     ///
-    /// Tombstones apply from `smallest` on. Where they stop depends on `largest`:
+    /// Tombstones apply at and after `smallest`. Where they stop depends on `largest`:
     /// - a sentinel ([`MAX_SEQUENCE`] and [`ValueType::RangeDeletion`]) comes from a tombstone's
     ///   end key and is exclusive as it is: no version of its user key is in the file;
     /// - with sequence 0 it is also used as it is: that version cannot have an older one in the

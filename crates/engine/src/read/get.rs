@@ -211,8 +211,8 @@ fn with_cursors<R>(read: impl FnOnce(&mut GetCursors) -> R) -> R {
     result
 }
 
-/// Searches the sources from `progress` on. Returns false, with `progress` at the current source,
-/// if `access` cannot provide a needed block or table.
+/// Searches the sources, starting at `progress`. Returns false, with `progress` at the current
+/// source, if `access` cannot provide a needed block or table.
 #[inline]
 fn search<A: TableAccess, S: Sink>(
     source: &SuperVersion,

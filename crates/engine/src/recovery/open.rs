@@ -11,10 +11,10 @@
 //! 4. Directories outside the home are claimed. A new MANIFEST is written from what was read; the
 //!    logs' contents are still only in the logs. Damaged logs are kept in the folder `lost`,
 //!    because their unreadable parts are in no table.
-//! 5. A new log is begun, and the memtables are flushed. One group of edits adds the tables of all
-//!    column families and states that no older log is needed: a crash keeps all of it or nothing.
-//!    With `avoid_flush_during_recovery` the old logs are synced instead and kept, if all of them
-//!    are intact.
+//! 5. A new log is started, and the memtables are flushed. One group of edits adds the tables of
+//!    all column families and states that no older log is needed: a crash keeps all of it or
+//!    nothing. With `avoid_flush_during_recovery` the old logs are synced instead and kept, if all
+//!    of them are intact.
 //! 6. Files that nothing refers to are removed.
 //! 7. Requested column families that are missing are created, and the OPTIONS are written, by the
 //!    caller of [`open`].

@@ -109,7 +109,7 @@ impl StallController {
         self.lock().state.clone()
     }
 
-    /// Returns the compaction pressure, by which compactions decide whether to hurry.
+    /// Returns the compaction pressure; compactions use it to decide whether to hurry.
     pub(crate) fn pressure(&self) -> &Arc<CompactionPressure> {
         &self.pressure
     }
@@ -241,7 +241,8 @@ impl StallController {
         }
     }
 
-    /// Records that a leader wrote `bytes` more for its followers, for which the next leader waits.
+    /// Records that a leader wrote `bytes` more for its followers; the next leader's delay accounts
+    /// for them.
     #[inline]
     pub(crate) fn charge(&self, bytes: impl FnOnce() -> u64) {
         if self.is_stalled() {

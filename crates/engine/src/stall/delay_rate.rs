@@ -101,7 +101,7 @@ mod tests {
             ("very slow already", 17_000, delayed(5, 6), 16_384),
             ("very slow, near the stop", 17_000, near_stop(delayed(5, 6)), 16_384),
             ("first delay", 1_000_000, first(near_stop(delayed(5, 6))), 1_000_000),
-            ("compacted by hand", 1_000_000, by_hand(delayed(5, 6)), MAX),
+            ("compacted manually", 1_000_000, by_hand(delayed(5, 6)), MAX),
             ("stopped", 1_000_000, demands(Demand::Stop, delayed(5, 6)), 1_000_000),
             ("goes on", 1_000_000, demands(Demand::Nothing, delayed(5, 6)), 1_400_000),
             ("goes on, at the bound", 9_000_000, demands(Demand::Nothing, delayed(5, 6)), MAX),

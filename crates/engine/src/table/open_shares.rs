@@ -23,7 +23,7 @@ const BLOB_FILE_PART: usize = 8;
 pub(crate) struct OpenShares {
     /// Tables; `None` for no limit.
     pub(crate) tables: Option<usize>,
-    /// The process's limit, if it bounds tables rather than the option.
+    /// The process's limit on open files, if it bounds tables; `None` if the option does.
     pub(crate) limited_by: Option<usize>,
     /// Blob files; `None` for no limit.
     pub(crate) blob_files: Option<usize>,

@@ -4,9 +4,9 @@
 //! last visit, and closes the first that was not. Readers in use stay open until they are released.
 //!
 //! The bound is the option `max_open_files`, or the tables' share of the process's limit
-//! ([`OpenShares`]). Other code in the process may use more descriptors than were reserved for it.
-//! So when the process runs out of descriptors, every database in it closes some of its tables
-//! ([`relieve`]) and lowers its bound, which then recovers slowly.
+//! on open files ([`OpenShares`]). Other code in the process may use more descriptors than were
+//! reserved for it. So when the process runs out of descriptors, every database in it closes some
+//! of its tables ([`relieve`]) and lowers its bound, which then recovers slowly.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -66,7 +66,7 @@ pub(crate) struct OpenTables {
     /// Whether reads of tables are recorded, because the hand may close some soon.
     tracks_reads: AtomicBool,
     hand: Mutex<ClockHand>,
-    /// The process's limit, if it bounds the tables; otherwise 0.
+    /// The process's limit on open files, if it bounds the tables; otherwise 0.
     limited_by: AtomicUsize,
     /// The bound last reported in the LOG; 0 if none was.
     reported: AtomicUsize,
@@ -105,9 +105,9 @@ impl OpenTables {
         self.tracks_reads.load(Ordering::Relaxed)
     }
 
-    /// Sets the LOG in which to report that the process's limit causes tables to be closed, and
-    /// reports it immediately if there are more tables than may be open. `tables` is the number of
-    /// tables.
+    /// Sets the LOG in which to report that the process's limit on open files causes tables to be
+    /// closed, and reports it immediately if there are more tables than may be open. `tables` is
+    /// the number of tables.
     pub(crate) fn report_to(&self, info_log: &Arc<InfoLog>, tables: usize) {
         let _ = self.info_log.set(Arc::clone(info_log));
         if tables > self.capacity() {
@@ -115,7 +115,8 @@ impl OpenTables {
         }
     }
 
-    /// Changes the bound, and closes tables above it. `files` are the tables of all versions.
+    /// Changes the bound, and closes the tables that exceed it. `files` are the tables of all
+    /// versions.
     pub(crate) fn change(&self, shares: OpenShares, files: &[Arc<FileMetadata>]) {
         {
             let mut hand = self.hand.lock();

@@ -166,7 +166,7 @@ impl<'v> Installation<'v> {
     ///
     /// # Errors
     /// Corruption, for edits that contradict the versions, in which case nothing is written. Errors
-    /// of writing the MANIFEST, after which nothing is written until [`Versions::start_over`].
+    /// from writing the MANIFEST, after which nothing is written until [`Versions::start_over`].
     pub(crate) fn write(
         mut self,
         mut edits: Vec<VersionEdit>,

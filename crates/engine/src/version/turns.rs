@@ -36,7 +36,7 @@ impl<T> Turns<T> {
         Self { tickets: Mutex::default(), passed: Condvar::new(), value: Mutex::new(value) }
     }
 
-    /// Waits for the users who arrived earlier.
+    /// Waits for the users that arrived earlier.
     pub(super) fn wait(&self) -> Turn<'_, T> {
         let mut tickets = self.tickets.lock();
         let ticket = tickets.next;

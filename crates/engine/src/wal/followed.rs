@@ -129,7 +129,7 @@ impl State {
     }
 }
 
-/// A follower of the logs. While it lives, logs from its position on are neither removed nor
+/// A follower of the logs. While it lives, logs at and after its position are neither removed nor
 /// overwritten.
 #[derive(Debug)]
 pub(crate) struct Follower {

@@ -197,7 +197,7 @@ impl LogSet {
     /// notified when the durability method is chosen, and if the thread panics.
     ///
     /// # Errors
-    /// Errors of starting a thread.
+    /// Errors from starting a thread.
     pub(crate) fn start_preallocating(&mut self, listener: PreallocationListener) -> Result<()> {
         self.preallocator.as_mut().map_or(Ok(()), |preallocator| preallocator.start(listener))
     }
@@ -411,7 +411,7 @@ impl LogSet {
         Ok(number)
     }
 
-    /// Marks the log that [`LogSet::start_over`] has just begun as failed before anything is
+    /// Marks the log that [`LogSet::start_over`] has just started as failed before anything is
     /// written to it; the next `start_over` reuses it.
     pub(crate) fn fail_unwritten(&mut self, error: Error) {
         self.is_unwritten = self.failure.is_none();

@@ -84,8 +84,8 @@ struct State {
     flushed: u64,
     /// Whether a thread is flushing.
     is_flushing: bool,
-    /// The error of a failed flush. How much reached the device is then unknown, and another flush
-    /// would not reveal it.
+    /// The error from a failed flush. How much reached the device is then unknown, and another
+    /// flush would not reveal it.
     failure: Option<Error>,
 }
 

@@ -148,7 +148,7 @@ impl Preallocator {
     /// files. If it panics, no files are preallocated, as if the disk were full.
     ///
     /// # Errors
-    /// Errors of starting a thread.
+    /// Errors from starting a thread.
     pub(super) fn start(&mut self, listener: PreallocationListener) -> Result<()> {
         let shared = Arc::clone(&self.shared);
         let body = move || {

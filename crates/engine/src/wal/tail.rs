@@ -78,7 +78,7 @@ impl LogTail {
     ///
     /// # Errors
     /// Corruption, with the offset, for anything that deviates from what was written; not
-    /// supported, for batches of transactions and user-defined timestamps; errors of reading the
+    /// supported, for batches of transactions and user-defined timestamps; errors from reading the
     /// file.
     pub(super) fn next_batch(&mut self) -> Result<Option<FoundBatch>> {
         let Some(reader) = &mut self.reader else { return Ok(None) };

@@ -108,7 +108,7 @@ impl Updates {
     /// Seeks the batch that holds `sequence`, which is published; the oldest batch if it is 0.
     ///
     /// # Errors
-    /// Not found, if no log has it; errors of reading the logs.
+    /// Not found, if no log has it; errors from reading the logs.
     pub(crate) fn since(logs: LogsOf, follower: Follower, sequence: Sequence) -> Result<Self> {
         let LogsOf { published, storage, directory, holds_back } = logs;
         let oldest = follower.logs().into_iter().next().unwrap_or_default();

@@ -369,7 +369,7 @@ impl Drop for PanicLatch<'_> {
     }
 }
 
-/// Converts the error of a memtable that refused a record.
+/// Converts the error from a memtable that refused a record.
 fn not_added(error: memtable::Error) -> Error {
     let kind = match error {
         memtable::Error::KeyTooLong | memtable::Error::ValueTooLong => ErrorKind::InvalidArgument,

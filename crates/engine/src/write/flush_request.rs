@@ -1,4 +1,4 @@
-//! Requested flushes, for which a caller waits.
+//! Requested flushes; a caller waits for each.
 
 use crate::column_family::{ColumnFamily, SealedMemTable};
 use crate::error::{Error, Result};

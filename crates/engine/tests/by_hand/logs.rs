@@ -13,8 +13,8 @@ use tailwater_format::version_edit::{VersionEdit, WalAddition};
 use crate::database::{Database, first_edit, log, log_by, new_file};
 use crate::table::{internal_key, table};
 
-/// Returns a database with two column families: the default one, which needs logs from number 5 on,
-/// and another, whose table holds all writes up to log 6.
+/// Returns a database with two column families: the default one, which needs logs with number 5 and
+/// higher, and another, whose table holds all writes up to log 6.
 fn two_families() -> Database {
     let file = table(&[(&[("a", 4, "v")], "b")], &[]);
     let mut first = first_edit();

@@ -89,8 +89,8 @@ impl Disk {
 /// The I/O modes of a database.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct IoModes {
-    /// Options for Tailwater only, as text: its own, and writes through mmap or without a buffer,
-    /// with which RocksDB faults on mapped files whose space is not allocated.
+    /// Options for Tailwater only, as text: its own, and writes through mmap or without a buffer
+    /// (with these, RocksDB faults on mapped files whose space is not allocated).
     pub(crate) ours: String,
     /// RocksDB's flags, as text. They come first.
     pub(crate) flags: String,

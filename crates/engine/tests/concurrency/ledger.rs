@@ -5,7 +5,7 @@
 //! state with part of a batch, or a mixture of two batches of a writer, is detected.
 //!
 //! In slot 0 a batch also records which batches of the other writers had been acknowledged when it
-//! was begun: if it is visible, those batches must be, too.
+//! was started: if it is visible, those batches must be, too.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -54,7 +54,7 @@ impl Ledger {
         self.accounts.iter().map(|account| account.acknowledged.load(Ordering::SeqCst)).collect()
     }
 
-    /// Returns the batches that were begun.
+    /// Returns the batches that were started.
     pub(crate) fn begun(&self) -> Numbers {
         self.accounts.iter().map(|account| account.begun.load(Ordering::SeqCst)).collect()
     }
@@ -155,7 +155,7 @@ impl Ledger {
         }
     }
 
-    /// Checks that all batches acknowledged before a writer's last batch was begun exist.
+    /// Checks that all batches acknowledged before a writer's last batch was started exist.
     fn check_order(
         &self,
         state: &State,

@@ -1,4 +1,5 @@
-//! Failures of every storage call of a run: of one call, and of all calls from one on.
+//! Failures of every storage call of a run: of that call alone, and of that call and all later
+//! ones.
 
 use fastrand::Rng;
 use tailwater_format::log::RecoveryMode;
@@ -26,7 +27,7 @@ const LEAST: usize = 1200;
 #[derive(Debug, Clone, Copy)]
 struct Trouble {
     fault: Fault,
-    /// Whether only one call fails, rather than all from that one on.
+    /// Whether only one call fails, rather than that call and all later ones.
     once: bool,
     kind: &'static str,
 }

@@ -9,7 +9,7 @@
 //!
 //! # What may survive
 //!
-//! - Nothing that was not begun. A logged batch exists whole or not at all.
+//! - Nothing that was not started. A logged batch exists whole or not at all.
 //! - Logged batches that are not guaranteed are lost from the end: none exists without those before
 //!   it. `kSkipAnyCorruptedRecords` recovers everything that can be read, so there may be gaps.
 //! - Ingested files exist, all of one ingestion or none, independently of earlier writes.
@@ -191,7 +191,7 @@ impl History {
 }
 
 impl<'a> Claims<'a> {
-    /// Accounts for a step that was begun and perhaps acknowledged.
+    /// Accounts for a step that was started and perhaps acknowledged.
     fn add(&mut self, entry: &'a Entry, acknowledged: bool) {
         match &entry.step {
             Step::Open => {

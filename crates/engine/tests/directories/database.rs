@@ -88,7 +88,7 @@ pub(crate) enum Standing {
 /// A database.
 #[derive(Debug, Clone)]
 pub(crate) struct Database {
-    /// The database's number, with which its keys begin.
+    /// The database's number; its keys begin with it.
     pub(crate) number: usize,
     /// The database from which this one and its copies derive.
     pub(crate) lineage: usize,

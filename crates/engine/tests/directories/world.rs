@@ -83,7 +83,7 @@ impl World {
     /// Continues with the disk that a crash left.
     pub(crate) fn replace_disk(&mut self, disk: SimStorage) {
         self.disk = disk;
-        // The next process may be started in any directory.
+        // The process that opens the databases next may be started in any directory.
         self.working_directory = PathBuf::from("/");
     }
 

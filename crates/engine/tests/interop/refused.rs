@@ -4,8 +4,8 @@ use crate::{Laboratory, in_laboratory};
 use tailwater::{Db, Error, ErrorKind, OpenOptions, ReadOptions};
 use tailwater_testkit::oracle::Script;
 
-/// Returns the errors of opening a database, or else of reading a key of its family `odd`: with the
-/// options of its OPTIONS file, and with the defaults.
+/// Returns the errors from opening a database, or otherwise from reading a key of its family `odd`:
+/// with the options of its OPTIONS file, and with the defaults.
 fn refusals(laboratory: &mut Laboratory, database: &str, options: &str, put: bool) -> [Error; 2] {
     let path = laboratory.next_directory();
     let mut script = Script::open(&path, database, &[("odd", options)]);

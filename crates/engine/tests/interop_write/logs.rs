@@ -243,8 +243,8 @@ fn recycled_logs_refuse_unlogged_writes() {
     });
 }
 
-/// Returns the number of batches in a dump, of those that [`numbered`] makes: all from the first
-/// on, and none in part.
+/// Returns the number of batches in a dump, of those that [`numbered`] makes. The dump must contain
+/// a first part of them, and each batch whole.
 fn whole_batches(dump: &[Entry], families: &[(&str, &str)], context: &str) -> usize {
     let count = dump.len() / families.len();
     for (family, _) in families {

@@ -62,7 +62,7 @@ impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "  {:>8} runs, of {} steps", self.runs, self.steps)?;
         writeln!(f, "  {:>8} openings, each under options of its own", self.openings)?;
-        writeln!(f, "  {:>8} compactions of ranges by hand", self.compactions)?;
+        writeln!(f, "  {:>8} manual compactions of ranges", self.compactions)?;
         let (ingestions, deep) = (self.ingestions, self.deep_files);
         writeln!(f, "  {ingestions:>8} ingestions, of which {deep} files below level 0")?;
         writeln!(f, "  {:>8} changes of options", self.changes)?;

@@ -19,7 +19,7 @@ const FIXTURE_LINES: &str = include_str!("data/fixture-lines.txt");
 /// Option strings, and RocksDB's results for them.
 const SANITIZED: &str = include_str!("data/sanitized.txt");
 
-/// Returns the file's text from its version on; the text before it is a comment.
+/// Returns the file's text, starting with its version; the text before it is a comment.
 fn body(text: &str) -> &str {
     &text[text.find("[Version]").unwrap()..]
 }

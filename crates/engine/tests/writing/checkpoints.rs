@@ -143,8 +143,8 @@ fn concurrent_checkpoints_at_one_path_are_refused() {
     assert_eq!(get(&copy, "a").as_deref(), Some("1"));
 }
 
-/// Regression test: a file created at a checkpoint's path while the checkpoint was made was taken
-/// for it, and files in it were renamed.
+/// Regression test: a file created at a checkpoint's path while the checkpoint was being made was
+/// mistaken for it, and files in it were renamed.
 #[test]
 fn files_created_meanwhile_at_a_checkpoints_path_stay() {
     let disk = SimStorage::new(1);
@@ -167,7 +167,7 @@ fn files_created_meanwhile_at_a_checkpoints_path_stay() {
 }
 
 /// Regression test: a power cut brought back the mark of a checkpoint that had been reported as
-/// made, and if its name ended in `.tmp` the next checkpoint of the name without that suffix
+/// complete, and if its name ended in `.tmp` the next checkpoint of the name without that suffix
 /// removed it.
 #[test]
 fn a_finished_checkpoint_is_not_mistaken_for_an_unfinished_one() {

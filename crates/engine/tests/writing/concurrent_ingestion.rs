@@ -29,7 +29,7 @@ fn pair(key: &str, value: &str) -> (String, String) {
 }
 
 /// Regression test: an ingestion in progress when its database was closed continued after the lock
-/// was released. It removed tables of the next process that opened the database, which had the file
+/// was released. It removed tables of the process that opened the database next, which had the file
 /// numbers that the ingestion had reserved.
 #[test]
 fn closing_waits_for_an_ingestion() {

@@ -261,7 +261,7 @@ fn failed_preallocation_stops_no_write() {
     put_synced(&db, "b", &"v".repeat(100_000)).expect("a put");
     put_synced(&db, "c", &"v".repeat(100_000)).expect("a put");
     put_synced(&db, "d", "1").expect("a put");
-    assert_eq!(logs(&disk).len(), 2, "without zeros no other log is begun");
+    assert_eq!(logs(&disk).len(), 2, "without zeros no other log is started");
     let image = open(&disk.crash_image(1), &text);
     assert!(["a", "b", "c", "d"].iter().all(|key| get(&image, key).is_some()));
     // The file in which the next log is to begin.

@@ -187,7 +187,7 @@ fn snapshots_of_another_database_or_opening_are_refused() {
     }
 }
 
-/// The same calls accept the database's own handles.
+/// Every call that refuses foreign handles accepts the database's own.
 #[test]
 fn the_databases_own_handles_are_accepted() {
     let (_disk, db, _, _, _other) = scene(Origin::OtherDatabase);

@@ -43,7 +43,7 @@ fn missing_directories_of_an_existing_database_are_created() {
 }
 
 /// Regression test: the remains of an older log after the end of the one that overwrote it stayed
-/// when the next log was begun. Replay took them for the end of all logs, and a database did not
+/// when the next log was started. Replay took them for the end of all logs, and a database did not
 /// open if tables of one column family held later writes.
 #[test]
 fn a_complete_recycled_log_has_no_remains_after_its_end() {

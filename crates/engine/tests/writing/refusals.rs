@@ -1,4 +1,4 @@
-//! The errors of rejected calls: after an error, after closing, and on a read-only handle.
+//! Errors from rejected calls: after an error, after closing, and on a read-only handle.
 
 use std::error::Error as _;
 use std::path::Path;
@@ -140,7 +140,7 @@ fn calls_refused_after_an_error_have_its_kind_and_source() {
     }
 }
 
-/// The same for a background compaction.
+/// The latched error of a failed background compaction has the kind and the source of the failure.
 #[test]
 fn a_compaction_that_fails_is_reported_with_its_kind_and_source() {
     let disk = SimStorage::new(1);

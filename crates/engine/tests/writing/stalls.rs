@@ -81,7 +81,7 @@ fn universal_databases_stall_until_a_manual_compaction() {
     assert_eq!(property(&db, "rocksdb.is-write-stopped"), "1");
     assert_eq!(failure(put(&db, "a", "1")).0, ErrorKind::Busy);
     db.compact_range_cf_opt(&default_family(&db), None, None, &Default::default())
-        .expect("by hand");
+        .expect("a manual compaction");
     assert_eq!(db.stall_state(), StallState::Normal);
     // The sorted run that the compaction wrote counts, too.
     flush_rounds(&db, 2);
@@ -137,7 +137,7 @@ fn fifo_databases_stall_on_data_beyond_their_limit() {
     db.set_options_cf(&family, &[("compaction_options_fifo", "{max_table_files_size=100000}")])
         .expect("a change");
     assert_eq!(property(&db, "rocksdb.is-write-stopped"), "1");
-    db.compact_range_cf_opt(&family, None, None, &Default::default()).expect("by hand");
+    db.compact_range_cf_opt(&family, None, None, &Default::default()).expect("a manual compaction");
     assert_eq!(db.stall_state(), StallState::Normal);
     put(&db, "a", "1").expect("a put");
 }
@@ -155,7 +155,7 @@ fn any_delayed_write_rate_is_accepted() {
         flush_rounds(&db, 8);
         assert!(matches!(db.stall_state(), StallState::Delayed { .. }), "{rate}");
         db.compact_range_cf_opt(&default_family(&db), None, None, &Default::default())
-            .expect("by hand");
+            .expect("a manual compaction");
         flush_rounds(&db, 3);
     }
 }
@@ -171,7 +171,8 @@ fn a_stopped_write_continues_after_a_manual_compaction() {
     std::thread::scope(|scope| {
         let writing = scope.spawn(|| put(&db, "a", "1"));
         let all = CompactRangeOptions::default();
-        db.compact_range_cf_opt(&default_family(&db), None, None, &all).expect("by hand");
+        db.compact_range_cf_opt(&default_family(&db), None, None, &all)
+            .expect("a manual compaction");
         writing.join().expect("no panic").expect("a put");
     });
 }

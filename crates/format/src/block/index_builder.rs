@@ -62,7 +62,7 @@ pub struct IndexBuilderOptions {
     /// Number of entries per restart interval, whose first key is written whole; 0 counts as 1,
     /// RocksDB's default.
     pub restart_interval: u32,
-    /// How entries are written. RocksDB writes delta values from `format_version` 4 on, except
+    /// How entries are written. RocksDB writes delta values in `format_version` 4 and later, except
     /// where `block_align` pads data blocks.
     pub format: IndexFormat,
     /// Whether keys are always internal keys, as in `format_version` 2.
@@ -80,7 +80,8 @@ pub struct IndexBuilderOptions {
 pub struct IndexBuilder {
     options: IndexBuilderOptions,
     with_trailers: Encoder,
-    /// The same block with user keys; meaningless once internal keys are required.
+    /// The block with user keys in place of internal keys; meaningless once internal keys are
+    /// required.
     without_trailers: Encoder,
     internal_keys: bool,
     last_handle: Option<BlockHandle>,

@@ -1,5 +1,5 @@
 //! FastLocalBloom: a Bloom filter whose probes for a key all fall in one cache line. Used by tables
-//! from `format_version` 5 on.
+//! of `format_version` 5 and later.
 //!
 //! The lower half of a key's hash chooses the line. The upper half is multiplied by the golden
 //! ratio before each probe but the first, and its top nine bits are the bit in the line. Source:

@@ -60,7 +60,7 @@ impl FilterPolicy {
         }
     }
 
-    /// Returns the thousandths of a bit per key; zero writes no filters.
+    /// Returns the size in thousandths of a bit per key; 0 means that no filters are written.
     pub const fn millibits_per_key(&self) -> u32 {
         self.millibits_per_key
     }

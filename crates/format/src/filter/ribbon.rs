@@ -1,6 +1,6 @@
 //! The Ribbon filter: the solution of a system of linear equations over bits, one for each key.
 //!
-//! A key's hash gives it a start slot, 128 coefficients for the slots from there on, and an
+//! A key's hash gives it a start slot, 128 coefficients for that slot and those that follow, and an
 //! expected result. Each column of the solution, combined with the coefficients, must yield its bit
 //! of the result. The columns of 128 slots are stored together as a block of 128-bit segments; the
 //! first blocks may have one column fewer than the rest. Source: `util/ribbon_impl.h`,
@@ -28,7 +28,7 @@ const COEFFICIENT_XOR: u64 = 0xc367_844a_6e52_731d;
 pub(super) struct Ribbon {
     /// Number of possible start slots.
     starts: u64,
-    /// Number of columns from `upper_start_block` on; one fewer before it.
+    /// Number of columns of `upper_start_block` and later blocks; earlier blocks have one fewer.
     upper_columns: u32,
     upper_start_block: u32,
     seed: u64,
@@ -83,7 +83,8 @@ impl Ribbon {
     }
 }
 
-/// Returns `count` segments of `block` from number `first` on; fewer if it ends before.
+/// Returns `count` segments of `block`, starting with number `first`; fewer if the block ends
+/// before that.
 #[inline(always)]
 fn segments(block: &[u8], first: u32, count: u32) -> impl Iterator<Item = u128> {
     let bytes = block.get(first as usize * SEGMENT..).unwrap_or_default();

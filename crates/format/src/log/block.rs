@@ -6,14 +6,14 @@ use super::BLOCK_LENGTH;
 
 /// Provides the bytes of a log from its beginning.
 pub trait BlockSource {
-    /// The error of a failed read.
+    /// The error from a failed read.
     type Error;
 
     /// Fills `block` with the next bytes of the log and returns their number. Fewer than
     /// `block.len()` bytes mean that the log ends there; the source is not called again.
     ///
     /// # Errors
-    /// The errors of the source. The reader returns them; its later results are unspecified.
+    /// Errors from the source. The reader returns them; its later results are unspecified.
     fn fill(&mut self, block: &mut [u8]) -> Result<usize, Self::Error>;
 }
 

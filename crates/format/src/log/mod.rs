@@ -106,8 +106,8 @@ mod fragment_type {
     }
 }
 
-/// A log's record about its predecessor, by which a missing or truncated log is detected
-/// (`track_and_verify_wals`).
+/// A log's record about its predecessor; `track_and_verify_wals` uses it to detect a missing or
+/// truncated log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PredecessorWal {
     /// The predecessor's number.

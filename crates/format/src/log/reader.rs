@@ -100,8 +100,8 @@ impl<S: BlockSource> RecordReader<S> {
         self.cursor.offset()
     }
 
-    /// Continues after [`Event::End`], once the log has grown: `source` provides the bytes from
-    /// [`RecordReader::offset`] on. Earlier bytes are not read again, even in a compressed log.
+    /// Continues after [`Event::End`], once the log has grown: `source` provides the bytes at and
+    /// after [`RecordReader::offset`]. Earlier bytes are not read again, even in a compressed log.
     pub fn resume(&mut self, source: S) {
         self.cursor.resume(source);
     }
@@ -109,7 +109,7 @@ impl<S: BlockSource> RecordReader<S> {
     /// Returns the next event; after [`Event::End`] it is always the end.
     ///
     /// # Errors
-    /// The errors of the source.
+    /// Errors from the source.
     pub fn next_event(&mut self) -> Result<Event<'_>, S::Error> {
         Ok(match self.find()? {
             Found::Event(event) => event,

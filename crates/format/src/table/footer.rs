@@ -90,10 +90,10 @@ impl BlockHandle {
 pub struct Footer {
     /// The format version, 2 to 7.
     pub format_version: u32,
-    /// Checksum type of the blocks and, from version 6 on, of the footer.
+    /// Checksum type of the blocks and, in version 6 and later, of the footer.
     pub checksum_type: ChecksumType,
-    /// A random number of this file that is included in all its checksums; nonzero from version 6
-    /// on, zero before.
+    /// A random number of this file that is included in all its checksums; nonzero in version 6 and
+    /// later, 0 before.
     pub base_context: u32,
     /// The metaindex block.
     pub metaindex: BlockHandle,

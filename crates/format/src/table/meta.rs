@@ -6,7 +6,7 @@
 
 /// The name of the properties block.
 pub const PROPERTIES: &str = "rocksdb.properties";
-/// The name of the index block, from `format_version` 6 on.
+/// The name of the index block in `format_version` 6 and later.
 pub const INDEX: &str = "rocksdb.index";
 /// The name of the block of range tombstones.
 pub const RANGE_DELETIONS: &str = "rocksdb.range_del";

@@ -13,7 +13,7 @@ pub const BLOCK_TRAILER_LENGTH: usize = 5;
 pub struct BlockChecksum {
     /// The checksum type.
     pub checksum_type: ChecksumType,
-    /// The file's base context checksum; zero below format version 6.
+    /// The file's base context checksum; 0 if the format version is below 6.
     pub base_context: u32,
 }
 

@@ -106,7 +106,7 @@ fn pair_bytes([first, second]: [u64; 2]) -> [u8; 16] {
 /// Returns the session id for random bits: 20 characters of `0-9A-Z`. It keeps all of `lower`, but
 /// only `upper` modulo 36^8 / 4, a little more than 39 bits.
 ///
-/// `lower` should not be zero, so that no unique id is zero; zero is replaced by one.
+/// `lower` should not be 0, because unique ids must not be 0; if it is 0, 1 is used instead.
 pub fn encode_session_id(upper: u64, lower: u64) -> String {
     let lower = lower.max(1);
     let mut front = upper << 2 | lower >> 62;

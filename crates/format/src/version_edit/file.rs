@@ -108,7 +108,7 @@ pub struct NewFile {
     pub marked_for_compaction: bool,
     /// The lowest number of a blob file that the table refers to.
     pub oldest_blob_file_number: Option<u64>,
-    /// The table's unique id as computed from its properties; zeros if unknown.
+    /// The table's unique id as computed from its properties; `[0, 0]` if unknown.
     pub unique_id: [u64; 2],
     /// Estimated number of bytes in the next level that its range tombstones cover.
     pub compensated_range_deletion_size: u64,

@@ -138,7 +138,7 @@ pub struct VersionEdit {
     pub blob_file_additions: Vec<BlobFileAddition>,
     /// Blobs that became garbage.
     pub blob_file_garbage: Vec<BlobFileGarbage>,
-    /// Logs begun or synced (`track_and_verify_wals_in_manifest`).
+    /// Logs started or synced (`track_and_verify_wals_in_manifest`).
     pub wal_additions: Vec<WalAddition>,
     /// Logs with a lower number have been deleted. 0 is ignored.
     pub wal_deletion: Option<u64>,

@@ -1,4 +1,4 @@
-//! The field that records that a log was begun or synced. Source: `db/wal_edit.cc`.
+//! The field that records that a log was started or synced. Source: `db/wal_edit.cc`.
 
 use crate::varint::{Reader, put_varint32, put_varint64};
 use crate::{Error, Result};
@@ -9,12 +9,12 @@ const END: u32 = 1;
 /// Tag of the synced length.
 const SYNCED_SIZE: u32 = 2;
 
-/// A log that was begun or synced.
+/// A log that was started or synced.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct WalAddition {
     /// The number in the log's name.
     pub log_number: u64,
-    /// Number of bytes synced; `None` for a log that was begun.
+    /// Number of bytes synced; `None` for a log that was started.
     pub synced_size: Option<u64>,
 }
 

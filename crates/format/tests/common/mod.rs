@@ -64,7 +64,7 @@ impl Golden {
         u32::from_le_bytes(self.bytes[self.footer_offset() + at..][..4].try_into().unwrap())
     }
 
-    /// The base context checksum; zero below format version 6.
+    /// The base context checksum; 0 if the format version is below 6.
     pub(crate) fn base_context(&self) -> u32 {
         if self.format_version < 6 { 0 } else { self.footer_u32(9) }
     }

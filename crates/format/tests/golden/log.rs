@@ -13,7 +13,8 @@ use crate::support;
 
 /// Five puts, the second of which extends into the second block.
 pub(crate) const PLAIN: &[u8] = include_bytes!("data/plain.log");
-/// The same puts, compressed in a recyclable log, after a record about the (missing) previous log.
+/// The puts of [`PLAIN`], compressed in a recyclable log, after a record about the (missing)
+/// previous log.
 const RECYCLABLE_ZSTD: &[u8] = include_bytes!("data/recyclable-zstd.log");
 /// Three puts in a file that contained twelve of the same length before.
 pub(crate) const STALE: &[u8] = include_bytes!("data/stale.log");

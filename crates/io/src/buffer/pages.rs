@@ -93,9 +93,9 @@ impl Pages {
             unsafe { madvise(self.start.as_ptr().cast(), self.length, Advice::LinuxNoHugepage) };
     }
 
-    /// Returns the memory of `length` bytes from `start` on to the system; both are multiples of
-    /// the page size. The bytes are zero when they are accessed again. If the process has locked
-    /// all its memory, they keep their contents.
+    /// Returns the memory of the `length` bytes at `start` to the system; both are multiples of the
+    /// page size. The bytes are zero when they are accessed again. If the process has locked all
+    /// its memory, they keep their contents.
     ///
     /// # Safety
     /// The bytes are inside a live mapping, and nothing refers to them.

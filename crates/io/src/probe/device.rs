@@ -61,7 +61,7 @@ pub struct DeviceFigures {
     pub random_read: ReadLatency,
     /// Direct reads of 1 MiB in sequence, in bytes per second.
     pub sequential_read_bytes_per_second: f64,
-    /// The same with four concurrent reads, each by a thread.
+    /// Direct reads of 1 MiB in sequence by four threads at once, in bytes per second in total.
     pub sequential_read_4_bytes_per_second: f64,
     /// Direct writes of 4 KiB at random offsets that were written before, each with a sync.
     pub durable_write: SyncLatency,
@@ -86,7 +86,7 @@ impl DeviceProbe {
     /// Measures in an existing directory. The storage counts the bytes as [`Purpose::Metadata`].
     ///
     /// # Errors
-    /// Errors of the storage: of kind `Unsupported` if the filesystem refuses direct I/O.
+    /// Errors from the storage: of kind `Unsupported` if the filesystem refuses direct I/O.
     pub fn run(&self, storage: &dyn Storage, directory: &Path) -> Result<DeviceFigures> {
         let mut scratch = Scratch::new(storage, directory, self.bytes)?;
         let reader = Arc::clone(&scratch.reader);

@@ -65,7 +65,7 @@ impl fmt::Display for Answer {
 /// filesystem does not refuse counts as working.
 ///
 /// # Errors
-/// Errors of writing and reading a small file there that have nothing to do with the mode. Bytes
+/// Errors from writing and reading a small file there that have nothing to do with the mode. Bytes
 /// that read back differently than written are an error of kind `InvalidData`.
 pub fn probe(
     storage: &dyn Storage,

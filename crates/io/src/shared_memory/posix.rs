@@ -38,7 +38,7 @@ pub struct Sibling {
 /// user may read them and their owners are recorded.
 ///
 /// # Errors
-/// Errors of listing `parent`.
+/// Errors from listing `parent`.
 pub fn siblings(parent: &Path, prefix: &str) -> Result<Vec<Sibling>> {
     let names = names_in(parent).map_err(|error| Error::new(Operation::List, parent, error))?;
     let mut found = Vec::new();

@@ -44,7 +44,7 @@ impl Acknowledged {
         self.blocks.remove(&file);
     }
 
-    /// Forgets the acknowledged blocks from `length` on.
+    /// Forgets the acknowledged blocks at and after `length`.
     pub(super) fn truncate(&mut self, file: FileId, length: u64) {
         if let Some(blocks) = self.blocks.get_mut(&file) {
             blocks.split_off(&length.div_ceil(BLOCK));

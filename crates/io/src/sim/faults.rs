@@ -77,7 +77,7 @@ impl FaultRule {
         self
     }
 
-    /// Strikes at every call from number `index` on, counted as for [`Self::at`].
+    /// Strikes at call number `index` and every later one, counted as for [`Self::at`].
     #[must_use]
     pub fn from(mut self, index: u64) -> Self {
         self.first = index;
@@ -119,8 +119,8 @@ impl FaultPlan {
         Self::none().with(FaultRule::new(fault).at(index))
     }
 
-    /// Creates a plan with a fault at every call from `index` on, counted from 0 since the plan was
-    /// set.
+    /// Creates a plan with a fault at call `index` and every later one, counted from 0 since the
+    /// plan was set.
     pub fn from(index: u64, fault: Fault) -> Self {
         Self::none().with(FaultRule::new(fault).from(index))
     }

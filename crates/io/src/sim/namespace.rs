@@ -53,7 +53,7 @@ enum Target {
 #[derive(Debug)]
 struct Resolved {
     target: Target,
-    /// The same path without links, `.` and `..`.
+    /// The path with links, `.` and `..` resolved.
     path: PathBuf,
 }
 

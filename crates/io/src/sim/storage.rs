@@ -63,7 +63,7 @@ impl SimStorage {
         Arc::clone(&self.state().clock)
     }
 
-    /// Replaces the fault plan from the next call on. A power cut stays in effect.
+    /// Replaces the fault plan, starting with the next call. A power cut stays in effect.
     pub fn set_faults(&self, plan: FaultPlan) {
         self.state().plan = plan;
     }

@@ -93,7 +93,7 @@ impl SequentialReader {
     ///
     /// # Errors
     /// Of kind `OutOfMemory` if the pool does not have even one buffer, without waiting for one;
-    /// otherwise the error of reading the file's length.
+    /// otherwise the error from reading the file's length.
     pub fn new(
         file: Arc<dyn ReadFile>,
         span: Range<u64>,
@@ -153,8 +153,8 @@ impl SequentialReader {
         Ok(())
     }
 
-    /// Reduces the requests in flight whenever users' reads are slowed down at the device, from the
-    /// next request on.
+    /// Reduces the requests in flight whenever users' reads are slowed down at the device, starting
+    /// with the next request.
     pub fn give_way_to(&mut self, foreground: Arc<Foreground>) {
         self.count_ended(self.under_way);
         self.foreground = Some(foreground);
@@ -173,7 +173,7 @@ impl SequentialReader {
     /// reads are skipped, and whole requests among them are not read at all.
     ///
     /// # Errors
-    /// The error of the request for the first byte, again each time those bytes are requested.
+    /// The error from the request for the first byte, again each time those bytes are requested.
     /// Bytes before the failed position are returned. Going back is an error of kind
     /// `InvalidInput`.
     pub fn read(&mut self, offset: u64, length: usize) -> Result<&[u8]> {

@@ -162,7 +162,8 @@ struct Output {
     /// False after preallocation failed for lack of space.
     reserving: bool,
     written_back: u64,
-    /// The same file through the page cache, if warm spans are to stay there.
+    /// A second handle to the file, which writes through the page cache, if warm spans are to stay
+    /// there.
     warm_file: Option<Box<dyn WriteFile>>,
 }
 

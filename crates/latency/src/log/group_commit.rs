@@ -53,7 +53,7 @@ pub struct GroupCommitArguments {
 /// Measures each row once; returns a table.
 ///
 /// # Errors
-/// Errors of the log and of the system.
+/// Errors from the log and the system.
 pub(super) fn run(arguments: &GroupCommitArguments) -> Result<String, Failure> {
     let mut text = format!(
         "Appends of {} messages of {} bytes to topics with durability disk, {} s each\n\n\

@@ -105,7 +105,7 @@ pub struct LogBenchArguments {
 /// Runs the experiment; returns its tables.
 ///
 /// # Errors
-/// Errors of the log and of the system.
+/// Errors from the log and the system.
 pub fn run(arguments: &LogBenchArguments) -> Result<String, Failure> {
     match &arguments.experiment {
         Some(Experiment::Open(arguments)) => return open_time::run(arguments),

@@ -46,7 +46,7 @@ pub struct OpenArguments {
 /// Fills a log and opens it several times; returns a table.
 ///
 /// # Errors
-/// Errors of the log and of the system.
+/// Errors from the log and the system.
 pub(super) fn run(arguments: &OpenArguments) -> Result<String, Failure> {
     let parent = &arguments.directory;
     tailwater_io::Storage::create_directory(&PosixStorage::new(), parent)?;

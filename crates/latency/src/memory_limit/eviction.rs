@@ -26,7 +26,7 @@ pub struct Evicted {
 /// permitted (as root, outside most containers), otherwise only the files' pages.
 ///
 /// # Errors
-/// Errors of listing and opening the files.
+/// Errors from listing and opening the files.
 pub fn evict(system: &System, directories: &[&Path]) -> io::Result<Evicted> {
     // Dirty pages cannot be evicted.
     rustix::fs::sync();

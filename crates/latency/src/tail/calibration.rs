@@ -20,7 +20,7 @@ const SHARE: f64 = 0.6;
 /// unthrottled writer.
 ///
 /// # Errors
-/// Errors of the runs.
+/// Errors from the runs.
 pub(super) fn sustained_rate(
     plan: &Plan,
     measure: impl Fn(Row, Duration) -> Result<Figures, Failure>,

@@ -79,7 +79,7 @@ const MODES: [(&str, Option<bool>); 3] =
 /// Runs the experiment; returns its table.
 ///
 /// # Errors
-/// Errors of the engine, the log and the system.
+/// Errors from the engine, the log and the system.
 pub(crate) fn run(arguments: &CatchUpArguments) -> Result<String, Failure> {
     let plan = Plan::new(&TailArguments {
         limit: Some(Limit::Bytes(arguments.limit.0)),
@@ -202,7 +202,7 @@ impl CatchUp {
     /// Reads the whole log as fast as it can. Returns the bytes that were read from segments.
     ///
     /// # Errors
-    /// Errors of the log.
+    /// Errors from the log.
     pub(super) fn consume(&self) -> Result<u64, Failure> {
         let io_mode = match self.is_direct {
             true => IoModeChoice::Direct,

@@ -113,7 +113,7 @@ pub(super) enum Message {
 /// Runs a serialised task.
 ///
 /// # Errors
-/// Errors of the engine, and an invalid assignment.
+/// Errors from the engine, and an invalid assignment.
 pub(super) fn run(task: &str, engines: &[&dyn TailEngine]) -> Result<(), Failure> {
     let assignment = match serde_json::from_str(task)? {
         Task::Measure(assignment) => assignment,

@@ -35,7 +35,7 @@ pub(super) enum Copied {
 /// Copies all files of the database in `from` into `to`, which must exist and contain none of them.
 ///
 /// # Errors
-/// Errors of the filesystem.
+/// Errors from the filesystem.
 pub(super) fn copy_database(from: &Path, to: &Path) -> Result<Copied, Failure> {
     let storage = PosixStorage::new();
     let names: Vec<String> = storage

@@ -37,7 +37,7 @@ pub trait TailEngine: Sync {
     /// Opens the database in a directory, with an option string in RocksDB's format.
     ///
     /// # Errors
-    /// Errors of the engine.
+    /// Errors from the engine.
     fn open(&self, directory: &Path, options: &str) -> Result<Box<dyn TailDatabase>, Failure>;
 }
 
@@ -46,38 +46,38 @@ pub trait TailDatabase: Sync {
     /// Replaces `value` by the value of `key`; returns whether there is one.
     ///
     /// # Errors
-    /// Errors of the engine.
+    /// Errors from the engine.
     fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool, Failure>;
 
     /// Sets a key's value, which is logged but not synced.
     ///
     /// # Errors
-    /// Errors of the engine.
+    /// Errors from the engine.
     fn put(&self, key: &[u8], value: &[u8]) -> Result<(), Failure>;
 
     /// Compacts the whole database into the last level, and returns when that is done.
     ///
     /// # Errors
-    /// Errors of the engine.
+    /// Errors from the engine.
     fn compact(&self) -> Result<(), Failure>;
 
     /// Reads all keys and values in order, once or until `is_over`.
     ///
     /// # Errors
-    /// Errors of the engine.
+    /// Errors from the engine.
     fn scan(&self, is_over: &dyn Fn() -> bool) -> Result<(), Failure>;
 
     /// Returns the engine's activity since it was opened.
     ///
     /// # Errors
-    /// Errors of the engine.
+    /// Errors from the engine.
     fn activity(&self) -> Result<Activity, Failure>;
 
     /// Returns a description of the purposes whose I/O mode is not the configured one; `None` if
     /// there are none, or the engine does not report modes.
     ///
     /// # Errors
-    /// Errors of the engine.
+    /// Errors from the engine.
     fn fallen_back(&self) -> Result<Option<String>, Failure> {
         Ok(None)
     }

@@ -52,7 +52,7 @@ impl Environment {
 /// Measures the device without an engine; `None` if the filesystem has no direct I/O.
 ///
 /// # Errors
-/// Errors of the device.
+/// Errors from the device.
 pub(super) fn probe_device(
     probe: DeviceProbe,
     directory: &Path,

@@ -43,7 +43,7 @@ impl<'a> Experiment<'a> {
     /// Runs the whole experiment, and returns the text to print.
     ///
     /// # Errors
-    /// Errors of the engines and of the filesystem, and too little space on it.
+    /// Errors from the engines and the filesystem, and too little space on it.
     pub(super) fn run(mut self) -> Result<String, Failure> {
         let start = Instant::now();
         create_directory(&self.plan.directory)?;
@@ -148,7 +148,7 @@ impl<'a> Experiment<'a> {
     /// Copies the source database, empties the page cache, and runs a process on the copy.
     ///
     /// # Errors
-    /// Errors of the filesystem and of the process.
+    /// Errors from the filesystem and the process.
     fn measure_row(
         &self,
         row: Row,

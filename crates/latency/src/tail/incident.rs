@@ -1,4 +1,4 @@
-//! Incidents during a run with which a cache must cope.
+//! Incidents that a cache must cope with during a run.
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};

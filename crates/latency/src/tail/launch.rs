@@ -42,7 +42,7 @@ pub(super) trait Launch {
     /// number of bytes that the process read with direct I/O in a phase, if known.
     ///
     /// # Errors
-    /// Errors of the engine, and of the process in which it runs.
+    /// Errors from the engine, and from the process in which it runs.
     fn run(
         &self,
         assignment: &Assignment,
@@ -53,7 +53,7 @@ pub(super) trait Launch {
     /// these files still in memory, if the kernel reports it.
     ///
     /// # Errors
-    /// Errors of listing the directories.
+    /// Errors from listing the directories.
     fn evict(&self, directories: &[&Path]) -> Result<Option<u64>, Failure>;
 
     /// Returns the parameters of the device probe.
@@ -75,7 +75,7 @@ impl Processes {
     /// Creates a launcher with this memory limit, if one can be set here; `None` means no limit.
     ///
     /// # Errors
-    /// Errors of creating the limit.
+    /// Errors from creating the limit.
     pub(super) fn new(limit_bytes: Option<u64>) -> Result<Self, Failure> {
         let limit = limit_bytes.map(MemoryLimit::new).transpose()?;
         if let Some(limit) = limit.as_ref().filter(|limit| limit.bytes().is_none()) {

@@ -87,7 +87,7 @@ pub fn run(arguments: &TailArguments, engines: &[&dyn TailEngine]) -> Result<Str
 /// Runs the measured process of one run: the command [`CHILD_COMMAND`].
 ///
 /// # Errors
-/// Errors of the engine.
+/// Errors from the engine.
 pub fn run_child(assignment: &str, engines: &[&dyn TailEngine]) -> Result<(), Failure> {
     child::run(assignment, engines)
 }

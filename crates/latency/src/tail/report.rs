@@ -57,7 +57,7 @@ impl Report {
     /// Creates the report of the runs with results.
     ///
     /// # Errors
-    /// Errors of reading the results.
+    /// Errors from reading the results.
     pub(super) fn new(
         plan: &Plan,
         results: &Results,

@@ -36,7 +36,7 @@ impl Results {
     /// with equal parameters. A calibrated write rate is copied to the plan.
     ///
     /// # Errors
-    /// Resuming with different parameters; foreign files that would be overwritten; errors of the
+    /// Resuming with different parameters; foreign files that would be overwritten; errors from the
     /// filesystem.
     pub(super) fn open(plan: &mut Plan) -> Result<Self, Failure> {
         let results = Self { out: plan.out.clone() };
@@ -121,7 +121,7 @@ impl Results {
     /// Saves the parameters of this experiment.
     ///
     /// # Errors
-    /// Errors of writing.
+    /// Errors from writing.
     pub(super) fn save_parameters(&self, parameters: &Parameters) -> Result<(), Failure> {
         write_json(&self.parameters(), parameters)
     }
@@ -137,7 +137,7 @@ impl Results {
     /// Saves a run.
     ///
     /// # Errors
-    /// Errors of writing.
+    /// Errors from writing.
     pub(super) fn put(&self, row: Row, run: &Run) -> Result<(), Failure> {
         write_json(&self.file(row, run.run), run)
     }

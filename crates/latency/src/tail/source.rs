@@ -64,7 +64,7 @@ impl Source {
     /// Builds the database, replacing any database that was created here.
     ///
     /// # Errors
-    /// A foreign file or directory at the database's path; errors of the engine and of the
+    /// A foreign file or directory at the database's path; errors from the engine and the
     /// filesystem.
     pub(super) fn build(&self, directory: &Path) -> Result<(), Failure> {
         let path = self.path(directory);

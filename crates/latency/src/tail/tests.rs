@@ -21,7 +21,7 @@ use super::units::{Bytes, HotSet, WriteRate};
 use crate::failure::Failure;
 use crate::files::read_json;
 
-/// Runs in this process, and fails from run `fails_at` on.
+/// Runs in this process; run `fails_at` and all later ones fail.
 #[derive(Default)]
 struct Here {
     /// The options of each run.

@@ -78,7 +78,8 @@ impl Catalog {
         self.lock().is_closed = true;
     }
 
-    /// Returns whether the journal may contain a failed change, which the next process would apply.
+    /// Returns whether the journal may contain a failed change, which would be applied after
+    /// reopening.
     pub(crate) fn is_unsettled(&self) -> bool {
         self.lock().is_unsettled
     }
@@ -108,7 +109,7 @@ impl Catalog {
     /// Sets records, and removes those without a value.
     ///
     /// # Errors
-    /// Errors of the journal; then no change is made.
+    /// Errors from the journal; then no change is made.
     pub(crate) fn set_records(&self, changes: &[(String, Option<String>)]) -> Result<()> {
         let change = |(key, value): &(String, Option<String>)| Change::SetRecord {
             key: key.clone(),
@@ -120,7 +121,7 @@ impl Catalog {
     /// Creates a stream, with the lowest free id if none is given.
     ///
     /// # Errors
-    /// Already exists; errors of the journal.
+    /// Already exists; errors from the journal.
     pub(crate) fn create_stream(
         &self,
         id: Option<u32>,
@@ -145,7 +146,7 @@ impl Catalog {
     /// Renames a stream.
     ///
     /// # Errors
-    /// Not found; already exists; errors of the journal.
+    /// Not found; already exists; errors from the journal.
     pub(crate) fn rename_stream(&self, stream: u32, name: &str) -> Result<()> {
         check_name("stream", name)?;
         let mut inner = self.lock();
@@ -160,7 +161,7 @@ impl Catalog {
     /// Deletes a stream with all its topics.
     ///
     /// # Errors
-    /// Not found; errors of the journal.
+    /// Not found; errors from the journal.
     pub(crate) fn delete_stream(&self, stream: u32) -> Result<StreamInfo> {
         let mut inner = self.lock();
         let deleted = inner.state.stream(stream)?.clone();
@@ -193,7 +194,7 @@ impl Catalog {
     /// Creates a topic with partitions whose directories exist and are durable.
     ///
     /// # Errors
-    /// Not found, if the stream has been deleted; already exists; errors of the journal.
+    /// Not found, if the stream has been deleted; already exists; errors from the journal.
     pub(crate) fn create_topic(
         &self,
         id: TopicId,
@@ -237,7 +238,7 @@ impl Catalog {
     /// Deletes a topic with all its partitions.
     ///
     /// # Errors
-    /// Not found; errors of the journal.
+    /// Not found; errors from the journal.
     pub(crate) fn delete_topic(&self, id: TopicId) -> Result<TopicInfo> {
         let mut inner = self.lock();
         let deleted = inner.state.topic(id)?.clone();
@@ -272,7 +273,7 @@ impl Catalog {
     ///
     /// # Errors
     /// Not found, if the topic has been deleted; already exists, if another caller created them;
-    /// errors of the journal.
+    /// errors from the journal.
     pub(crate) fn create_partitions(
         &self,
         id: TopicId,
@@ -293,7 +294,7 @@ impl Catalog {
     ///
     /// # Errors
     /// Not found, if the partition has been deleted, even if another partition with its id was
-    /// created; errors of the journal.
+    /// created; errors from the journal.
     pub(crate) fn purge(&self, id: PartitionId, from: u64, incarnation: u64) -> Result<()> {
         let mut inner = self.lock();
         if inner.state.partition(id)?.incarnation != from {
@@ -306,7 +307,7 @@ impl Catalog {
     /// Deletes the `count` partitions of a topic with the highest ids. Returns their ids.
     ///
     /// # Errors
-    /// Not found, if the topic has fewer; errors of the journal.
+    /// Not found, if the topic has fewer; errors from the journal.
     pub(crate) fn delete_partitions(&self, id: TopicId, count: u32) -> Result<Vec<u32>> {
         let TopicId { stream, topic } = id;
         let mut inner = self.lock();

@@ -368,7 +368,7 @@ impl Log {
     }
 
     /// Closes partitions and removes their files, once the catalog no longer contains them. If that
-    /// is uncertain, the partitions refuse further appends, which the next process might remove.
+    /// is uncertain, the partitions refuse further appends, which might be removed after reopening.
     fn finish_deletion(&self, deleted: Result<()>, partitions: Vec<Arc<Partition>>) -> Result<()> {
         if let Err(error) = &deleted {
             if self.catalog.is_unsettled() {
@@ -471,7 +471,7 @@ impl Log {
             .ok_or_else(|| Error::not_found(format!("{consumer:?} has stored no offset in {id}")))
     }
 
-    /// Removes the messages of a partition from an offset on, and clamps the offsets of its
+    /// Removes the messages of a partition at and after an offset, and clamps the offsets of its
     /// consumers to its last message.
     ///
     /// # Errors
@@ -484,7 +484,7 @@ impl Log {
     /// Persists everything, closes the log and removes its shared memory.
     ///
     /// # Errors
-    /// The first error of a partition; shared memory then keeps the unpersisted batches.
+    /// The first error from a partition; shared memory then keeps the unpersisted batches.
     pub fn close(&self) -> Result<()> {
         {
             let mut is_closed = self.is_closed.lock();
@@ -505,12 +505,13 @@ impl Log {
         self.offsets.close();
         self.tuner.end();
         drop(std::mem::take(&mut *self.threads.lock()));
-        // If anything is unpersisted, the next process needs the contents of shared memory.
+        // If anything is unpersisted, the process that opens the log next needs the contents of
+        // shared memory.
         let outcome = outcome.and(synced);
         let outcome = self.env.memory.close(outcome.is_ok()).and(outcome);
         drop(partitions);
         self.catalog.close();
-        // From here on the next process finds the log in its final state.
+        // From here on, a process that opens the log finds it in its final state.
         *self.lock.lock() = None;
         outcome
     }

@@ -41,7 +41,8 @@ pub struct Modes {
     /// Mode of writes to segments: `direct` or `buffered`.
     pub append: &'static str,
     /// Durability of a write to a segment: `dsync` if every write is durable when it returns
-    /// ([`LogOptions::syncs_appends`]), `topic` if only writes for topics of durability `disk` are.
+    /// ([`LogOptions::syncs_appends`]), `topic` if only writes for topics with durability `disk`
+    /// are.
     pub append_sync: &'static str,
     /// Mode of reads of segments: `direct` or `buffered`.
     pub read: &'static str,
@@ -49,7 +50,8 @@ pub struct Modes {
     pub index: &'static str,
     /// Mode of the journals of the catalog and of consumers' offsets: `buffered`.
     pub offsets: &'static str,
-    /// Memory of the tails of topics of durability `process`: `shared memory` or `private memory`.
+    /// Memory of the tails of topics with durability `process`: `shared memory` or `private
+    /// memory`.
     pub tail: &'static str,
     /// Size of a block, the unit of writes to segments, in bytes.
     pub block: u64,
@@ -213,8 +215,8 @@ fn shared_memory(
         Err(error) => error.to_string(),
     };
     report.warnings.push(format!(
-        "there is no shared memory ({why}): appends to topics of durability 'process' wait for the \
-         write to the segment"
+        "there is no shared memory ({why}): appends to topics with durability 'process' wait for \
+         the write to the segment"
     ));
     Ok(None)
 }

@@ -30,7 +30,7 @@ pub(super) enum Effect {
     Flush { offset: u64, is_synced: bool },
     /// Removes all messages: a new incarnation begins at offset 0.
     Purge,
-    /// Removes the messages from an offset on, and clamps the offsets of consumers.
+    /// Removes the messages at and after an offset, and clamps the offsets of consumers.
     Truncate { offset: u64, offsets: Option<Arc<Offsets>> },
     /// Removes up to `count` of the oldest sealed segments that end at or before `below`.
     DeleteSegments { count: usize, below: u64 },
@@ -77,7 +77,7 @@ impl Command {
 }
 
 impl Owner {
-    /// Returns the error with which a command fails that requires everything to be persisted.
+    /// Returns the error for a command that requires everything to be persisted.
     fn why_not_persisted(&self) -> Error {
         self.health.error(self.id).unwrap_or_else(|| Error::closed(self.id))
     }
@@ -324,7 +324,8 @@ impl Partition {
         layout::remove_incarnation(&*self.env.segment_files.storage, &self.directory(incarnation));
     }
 
-    /// Removes the messages from an offset on. Everything is persisted, and appends are refused.
+    /// Removes the messages at and after an offset. Everything is persisted, and appends are
+    /// refused.
     fn do_truncate(&self, files: &mut Files, offset: u64) -> Result<()> {
         self.remove_unused(files)?;
         let snapshot = self.snapshot();

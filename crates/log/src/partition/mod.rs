@@ -251,7 +251,7 @@ impl Partition {
         }
     }
 
-    /// Returns the error with which appends fail; `None` if appends are accepted.
+    /// Returns the error that appends return; `None` if appends are accepted.
     pub fn failure(&self) -> Option<Error> {
         self.owner.lock().health.error(self.id)
     }

@@ -356,7 +356,7 @@ fn chunk_end(snapshot: &Snapshot, index: usize, end: u64) -> u64 {
     next.unwrap_or(end).min(end)
 }
 
-/// Returns the headers and ranges of a chunk's batches from a position on.
+/// Returns the headers and ranges of a chunk's batches at and after a position.
 fn batches<'a>(
     chunk: &Chunk,
     bytes: &'a AppendedBytes,

@@ -8,7 +8,7 @@
 //!    at the indexed position, otherwise from the beginning. The scan ends at the first bytes that
 //!    are not a whole batch.
 //! 3. If a trailer beyond that end shows that later bytes were acknowledged, the end is a hole. On
-//!    a topic of durability `disk`, or in the same boot of the machine, a hole is damage: the
+//!    a topic with durability `disk`, or in the same boot of the machine, a hole is damage: the
 //!    partition is *fenced*. It is readable up to the hole and accepts no appends until the file is
 //!    restored. Otherwise the machine died before the bytes reached the device, a loss that the
 //!    topic's durability permits: the bytes beyond the hole are kept in a file next to the segment.
@@ -239,8 +239,8 @@ fn recover(
             None => (kept.display(), "a write was interrupted, or the segment is damaged"),
         };
         recovered.notes.push(format!(
-            "messages from offset {offset} on were lost: {why}; the bytes after them are kept in \
-             {path}"
+            "messages at and after offset {offset} were lost: {why}; the bytes after them are kept \
+             in {path}"
         ));
     }
     recovered.cut_bytes = last.length() - end.position;

@@ -70,8 +70,8 @@ impl Segment {
         *self.index.lock() = Some(Arc::new(entries));
     }
 
-    /// Rebuilds the index from the segment, and tries to write its file; without that file the next
-    /// process rebuilds the index again.
+    /// Rebuilds the index from the segment, and tries to write its file; without that file the
+    /// index is rebuilt again after reopening.
     pub(super) fn rebuild_index(&self, files: &SegmentFiles) -> Result<Arc<Vec<Entry>>> {
         let mut entries: Vec<Entry> = Vec::new();
         let mut scanner = self.scan(files, 0)?;
@@ -87,7 +87,7 @@ impl Segment {
         }
         let entries = Arc::new(entries);
         *self.index.lock() = Some(Arc::clone(&entries));
-        // If writing fails, the next process rebuilds the index again.
+        // If writing fails, the index is rebuilt again after reopening.
         let _ = self.write_index(files);
         Ok(entries)
     }

@@ -60,7 +60,8 @@ pub(crate) struct SegmentWriter {
     begun: u64,
     /// Length of the last write, in bytes.
     last_group: u64,
-    /// The error of a failed sync. Syncs are never retried: the system may have dropped the bytes.
+    /// The error from a failed sync. Syncs are never retried: the system may have dropped the
+    /// bytes.
     failed: Option<Error>,
 }
 
@@ -150,7 +151,7 @@ impl SegmentWriter {
     /// Writes a group with `batch_bytes` of batches at a position, durably if required.
     ///
     /// # Errors
-    /// I/O errors. On an error the bytes from `position` on are unknown.
+    /// I/O errors. On an error the bytes at and after `position` are unknown.
     pub(crate) fn write(
         &mut self,
         parts: &[IoSlice<'_>],

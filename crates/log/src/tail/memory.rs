@@ -66,7 +66,8 @@ struct State {
     next_region: u64,
     /// Whether the system refused the last request for memory.
     is_refused: bool,
-    /// Whether the log was closed: its regions then are removed or belong to the next process.
+    /// Whether the log was closed: then its regions are removed or belong to the process that opens
+    /// the log next.
     is_closed: bool,
 }
 
@@ -80,7 +81,7 @@ impl ChunkPool {
     /// Creates memory of at most `limit` bytes. Existing regions of shared memory stay unchanged.
     ///
     /// # Errors
-    /// Errors of listing the regions.
+    /// Errors from listing the regions.
     pub(crate) fn new(
         shared: Option<Arc<dyn SharedMemory>>,
         limit: usize,
@@ -304,7 +305,7 @@ impl ChunkPool {
     }
 
     /// Evicts all chunks, and removes the regions of this process if `is_persisted`. Otherwise the
-    /// regions stay, and the next process recovers batches from them.
+    /// regions stay, and the process that opens the log next recovers batches from them.
     ///
     /// # Errors
     /// I/O errors.
@@ -394,7 +395,8 @@ impl PageSource for Source {
         }
         drop(state);
         if self.kind == MemoryKind::Shared {
-            // After reuse, the next process must not find old batches after the new ones.
+            // After the memory is reused, the process that opens the log next must not find old
+            // batches after the new ones.
             pages.zero();
         }
         let piece = Piece { pages, region: self.region.clone() };

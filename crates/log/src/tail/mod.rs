@@ -7,8 +7,8 @@
 //! the oldest chunk of all partitions is evicted first ([`ChunkPool`]). An idle partition releases
 //! its chunks.
 //!
-//! Topics of durability `process` keep their tails in shared memory, which outlives the process:
-//! the next process recovers the batches from it ([`survivors`]).
+//! Topics with durability `process` keep their tails in shared memory, which outlives the process:
+//! the process that opens the log next recovers the batches from it ([`survivors`]).
 
 mod chunk;
 mod memory;

@@ -83,7 +83,7 @@ pub(crate) fn batch(numbers: std::ops::Range<u64>, length: usize) -> Vec<u8> {
     builder.finish()
 }
 
-/// The expected contents of a partition: the numbers of its messages, from an offset on.
+/// The expected contents of a partition: the numbers of its messages at and after an offset.
 #[cfg(not(shuttle))]
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Model {

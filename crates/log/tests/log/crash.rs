@@ -468,7 +468,7 @@ fn die(work: &Work, seed: u64) {
     let memory = work.machine.memory.as_ref().map(|memory| memory.snapshot().expect("a copy"));
     let machine = Machine { storage: Arc::new(storage), memory, boot: 1 };
     if work.calls().is_multiple_of(3) {
-        // The next process finds the disk full, and soon dies.
+        // The process that opens the log next finds the disk full, and soon dies.
         let full = FaultRule::new(Fault::NoSpace).operation(Operation::Write).from(seed % 5);
         machine.storage.set_faults(FaultPlan::none().with(full.purpose(Purpose::LogAppend)));
         let log = machine.open();

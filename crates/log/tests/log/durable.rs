@@ -1,5 +1,6 @@
 //! The durability guarantees of calls, one at a time, with a power cut right after each; and
-//! recovery from a process that died before it synced, when the next process relies on its files.
+//! recovery from a process that died before it synced, when the process that opens the log next
+//! relies on its files.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -177,7 +178,7 @@ fn journals_survive_power_cuts_while_they_are_rewritten() {
     }
 }
 
-/// A topic whose record a dying process had not synced accepts messages in the next process.
+/// A topic whose record a dying process had not synced accepts messages after reopening.
 #[test]
 fn state_left_by_a_dead_process_is_synced_before_new_appends() {
     let machine = Machine::new(6, false);

@@ -9,7 +9,8 @@ use tailwater_log::Durability;
 
 use crate::process::{self, Promised, TOPICS};
 
-/// Number of times that one log's process is killed. Topics grow, so a new log is begun after that.
+/// Number of times that one log's process is killed. Topics grow, so a new log is started after
+/// that.
 const LIVES: usize = 6;
 
 fn kill_repeatedly(logs: usize, has_shared: bool) {

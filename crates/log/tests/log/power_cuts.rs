@@ -1,5 +1,5 @@
 //! The power is cut while a process appends, purges and removes segments, on a real filesystem:
-//! everything that a topic of durability `disk` acknowledged is found.
+//! everything that a topic with durability `disk` acknowledged is found.
 //!
 //! The filesystem is on a disk that loses unflushed writes (`tailwater_testkit::volatile_disk`),
 //! which needs root, FUSE, a loop device and the filesystem's tools; without them the test reports

@@ -354,7 +354,7 @@ pub(crate) fn imported_options(topic: &TopicHeader, partitions: u32) -> TopicOpt
 /// removed by age and size.
 ///
 /// # Errors
-/// Errors of the log.
+/// Errors from the log.
 pub(crate) fn apply_config(log: &Log, config: &Config) -> tailwater_log::Result<()> {
     let catalog = log.catalog();
     for (stream, info) in catalog.streams() {
@@ -398,7 +398,7 @@ pub(super) fn describe(state: &State, request: &Request<'_>) -> Outcome {
     Ok(DescribeOptionsResponse { entries }.to_bytes().to_vec())
 }
 
-/// Rejects options of streams and users, which have none.
+/// Rejects all options: streams and users have none.
 ///
 /// # Errors
 /// Unsupported key, if there is one.

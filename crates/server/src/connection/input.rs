@@ -44,7 +44,7 @@ impl Input {
     /// Reads until there are `length` bytes; `moved` is updated with the number of bytes read.
     ///
     /// # Errors
-    /// Errors of the stream, including its end.
+    /// I/O errors on the stream, including its end.
     pub(super) async fn fill<S>(
         &mut self,
         stream: &mut S,

@@ -56,7 +56,7 @@ impl Frame {
 /// Writes a reply; `moved` is kept up to date with the number of bytes written.
 ///
 /// # Errors
-/// Errors of the stream.
+/// I/O errors on the stream.
 pub(super) async fn write<S>(stream: &mut S, frame: Frame, moved: &AtomicUsize) -> io::Result<()>
 where
     S: AsyncWrite + Unpin,

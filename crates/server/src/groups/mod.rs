@@ -98,7 +98,7 @@ impl Groups {
     /// was interrupted.
     ///
     /// # Errors
-    /// Corruption of a record; errors of the log.
+    /// Corruption of a record; errors from the log.
     pub(crate) fn open(log: &Log, config: &Config) -> tailwater_log::Result<Self> {
         Self::with_limits(log, config.limits.groups_max, config.rebalancing_timeout)
     }
@@ -168,7 +168,7 @@ impl Groups {
     ///
     /// # Errors
     /// Not found, for the topic; name already exists; cannot create, if the topic has the maximum
-    /// number of groups; errors of the log.
+    /// number of groups; errors from the log.
     pub(crate) fn create(&self, log: &Log, topic: TopicId, name: &str) -> Result<Summary, Status> {
         let _changes = self.changes.lock();
         let info = topic_info(log, topic).ok_or(Status::TOPIC_ID_NOT_FOUND)?;
@@ -210,7 +210,7 @@ impl Groups {
     /// Deletes a group with its offsets. It is durable when this returns.
     ///
     /// # Errors
-    /// Not found; errors of the log.
+    /// Not found; errors from the log.
     pub(crate) fn delete(&self, log: &Log, topic: TopicId, id: u32) -> Result<(), Status> {
         let _changes = self.changes.lock();
         let group = self.existing(topic, id)?;
@@ -329,7 +329,7 @@ impl Groups {
     /// for the disk.
     ///
     /// # Errors
-    /// Not found, for the group; member not found; partition not owned; errors of `change`.
+    /// Not found, for the group; member not found; partition not owned; errors from `change`.
     pub(crate) fn change_offset<T>(
         &self,
         session: SessionId,

@@ -38,7 +38,7 @@ impl Poll {
     ///
     /// # Errors
     /// Partition not owned: it was reassigned during the poll, so its messages must not be
-    /// returned. Errors of `store`, after which the messages count as polled.
+    /// returned. Errors from `store`, after which the messages count as polled.
     pub(crate) fn committed<T>(
         mut self,
         last_offset: u64,

@@ -74,7 +74,7 @@ pub struct Imported {
 pub enum ImportError {
     /// The source refused a request or cannot be reached.
     Source(ClientError),
-    /// An error of the log.
+    /// An error from the log.
     Log(tailwater_log::Error),
     /// The directory contains files of another program, or cannot be read.
     Directory(String),

@@ -173,7 +173,7 @@ impl Server {
     /// Stops listening, lets requests in progress finish, persists everything and closes the log.
     ///
     /// # Errors
-    /// The first error of the log; acknowledged messages are recovered when it is reopened.
+    /// The first error from the log; acknowledged messages are recovered when it is reopened.
     pub async fn shutdown(mut self) -> Result<Shutdown, ServerError> {
         let began = Instant::now();
         let connections = self.state.sessions.count();

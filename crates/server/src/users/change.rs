@@ -119,7 +119,7 @@ impl Users {
     /// the password, so it must be called on a thread that may block.
     ///
     /// # Errors
-    /// Invalid name or password; a name that is taken; errors of the log.
+    /// Invalid name or password; a name that is taken; errors from the log.
     pub(crate) fn create(&self, log: &Log, new: NewUser<'_>) -> Result<Arc<User>, Status> {
         // Also checked before the password is hashed, so that an invalid call is cheap.
         check_name(&self.directory.load(), new.name, None)?;
@@ -147,7 +147,7 @@ impl Users {
     /// Deletes a user with its tokens, and returns its id.
     ///
     /// # Errors
-    /// Not found; cannot delete, for the root user; errors of the log.
+    /// Not found; cannot delete, for the root user; errors from the log.
     pub(crate) fn delete(&self, log: &Log, user: &WireIdentifier) -> Result<u32, Status> {
         let mut retired = self.retired.lock();
         let id = self.edit_locked(log, |edit| {
@@ -166,7 +166,7 @@ impl Users {
     ///
     /// # Errors
     /// Not found; invalid name; a name that is taken; invalid status, for deactivating the root
-    /// user, which could never be reactivated; errors of the log.
+    /// user, which could never be reactivated; errors from the log.
     pub(crate) fn update(
         &self,
         log: &Log,
@@ -199,7 +199,7 @@ impl Users {
     /// Replaces a user's permissions, and returns its id.
     ///
     /// # Errors
-    /// Not found; cannot change permissions, for the root user; errors of the log.
+    /// Not found; cannot change permissions, for the root user; errors from the log.
     pub(crate) fn set_permissions(
         &self,
         log: &Log,
@@ -219,7 +219,7 @@ impl Users {
     /// Removes all users' permissions on a deleted stream and its topics.
     ///
     /// # Errors
-    /// Errors of the log.
+    /// Errors from the log.
     pub(crate) fn forget_stream(&self, log: &Log, stream: u32) -> Result<(), Status> {
         self.forget(log, |permissions| permissions.forget_stream(stream))
     }
@@ -227,7 +227,7 @@ impl Users {
     /// Removes all users' permissions on a deleted topic.
     ///
     /// # Errors
-    /// Errors of the log.
+    /// Errors from the log.
     pub(crate) fn forget_topic(&self, log: &Log, topic: TopicId) -> Result<(), Status> {
         self.forget(log, |permissions| permissions.forget_topic(topic))
     }
@@ -276,7 +276,7 @@ impl Users {
     /// stay valid.
     ///
     /// # Errors
-    /// Not found; invalid credentials, if the password has been changed since; errors of the log.
+    /// Not found; invalid credentials, if the password has been changed since; errors from the log.
     pub(crate) fn set_password(&self, log: &Log, new: NewPassword) -> Result<u32, Status> {
         let NewPassword { user, replaced, credential } = new;
         self.edit(log, |edit| {

@@ -98,7 +98,7 @@ struct Directory {
     users: BTreeMap<u32, Arc<User>>,
     ids: HashMap<Arc<str>, u32>,
     tokens: HashMap<blake3::Hash, Arc<Token>>,
-    /// The same tokens by user and name.
+    /// The tokens of `tokens`, by user and name.
     tokens_by_name: BTreeMap<(u32, Arc<str>), Arc<Token>>,
 }
 

@@ -28,7 +28,7 @@ impl Users {
     ///
     /// # Errors
     /// Unauthenticated, for a user that was deleted or deactivated; too many tokens; invalid name;
-    /// a name that is taken; invalid expiry; errors of the log.
+    /// a name that is taken; invalid expiry; errors from the log.
     pub(crate) fn create_token(
         &self,
         log: &Log,
@@ -70,7 +70,7 @@ impl Users {
     /// Deletes a token. Sessions that logged in with it stay logged in.
     ///
     /// # Errors
-    /// Not found; errors of the log.
+    /// Not found; errors from the log.
     pub(crate) fn delete_token(&self, log: &Log, user: u32, name: &str) -> Result<(), Status> {
         self.edit(log, |edit| {
             let token = edit.directory.tokens_of(user).find(|token| &*token.name == name).cloned();
@@ -84,7 +84,7 @@ impl Users {
     /// number. Called periodically; expired tokens are invalid even before that.
     ///
     /// # Errors
-    /// Errors of the log.
+    /// Errors from the log.
     pub(crate) fn remove_expired(&self, log: &Log, now_us: u64) -> Result<usize, Status> {
         let is_any_expired =
             self.directory.load().tokens.values().any(|token| token.is_expired(now_us));

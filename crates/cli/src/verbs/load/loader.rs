@@ -87,7 +87,7 @@ impl<'a> Loader<'a> {
     /// Completes the current package or line, and writes the batch if it is full.
     ///
     /// # Errors
-    /// Errors of writing and of acknowledging.
+    /// Errors from writing and acknowledging.
     pub(super) fn item_done(&mut self) -> Result<()> {
         self.waiting += 1;
         let is_full = self.waiting >= self.batch_items || self.batch.data_size() >= BATCH_BYTES;

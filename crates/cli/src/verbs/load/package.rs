@@ -65,7 +65,7 @@ impl Stanza {
     /// Replaces this stanza by the next, and returns whether there was one.
     ///
     /// # Errors
-    /// Errors of reading.
+    /// Errors from reading.
     pub(super) fn read(&mut self, lines: &mut Lines<impl BufRead>) -> Result<bool> {
         self.text.clear();
         while lines.read(&mut self.last)? {

@@ -133,7 +133,7 @@ impl Shown<'_> {
     /// Prints the entries, up to the first one that cannot be decoded.
     fn entries(&self, output: &mut Output) -> Result<Outcome> {
         let Ok(contents) = &self.report.contents else { return Ok(Outcome::Damage) };
-        // Output errors are kept apart from errors of the table.
+        // Output errors are kept apart from errors from the table.
         let mut failure = None;
         let walked = contents.for_each(&mut |entry| {
             if failure.is_none() {

@@ -100,8 +100,8 @@ impl Inputs {
         &self.learnt
     }
 
-    /// Returns the write times of the inputs' sequence numbers, from `window_s` seconds before
-    /// `now_s` on.
+    /// Returns the write times of the inputs' sequence numbers within the `window_s` seconds before
+    /// `now_s`.
     pub(crate) fn sequence_times(&self, window_s: u64, now_s: u64) -> SequenceTimes {
         let mut times = SequenceTimes::new(Limits { capacity: usize::MAX, window_s });
         times.take_in(self.learnt.iter().flat_map(|table| table.times.iter().copied()), now_s);

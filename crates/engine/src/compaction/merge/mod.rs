@@ -283,7 +283,7 @@ impl Merge {
     ///
     /// # Errors
     /// Cancelled; read errors; corruption, for damaged records and violations of the single
-    /// deletion contract; errors of user code.
+    /// deletion contract; errors from user code.
     pub(crate) fn advance(&mut self) -> Result<Stop> {
         match std::mem::replace(&mut self.resume, Resume::Here) {
             Resume::Here => {}

@@ -63,7 +63,8 @@ impl Snapshots {
         self.sequences.first().copied().unwrap_or(MAX_SEQUENCE)
     }
 
-    /// Returns the last snapshot, or 0 if there is none. No snapshot sees records above it.
+    /// Returns the last snapshot, or 0 if there is none. No snapshot sees records with higher
+    /// sequence numbers.
     #[inline]
     pub(crate) fn latest(&self) -> Sequence {
         self.sequences.last().copied().unwrap_or(0)

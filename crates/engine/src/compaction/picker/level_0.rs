@@ -84,8 +84,8 @@ impl<'a> Tree<'a> {
         moved
     }
 
-    /// Returns tables of level 0 from the newest on, if they are small compared with the base level
-    /// that a compaction would have to rewrite.
+    /// Returns tables of level 0, the newest and those that follow it, if they are small compared
+    /// with the base level that a compaction would have to rewrite.
     fn intra_by_size(&self) -> Option<Files<'a>> {
         let options = self.options();
         let count_min =

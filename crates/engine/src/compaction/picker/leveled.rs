@@ -21,7 +21,7 @@ pub(super) struct Start<'a> {
 /// The output level of marked tables.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Target {
-    /// The same level: they are rewritten.
+    /// The level that they are in: they are rewritten there.
     Same,
     /// One level down.
     Down,

@@ -88,8 +88,8 @@ pub(crate) struct PickContext<'a> {
     pub(crate) cursors: &'a CompactCursors,
     /// The running compactions of this column family, whose inputs are marked.
     pub(crate) running: &'a [Arc<Compaction>],
-    /// Maximum number of level-0 tables of a compaction, which has all of them open simultaneously.
-    /// It is always large enough for a compaction to make progress.
+    /// Maximum number of level-0 tables of a compaction, which keeps all of them open at once. It
+    /// is always large enough for a compaction to make progress.
     pub(crate) level_0_fan_in: usize,
 }
 

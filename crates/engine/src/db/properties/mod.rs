@@ -103,8 +103,8 @@ impl Db {
     /// Sizes are in bytes unless the property's text says otherwise.
     ///
     /// # Errors
-    /// Errors of opening tables, for properties derived from tables' properties; invalid argument,
-    /// for a column family that does not belong to this opening of the database.
+    /// Errors from opening tables, for properties derived from tables' properties; invalid
+    /// argument, for a column family that does not belong to this opening of the database.
     pub fn property_value_cf(&self, family: &ColumnFamily, name: &str) -> Result<Option<String>> {
         self.check_family(family)?;
         let Some(name) = name.strip_prefix(PREFIX) else {

@@ -92,7 +92,7 @@ impl BlockContents {
     /// Calls `each` with every entry in order. Returns the number of entries.
     ///
     /// # Errors
-    /// Corruption, at the first entry that does not decode, and the errors of `each`.
+    /// Corruption, at the first entry that does not decode, and errors from `each`.
     pub fn for_each(&self, each: &mut dyn FnMut(&Entry<'_>) -> Result<()>) -> Result<u64> {
         self.walk(&mut |cursor| {
             let key = cursor.key();
@@ -140,7 +140,7 @@ impl TableFile {
     ///
     /// # Errors
     /// Corruption, for a handle beyond the end of the file; I/O errors. The report contains errors
-    /// of the block itself.
+    /// from the block itself.
     pub fn data_block(&self, handle: BlockHandle) -> Result<BlockReport> {
         let dictionary = match &self.dictionary {
             Ok(dictionary) => dictionary.as_ref(),

@@ -18,7 +18,7 @@ pub struct Index {
     pub partitions: Vec<IndexPartition>,
     /// The entries that refer to data blocks, in order.
     pub entries: Vec<IndexEntry>,
-    /// Errors of damaged parts, whose data blocks are missing in `entries`.
+    /// Errors from damaged parts, whose data blocks are missing from `entries`.
     pub damage: Vec<Error>,
 }
 
@@ -45,7 +45,7 @@ pub struct IndexEntry {
 }
 
 impl TableFile {
-    /// Reads the index. [`Index::damage`] holds the errors of damaged parts.
+    /// Reads the index. [`Index::damage`] holds the errors from damaged parts.
     ///
     /// # Errors
     /// Corruption, if the properties or the metaindex are damaged, without which the index cannot

@@ -33,7 +33,7 @@ pub struct TableFile {
     meta_blocks: Result<Vec<MetaEntry>>,
     properties: Result<Properties>,
     dictionary: Result<Option<DecompressionDictionary>>,
-    /// Checksum errors of meta blocks that decode.
+    /// Checksum errors in meta blocks that decode.
     damage: Vec<Error>,
 }
 
@@ -105,7 +105,7 @@ impl TableFile {
         &self.footer
     }
 
-    /// Returns checksum errors of metaindex, properties and dictionary blocks that could be read
+    /// Returns checksum errors in metaindex, properties and dictionary blocks that could be read
     /// nevertheless.
     pub fn damage(&self) -> &[Error] {
         &self.damage
@@ -133,7 +133,7 @@ impl TableFile {
     /// Returns their number.
     ///
     /// # Errors
-    /// Corruption, if the block of the tombstones or the metaindex is damaged; errors of `each`.
+    /// Corruption, if the block of the tombstones or the metaindex is damaged; errors from `each`.
     pub fn range_tombstones(&self, each: &mut dyn FnMut(&Entry<'_>) -> Result<()>) -> Result<u64> {
         let Some(handle) = self.meta_handle(|kind| kind == MetaBlock::RangeDeletions)? else {
             return Ok(0);
@@ -162,7 +162,7 @@ impl TableFile {
         report.contents
     }
 
-    /// Returns the error of a block whose checksum does not match.
+    /// Returns the error for a block whose checksum does not match.
     fn checksum_damage(&self, handle: BlockHandle, stored: u32, computed: u32) -> Option<Error> {
         let message =
             || format!("corrupt block: expected checksum {computed:#010x}, found {stored:#010x}");

@@ -7,7 +7,8 @@ use tailwater_format::key::{self, ValueType};
 use super::{DbIterator, Direction, EntryLocation, FIRST_TRAILER, set_internal_key};
 use crate::error::Result;
 
-/// The result of a key's records so far, read oldest first, without the operands above it.
+/// The result of a key's records so far, read oldest first, without the merge operands that are
+/// newer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Base {
     /// No value so far, or deleted.
@@ -104,7 +105,7 @@ impl DbIterator {
         self.finish_fold(base)
     }
 
-    /// Computes the value from the base and the operands above it.
+    /// Computes the value from the base and the newer operands.
     fn finish_fold(&mut self, base: Base) -> Result<EntryLocation> {
         if let Base::Record(value_type) = base
             && value_type != ValueType::Value

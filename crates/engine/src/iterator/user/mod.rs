@@ -146,7 +146,7 @@ impl DbIterator {
     /// Creates an iterator over the entries of `source` that are visible at a sequence number.
     ///
     /// # Errors
-    /// Errors of opening the tables of level 0.
+    /// Errors from opening the tables of level 0.
     pub(crate) fn over(
         source: Arc<SuperVersion>,
         snapshot: Sequence,
@@ -245,7 +245,7 @@ impl DbIterator {
     /// Moves to the first key. With a lower bound, it is like a seek to that bound.
     ///
     /// # Errors
-    /// Errors of reading a table or blob file, here and in every other move.
+    /// Errors from reading a table or blob file, here and in every other move.
     pub fn seek_to_first(&mut self) -> Result<()> {
         let begun = self.counts.as_ref().map(|counts| counts.begin());
         let moved = self.go_to_first();
@@ -394,7 +394,7 @@ impl DbIterator {
     /// does nothing.
     ///
     /// # Errors
-    /// Errors of reading a blob file; the iterator then has no position.
+    /// Errors from reading a blob file; the iterator then has no position.
     pub fn prepare_value(&mut self) -> Result<()> {
         if self.place != EntryLocation::Unread {
             return Ok(());

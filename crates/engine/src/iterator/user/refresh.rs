@@ -60,8 +60,8 @@ impl DbIterator {
     ///
     /// # Errors
     /// Read-only, on a read-only handle; closed, if the database has no handle left; invalid
-    /// argument, if the column family was dropped and has no handle left; errors of opening tables,
-    /// after which the next seek tries again.
+    /// argument, if the column family was dropped and has no handle left; errors from opening
+    /// tables, after which the next seek tries again.
     pub fn refresh(&mut self) -> Result<()> {
         self.refresh_to(Refresh(None))
     }

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-/// A count, with suffix K from ten thousand, M from ten million and G from ten billion on.
+/// A count, with suffix K for ten thousand or more, M for ten million or more and G for ten billion
+/// or more.
 pub(super) struct Count(pub(super) u64);
 
 impl fmt::Display for Count {

@@ -100,7 +100,8 @@ impl BlockWriter {
     /// afterwards.
     ///
     /// # Errors
-    /// Errors of the file; corruption, if a compressed block does not decompress to the original.
+    /// Errors from writing the file; corruption, if a compressed block does not decompress to the
+    /// original.
     pub(super) fn write(&mut self, block: &mut Vec<u8>) -> Result<Written> {
         let compression = self.compressor.compress(block, &mut self.compressed);
         if compression == Compression::None {
@@ -118,7 +119,7 @@ impl BlockWriter {
     /// Writes a block uncompressed. The contents of `block` are unspecified afterwards.
     ///
     /// # Errors
-    /// Errors of the file.
+    /// Errors from writing the file.
     pub(super) fn write_plain(&mut self, block: &mut Vec<u8>) -> Result<Written> {
         self.put(block, Compression::None)
     }
@@ -126,7 +127,7 @@ impl BlockWriter {
     /// Writes bytes that are not a block.
     ///
     /// # Errors
-    /// Errors of the file.
+    /// Errors from writing the file.
     pub(super) fn write_bytes(&mut self, bytes: &[u8]) -> Result<()> {
         match self.is_warm {
             true => self.writer.append_warm(bytes)?,
@@ -139,7 +140,7 @@ impl BlockWriter {
     /// Writes zeros up to the next multiple of `alignment`, which is at most a page.
     ///
     /// # Errors
-    /// Errors of the file.
+    /// Errors from writing the file.
     pub(super) fn pad(&mut self, alignment: u64) -> Result<()> {
         const ZEROS: [u8; 4096] = [0; 4096];
         let length = self.offset.next_multiple_of(alignment) - self.offset;

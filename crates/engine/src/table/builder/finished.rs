@@ -24,7 +24,7 @@ pub struct FinishedTable {
     pub oldest_blob_file_number: Option<u64>,
     /// The length of everything after the data blocks, in bytes.
     pub tail_size: u64,
-    /// The table's unique id; zeros if it has none of its own.
+    /// The table's unique id; `[0, 0]` if it has none of its own.
     pub unique_id: [u64; 2],
     /// The properties, as written to the file.
     pub properties: Properties,

@@ -168,8 +168,8 @@ impl Builder {
     ///
     /// # Errors
     /// Corruption, for a key that is out of order or not an internal key, or for a malformed blob
-    /// index, entity or timed value; not supported, for a key or value of 4 GiB; errors of the
-    /// file, possibly from blocks written much earlier. Each is latched.
+    /// index, entity or timed value; not supported, for a key or value of 4 GiB; errors from
+    /// writing the file, possibly from blocks written much earlier. Each is latched.
     pub fn add(&mut self, internal_key: &[u8], value: &[u8]) -> Result<()> {
         self.latched(|builder| builder.add_entry(internal_key, value))
     }
@@ -353,7 +353,7 @@ impl Builder {
         Ok(())
     }
 
-    /// Converts an error of the format about an entry.
+    /// Converts an error from encoding an entry.
     #[cold]
     fn refused(&self, error: tailwater_format::Error) -> Error {
         Error::decoding(self.output.path(), self.output.offset(), error)

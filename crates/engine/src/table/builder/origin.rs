@@ -36,7 +36,7 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// Returns the table's unique id, in the MANIFEST's form; zeros for a table without one.
+    /// Returns the table's unique id, in the MANIFEST's form; `[0, 0]` if the table has none.
     pub(super) fn unique_id(&self) -> [u64; 2] {
         UniqueId::new(self.db_id.as_bytes(), self.session_id.as_bytes(), self.file_number)
             .map_or([0; 2], |id| id.words())

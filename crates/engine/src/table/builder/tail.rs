@@ -32,8 +32,8 @@ impl Builder {
     /// closes it.
     ///
     /// # Errors
-    /// Invalid argument, for a table without entries; the latched failure; errors of the file. The
-    /// file is then incomplete.
+    /// Invalid argument, for a table without entries; the latched failure; errors from writing the
+    /// file. The file is then incomplete.
     pub fn finish(mut self) -> Result<(FinishedTable, SequentialWriter)> {
         let table = self.latched(Self::write_rest)?;
         Ok((table, self.output.into_writer()))

@@ -347,7 +347,7 @@ impl TableIterator {
         }
     }
 
-    /// Invalidates the iterator and returns the error of a damaged block.
+    /// Invalidates the iterator and returns the error for a damaged block.
     #[cold]
     fn fail(&mut self, error: tailwater_format::Error) -> crate::error::Error {
         self.block = None;

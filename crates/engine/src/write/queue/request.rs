@@ -118,7 +118,7 @@ impl Request {
         }
     }
 
-    /// Has the writer insert its own batch, for which `inserting` waits.
+    /// Has the writer insert its own batch; `inserting` waits for it.
     pub(crate) fn let_insert(&self, inserting: &Inserting) {
         self.notify(Notification::Insert(inserting.one_more()));
     }

@@ -193,7 +193,8 @@ impl Family {
         }
     }
 
-    /// Returns a range from `key` on, mostly a short one, so that something remains.
+    /// Returns a range that begins at `key` or ends there, mostly a short one, so that something
+    /// remains.
     fn random_range(&self, rng: &mut Rng, key: Vec<u8>) -> Record {
         let other = match rng.u8(..12) {
             0 => random::key(rng, random::KEYS),

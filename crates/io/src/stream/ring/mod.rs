@@ -36,7 +36,7 @@ use crate::{Error, Operation};
 /// Number of requests that are submitted in one call. More may be in flight.
 const ENTRIES: u32 = 8;
 
-/// Number of consecutive transient errors of the kernel after which a ring is given up: about a
+/// Number of consecutive transient errors from the kernel after which a ring is given up: about a
 /// second.
 const REFUSALS_MAX: u32 = 1000;
 

@@ -49,7 +49,7 @@ impl SegmentPosition {
 #[derive(Debug, Clone)]
 pub(super) enum Health {
     Good,
-    /// The disk is full: the next persist is tried at `retry_ns` on the monotonic clock.
+    /// The disk is full: the next persist is tried at `retry_ns` by the monotonic clock.
     NoSpace {
         error: Error,
         retry_ns: u64,
@@ -62,7 +62,7 @@ pub(super) enum Health {
 }
 
 impl Health {
-    /// Returns the error with which appends fail; `None` if appends are accepted.
+    /// Returns the error that appends return; `None` if appends are accepted.
     pub(super) fn error(&self, id: PartitionId) -> Option<Error> {
         match self {
             Self::Good => None,
@@ -146,13 +146,13 @@ pub(super) struct Owner {
     pub(super) wants_space: bool,
     /// Whether sealed segments should be rewritten.
     pub(super) wants_rewrite: bool,
-    /// Time of the last append on the monotonic clock.
+    /// Time of the last append, by the monotonic clock.
     last_append_ns: u64,
     /// Whether nothing was appended since the partition released its memory and preallocated space.
     is_released: bool,
-    /// Time of the pending wake-up on the monotonic clock.
+    /// Time of the pending wake-up, by the monotonic clock.
     pub(super) wakes_ns: Option<u64>,
-    /// Time of the next retention on the monotonic clock.
+    /// Time of the next retention run, by the monotonic clock.
     pub(super) retains_ns: Option<u64>,
     pub(super) kind: MemoryKind,
     /// Whether batches that a dead process left in shared memory are still to be appended, because
@@ -334,7 +334,8 @@ impl Owner {
         self.health = Health::NoSpace { error: error.clone(), retry_ns, wait_ns };
     }
 
-    /// Returns the time on the monotonic clock at which the oldest unpersisted batch was appended.
+    /// Returns the time, by the monotonic clock, at which the oldest unpersisted batch was
+    /// appended.
     pub(super) fn unpersisted_since_ns(&self) -> Option<u64> {
         self.pending.front().map(|batch| batch.appended_ns)
     }
@@ -361,7 +362,7 @@ impl Owner {
             || now_ns.saturating_sub(since_ns) / 1000 >= options.save_interval_us
     }
 
-    /// Returns the time on the monotonic clock at which a persist becomes due without another
+    /// Returns the time, by the monotonic clock, at which a persist becomes due without another
     /// event.
     pub(super) fn next_due_ns(&self) -> Option<u64> {
         match &self.health {
@@ -380,8 +381,8 @@ impl Owner {
         self.release_ns().is_some_and(|release_ns| release_ns <= now_ns)
     }
 
-    /// Returns the time on the monotonic clock at which the partition becomes idle unless something
-    /// is appended; `None` if it holds nothing, or not everything is persisted.
+    /// Returns the time, by the monotonic clock, at which the partition becomes idle unless
+    /// something is appended; `None` if it holds nothing, or not everything is persisted.
     pub(super) fn release_ns(&self) -> Option<u64> {
         let holds = !self.is_released && self.pending.is_empty();
         let is_well = matches!(self.health, Health::Good);

@@ -326,7 +326,7 @@ impl std::error::Error for Error {
 
 impl From<format::Error> for Error {
     /// Converts an error of a [`WriteBatch`](crate::WriteBatch): a refused record is an invalid
-    /// argument. Errors of decoding a file name the file instead.
+    /// argument. Errors from decoding a file name the file instead.
     fn from(error: format::Error) -> Self {
         let kind = match &error {
             format::Error::Corruption { .. } => ErrorKind::Corruption,

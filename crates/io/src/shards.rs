@@ -1,7 +1,7 @@
 //! The shards of counters that many threads increment.
 //!
-//! A counter has one part per shard, on cache lines of its own. A thread always uses the same shard,
-//! so that cores that count concurrently seldom contend for a cache line.
+//! A counter has one part per shard, on cache lines of its own. A thread always uses the same
+//! shard, so that cores that count concurrently seldom contend for a cache line.
 
 /// Number of shards of a counter.
 pub(crate) const SHARDS: usize = 4;

@@ -91,7 +91,7 @@ fn databases_written_by_rocksdb_can_be_changed() {
         // Warnings about requested features that can be read but not written.
         let expected_warnings: Vec<&str> = match *name {
             "blobs" => {
-                vec!["enable_blob_files=true of 'default' has no effect: new values stand in"]
+                vec!["enable_blob_files=true of 'default' has no effect: new values are stored"]
             }
             "fifo" => vec!["'default' is compacted manually only"],
             "formats" => vec![

@@ -147,7 +147,7 @@ impl Db {
     /// every entry is yielded, with its value.
     ///
     /// # Errors
-    /// Errors of reading tables and blob files, and of the merge operator, as the last item;
+    /// Errors from reading tables and blob files, and of the merge operator, as the last item;
     /// invalid argument, as the only item, for a column family or a snapshot that does not belong
     /// to this opening of the database.
     pub fn range_cf_opt(

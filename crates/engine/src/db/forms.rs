@@ -28,7 +28,7 @@ impl Db {
     /// Like [`Db::get_cf_opt`] with default options.
     ///
     /// # Errors
-    /// Errors of reading files and of the merge operator.
+    /// Errors from reading files and from the merge operator.
     #[inline]
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
         self.get_cf_opt(self.default_cf(), key, &READ)
@@ -40,7 +40,7 @@ impl Db {
     /// Like [`Db::get_cf_opt`], with the given options.
     ///
     /// # Errors
-    /// Errors of reading files and of the merge operator; invalid argument, for a snapshot of
+    /// Errors from reading files and from the merge operator; invalid argument, for a snapshot of
     /// another opening of the database.
     #[inline]
     pub fn get_opt(&self, key: impl AsRef<[u8]>, options: &ReadOptions) -> Result<Option<Vec<u8>>> {
@@ -52,8 +52,8 @@ impl Db {
     /// Like [`Db::get_cf_opt`] with default options.
     ///
     /// # Errors
-    /// Errors of reading files and of the merge operator; invalid argument, for a column family of
-    /// another opening of the database.
+    /// Errors from reading files and from the merge operator; invalid argument, for a column family
+    /// of another opening of the database.
     #[inline]
     pub fn get_cf(&self, family: &ColumnFamily, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
         self.get_cf_opt(family, key, &READ)
@@ -65,7 +65,7 @@ impl Db {
     /// Like [`Db::get_into_cf_opt`] with default options.
     ///
     /// # Errors
-    /// Errors of reading files and of the merge operator.
+    /// Errors from reading files and from the merge operator.
     #[inline]
     pub fn get_into(&self, key: impl AsRef<[u8]>, value: &mut Vec<u8>) -> Result<bool> {
         self.get_into_cf_opt(self.default_cf(), key, &READ, value)
@@ -77,7 +77,7 @@ impl Db {
     /// Like [`Db::get_into_cf_opt`], with the given options.
     ///
     /// # Errors
-    /// Errors of reading files and of the merge operator; invalid argument, for a snapshot of
+    /// Errors from reading files and from the merge operator; invalid argument, for a snapshot of
     /// another opening of the database.
     #[inline]
     pub fn get_into_opt(
@@ -95,8 +95,8 @@ impl Db {
     /// Like [`Db::get_into_cf_opt`] with default options.
     ///
     /// # Errors
-    /// Errors of reading files and of the merge operator; invalid argument, for a column family of
-    /// another opening of the database.
+    /// Errors from reading files and from the merge operator; invalid argument, for a column family
+    /// of another opening of the database.
     #[inline]
     pub fn get_into_cf(
         &self,
@@ -113,7 +113,7 @@ impl Db {
     /// Like [`Db::get_pinned_cf_opt`] with default options.
     ///
     /// # Errors
-    /// Errors of reading files and of the merge operator.
+    /// Errors from reading files and from the merge operator.
     #[inline]
     pub fn get_pinned(&self, key: impl AsRef<[u8]>) -> Result<Option<PinnedValue>> {
         self.get_pinned_cf_opt(self.default_cf(), key, &READ)
@@ -125,7 +125,7 @@ impl Db {
     /// Like [`Db::get_pinned_cf_opt`], with the given options.
     ///
     /// # Errors
-    /// Errors of reading files and of the merge operator; invalid argument, for a snapshot of
+    /// Errors from reading files and from the merge operator; invalid argument, for a snapshot of
     /// another opening of the database.
     #[inline]
     pub fn get_pinned_opt(
@@ -142,8 +142,8 @@ impl Db {
     /// Like [`Db::get_pinned_cf_opt`] with default options.
     ///
     /// # Errors
-    /// Errors of reading files and of the merge operator; invalid argument, for a column family of
-    /// another opening of the database.
+    /// Errors from reading files and from the merge operator; invalid argument, for a column family
+    /// of another opening of the database.
     #[inline]
     pub fn get_pinned_cf(
         &self,
@@ -159,7 +159,7 @@ impl Db {
     /// Like [`Db::multi_get_cf_opt`] with default options.
     ///
     /// # Errors
-    /// For each key, errors of reading files and of the merge operator.
+    /// For each key, errors from reading files and of the merge operator.
     #[inline]
     pub fn multi_get(&self, keys: &[impl AsRef<[u8]>]) -> Vec<Result<Option<PinnedValue>>> {
         self.multi_get_cf_opt(self.default_cf(), keys, &READ)
@@ -171,7 +171,7 @@ impl Db {
     /// Like [`Db::multi_get_cf_opt`], with the given options.
     ///
     /// # Errors
-    /// For each key, errors of reading files and of the merge operator; invalid argument, for a
+    /// For each key, errors from reading files and of the merge operator; invalid argument, for a
     /// snapshot of another opening of the database.
     #[inline]
     pub fn multi_get_opt(
@@ -188,7 +188,7 @@ impl Db {
     /// Like [`Db::multi_get_cf_opt`] with default options.
     ///
     /// # Errors
-    /// For each key, errors of reading files and of the merge operator; invalid argument, for a
+    /// For each key, errors from reading files and of the merge operator; invalid argument, for a
     /// column family of another opening of the database.
     #[inline]
     pub fn multi_get_cf(
@@ -205,7 +205,7 @@ impl Db {
     /// Like [`Db::raw_iterator_cf_opt`] with default options.
     ///
     /// # Errors
-    /// Errors of opening tables.
+    /// Errors from opening tables.
     #[inline]
     pub fn raw_iterator(&self) -> Result<DbIterator> {
         self.raw_iterator_cf_opt(self.default_cf(), &READ)
@@ -217,7 +217,7 @@ impl Db {
     /// Like [`Db::raw_iterator_cf_opt`], with the given options.
     ///
     /// # Errors
-    /// Errors of opening tables; invalid argument, for a snapshot of another opening of the
+    /// Errors from opening tables; invalid argument, for a snapshot of another opening of the
     /// database.
     #[inline]
     pub fn raw_iterator_opt(&self, options: &ReadOptions) -> Result<DbIterator> {
@@ -229,7 +229,7 @@ impl Db {
     /// Like [`Db::raw_iterator_cf_opt`] with default options.
     ///
     /// # Errors
-    /// Errors of opening tables; invalid argument, for a column family of another opening of the
+    /// Errors from opening tables; invalid argument, for a column family of another opening of the
     /// database.
     #[inline]
     pub fn raw_iterator_cf(&self, family: &ColumnFamily) -> Result<DbIterator> {
@@ -242,7 +242,7 @@ impl Db {
     /// Like [`Db::range_cf_opt`] with default options.
     ///
     /// # Errors
-    /// Errors of reading, as the last item.
+    /// Errors from reading, as the last item.
     #[inline]
     pub fn range(&self, bounds: impl KeyBounds) -> Entries {
         self.range_cf_opt(self.default_cf(), bounds, &READ)
@@ -254,7 +254,7 @@ impl Db {
     /// Like [`Db::range_cf_opt`], with the given options.
     ///
     /// # Errors
-    /// Errors of reading, as the last item; invalid argument, as the only item, for a snapshot of
+    /// Errors from reading, as the last item; invalid argument, as the only item, for a snapshot of
     /// another opening of the database.
     #[inline]
     pub fn range_opt(&self, bounds: impl KeyBounds, options: &ReadOptions) -> Entries {
@@ -267,8 +267,8 @@ impl Db {
     /// Like [`Db::range_cf_opt`] with default options.
     ///
     /// # Errors
-    /// Errors of reading, as the last item; invalid argument, as the only item, for a column family
-    /// of another opening of the database.
+    /// Errors from reading, as the last item; invalid argument, as the only item, for a column
+    /// family of another opening of the database.
     #[inline]
     pub fn range_cf(&self, family: &ColumnFamily, bounds: impl KeyBounds) -> Entries {
         self.range_cf_opt(family, bounds, &READ)
@@ -280,8 +280,8 @@ impl Db {
     /// Like [`Db::prefix_cf_opt`] with default options.
     ///
     /// # Errors
-    /// Errors of reading, as the last item; not supported, as the only item, for a comparator other
-    /// than the bytewise one.
+    /// Errors from reading, as the last item; not supported, as the only item, for a comparator
+    /// other than the bytewise one.
     #[inline]
     pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Entries {
         self.prefix_cf_opt(self.default_cf(), prefix, &READ)
@@ -293,9 +293,9 @@ impl Db {
     /// Like [`Db::prefix_cf_opt`], with the given options.
     ///
     /// # Errors
-    /// Errors of reading, as the last item; not supported, as the only item, for a comparator other
-    /// than the bytewise one; invalid argument, likewise, for a snapshot of another opening of the
-    /// database.
+    /// Errors from reading, as the last item; not supported, as the only item, for a comparator
+    /// other than the bytewise one; invalid argument, likewise, for a snapshot of another opening
+    /// of the database.
     #[inline]
     pub fn prefix_opt(&self, prefix: impl AsRef<[u8]>, options: &ReadOptions) -> Entries {
         self.prefix_cf_opt(self.default_cf(), prefix, options)
@@ -307,9 +307,9 @@ impl Db {
     /// Like [`Db::prefix_cf_opt`] with default options.
     ///
     /// # Errors
-    /// Errors of reading, as the last item; not supported, as the only item, for a comparator other
-    /// than the bytewise one; invalid argument, likewise, for a column family of another opening of
-    /// the database.
+    /// Errors from reading, as the last item; not supported, as the only item, for a comparator
+    /// other than the bytewise one; invalid argument, likewise, for a column family of another
+    /// opening of the database.
     #[inline]
     pub fn prefix_cf(&self, family: &ColumnFamily, prefix: impl AsRef<[u8]>) -> Entries {
         self.prefix_cf_opt(family, prefix, &READ)
@@ -320,7 +320,7 @@ impl Db {
     /// Like [`Db::put_cf_opt`] with default options.
     ///
     /// # Errors
-    /// Errors of writing, such as no space: see [`Db::put_cf_opt`].
+    /// Errors from writing, such as no space: see [`Db::put_cf_opt`].
     #[inline]
     pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         self.put_cf_opt(self.default_cf(), key, value, &WRITE)
@@ -331,7 +331,7 @@ impl Db {
     /// Like [`Db::put_cf_opt`], with the given options.
     ///
     /// # Errors
-    /// Errors of writing, such as no space; busy, if `no_slowdown` is set and writes are stalled:
+    /// Errors from writing, such as no space; busy, if `no_slowdown` is set and writes are stalled:
     /// see [`Db::put_cf_opt`].
     #[inline]
     pub fn put_opt(
@@ -348,7 +348,7 @@ impl Db {
     /// Like [`Db::put_cf_opt`] with default options.
     ///
     /// # Errors
-    /// Errors of writing, such as no space: see [`Db::put_cf_opt`].
+    /// Errors from writing, such as no space: see [`Db::put_cf_opt`].
     #[inline]
     pub fn put_cf(
         &self,
@@ -364,7 +364,7 @@ impl Db {
     /// Like [`Db::delete_cf_opt`] with default options.
     ///
     /// # Errors
-    /// Errors of writing, such as no space: see [`Db::delete_cf_opt`].
+    /// Errors from writing, such as no space: see [`Db::delete_cf_opt`].
     #[inline]
     pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
         self.delete_cf_opt(self.default_cf(), key, &WRITE)
@@ -375,7 +375,7 @@ impl Db {
     /// Like [`Db::delete_cf_opt`], with the given options.
     ///
     /// # Errors
-    /// Errors of writing, such as no space; busy, if `no_slowdown` is set and writes are stalled:
+    /// Errors from writing, such as no space; busy, if `no_slowdown` is set and writes are stalled:
     /// see [`Db::delete_cf_opt`].
     #[inline]
     pub fn delete_opt(&self, key: impl AsRef<[u8]>, options: &WriteOptions) -> Result<()> {
@@ -387,7 +387,7 @@ impl Db {
     /// Like [`Db::delete_cf_opt`] with default options.
     ///
     /// # Errors
-    /// Errors of writing, such as no space: see [`Db::delete_cf_opt`].
+    /// Errors from writing, such as no space: see [`Db::delete_cf_opt`].
     #[inline]
     pub fn delete_cf(&self, family: &ColumnFamily, key: impl AsRef<[u8]>) -> Result<()> {
         self.delete_cf_opt(family, key, &WRITE)
@@ -399,7 +399,7 @@ impl Db {
     /// Like [`Db::single_delete_cf_opt`] with default options.
     ///
     /// # Errors
-    /// Errors of writing, such as no space: see [`Db::single_delete_cf_opt`].
+    /// Errors from writing, such as no space: see [`Db::single_delete_cf_opt`].
     #[inline]
     pub fn single_delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
         self.single_delete_cf_opt(self.default_cf(), key, &WRITE)
@@ -411,7 +411,7 @@ impl Db {
     /// Like [`Db::single_delete_cf_opt`], with the given options.
     ///
     /// # Errors
-    /// Errors of writing, such as no space; busy, if `no_slowdown` is set and writes are stalled:
+    /// Errors from writing, such as no space; busy, if `no_slowdown` is set and writes are stalled:
     /// see [`Db::single_delete_cf_opt`].
     #[inline]
     pub fn single_delete_opt(&self, key: impl AsRef<[u8]>, options: &WriteOptions) -> Result<()> {
@@ -424,7 +424,7 @@ impl Db {
     /// Like [`Db::single_delete_cf_opt`] with default options.
     ///
     /// # Errors
-    /// Errors of writing, such as no space: see [`Db::single_delete_cf_opt`].
+    /// Errors from writing, such as no space: see [`Db::single_delete_cf_opt`].
     #[inline]
     pub fn single_delete_cf(&self, family: &ColumnFamily, key: impl AsRef<[u8]>) -> Result<()> {
         self.single_delete_cf_opt(family, key, &WRITE)
@@ -435,7 +435,7 @@ impl Db {
     /// Like [`Db::delete_range_cf_opt`] with default options.
     ///
     /// # Errors
-    /// Errors of writing, such as no space; invalid argument, if `end` comes before `begin`: see
+    /// Errors from writing, such as no space; invalid argument, if `end` comes before `begin`: see
     /// [`Db::delete_range_cf_opt`].
     #[inline]
     pub fn delete_range(&self, begin: impl AsRef<[u8]>, end: impl AsRef<[u8]>) -> Result<()> {
@@ -447,8 +447,8 @@ impl Db {
     /// Like [`Db::delete_range_cf_opt`], with the given options.
     ///
     /// # Errors
-    /// Errors of writing, such as no space; invalid argument, if `end` comes before `begin`; busy,
-    /// if `no_slowdown` is set and writes are stalled: see [`Db::delete_range_cf_opt`].
+    /// Errors from writing, such as no space; invalid argument, if `end` comes before `begin`;
+    /// busy, if `no_slowdown` is set and writes are stalled: see [`Db::delete_range_cf_opt`].
     #[inline]
     pub fn delete_range_opt(
         &self,
@@ -464,7 +464,7 @@ impl Db {
     /// Like [`Db::delete_range_cf_opt`] with default options.
     ///
     /// # Errors
-    /// Errors of writing, such as no space; invalid argument, if `end` comes before `begin`: see
+    /// Errors from writing, such as no space; invalid argument, if `end` comes before `begin`: see
     /// [`Db::delete_range_cf_opt`].
     #[inline]
     pub fn delete_range_cf(
@@ -482,7 +482,7 @@ impl Db {
     /// Like [`Db::merge_cf_opt`] with default options.
     ///
     /// # Errors
-    /// Errors of writing, such as no space; invalid argument, without a merge operator: see
+    /// Errors from writing, such as no space; invalid argument, without a merge operator: see
     /// [`Db::merge_cf_opt`].
     #[inline]
     pub fn merge(&self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
@@ -495,7 +495,7 @@ impl Db {
     /// Like [`Db::merge_cf_opt`], with the given options.
     ///
     /// # Errors
-    /// Errors of writing, such as no space; invalid argument, without a merge operator; busy, if
+    /// Errors from writing, such as no space; invalid argument, without a merge operator; busy, if
     /// `no_slowdown` is set and writes are stalled: see [`Db::merge_cf_opt`].
     #[inline]
     pub fn merge_opt(
@@ -512,7 +512,7 @@ impl Db {
     /// Like [`Db::merge_cf_opt`] with default options.
     ///
     /// # Errors
-    /// Errors of writing, such as no space; invalid argument, without a merge operator: see
+    /// Errors from writing, such as no space; invalid argument, without a merge operator: see
     /// [`Db::merge_cf_opt`].
     #[inline]
     pub fn merge_cf(
@@ -530,8 +530,8 @@ impl Db {
     /// Like [`Db::compact_range_cf_opt`] with default options.
     ///
     /// # Errors
-    /// Errors of flushing; corruption, for damaged tables; busy, while compactions are paused: see
-    /// [`Db::compact_range_cf_opt`].
+    /// Errors from flushing; corruption, for damaged tables; busy, while compactions are paused:
+    /// see [`Db::compact_range_cf_opt`].
     #[inline]
     pub fn compact_range(&self, begin: Option<&[u8]>, end: Option<&[u8]>) -> Result<()> {
         self.compact_range_cf_opt(self.default_cf(), begin, end, &CompactRangeOptions::default())
@@ -543,8 +543,8 @@ impl Db {
     /// Like [`Db::compact_range_cf_opt`], with the given options.
     ///
     /// # Errors
-    /// Errors of flushing; corruption, for damaged tables; busy, while compactions are paused: see
-    /// [`Db::compact_range_cf_opt`].
+    /// Errors from flushing; corruption, for damaged tables; busy, while compactions are paused:
+    /// see [`Db::compact_range_cf_opt`].
     #[inline]
     pub fn compact_range_opt(
         &self,
@@ -561,8 +561,8 @@ impl Db {
     /// Like [`Db::compact_range_cf_opt`] with default options.
     ///
     /// # Errors
-    /// Errors of flushing; corruption, for damaged tables; busy, while compactions are paused: see
-    /// [`Db::compact_range_cf_opt`].
+    /// Errors from flushing; corruption, for damaged tables; busy, while compactions are paused:
+    /// see [`Db::compact_range_cf_opt`].
     #[inline]
     pub fn compact_range_cf(
         &self,
@@ -579,7 +579,7 @@ impl Db {
     /// Like [`Db::ingest_external_file_cf_opts`] with default options.
     ///
     /// # Errors
-    /// Not found, corruption and invalid argument, which name the file; errors of writing: see
+    /// Not found, corruption and invalid argument, which name the file; errors from writing: see
     /// [`Db::ingest_external_file_cf_opts`].
     #[inline]
     pub fn ingest_external_file(&self, paths: &[impl AsRef<Path>]) -> Result<Vec<IngestedFile>> {
@@ -592,7 +592,7 @@ impl Db {
     /// Like [`Db::ingest_external_file_cf_opts`], with the given options.
     ///
     /// # Errors
-    /// Not found, corruption and invalid argument, which name the file; errors of writing: see
+    /// Not found, corruption and invalid argument, which name the file; errors from writing: see
     /// [`Db::ingest_external_file_cf_opts`].
     #[inline]
     pub fn ingest_external_file_opts(
@@ -609,7 +609,7 @@ impl Db {
     /// Like [`Db::ingest_external_file_cf_opts`] with default options.
     ///
     /// # Errors
-    /// Not found, corruption and invalid argument, which name the file; errors of writing: see
+    /// Not found, corruption and invalid argument, which name the file; errors from writing: see
     /// [`Db::ingest_external_file_cf_opts`].
     #[inline]
     pub fn ingest_external_file_cf(
@@ -625,7 +625,7 @@ impl Db {
     /// Like [`Db::write_opt`] with default options.
     ///
     /// # Errors
-    /// Errors of writing, such as no space; invalid argument, for a record that its column family
+    /// Errors from writing, such as no space; invalid argument, for a record that its column family
     /// cannot store: see [`Db::write_opt`].
     #[inline]
     pub fn write(&self, batch: &mut WriteBatch) -> Result<()> {
@@ -638,7 +638,7 @@ impl Db {
     /// Like [`Db::flush_cf`].
     ///
     /// # Errors
-    /// Errors of writing; panicked, for user code that panics.
+    /// Errors from writing; panicked, for user code that panics.
     pub fn flush(&self) -> Result<()> {
         self.flush_cf(self.default_cf())
     }
@@ -649,8 +649,8 @@ impl Db {
     /// Like [`Db::set_options_cf`].
     ///
     /// # Errors
-    /// Invalid argument, naming the option, and errors of writing the OPTIONS file; then nothing is
-    /// changed.
+    /// Invalid argument, naming the option, and errors from writing the OPTIONS file; then nothing
+    /// is changed.
     pub fn set_options(&self, changes: &[(&str, &str)]) -> Result<()> {
         self.set_options_cf(self.default_cf(), changes)
     }
@@ -661,7 +661,7 @@ impl Db {
     /// Like [`Db::property_value_cf`]; [`PROPERTY_NAMES`](crate::PROPERTY_NAMES) lists the names.
     ///
     /// # Errors
-    /// Errors of opening tables, for properties derived from tables.
+    /// Errors from opening tables, for properties derived from tables.
     pub fn property_value(&self, name: &str) -> Result<Option<String>> {
         self.property_value_cf(self.default_cf(), name)
     }
@@ -672,7 +672,7 @@ impl Db {
     /// Like [`Db::property_int_value_cf`].
     ///
     /// # Errors
-    /// Errors of opening tables; invalid argument, for a property that is not a number.
+    /// Errors from opening tables; invalid argument, for a property that is not a number.
     pub fn property_int_value(&self, name: &str) -> Result<Option<u64>> {
         self.property_int_value_cf(self.default_cf(), name)
     }

@@ -227,8 +227,8 @@ impl Db {
     /// Returns a copy of a key's value, if it has one.
     ///
     /// # Errors
-    /// Errors of reading tables and blob files, and of the merge operator; invalid argument, for a
-    /// column family or a snapshot that does not belong to this opening of the database.
+    /// Errors from reading tables and blob files, and of the merge operator; invalid argument, for
+    /// a column family or a snapshot that does not belong to this opening of the database.
     #[inline]
     pub fn get_cf_opt(
         &self,
@@ -329,7 +329,7 @@ impl Db {
     /// Creates an iterator over a column family. It has no position before the first seek.
     ///
     /// # Errors
-    /// Errors of opening tables; invalid argument, as for [`Db::get_cf_opt`].
+    /// Errors from opening tables; invalid argument, as for [`Db::get_cf_opt`].
     pub fn raw_iterator_cf_opt(
         &self,
         family: &ColumnFamily,

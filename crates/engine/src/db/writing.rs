@@ -207,7 +207,7 @@ impl Db {
     /// Flushes the memtables of all column families, and waits until the flush is complete.
     ///
     /// # Errors
-    /// Errors of writing; panicked, for user code that panics.
+    /// Errors from writing; panicked, for user code that panics.
     pub fn flush_all(&self) -> Result<()> {
         let families = self.column_families();
         self.database()?.writes.flush(&families.iter().collect::<Vec<_>>())
@@ -355,7 +355,7 @@ impl Db {
     /// # Errors
     /// Invalid argument, which names the option, for one that does not exist, that is a column
     /// family's or cannot be changed while the database is open, and for a value that is refused;
-    /// errors of writing the OPTIONS file. On an error nothing is changed.
+    /// errors from writing the OPTIONS file. On an error nothing is changed.
     pub fn set_database_options(&self, changes: &[(&str, &str)]) -> Result<()> {
         self.write_side()?.set_database_options(changes)
     }

@@ -5,7 +5,8 @@
 //! [`TombstoneLayers`] for the cost of adding and searching.
 //!
 //! Invariant: `added` is incremented after its tombstone is in `layers` and before its writer
-//! publishes the sequence, so a read at that sequence finds the tombstone, and a count that includes it.
+//! publishes the sequence, so a read at that sequence finds the tombstone, and a count that
+//! includes it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

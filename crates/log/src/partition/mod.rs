@@ -37,9 +37,9 @@
 //!
 //! # Panics
 //!
-//! A step that panics is a failed step: the partition refuses appends until the log is opened again,
-//! and the tickets of the step's batches and command complete with the error. Other partitions
-//! continue.
+//! A step that panics is a failed step: the partition refuses appends until the log is opened
+//! again, and the tickets of the step's batches and command complete with the error. Other
+//! partitions continue.
 //!
 //! # Incarnations
 //!

@@ -246,9 +246,9 @@ fn a_poll_of_the_tail_never_waits_and_never_misses() {
     });
 }
 
-/// Regression test: retention that removed the newest message checked that everything was persisted,
-/// and began the next segment later. A batch that was appended in between belonged to the old
-/// segment, whose file its persist truncated.
+/// Regression test: retention that removed the newest message checked that everything was
+/// persisted, and began the next segment later. A batch that was appended in between belonged to
+/// the old segment, whose file its persist truncated.
 #[test]
 fn retention_removes_no_message_that_is_appended_meanwhile() {
     for partial in [PartialBlocks::Pad, PartialBlocks::Carry] {

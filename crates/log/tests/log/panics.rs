@@ -1,5 +1,5 @@
-//! Calls that panic in the log's threads: the tickets that wait for them complete with an error, and
-//! everything else continues.
+//! Calls that panic in the log's threads: the tickets that wait for them complete with an error,
+//! and everything else continues.
 
 use std::io::IoSlice;
 use std::path::Path;

@@ -45,6 +45,11 @@ impl Scene {
     }
 
     fn put_in_level_0(&self, keys: impl Iterator<Item = u64>) {
+        self.put_in_memory(keys);
+        self.db.flush_cf(&self.family).expect("a flush");
+    }
+
+    fn put_in_memory(&self, keys: impl Iterator<Item = u64>) {
         for key in keys {
             let value = vec![key as u8; VALUE];
             let key = format!("{key:08}");
@@ -52,7 +57,6 @@ impl Scene {
                 .put_cf_opt(&self.family, key.as_bytes(), &value, &WriteOptions::default())
                 .expect("a put");
         }
-        self.db.flush_cf(&self.family).expect("a flush");
     }
 
     fn read(&self, keys: impl Iterator<Item = u64>) {
@@ -162,5 +166,25 @@ fn no_handover_happens_near_a_stall() {
         }
         let handed_over = scene.ticker("tailwater.handover.blocks");
         assert_eq!(handed_over == 0, is_near, "{slowdown}: {handed_over}");
+    }
+}
+
+/// Regression test: reads of the first memtable of a column family were not tracked, so its flush
+/// handed nothing over.
+#[test]
+fn the_first_flush_of_a_column_family_hands_over_records_that_users_read() {
+    let here = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
+    let text = "use_direct_reads=true;flush_write_io_mode=direct;\
+                block_based_table_factory={block_cache=16m}";
+    let scene = Scene::new(here.path(), text);
+    let family = scene.db.create_cf("new", &Default::default()).expect("a column family");
+    let statistics = std::sync::Arc::clone(&scene.statistics);
+    for scene in [&scene, &Scene { db: scene.db.clone(), family, statistics }] {
+        scene.put_in_memory(0..200);
+        scene.read(0..200);
+        let before = scene.ticker("tailwater.handover.blocks");
+        scene.db.flush_cf(&scene.family).expect("a flush");
+        let handed_over = scene.ticker("tailwater.handover.blocks") - before;
+        assert!(handed_over > 0, "{}", scene.family.name());
     }
 }

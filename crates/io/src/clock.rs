@@ -13,6 +13,12 @@ pub trait Clock: Debug + Send + Sync + 'static {
     /// Returns the nanoseconds since an arbitrary moment in the past. Never decreases.
     fn monotonic_ns(&self) -> u64;
 
+    /// Returns the nanoseconds since `start_ns`, an earlier result of [`Self::monotonic_ns`]; 0 if
+    /// the clock has decreased.
+    fn since_ns(&self, start_ns: u64) -> u64 {
+        self.monotonic_ns().saturating_sub(start_ns)
+    }
+
     /// Returns the system's time in microseconds since 1970 in UTC. It may jump either way.
     fn wall_us(&self) -> u64;
 

@@ -92,6 +92,14 @@ impl Error {
         }))
     }
 
+    /// Creates the error for a thread that the system did not start.
+    #[cold]
+    pub(crate) fn no_thread(error: std::io::Error) -> Self {
+        let mut failed = Self::new(ErrorKind::Io, error.to_string());
+        Arc::make_mut(&mut failed.0).source = Some(Arc::new(error));
+        failed
+    }
+
     /// Converts a decoder's error about bytes of `path` that begin at `base`.
     #[cold]
     pub(crate) fn decoding(path: &Path, base: u64, error: format::Error) -> Self {

@@ -146,12 +146,12 @@ impl Reservation {
         true
     }
 
-    /// Grows the reservation to `bytes`, without waiting, if half of the share then stays free, so
-    /// that large replies to slow clients leave room for others.
+    /// Grows the reservation to `bytes`, without waiting, if a quarter of the share then stays free,
+    /// so that large replies to slow clients leave room for others.
     pub(crate) fn grow(&mut self, bytes: usize) -> bool {
         let more = self.pool.units_of(bytes).saturating_sub(self.units);
         let free = self.pool.units.available_permits();
-        free >= more + self.pool.units_max / 2 && self.resize(bytes)
+        free >= more + self.pool.units_max / 4 && self.resize(bytes)
     }
 }
 

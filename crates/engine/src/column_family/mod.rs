@@ -104,6 +104,16 @@ pub(crate) struct SealedMemTable {
     pub(crate) next_log_number: u64,
 }
 
+/// Creates an empty memtable, which tracks reads if flushes hand over what users read.
+fn new_memtable(readers: &FamilyReaders) -> Arc<MemTable> {
+    let memtable = Arc::new(MemTable::new(readers.tables.comparator().clone()));
+    let handover = &readers.tables.context().handover;
+    if handover.as_ref().is_some_and(|handover| handover.shares().flushes) {
+        memtable.track_reads();
+    }
+    memtable
+}
+
 impl ColumnFamily {
     /// Creates a column family with an active memtable over a version.
     pub(crate) fn new(
@@ -112,9 +122,9 @@ impl ColumnFamily {
         name: String,
         options: ColumnFamilyOptions,
         readers: Arc<FamilyReaders>,
-        active: Arc<MemTable>,
         version: Arc<Version>,
     ) -> Self {
+        let active = new_memtable(&readers);
         let comparator = readers.tables.comparator().clone();
         let takes_writes = !options.disallow_memtable_writes;
         let merges = matches!(readers.merge_operator, FamilyMergeOperator::Known(_));
@@ -316,13 +326,7 @@ impl ColumnFamily {
     }
 
     fn new_memtable(&self) -> Arc<MemTable> {
-        let memtable = Arc::new(MemTable::new(self.inner.comparator.clone()));
-        let readers = self.readers();
-        let handover = &readers.tables.context().handover;
-        if handover.as_ref().is_some_and(|handover| handover.shares().flushes) {
-            memtable.track_reads();
-        }
-        memtable
+        new_memtable(&self.readers())
     }
 
     /// Begins an empty memtable over a version whose tables hold everything that was in memory.

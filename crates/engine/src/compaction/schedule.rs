@@ -173,7 +173,7 @@ impl CompactionScheduler {
         };
         let Outcome { outputs, table_handovers, blob_garbage, statistics } = outcome;
         self.install_compaction(claim, outputs, blob_garbage, table_handovers)?;
-        let micros = (self.context.clock.monotonic_ns() - begun_ns) / 1000;
+        let micros = self.context.clock.since_ns(begun_ns) / 1000;
         self.count_compaction(claim, &statistics, micros);
         Ok(())
     }

@@ -11,7 +11,6 @@ use crate::db::Database;
 use crate::directory::{Directories, Home, Needed};
 use crate::error::{Error, Result};
 use crate::io_modes::OF_TABLES;
-use crate::memtable::MemTable;
 use crate::open_options::OpenOptions;
 use crate::options::{ColumnFamilyOptions, check_column_family, sanitize_column_family};
 use crate::recovery::warnings;
@@ -70,8 +69,6 @@ impl Database {
     ) -> Result<ColumnFamily> {
         let log_number = self.writes.logs().current_number();
         let version = Arc::new(Version::with_levels(options.num_levels as usize));
-        let memtable = MemTable::new(comparator.clone());
-        memtable.set_earliest_log_number(log_number);
         let installation = self.versions.begin_installation();
         let id = installation.versions().next_family_id();
         let edit = VersionEdit {
@@ -93,8 +90,8 @@ impl Database {
         };
         written.install().add_family(id, added);
         let (opening, name) = (self.context.shared.opening, name.to_owned());
-        let memtable = Arc::new(memtable);
-        let family = ColumnFamily::new(opening, id, name, options, readers, memtable, version);
+        let family = ColumnFamily::new(opening, id, name, options, readers, version);
+        family.active().set_earliest_log_number(log_number);
         let families = self.context.shared.family_set().with(family.clone());
         self.context.shared.families.store(Arc::new(families));
         Ok(family)

@@ -10,7 +10,6 @@ use tailwater_io::{Purpose, Storage};
 use super::{FilesFound, FoundFamily, LogsReplayed};
 use crate::column_family::{ColumnFamily, ReaderFactory};
 use crate::error::{Error, ErrorKind, Result};
-use crate::memtable::MemTable;
 use crate::open_options::OpenOptions;
 use crate::wal::replay::{self, ReplayFamily, ReplayRules};
 
@@ -115,8 +114,7 @@ fn column_family(
 ) -> ColumnFamily {
     let FoundFamily { id, name, options: set, comparator, version, .. } = found;
     let readers = Arc::new(factory.readers(options, &name, &comparator));
-    let memtable = Arc::new(MemTable::new(comparator));
-    ColumnFamily::new(factory.opening(), id, name, set, readers, memtable, version)
+    ColumnFamily::new(factory.opening(), id, name, set, readers, version)
 }
 
 /// Opens the tables of column families, up to the number kept open, so that a table with an

@@ -65,7 +65,7 @@ impl ObsoleteTables {
         while let Some(table) = self.next() {
             let start_ns = clock.monotonic_ns();
             self.remove(&table);
-            let took = Duration::from_nanos(clock.monotonic_ns() - start_ns);
+            let took = Duration::from_nanos(clock.since_ns(start_ns));
             rest((took * REST).min(LONGEST_REST));
             // Collected here too, because there may be very many tables.
             heavy::collect();

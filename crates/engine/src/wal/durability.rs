@@ -96,11 +96,11 @@ fn medians(file: &mut dyn WriteFile, clock: &dyn Clock) -> Result<Medians> {
     for round in 0..ROUNDS {
         let started = clock.monotonic_ns();
         file.write_durably_at(bytes, 2 * round * block, Purpose::Wal)?;
-        durable.push(clock.monotonic_ns() - started);
+        durable.push(clock.since_ns(started));
         let started = clock.monotonic_ns();
         file.write_all_at(bytes, (2 * round + 1) * block, Purpose::Wal)?;
         file.sync_data(Purpose::Wal)?;
-        flushed.push(clock.monotonic_ns() - started);
+        flushed.push(clock.since_ns(started));
     }
     let median = |mut times: Vec<u64>| {
         times.sort_unstable();

@@ -188,7 +188,7 @@ pub(super) fn measure(
     };
     let work = work(database, &clock, assignment, start_ns, &end)?;
     let Work { reads, read_until_ns, written_bytes, log_bytes } = work;
-    let seconds = (clock.monotonic_ns() - start_ns) as f64 / 1e9;
+    let seconds = clock.since_ns(start_ns) as f64 / 1e9;
     let read_seconds = (read_until_ns - start_ns) as f64 / 1e9;
     let activity = database.activity()?.since(&before);
 

@@ -23,7 +23,7 @@ use crate::scheduler::Scheduled;
 use crate::sync::Mutex;
 use crate::tail::sizing::Tuner;
 use crate::ticket::Ticket;
-use crate::{Error, ErrorKind, Result, identity, layout};
+use crate::{Error, Result, identity, layout};
 
 /// An open message log.
 ///
@@ -39,7 +39,8 @@ pub struct Log {
     /// Sizes the cache of recent data, if its size is automatic.
     tuner: Arc<Tuner>,
     report: OpenReport,
-    is_closed: Mutex<bool>,
+    /// The outcome of closing. Locked while the log is being closed.
+    closed: Mutex<Option<Result<()>>>,
     /// Held while topics or partitions are created, changed or deleted, from the choice of an id
     /// until the partitions with that id exist: an id is reused only once nothing of its previous
     /// owner remains.
@@ -99,7 +100,7 @@ impl Log {
             threads: Mutex::new(Vec::new()),
             tuner: Arc::default(),
             report,
-            is_closed: Mutex::new(false),
+            closed: Mutex::default(),
             changing: Mutex::new(()),
             lock: Mutex::new(Some(lock)),
         };
@@ -111,23 +112,22 @@ impl Log {
 
     fn start_threads(&self, options: &LogOptions) -> Result<()> {
         let persisters = options.persisters;
-        let no_thread = |error: std::io::Error| Error::new(ErrorKind::Io, error.to_string());
         let mut threads = self.threads.lock();
         for number in 0..persisters {
             let env = Arc::clone(&self.env);
             let name = format!("log-persist{number}");
             let work = move || env.scheduler.work(&*env.clock);
-            threads.push(spawn(&name, work).map_err(no_thread)?);
+            threads.push(spawn(&name, work).map_err(Error::no_thread)?);
         }
         if persisters > 0 {
             let offsets = Arc::clone(&self.offsets);
-            threads.push(spawn("log-offsets", move || offsets.work()).map_err(no_thread)?);
+            threads.push(spawn("log-offsets", move || offsets.work()).map_err(Error::no_thread)?);
         }
         if persisters > 0 && options.tail_bytes_max == 0 {
             let (tuner, tails) = (Arc::clone(&self.tuner), Arc::clone(&self.env.memory));
             let memory = Memory::of_this_process(System::default());
             let work = move || tuner.work(&tails, &memory);
-            threads.push(spawn("log-memory", work).map_err(no_thread)?);
+            threads.push(spawn("log-memory", work).map_err(Error::no_thread)?);
         }
         Ok(())
     }
@@ -484,14 +484,13 @@ impl Log {
     /// Persists everything, closes the log and removes its shared memory.
     ///
     /// # Errors
-    /// The first error from a partition; shared memory then keeps the unpersisted batches.
+    /// The first error from a partition; shared memory then keeps the unpersisted batches. A later
+    /// call waits for the first and returns the same.
     pub fn close(&self) -> Result<()> {
-        {
-            let mut is_closed = self.is_closed.lock();
-            if std::mem::replace(&mut *is_closed, true) {
-                return Ok(());
-            }
-        }
+        self.closed.lock().get_or_insert_with(|| self.close_once()).clone()
+    }
+
+    fn close_once(&self) -> Result<()> {
         // From here on creating a topic fails, because the catalog is closed.
         let _changing = self.changing.lock();
         let partitions = std::mem::take(&mut *self.partitions.lock());

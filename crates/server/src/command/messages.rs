@@ -21,7 +21,6 @@ use xxhash_rust::xxh32::xxh32;
 
 use super::{Body, Content, Outcome, POLL_HEADER_BYTES, Request, complete, offsets, resolve};
 use crate::in_flight::Reservation;
-use crate::protocol::HEADER_BYTES;
 use crate::state::State;
 use crate::status::Status;
 use crate::users::Action;
@@ -35,9 +34,6 @@ const YIELD_AFTER: Duration = Duration::from_secs(2);
 /// Room reserved for a poll before it reads, in bytes: the maximum that the log returns, unless a
 /// batch is larger.
 const POLL_BYTES: usize = (1 << 20) + POLL_HEADER_BYTES;
-/// Maximum body size of an extended poll, in bytes. It bounds the recent messages that a slow
-/// reader pins in memory, and the copy that releases them.
-const EXTENDED_BYTES_MAX: usize = 16 << 20;
 /// Partition id in the reply to a group member that must synchronize before it polls again.
 const SYNCHRONIZE: u32 = u32::MAX;
 
@@ -266,14 +262,12 @@ async fn read(
 }
 
 /// Extends a poll that ended at the log's byte limit, up to `count` messages: programs assume that
-/// fewer messages than requested mean the end of the partition. It stops at [`EXTENDED_BYTES_MAX`]
-/// or the maximum frame size, when half of the room for replies is taken, and at an error, which
-/// the next poll returns.
+/// fewer messages than requested mean the end of the partition. It stops at the limit for
+/// polls, while three quarters of the room for replies are taken, and at an
+/// error, which the next poll returns.
 async fn extend(state: &State, partition: &Arc<Partition>, read: &mut Read, count: u32) {
     let Read { polled, reservation: Some(reservation) } = read else { return };
-    let limits = &state.config.limits;
-    let frame_body_max = limits.frame_bytes_max.saturating_sub(HEADER_BYTES);
-    let bytes_max = EXTENDED_BYTES_MAX.min(frame_body_max).min(limits.connection_bytes_max);
+    let bytes_max = state.config.limits.poll_body_max();
     while let Some(more) = read_more(partition, polled, reservation, count, bytes_max).await {
         polled.last_offset = more.last_offset;
         polled.count += more.count;

@@ -6,7 +6,7 @@ use iggy_binary_protocol::requests::partitions::{
 use iggy_binary_protocol::requests::segments::DeleteSegmentsRequest;
 use iggy_binary_protocol::{MAX_PARTITIONS_PER_REQUEST, WireDecode};
 use tailwater_log::{ErrorKind, TopicId};
-use tracing::info;
+use tracing::{info, warn};
 
 use super::options::Settings;
 use super::{Outcome, Request, resolve, topics};
@@ -27,7 +27,7 @@ pub(super) fn create_partitions(state: &State, request: &Request<'_>) -> Outcome
         return Err(Status::TOO_MANY_PARTITIONS);
     }
     state.log.create_partitions(id, count).map_err(|error| topics::status(&error))?;
-    changed(state, id)?;
+    changed(state, id);
     info!(stream = id.stream, topic = id.topic, count, user = request.user, "partitions created");
     Ok(Vec::new())
 }
@@ -47,7 +47,7 @@ pub(super) fn delete_partitions(state: &State, request: &Request<'_>) -> Outcome
         return Err(Status::INVALID_PARTITIONS_COUNT);
     }
     state.log.delete_partitions(id, count).map_err(|error| topics::status(&error))?;
-    changed(state, id)?;
+    changed(state, id);
     state.forget_deleted();
     info!(stream = id.stream, topic = id.topic, count, user = request.user, "partitions deleted");
     Ok(Vec::new())
@@ -55,17 +55,21 @@ pub(super) fn delete_partitions(state: &State, request: &Request<'_>) -> Outcome
 
 /// Updates groups and options after a change of a topic's partitions. The caller holds the lock on
 /// metadata changes.
-fn changed(state: &State, id: TopicId) -> Result<(), Status> {
+///
+/// A failure is only logged: if it were returned, the client would repeat the change of the
+/// partitions, which was made. The next change of the topic sets the option.
+fn changed(state: &State, id: TopicId) {
     let catalog = state.log.catalog();
-    let Some(info) = catalog.topic(id) else { return Ok(()) };
+    let Some(info) = catalog.topic(id) else { return };
     state.groups.partitions_changed(&state.log, id);
     let settings = Settings::of(&info.options, &state.config.topics);
     let options = settings.to_log(&state.config, info.partitions.len());
-    if options.partition_bytes_max != info.options.partition_bytes_max {
-        let updated = state.log.update_topic(id, &info.name, &options);
-        updated.map_err(|error| topics::status(&error))?;
+    if options.partition_bytes_max != info.options.partition_bytes_max
+        && let Err(error) = state.log.update_topic(id, &info.name, &options)
+    {
+        let (stream, topic) = (id.stream, id.topic);
+        warn!(stream, topic, %error, "cannot adapt the bytes per partition to the partitions");
     }
-    Ok(())
 }
 
 /// Deletes the oldest segments of a partition, except those that a consumer or group has yet to

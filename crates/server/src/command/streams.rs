@@ -107,6 +107,7 @@ pub(super) fn delete_stream(state: &State, request: &Request<'_>) -> Outcome {
 /// Removes all messages of a stream.
 pub(super) fn purge_stream(state: &State, request: &Request<'_>) -> Outcome {
     let purge = PurgeStreamRequest::decode_from(request.body)?;
+    let _changing = state.changing.lock();
     let id = resolve::stream(state, &purge.stream_id)?;
     state.users.authorize(request.user, Action::PurgeStream(id))?;
     let catalog = state.log.catalog();

@@ -109,6 +109,7 @@ pub(super) fn header(state: &State, id: TopicId, info: &TopicInfo) -> Result<Top
 /// Creates a topic, and returns it.
 pub(super) fn create_topic(state: &State, request: &Request<'_>) -> Outcome {
     let create = CreateTopicRequest::decode_from(request.body)?;
+    let _changing = state.changing.lock();
     let stream = resolve::stream(state, &create.stream_id)?;
     state.users.authorize(request.user, Action::CreateTopic(stream))?;
     let defaults = &state.config.topics;
@@ -118,7 +119,6 @@ pub(super) fn create_topic(state: &State, request: &Request<'_>) -> Outcome {
     if partitions > MAX_PARTITIONS_PER_REQUEST || partitions as usize > limits.partitions_max {
         return Err(Status::TOO_MANY_PARTITIONS);
     }
-    let _changing = state.changing.lock();
     let catalog = state.log.catalog();
     let topics = catalog.streams().get(&stream).map_or(0, |stream| stream.topics.len());
     if topics >= limits.topics_max {
@@ -169,6 +169,7 @@ pub(super) fn delete_topic(state: &State, request: &Request<'_>) -> Outcome {
 /// Removes all messages of a topic.
 pub(super) fn purge_topic(state: &State, request: &Request<'_>) -> Outcome {
     let purge = PurgeTopicRequest::decode_from(request.body)?;
+    let _changing = state.changing.lock();
     let id = resolve::topic(state, &purge.stream_id, &purge.topic_id)?;
     state.users.authorize(request.user, Action::PurgeTopic(id))?;
     state.log.purge_topic(id).map_err(|error| status(&error))?;

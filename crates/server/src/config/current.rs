@@ -203,6 +203,7 @@ fn limits(config: &Config) -> Vec<(&'static str, Value)> {
         ("limits.unauthenticated_timeout", duration(limits.unauthenticated_timeout)),
         ("limits.stall_timeout", duration(limits.stall_timeout)),
         ("limits.connection_bytes_max", size(limits.connection_bytes_max)),
+        ("limits.poll_bytes_max", size(limits.poll_bytes_max)),
         ("limits.in_flight_bytes_max", size(limits.in_flight_bytes_max)),
         ("limits.streams_max", number(limits.streams_max)),
         ("limits.topics_max", number(limits.topics_max)),

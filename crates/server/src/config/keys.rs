@@ -91,6 +91,7 @@ pub(super) const KEYS: &[Key] = &[
     key("limits.unauthenticated_timeout", "30 s"),
     key("limits.stall_timeout", "30 s"),
     key("limits.connection_bytes_max", "128 MiB"),
+    key("limits.poll_bytes_max", "128 MiB"),
     key("limits.in_flight_bytes_max", "512 MiB"),
     key("limits.streams_max", "4096"),
     key("limits.topics_max", "4096"),

@@ -190,6 +190,8 @@ pub struct Limits {
     /// Maximum size of a request or reply, in bytes. A connection has one of them in memory at a
     /// time.
     pub connection_bytes_max: usize,
+    /// Maximum size of the messages that one poll returns, in bytes, unless a batch is larger.
+    pub poll_bytes_max: usize,
     /// Bound on the requests and replies of all connections in memory, in bytes.
     pub in_flight_bytes_max: usize,
     /// Maximum number of streams.
@@ -206,6 +208,13 @@ pub struct Limits {
     pub failed_logins_max: u32,
     /// Maximum number of passwords that are hashed concurrently.
     pub password_hashers: usize,
+}
+
+impl Limits {
+    /// Returns the maximum size of a poll's body, in bytes, unless a batch is larger.
+    pub(crate) fn poll_body_max(&self) -> usize {
+        self.poll_bytes_max.min(self.connection_bytes_max)
+    }
 }
 
 /// `[system.logging]`.

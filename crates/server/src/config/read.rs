@@ -194,6 +194,7 @@ fn limits(values: &Values) -> Result<Limits> {
         unauthenticated_timeout: values.positive_duration("limits.unauthenticated_timeout")?,
         stall_timeout: values.positive_duration("limits.stall_timeout")?,
         connection_bytes_max: values.bytes("limits.connection_bytes_max", FRAME_BYTES_MIN)?,
+        poll_bytes_max: values.bytes("limits.poll_bytes_max", FRAME_BYTES_MIN)?,
         in_flight_bytes_max: values.bytes("limits.in_flight_bytes_max", FRAME_BYTES_MIN)?,
         streams_max: values.between("limits.streams_max", 1..=1 << 20)?,
         topics_max: values.between("limits.topics_max", 1..=1 << 20)?,

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::io::{AsyncWrite, AsyncWriteExt};
+use tokio::task::yield_now;
 use tokio::time::timeout;
 
 use crate::command::Content;
@@ -20,6 +21,8 @@ const SLICES: usize = 64;
 const COPIED_BYTES: usize = 8 << 10;
 /// Time after which the rest of a reply is copied.
 const COPY_AFTER: Duration = Duration::from_secs(1);
+/// Number of bytes that are copied before other tasks run.
+const COPIED_AT_ONCE: usize = 1 << 20;
 
 /// A reply.
 pub(super) struct Frame {
@@ -39,16 +42,19 @@ impl Frame {
         slices
     }
 
-    /// Copies all bytes after the first `skipped`.
-    fn copy_from(&self, mut skipped: usize) -> Vec<u8> {
+    /// Copies all bytes after the first `skipped`. Other tasks run in between.
+    async fn copy_from(&self, mut skipped: usize) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(self.length().saturating_sub(skipped));
-        let mut copy = |slice: &[u8]| {
-            let from = skipped.min(slice.len());
-            bytes.extend_from_slice(&slice[from..]);
-            skipped -= from;
-        };
-        copy(self.start.as_ref());
-        self.content.for_each(copy);
+        for slice in self.slices() {
+            let (_, rest) = slice.split_at(skipped.min(slice.len()));
+            skipped -= slice.len() - rest.len();
+            for part in rest.chunks(COPIED_AT_ONCE) {
+                if bytes.len() / COPIED_AT_ONCE != (bytes.len() + part.len()) / COPIED_AT_ONCE {
+                    yield_now().await;
+                }
+                bytes.extend_from_slice(part);
+            }
+        }
         bytes
     }
 }
@@ -62,7 +68,7 @@ where
     S: AsyncWrite + Unpin,
 {
     if frame.length() <= COPIED_BYTES {
-        stream.write_all(&frame.copy_from(0)).await?;
+        stream.write_all(&frame.copy_from(0).await).await?;
     } else if !frame.content.is_in_tail() {
         write_slices(stream, &mut frame.slices(), moved).await?;
     } else {
@@ -70,7 +76,7 @@ where
         if let Ok(written) = written {
             written?;
         } else {
-            let rest = frame.copy_from(moved.load(Ordering::Relaxed));
+            let rest = frame.copy_from(moved.load(Ordering::Relaxed)).await;
             drop(frame);
             write_slices(stream, &mut [IoSlice::new(&rest)], moved).await?;
         }

@@ -51,7 +51,7 @@ pub(crate) fn run(arguments: &LoadArguments, output: &mut Output) -> Result<Outc
     };
     let (written, loaded) = loader.finish(read);
     let closed = database.close();
-    let elapsed_us = (SystemClock.monotonic_ns() - start_ns) / 1000;
+    let elapsed_us = SystemClock.since_ns(start_ns) / 1000;
     let outcome = written.and(closed).map_err(|failure| {
         let were = if loaded.items == 1 { "was" } else { "were" };
         Failure::Input(format!("{failure}; {} {were} loaded", counted_items(*format, loaded.items)))

@@ -217,11 +217,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_growing_reply_leaves_half_of_the_share_free() {
+    async fn a_growing_reply_leaves_a_quarter_of_the_share_free() {
         let in_flight = InFlight::new(8 * MIB);
         let mut room = in_flight.reply(MIB).await.expect("counted");
-        assert!(room.grow(MIB + MIB / 2));
-        assert!(!room.grow(2 * MIB));
-        assert_eq!(in_flight.bytes(), MIB + MIB / 2, "it is unchanged");
+        assert!(room.grow(2 * MIB));
+        assert!(!room.grow(2 * MIB + MIB / 2));
+        assert_eq!(in_flight.bytes(), 2 * MIB, "it is unchanged");
     }
 }

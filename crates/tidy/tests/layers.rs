@@ -185,10 +185,10 @@ fn identifier(text: &str) -> &str {
     text.split_at(end).0
 }
 
-/// Returns what follows `crate::` in code: `crate::{a, b::c}` names `a` and `b`.
-fn names_after_crate(code: &str) -> Vec<&str> {
+/// Returns what follows a path to the root in code: `crate::{a, b::c}` names `a` and `b`.
+fn names_after<'a>(root: &str, code: &'a str) -> Vec<&'a str> {
     let mut names = Vec::new();
-    for rest in code.split("crate::").skip(1) {
+    for rest in code.split(root).skip(1) {
         let Some(group) = rest.strip_prefix('{') else {
             names.push(identifier(rest));
             continue;
@@ -241,7 +241,9 @@ fn upward_uses(source: &Path, layers: &[&str]) -> Vec<String> {
             continue;
         };
         let code = code(&fs::read_to_string(&path).expect("text"));
-        for name in names_after_crate(&code) {
+        let depth = relative.iter().count() - usize::from(relative.ends_with("mod.rs"));
+        let names = names_after("crate::", &code).into_iter();
+        for name in names.chain(names_after(&"super::".repeat(depth), &code)) {
             let used = reexports.get(name).copied().unwrap_or(name);
             if used != module && rank(used).is_some_and(|used| used < own) {
                 found.insert(format!("{}: {module} uses {used}", path.display()));
@@ -255,7 +257,13 @@ fn upward_uses(source: &Path, layers: &[&str]) -> Vec<String> {
 fn modules_use_only_modules_below_them() {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     for (name, layers) in LAYERS {
-        let upward = upward_uses(&crates.join(name).join("src"), layers);
+        let source = crates.join(name).join("src");
+        for layer in *layers {
+            let exists =
+                source.join(layer).is_dir() || source.join(format!("{layer}.rs")).is_file();
+            assert!(exists, "{name} has no module {layer}");
+        }
+        let upward = upward_uses(&source, layers);
         assert!(upward.is_empty(), "uses that run upward:\n{}", upward.join("\n"));
     }
 }
@@ -270,7 +278,13 @@ fn upward_uses_are_found() {
     write("low/mod.rs", "// crate::high is mentioned only.\nuse crate::low::{self, Three};\n");
     let found = || upward_uses(&directory, &["high", "low"]);
     assert_eq!(found(), Vec::<String>::new());
-    for text in ["use crate::high::Four;", "fn f(_: crate::Two) {}", "use crate::{low, high::X};"] {
+    let uses = [
+        "use crate::high::Four;",
+        "fn f(_: crate::Two) {}",
+        "use crate::{low, high::X};",
+        "use super::super::high::Four;",
+    ];
+    for text in uses {
         write("low/part.rs", text);
         let upward = found();
         assert!(matches!(&upward[..], [one] if one.ends_with("low uses high")), "{upward:?}");

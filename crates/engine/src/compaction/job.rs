@@ -21,7 +21,7 @@ use tailwater_format::key::{MAX_SEQUENCE, Sequence};
 use tailwater_format::version_edit::{BlobFileGarbage, NewFile};
 use tailwater_io::sync::Mutex;
 
-use crate::compaction::job_state::{JobState, Needs};
+use crate::compaction::job_state::{Environment, InputSettings, JobState, OutputSettings};
 use crate::compaction::merge::{Dropped, Inputs, Snapshots};
 use crate::compaction::output::{self, WrittenTable};
 use crate::compaction::subcompaction::{self, PartOutcome};
@@ -37,7 +37,9 @@ pub(crate) struct Job {
     pub(crate) compaction: Compaction,
     /// The version from which the compaction was picked.
     pub(crate) version: Arc<Version>,
-    pub(crate) needs: Needs,
+    pub(crate) environment: Environment,
+    pub(crate) reading: InputSettings,
+    pub(crate) writing: OutputSettings,
 }
 
 /// The result of a compaction.
@@ -83,15 +85,17 @@ impl Job {
     /// their properties, and for outputs that differ when read back; user code, if a merge operator
     /// failed; panicked; storage errors. After an error, no output file remains.
     pub(crate) fn run(self) -> Result<Outcome> {
-        let Self { compaction, version, mut needs } = self;
-        let inputs = Inputs::survey(&compaction, &needs.readers.tables, &needs.open_budget)?;
-        let snapshots = Arc::new(Snapshots::new(std::mem::take(&mut needs.snapshots)));
-        let now_s = needs.clock.wall_us() / 1_000_000;
-        let (times, timeless_through) = preserved_times(&inputs, &needs.options, now_s);
+        let Self { compaction, version, mut environment, reading, writing } = self;
+        let inputs = Inputs::survey(&compaction, &reading.readers.tables, &reading.open_budget)?;
+        let snapshots = Arc::new(Snapshots::new(std::mem::take(&mut environment.snapshots)));
+        let now_s = environment.clock.wall_us() / 1_000_000;
+        let (times, timeless_through) = preserved_times(&inputs, &environment.options, now_s);
         let shared = Arc::new(JobState {
             compaction,
             version,
-            needs,
+            environment,
+            reading,
+            writing,
             inputs,
             snapshots,
             times,
@@ -127,7 +131,7 @@ impl JobState {
             part.blob_garbage.into_iter().for_each(|garbage| add(&mut blob_garbage, garbage));
         }
         if !written.is_empty() {
-            self.needs.storage.sync_directory(&self.needs.directory)?;
+            self.environment.storage.sync_directory(&self.writing.directory)?;
         }
         output::verify(self, &written)?;
         statistics.written = LevelFiles {
@@ -150,7 +154,7 @@ impl JobState {
         let is_exact = parts.iter().all(|part| part.is_exact);
         let read: u64 = parts.iter().map(|part| part.records_in).sum();
         let Some(expected) = self.inputs.records().filter(|_| is_exact) else { return Ok(()) };
-        if read == expected || !self.needs.database.compaction_verify_record_count {
+        if read == expected || !self.environment.database.compaction_verify_record_count {
             return Ok(());
         }
         let tables = self.inputs.tables().iter();
@@ -159,7 +163,7 @@ impl JobState {
             "tables {} have {expected} records according to their properties, but {read} were read",
             numbers.join(", ")
         );
-        Err(Error::corruption(&self.needs.directory, message))
+        Err(Error::corruption(&self.writing.directory, message))
     }
 
     fn statistics_of_inputs(&self) -> Statistics {

@@ -31,46 +31,53 @@ use crate::version::{Compaction, Version};
 const INPUT_BUFFERS: usize = 64 << 20;
 
 /// The objects of the database and column family that a job uses.
-pub(crate) struct Needs {
+pub(crate) struct Environment {
     /// The opening of the database to which the job belongs.
     pub(crate) opening: OpeningId,
     pub(crate) storage: Arc<dyn Storage>,
-    /// Directory of the outputs.
-    pub(crate) directory: PathBuf,
-    /// The path id of that directory.
-    pub(crate) path_id: u8,
-    pub(crate) numbers: FileNumbers,
-    /// The readers of the column family's tables and blob files.
-    pub(crate) readers: Arc<FamilyReaders>,
     pub(crate) io_modes: Arc<IoModes>,
-    /// Budget for the files that the job itself opens.
-    pub(crate) open_budget: Arc<OpenBudget>,
     pub(crate) options: ColumnFamilyOptions,
     pub(crate) database: DbOptions,
-    /// The format of outputs.
-    pub(crate) format: Arc<Format>,
-    pub(crate) compression: TableCompression,
-    /// The origin of outputs, without their numbers and times, which the job sets.
-    pub(crate) origin: Origin,
     /// The sequence numbers of snapshots, in any order. Snapshots taken later see everything in the
     /// inputs.
     pub(crate) snapshots: Vec<Sequence>,
     pub(crate) filter: Option<CompactionFilter>,
     pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) rate_limiter: Option<Arc<RateLimiter>>,
-    /// The buffers of files that are being written.
-    pub(crate) buffers: BufferPool,
-    /// Threads that write full buffers in the background.
-    pub(crate) workers: Option<Arc<Workers>>,
-    /// Threads that read inputs ahead, if the system has no asynchronous I/O.
-    pub(crate) input_readers: Option<Arc<Workers>>,
     /// Set to cancel the job.
     pub(crate) cancelled: Arc<AtomicBool>,
     /// Indicates when the job needs normal priority; `None` if it may not run at low priority.
     pub(crate) low_priority: Option<Arc<LowPriority>>,
 }
 
-impl Needs {
+/// How a job reads its inputs.
+pub(crate) struct InputSettings {
+    /// The readers of the column family's tables and blob files.
+    pub(crate) readers: Arc<FamilyReaders>,
+    /// Budget for the files that the job itself opens.
+    pub(crate) open_budget: Arc<OpenBudget>,
+    /// Threads that read inputs ahead, if the system has no asynchronous I/O.
+    pub(crate) workers: Option<Arc<Workers>>,
+}
+
+/// The format of a job's outputs, and how they are written.
+pub(crate) struct OutputSettings {
+    /// Directory of the outputs.
+    pub(crate) directory: PathBuf,
+    /// The path id of that directory.
+    pub(crate) path_id: u8,
+    pub(crate) numbers: FileNumbers,
+    pub(crate) format: Arc<Format>,
+    pub(crate) compression: TableCompression,
+    /// The origin of outputs, without their numbers and times, which the job sets.
+    pub(crate) origin: Origin,
+    pub(crate) rate_limiter: Option<Arc<RateLimiter>>,
+    /// The buffers of files that are being written.
+    pub(crate) buffers: BufferPool,
+    /// Threads that write full buffers in the background.
+    pub(crate) workers: Option<Arc<Workers>>,
+}
+
+impl Environment {
     /// Whether the job runs at low priority now.
     pub(crate) fn is_low_priority(&self) -> bool {
         self.low_priority.as_ref().is_some_and(|low_priority| !low_priority.is_over())
@@ -88,7 +95,9 @@ pub(crate) struct Part {
 pub(crate) struct JobState {
     pub(crate) compaction: Compaction,
     pub(super) version: Arc<Version>,
-    pub(crate) needs: Needs,
+    pub(crate) environment: Environment,
+    pub(crate) reading: InputSettings,
+    pub(crate) writing: OutputSettings,
     pub(crate) inputs: Inputs,
     pub(crate) snapshots: Arc<Snapshots>,
     /// Write times of the inputs' sequence numbers, if they are preserved.
@@ -105,31 +114,31 @@ pub(crate) struct JobState {
 
 impl JobState {
     pub(crate) fn comparator(&self) -> &Comparator {
-        self.needs.format.comparator()
+        self.writing.format.comparator()
     }
 
     pub(crate) fn new_files(&self) -> NewFiles<'_> {
         NewFiles {
-            storage: &*self.needs.storage,
-            database: &self.needs.database,
-            io_modes: &self.needs.io_modes,
-            buffers: &self.needs.buffers,
-            workers: self.needs.workers.as_ref(),
-            rate_limiter: self.needs.rate_limiter.as_ref(),
+            storage: &*self.environment.storage,
+            database: &self.environment.database,
+            io_modes: &self.environment.io_modes,
+            buffers: &self.writing.buffers,
+            workers: self.writing.workers.as_ref(),
+            rate_limiter: self.writing.rate_limiter.as_ref(),
         }
     }
 
     /// Returns how a part that ends before the user key `end` reads the inputs. With direct I/O the
     /// kernel neither reads ahead nor limits the size of a request.
     pub(crate) fn read_plan(&self, end: Option<&[u8]>) -> ReadPlan {
-        let read_ahead = self.needs.database.compaction_readahead_size;
+        let read_ahead = self.environment.database.compaction_readahead_size;
         let read_ahead = read_ahead.min(INPUT_BUFFERS as u64) as usize;
-        let tables = &self.needs.readers.tables;
+        let tables = &self.reading.readers.tables;
         if tables.mode_of_inputs() != IoMode::Direct || read_ahead == 0 {
             let clamped = tables.request_bytes_max().map_or(read_ahead, |max| read_ahead.min(max));
             return ReadPlan::of_bytes(clamped);
         }
-        let request_bytes = self.needs.database.direct_request_size();
+        let request_bytes = self.environment.database.direct_request_size();
         let request_bytes = request_bytes.min(read_ahead).max(1).next_multiple_of(ALIGNMENT);
         // Large enough for any alignment that the device requires.
         let buffer_bytes = request_bytes.next_multiple_of(MAX_ALIGNMENT);
@@ -141,16 +150,16 @@ impl JobState {
             depth,
             // Enough for all streams simultaneously, so that none finds the pool empty.
             buffers: BufferPool::new(streams * (depth + 1) * buffer_bytes),
-            workers: self.needs.input_readers.clone(),
-            foreground: Arc::clone(self.needs.storage.statistics().foreground()),
+            workers: self.reading.workers.clone(),
+            foreground: Arc::clone(self.environment.storage.statistics().foreground()),
             until: end.map(<[u8]>::to_vec),
         }))
     }
 
     /// Allocates the number and path of a new output.
     pub(crate) fn take_output(&self) -> (u64, PathBuf) {
-        let number = self.needs.numbers.take();
-        let path = self.needs.directory.join(FileKind::Table(number).to_string());
+        let number = self.writing.numbers.take();
+        let path = self.writing.directory.join(FileKind::Table(number).to_string());
         self.created.lock().push(path.clone());
         (number, path)
     }
@@ -158,7 +167,7 @@ impl JobState {
     /// Returns the levels below the output's, positioned before the first key.
     pub(crate) fn deeper_levels(&self) -> DeeperLevels {
         let Compaction { output_level, is_bottommost, .. } = self.compaction;
-        let is_leveled = self.needs.options.compaction_style == CompactionStyle::Level;
+        let is_leveled = self.environment.options.compaction_style == CompactionStyle::Level;
         let comparator = self.comparator().clone();
         DeeperLevels::new(&self.version, comparator, output_level, is_bottommost, is_leveled)
     }
@@ -204,7 +213,7 @@ impl JobState {
         let created = self.created.lock();
         for path in created.iter() {
             // Nothing refers to it, and it may not exist; if it remains, the next open removes it.
-            let _ = self.needs.storage.remove(path);
+            let _ = self.environment.storage.remove(path);
         }
     }
 }

@@ -11,7 +11,7 @@ use super::LowPriority;
 use super::claim::Claim;
 use super::installation::moved;
 use super::job::{Job, LevelFiles, Outcome, Statistics};
-use super::job_state::Needs;
+use super::job_state::{Environment, InputSettings, OutputSettings};
 use super::picker::{self, LevelTargets};
 use super::scheduler::CompactionScheduler;
 use crate::background::{Backoff, FailedPart, Running, WorkingThread};
@@ -209,40 +209,47 @@ impl CompactionScheduler {
         let low_priority = self
             .may_be_low_priority(claim)
             .then(|| Arc::new(LowPriority::new(self.context.stall.pressure())));
-        let needs = Needs {
+        let environment = Environment {
             opening: self.context.shared.opening,
             storage: Arc::clone(&self.context.storage),
+            io_modes: Arc::clone(self.context.readers.io_modes()),
+            options: options.clone(),
+            database: DbOptions::clone(&self.context.options.now()),
+            snapshots: self.context.shared.snapshots.sequences(),
+            filter: self.context.options.open().compaction_filter(family.name()),
+            clock: Arc::clone(&self.context.clock),
+            cancelled: Arc::clone(self.context.background.cancelling()),
+            low_priority,
+        };
+        let open_budget = Arc::clone(self.context.readers.open_budget());
+        let reading = InputSettings {
+            readers: Arc::new(settings.readers.for_compaction(&open_budget)),
+            open_budget,
+            workers: self.input_readers.clone(),
+        };
+        let base_level = LevelTargets::new(&claim.version, options).base_level;
+        let writing = OutputSettings {
             directory,
             path_id,
             numbers: self.context.numbers.clone(),
-            readers: Arc::new(settings.readers.for_compaction(self.context.readers.open_budget())),
-            io_modes: Arc::clone(self.context.readers.io_modes()),
-            open_budget: Arc::clone(self.context.readers.open_budget()),
-            options: options.clone(),
-            database: DbOptions::clone(&self.context.options.now()),
             format: Arc::clone(&settings.table_format),
             compression: TableCompression::for_level(
                 options,
                 output_level,
-                LevelTargets::new(&claim.version, options).base_level,
+                base_level,
                 is_bottommost,
             ),
             origin: self.context.origin(family),
-            snapshots: self.context.shared.snapshots.sequences(),
-            filter: self.context.options.open().compaction_filter(family.name()),
-            clock: Arc::clone(&self.context.clock),
             rate_limiter: self.context.options.rate_limiter(),
             buffers: table_buffers(
                 &self.context.options.now(),
                 claim.compaction.max_subcompactions,
             ),
             workers: self.writers.clone(),
-            input_readers: self.input_readers.clone(),
-            cancelled: Arc::clone(self.context.background.cancelling()),
-            low_priority,
         };
-        let compaction = Compaction::clone(&claim.compaction);
-        Job { compaction, version: Arc::clone(&claim.version), needs }.run()
+        let (compaction, version) =
+            (Compaction::clone(&claim.compaction), Arc::clone(&claim.version));
+        Job { compaction, version, environment, reading, writing }.run()
     }
 
     /// Whether a compaction may run at low priority: not if a caller waits for it, nor if it shares

@@ -44,7 +44,7 @@ pub(crate) struct PartOutcome {
 /// The error from a part that failed.
 pub(crate) fn run_all(shared: &Arc<JobState>) -> Result<Vec<PartOutcome>> {
     let parts = parts(shared);
-    let outcomes = match shared.needs.is_low_priority() {
+    let outcomes = match shared.environment.is_low_priority() {
         true => run_at_low_priority(shared, parts),
         false => run_at_once(parts.into_iter().map(|part| {
             let shared = Arc::clone(shared);
@@ -152,7 +152,7 @@ fn failed(how: &str) -> Error {
 
 /// Runs a part until it ends or pauses. If it fails or panics, the others are cancelled.
 fn run_part(shared: &JobState, running: impl FnOnce() -> Result<Running>) -> Result<Step> {
-    let _own = WorkingThread::begin(shared.needs.opening);
+    let _own = WorkingThread::begin(shared.environment.opening);
     let step =
         panics::catch("a part of a compaction", || running().and_then(Running::run_until_pause));
     step.inspect_err(|_| shared.has_failed.store(true, Ordering::Relaxed))
@@ -201,7 +201,7 @@ impl Running {
 fn merge(shared: &JobState, part: &Part, weight: Weight) -> Result<Merge> {
     let Part { begin, end } = part;
     let (begin, end) = (begin.as_deref(), end.as_deref());
-    let (needs, inputs) = (&shared.needs, &shared.inputs);
+    let (environment, inputs) = (&shared.environment, &shared.inputs);
     let comparator = shared.comparator().clone();
     let merged = inputs.merged(begin, end, &shared.read_plan(end))?;
     let garbage = inputs.refer_to_blobs().then(BlobGarbage::default);
@@ -217,12 +217,12 @@ fn merge(shared: &JobState, part: &Part, weight: Weight) -> Result<Merge> {
         snapshots: Arc::clone(&shared.snapshots),
         is_bottommost,
         timeless_through: shared.timeless_through,
-        enforces_single_deletions: needs.database.enforce_single_del_contracts,
+        enforces_single_deletions: environment.database.enforce_single_del_contracts,
         level: shared.compaction.inputs.first().map_or(0, |input| input.level),
-        filter: needs.filter.clone(),
-        readers: Arc::clone(&needs.readers),
-        cancelled: [Arc::clone(&needs.cancelled), Arc::clone(&shared.has_failed)],
-        low_priority: needs.low_priority.clone().filter(|_| weight == Weight::LowPriority),
+        filter: environment.filter.clone(),
+        readers: Arc::clone(&shared.reading.readers),
+        cancelled: [Arc::clone(&environment.cancelled), Arc::clone(&shared.has_failed)],
+        low_priority: environment.low_priority.clone().filter(|_| weight == Weight::LowPriority),
     };
     let tombstones = Arc::clone(inputs.tombstones());
     Ok(Merge::new(rules, source, tombstones, shared.deeper_levels(), starts))

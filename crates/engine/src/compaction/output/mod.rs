@@ -56,7 +56,8 @@ impl Outputs {
     /// Creates an empty set of outputs.
     pub(crate) fn new(shared: &Arc<JobState>, part: &Part) -> Self {
         let comparator = shared.comparator().clone();
-        let cuts = Cuts::new(&shared.compaction, comparator, &shared.needs.options, shared.now_s);
+        let cuts =
+            Cuts::new(&shared.compaction, comparator, &shared.environment.options, shared.now_s);
         Self {
             deeper: shared.deeper_levels(),
             shared: Arc::clone(shared),
@@ -80,7 +81,7 @@ impl Outputs {
         warmth: Warmth,
     ) -> Result<()> {
         let passed = self.cuts.pass(key);
-        let bytes = self.current.as_ref().map(|table| table.size(&self.shared.needs.options));
+        let bytes = self.current.as_ref().map(|table| table.size(&self.shared.environment.options));
         let may_end = !self.is_last_key(key);
         if bytes.is_some_and(|bytes| may_end && self.cuts.ends_output(passed, bytes)) {
             self.complete(Some(key))?;

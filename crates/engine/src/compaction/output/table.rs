@@ -46,23 +46,22 @@ impl OutputTable {
     /// Creates the file of the next output of a part.
     pub(super) fn begin(shared: &Arc<JobState>, part: &Part) -> Result<Self> {
         let (number, path) = shared.take_output();
-        let needs = &shared.needs;
         let expected_bytes = shared.compaction.max_output_file_bytes;
-        let handover = needs.readers.tables.context().handover.clone();
+        let handover = shared.reading.readers.tables.context().handover.clone();
         let (files, purpose) = (shared.new_files(), Purpose::CompactionWrite);
         let mut writer = files.create(&path, purpose, Priority::Low, expected_bytes)?;
         if handover.as_ref().is_some_and(|handover| handover.shares().pages) {
             files.warm_through_page_cache(&mut writer, &path, purpose);
         }
         let origin = origin(shared, part, number);
-        let format = Arc::clone(&needs.format);
-        let mut builder = Builder::new(format, &needs.compression, origin, &path, writer)?
+        let format = Arc::clone(&shared.writing.format);
+        let mut builder = Builder::new(format, &shared.writing.compression, origin, &path, writer)?
             .with_handover(handover.as_ref().and_then(Handover::of_compaction))
             .with_times(shared.times.clone());
-        if shared.compaction.is_bottommost && needs.options.optimize_filters_for_hits {
+        if shared.compaction.is_bottommost && shared.environment.options.optimize_filters_for_hits {
             builder = builder.without_filter();
         }
-        let entries = reads_back(&needs.options).then(WrittenEntries::default);
+        let entries = reads_back(&shared.environment.options).then(WrittenEntries::default);
         Ok(Self { builder, path, entries })
     }
 
@@ -96,7 +95,7 @@ impl OutputTable {
     pub(super) fn finish(self, shared: &JobState) -> Result<Option<WrittenTable>> {
         if self.builder.is_empty() {
             self.builder.abandon();
-            shared.needs.storage.remove(&self.path)?;
+            shared.environment.storage.remove(&self.path)?;
             return Ok(None);
         }
         let (mut table, mut writer) = self.builder.finish()?;
@@ -108,7 +107,7 @@ impl OutputTable {
             .oldest_ancestor_time_s(Some(&file.smallest), Some(&file.largest))
             .unwrap_or(file.oldest_ancestor_time_s);
         let file = NewFile {
-            path_id: shared.needs.path_id,
+            path_id: shared.writing.path_id,
             epoch_number: shared.epoch_number(),
             oldest_ancestor_time_s,
             ..file
@@ -143,7 +142,7 @@ fn origin(shared: &JobState, part: &Part, number: u64) -> Origin {
         oldest_key_time_s: 0,
         newest_key_time_s: shared.newest_key_time_s(begin, end),
         external: false,
-        ..shared.needs.origin.clone()
+        ..shared.writing.origin.clone()
     }
 }
 
@@ -162,7 +161,7 @@ impl WrittenEntries {
     pub(super) fn read_back(shared: &JobState, written: &WrittenTable) -> Result<()> {
         let Some(expected) = &written.entries else { return Ok(()) };
         let file = Arc::new(FileMetadata::new(written.file.clone()));
-        let mut iterator = shared.inputs.reread(&file, &shared.needs.open_budget)?;
+        let mut iterator = shared.inputs.reread(&file, &shared.reading.open_budget)?;
         let mut found = Self::default();
         iterator.seek_to_first()?;
         let mut last = Vec::new();

@@ -17,7 +17,7 @@ use tempfile::TempDir;
 use crate::column_family::{FamilyReaders, FamilySettings, ReaderFactory, SuperVersion};
 use crate::compaction::LowPriority;
 use crate::compaction::job::{self, Job, Outcome};
-use crate::compaction::job_state::Needs;
+use crate::compaction::job_state::{Environment, InputSettings, OutputSettings};
 use crate::compaction_filter::CompactionFilter;
 use crate::epoch::FullEpochCell;
 use crate::error::Result;
@@ -278,29 +278,33 @@ impl Scene {
         Job {
             compaction,
             version: Arc::clone(&self.version),
-            needs: Needs {
+            environment: Environment {
                 opening: OpeningId::new(),
                 storage: Arc::clone(&self.storage),
-                directory: self.directory.clone(),
-                path_id: 0,
-                numbers: self.numbers.clone(),
-                readers: Arc::new(self.readers.for_compaction(&self.open_budget)),
                 io_modes: Arc::clone(&self.io_modes),
-                open_budget: Arc::clone(&self.open_budget),
                 options: self.options.clone(),
                 database: self.database.clone(),
-                format: self.format(),
-                compression,
-                origin: Self::origin(0),
                 snapshots: self.snapshots.clone(),
                 filter: self.filter.clone(),
                 clock,
+                cancelled: Arc::clone(&self.cancelled),
+                low_priority: self.low_priority.clone(),
+            },
+            reading: InputSettings {
+                readers: Arc::new(self.readers.for_compaction(&self.open_budget)),
+                open_budget: Arc::clone(&self.open_budget),
+                workers: None,
+            },
+            writing: OutputSettings {
+                directory: self.directory.clone(),
+                path_id: 0,
+                numbers: self.numbers.clone(),
+                format: self.format(),
+                compression,
+                origin: Self::origin(0),
                 rate_limiter: None,
                 buffers: BufferPool::new(64 << 20),
                 workers: None,
-                input_readers: None,
-                cancelled: Arc::clone(&self.cancelled),
-                low_priority: self.low_priority.clone(),
             },
         }
     }

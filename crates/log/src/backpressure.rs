@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+use crate::panics;
 use crate::sync::{Condvar, Mutex};
 
 /// Wakes all waiters whenever an append may be possible again. A waiter passes a [`Moment`] taken
@@ -44,7 +45,7 @@ impl Backpressure {
             return;
         }
         drop(state);
-        wake();
+        call(wake);
     }
 
     /// Wakes all waiters, because an append may be possible again.
@@ -55,8 +56,17 @@ impl Backpressure {
             std::mem::take(&mut state.wakers)
         };
         self.changed.notify_all();
-        wakers.into_iter().for_each(|wake| wake());
+        wakers.into_iter().for_each(call);
     }
+}
+
+/// Calls a waker. If it panics, the others must still be called, and the work that woke them goes on.
+fn call(wake: Box<dyn FnOnce() + Send>) {
+    // The panic hook has reported the panic.
+    let _ = panics::catch("a waker", || {
+        wake();
+        Ok(())
+    });
 }
 
 impl fmt::Debug for Backpressure {

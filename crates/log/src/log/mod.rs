@@ -18,6 +18,7 @@ use crate::catalog::{Catalog, CatalogSnapshot, PartitionId, StreamInfo, TopicId,
 use crate::env::Env;
 use crate::offsets::{Consumer, Offsets};
 use crate::options::{Durability, LogOptions, TopicOptions};
+use crate::panics;
 use crate::partition::Partition;
 use crate::scheduler::Scheduled;
 use crate::sync::Mutex;
@@ -487,7 +488,9 @@ impl Log {
     /// The first error from a partition; shared memory then keeps the unpersisted batches. A later
     /// call waits for the first and returns the same.
     pub fn close(&self) -> Result<()> {
-        self.closed.lock().get_or_insert_with(|| self.close_once()).clone()
+        // After a panic, a second attempt would remove shared memory that is still needed.
+        let close = || panics::catch("closing the log", || self.close_once());
+        self.closed.lock().get_or_insert_with(close).clone()
     }
 
     fn close_once(&self) -> Result<()> {

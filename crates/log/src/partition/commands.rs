@@ -170,12 +170,17 @@ impl Partition {
         let completions = {
             let mut owner = self.owner.lock();
             owner.fail(error);
-            let completions = owner.drop_unacknowledged(&self.env, error);
+            // The batches of a dead process are acknowledged, and a thread may be appending them.
+            let completions = match owner.awaits_survivors {
+                true => Completions::new(),
+                false => owner.drop_unacknowledged(&self.env, error),
+            };
             // Readers must not keep chunks whose batches were dropped.
             self.publish(&mut owner, |_| ());
             completions
         };
         complete_all(completions);
+        self.env.backpressure.changed();
     }
 
     /// Removes up to `count` of the oldest sealed segments that contain no message at or above
@@ -331,6 +336,10 @@ impl Partition {
         let snapshot = self.snapshot();
         let end = {
             let owner = self.owner.lock();
+            if let Health::Failed(error) = &owner.health {
+                // An earlier truncation may have left segments that only the next opening finds.
+                return Err(error.clone());
+            }
             if owner.has_unpersisted() {
                 return Err(owner.why_not_persisted());
             }

@@ -29,7 +29,7 @@ use tailwater_format::message::padding::{BLOCK, Trailer};
 use tailwater_io::buffer::AlignedBuffer;
 use tailwater_io::{Create, IoMode, Purpose, Storage};
 
-use super::owner::{Owner, SegmentPosition, resume_position};
+use super::owner::{Health, Owner, SegmentPosition, resume_position};
 use super::{Files, Partition, complete_all};
 use crate::catalog::{Catalog, PartitionId};
 use crate::env::Env;
@@ -410,6 +410,7 @@ impl Partition {
         };
         drop(files);
         complete_all(completions);
+        self.env.backpressure.changed();
     }
 
     /// Appends those batches left in shared memory by a dead process that continue from the last
@@ -425,8 +426,13 @@ impl Partition {
         let mut owner = self.owner.lock();
         owner.kind = kind;
         self.publish_end(&owner);
+        let failed = match &owner.health {
+            Health::Failed(error) => Err(error.clone()),
+            _ => Ok(()),
+        };
         drop(owner);
-        persisted?;
+        // A partition that failed meanwhile may not have persisted all of them.
+        persisted.and(failed)?;
         self.remove_survivors(files)?;
         self.owner.lock().awaits_survivors = false;
         // Appends may be waiting for the end of recovery.
@@ -474,6 +480,8 @@ impl Partition {
             let mut appended = append();
             if appended.as_ref().is_err_and(|error| error.kind() == ErrorKind::Full) {
                 self.persist_all(files)?;
+                // Persisted chunks of this partition may hold the memory.
+                self.release(files);
                 appended = append();
             }
             appended?;

@@ -303,3 +303,19 @@ fn recovery_waits_for_memory_that_another_partition_holds() {
     assert_eq!(numbers(&first), [0, 1, 2, 3]);
     assert_eq!(numbers(&second), (0..count).collect::<Vec<_>>());
 }
+
+/// Regression test: a repeated truncation of a partition whose truncation had failed reported
+/// success, and the messages returned when the log was opened again.
+#[test]
+fn a_failed_truncation_is_not_reported_as_done_when_it_is_repeated() {
+    let machine = Machine::new(11, false);
+    let log = machine.open();
+    let (topic, partition) = create_topic(&log, Durability::Disk);
+    append(&log, &partition, 0..6, 50_000);
+    let segments = partition.stats().segments;
+    assert!(segments > 4, "{segments} segments");
+    fail(&machine, Fault::InputOutput, Operation::Remove, 2);
+    log.truncate(topic.partition(0), 1).expect_err("a file cannot be removed");
+    machine.storage.set_faults(FaultPlan::none());
+    log.truncate(topic.partition(0), 1).expect_err("segments may be left");
+}

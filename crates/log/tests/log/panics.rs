@@ -161,3 +161,28 @@ fn offsets_are_stored_after_a_write_of_them_panicked() {
     let log = machine.open();
     assert_eq!(log.offset(id, Consumer::Single(1)).expect("a partition"), Some(2));
 }
+
+/// Regression test: a panic of one waiting producer's function failed the partition that had room
+/// again, and no other producer was woken.
+#[test]
+fn a_waker_that_panics_keeps_no_other_from_waking() {
+    let machine = Machine::new(1, false);
+    let options = LogOptions { partition_unpersisted_bytes_max: 64 << 10, ..machine.options() };
+    let log = Log::open(DIRECTORY, &options).expect("the log opens");
+    let stream = log.create_stream(None, "s").expect("a stream");
+    let options = topic(Durability::Disk, PartialBlocks::Pad);
+    let id = log.create_topic(stream, None, "t", &options, 1).expect("a topic");
+    let partition = log.partition(id.partition(0)).expect("a partition");
+    let first = partition.try_append(&batch(0..1, 50_000)).expect("an append");
+    let bytes = batch(1..2, 50_000);
+    let next = partition.verify(&bytes).expect("a batch");
+    partition.try_append_or(&next, || panic!("on purpose")).expect_err("there is no room");
+    let is_woken = Arc::new(AtomicBool::new(false));
+    let woken = Arc::clone(&is_woken);
+    let wake = move || woken.store(true, Ordering::SeqCst);
+    partition.try_append_or(&next, wake).expect_err("there is no room");
+    log.run_pending();
+    first.ticket.wait().expect("acknowledged");
+    assert!(is_woken.load(Ordering::SeqCst));
+    assert!(partition.failure().is_none());
+}

@@ -15,6 +15,7 @@ use iggy_binary_protocol::{
 use tailwater_format::message::batch::Batch;
 use tailwater_log::{Consumer, Error, ErrorKind, Partition, PartitionId, Polled, Strategy};
 use tokio::sync::Notify;
+use tokio::task::yield_now;
 use tokio::time::timeout;
 use tracing::warn;
 use xxhash_rust::xxh32::xxh32;
@@ -262,9 +263,9 @@ async fn read(
 }
 
 /// Extends a poll that ended at the log's byte limit, up to `count` messages: programs assume that
-/// fewer messages than requested mean the end of the partition. It stops at the limit for
-/// polls, while three quarters of the room for replies are taken, and at an
-/// error, which the next poll returns.
+/// fewer messages than requested mean the end of the partition. It stops at the limit on
+/// polls, when three quarters of the room for replies are taken, and at an error, which the next
+/// poll returns.
 async fn extend(state: &State, partition: &Arc<Partition>, read: &mut Read, count: u32) {
     let Read { polled, reservation: Some(reservation) } = read else { return };
     let bytes_max = state.config.limits.poll_body_max();
@@ -272,6 +273,8 @@ async fn extend(state: &State, partition: &Arc<Partition>, read: &mut Read, coun
         polled.last_offset = more.last_offset;
         polled.count += more.count;
         polled.pieces.extend(more.pieces);
+        // Reads from memory do not wait: other tasks must run in between.
+        yield_now().await;
     }
     reservation.resize(POLL_HEADER_BYTES + polled.length());
 }
@@ -288,8 +291,8 @@ async fn read_more(
     let rest = count.checked_sub(polled.count).filter(|rest| *rest > 0)?;
     let has_more = polled.count > 0 && polled.last_offset.is_some_and(|last| last >= end);
     let bytes = POLL_HEADER_BYTES + polled.length();
-    let expected = bytes + POLL_BYTES;
-    if !has_more || expected > bytes_max || !reservation.grow(expected) {
+    let expected = (bytes + POLL_BYTES).min(bytes_max);
+    if !has_more || bytes >= bytes_max || !reservation.grow(expected) {
         return None;
     }
     let more = read_once(partition, Strategy::Offset(end), rest).await.ok()?;

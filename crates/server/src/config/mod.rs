@@ -26,6 +26,8 @@ pub(crate) use current::{remove_current, write_current};
 pub(crate) use read::is_segment_size;
 pub(crate) use units::{Bound, parse_bound, parse_duration, parse_size};
 
+/// Maximum size of a reply's body, in bytes: a frame's length, with its header, has 32 bits.
+const REPLY_BODY_MAX: usize = u32::MAX as usize - (4 << 10);
 /// Range of the length of a user's name in bytes, as in Iggy.
 pub(crate) const NAME_BYTES: RangeInclusive<usize> = 3..=50;
 /// Range of the length of a password in bytes, as in Iggy.
@@ -213,7 +215,7 @@ pub struct Limits {
 impl Limits {
     /// Returns the maximum size of a poll's body, in bytes, unless a batch is larger.
     pub(crate) fn poll_body_max(&self) -> usize {
-        self.poll_bytes_max.min(self.connection_bytes_max)
+        self.poll_bytes_max.min(self.connection_bytes_max).min(REPLY_BODY_MAX)
     }
 }
 

@@ -25,6 +25,8 @@ const SEGMENT_UNIT: u64 = 512;
 const FRAME_BYTES_MIN: u64 = 64 << 10;
 /// Largest allowed maximum frame size, in bytes: a frame's length is a `u32`.
 const FRAME_BYTES_MAX: u64 = u32::MAX as u64;
+/// Lower bound on the size of a poll, in bytes: the log returns up to 1 MiB at a time.
+const POLL_BYTES_MIN: u64 = 2 << 20;
 
 /// Returns whether a segment size, in bytes, is valid.
 pub(crate) fn is_segment_size(bytes: u64) -> bool {
@@ -194,7 +196,7 @@ fn limits(values: &Values) -> Result<Limits> {
         unauthenticated_timeout: values.positive_duration("limits.unauthenticated_timeout")?,
         stall_timeout: values.positive_duration("limits.stall_timeout")?,
         connection_bytes_max: values.bytes("limits.connection_bytes_max", FRAME_BYTES_MIN)?,
-        poll_bytes_max: values.bytes("limits.poll_bytes_max", FRAME_BYTES_MIN)?,
+        poll_bytes_max: values.bytes("limits.poll_bytes_max", POLL_BYTES_MIN)?,
         in_flight_bytes_max: values.bytes("limits.in_flight_bytes_max", FRAME_BYTES_MIN)?,
         streams_max: values.between("limits.streams_max", 1..=1 << 20)?,
         topics_max: values.between("limits.topics_max", 1..=1 << 20)?,

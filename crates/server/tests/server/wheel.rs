@@ -28,5 +28,5 @@ async fn a_python_program() {
     let output = output.expect("a program that runs");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success() && text.contains("done"), "{text}{errors}");
+    assert!(output.status.success() && text.contains("done"), "{}: {text}{errors}", output.status);
 }

@@ -263,9 +263,10 @@ impl Owner {
         env.memory.cache(chunk);
     }
 
-    /// Refuses appends until the log is opened again. A partition that is closed stays closed.
+    /// Refuses appends until the log is opened again. A partition that is closed stays closed, and
+    /// the first failure is kept.
     pub(super) fn fail(&mut self, error: &Error) {
-        if !matches!(self.health, Health::Closed) {
+        if !matches!(self.health, Health::Closed | Health::Failed(_)) {
             let failed = error.clone().while_doing(format_args!("{} refuses appends", self.id));
             self.health = Health::Failed(failed);
         }
@@ -324,8 +325,12 @@ impl Owner {
         self.persisted_offset >= offset && !self.awaits_survivors
     }
 
-    /// Refuses appends until a write to the segment succeeds; the write is retried after a delay.
+    /// Refuses appends until a write to the segment succeeds; the write is retried after a delay. A
+    /// partition that has failed or is closed stays so.
     pub(super) fn run_out_of_space(&mut self, env: &Env, error: &Error) {
+        if matches!(self.health, Health::Failed(_) | Health::Closed) {
+            return;
+        }
         let wait_ns = match &self.health {
             Health::NoSpace { wait_ns, .. } => (wait_ns * 2).min(RETRY_NS[1]),
             _ => RETRY_NS[0],

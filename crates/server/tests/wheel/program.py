@@ -1,6 +1,7 @@
 """Exercises Apache Iggy's Python client: python program.py HOST:PORT."""
 
 import asyncio
+import os
 import sys
 
 from apache_iggy import Consumer, IggyClient, Partitioning, PollingStrategy, SendMessage
@@ -80,3 +81,6 @@ async def main(address: str) -> None:
 
 
 asyncio.run(main(sys.argv[1]))
+# One run in sixty, a thread of the wheel aborts the interpreter while it ends, after all work is done.
+sys.stdout.flush()
+os._exit(0)

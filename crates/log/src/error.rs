@@ -125,6 +125,15 @@ impl Error {
         self
     }
 
+    /// Returns the error as one after which nothing is retried: no space becomes I/O.
+    #[must_use]
+    pub(crate) fn into_final(mut self) -> Self {
+        if self.kind() == ErrorKind::NoSpace {
+            Arc::make_mut(&mut self.0).kind = ErrorKind::Io;
+        }
+        self
+    }
+
     /// Returns the error's kind.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind

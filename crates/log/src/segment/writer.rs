@@ -241,7 +241,8 @@ impl SegmentWriter {
         self.sync()
     }
 
-    /// Runs `call`, unless an earlier call failed.
+    /// Runs `call`, which syncs, unless an earlier sync failed. A failure is final, even if the disk
+    /// was full: it is not an error that the log retries.
     fn attempt(
         &mut self,
         call: impl FnOnce(&mut dyn WriteFile) -> tailwater_io::Result<()>,
@@ -249,8 +250,10 @@ impl SegmentWriter {
         if let Some(error) = &self.failed {
             return Err(error.clone());
         }
-        call(&mut *self.file).map_err(Error::from).inspect_err(|error| {
+        call(&mut *self.file).map_err(|error| {
+            let error = Error::from(error).into_final();
             self.failed = Some(error.clone());
+            error
         })
     }
 

@@ -319,3 +319,21 @@ fn a_failed_truncation_is_not_reported_as_done_when_it_is_repeated() {
     machine.storage.set_faults(FaultPlan::none());
     log.truncate(topic.partition(0), 1).expect_err("segments may be left");
 }
+
+/// Regression test: a full disk that failed the sync of a complete segment was waited for, although
+/// a failed sync is never repeated: every retry returned the same error.
+#[test]
+fn a_full_disk_at_a_sync_is_final() {
+    let machine = Machine::new(12, true);
+    let log = machine.open();
+    let (_, partition) = create_topic(&log, Durability::Process);
+    append(&log, &partition, 0..1, 50_000);
+    fail(&machine, Fault::NoSpace, Operation::Sync, 0);
+    let appended = partition.try_append(&batch(1..2, 50_000)).expect("an append");
+    appended.ticket.wait().expect("shared memory outlives the process");
+    let flushed = partition.flush(false);
+    log.run_pending();
+    flushed.wait().expect_err("the first segment cannot be sealed");
+    let failure = partition.failure().expect("a failed partition");
+    assert_eq!(failure.kind(), ErrorKind::Io, "{failure}");
+}

@@ -1,5 +1,5 @@
-//! The bytes of the message log: decoded values can be encoded and decode to the same values, parts
-//! of a batch are batches, and walks over a segment and a journal move forward.
+//! Fuzzes the encodings of the message log. Decoded values survive encoding and decoding, a part of
+//! a batch is a batch, and walks over a segment and a journal advance.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

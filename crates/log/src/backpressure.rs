@@ -60,7 +60,8 @@ impl Backpressure {
     }
 }
 
-/// Calls a waker. If it panics, the others must still be called, and the work that woke them goes on.
+/// Calls a waker. If it panics, the others must still be called, and the work that woke them goes
+/// on.
 fn call(wake: Box<dyn FnOnce() + Send>) {
     // The panic hook has reported the panic.
     let _ = panics::catch("a waker", || {

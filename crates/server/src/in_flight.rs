@@ -146,8 +146,8 @@ impl Reservation {
         true
     }
 
-    /// Grows the reservation to `bytes`, without waiting, if a quarter of the share then stays free,
-    /// so that large replies to slow clients leave room for others.
+    /// Grows the reservation to `bytes`, without waiting, if a quarter of the share then stays
+    /// free, so that large replies to slow clients leave room for others.
     pub(crate) fn grow(&mut self, bytes: usize) -> bool {
         let more = self.pool.units_of(bytes).saturating_sub(self.units);
         let free = self.pool.units.available_permits();

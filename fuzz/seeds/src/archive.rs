@@ -1,4 +1,4 @@
-//! The packed databases.
+//! The small databases that the fuzz targets change, as compressed archives in the test tree.
 
 use std::io::Read;
 

@@ -228,7 +228,7 @@ unsafe fn give_back(memory: NonNull<u8>, size: usize, is_paged: bool) {
     }
 }
 
-/// The chunks of a dropped arena, the newest first, and their only owner.
+/// The sole owner of a dropped arena's chunks: a linked list, the newest first.
 struct Chunks(*mut Chunk);
 
 // SAFETY: nobody else can reach the chunks.

@@ -75,8 +75,8 @@ struct SnapshotEntry {
 
 impl ReadState {
     /// Takes a snapshot of the state that reads see, at time `now_s` in seconds since 1970. The
-    /// sequence number is loaded under the list's lock, so that readers of the list either see the
-    /// snapshot or precede it.
+    /// sequence number is loaded under the list's lock: whoever inspects the list either finds the
+    /// snapshot in it, or did so before its sequence number was loaded.
     pub(crate) fn take_snapshot(self: &Arc<Self>, now_s: u64) -> Snapshot {
         let mut held = self.snapshots.lock();
         let sequence = self.published.load(Ordering::Acquire);

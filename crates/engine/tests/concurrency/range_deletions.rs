@@ -16,8 +16,9 @@ fn key(number: u64) -> [u8; 8] {
     number.to_be_bytes()
 }
 
-/// Returns the expected keys at a sequence number: writes 1 to 2 * REACH put the keys in order, and
-/// each later one deletes one more key on either side of the middle.
+/// Returns the expected keys at a sequence number. The first 2 * REACH writes put the keys in
+/// order; each later write is a range deletion around the middle, one key wider on both sides than
+/// the one before.
 fn remaining(sequence: u64) -> Vec<u64> {
     let deleted = sequence.saturating_sub(2 * REACH);
     (0..REACH - deleted).chain(REACH + deleted..2 * REACH).collect()

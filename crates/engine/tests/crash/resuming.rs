@@ -15,7 +15,7 @@ use crate::mended::{PATH, create, open, options};
 
 /// The column families, in the order of their ids.
 const FAMILIES: [&str; 4] = ["default", "a", "b", "never-written"];
-/// Number of images of each moment.
+/// Number of random crash images that are checked at each crash point.
 const IMAGES: u64 = 2;
 
 /// The batches, by key: the column families to which each wrote the key, and whether it was

@@ -56,7 +56,8 @@ impl<'a> Reader<'a> {
         self.at
     }
 
-    /// Returns the number of the next record; `None` before the first one.
+    /// Returns the number that the next record must have; `None` until a first record, which may
+    /// have any number, has been read.
     pub fn next_number(&self) -> Option<u64> {
         self.next_number
     }

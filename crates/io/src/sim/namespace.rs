@@ -64,7 +64,7 @@ pub(super) struct EntryName {
     pub(super) name: String,
 }
 
-/// One call's change of names, which is atomic: what each place refers to afterwards.
+/// The atomic effect of one call on directory entries: what each name refers to afterwards.
 #[derive(Debug, Clone)]
 pub(super) struct Change {
     assignments: Vec<(EntryName, Option<Node>)>,

@@ -31,9 +31,11 @@ fn effect(direct: &ConfigurationReport, buffered: &ConfigurationReport) -> Strin
         false => format!("{:.1} times higher", now / before),
     };
     let reads = 100.0 * (direct.median.reads_per_second / buffered.median.reads_per_second - 1.0);
+    let reads =
+        format!("{:.0} % {} reads", reads.abs(), if reads < 0.0 { "fewer" } else { "more" });
     let figures = format!(
         "one read in a thousand took longer than {now:.2} ms, compared with {before:.2} ms with \
-         everything buffered: {change}, with {reads:+.0} % reads"
+         everything buffered: {change}, with {reads}"
     );
     if below(&ours, &theirs) {
         format!("With compactions that bypass the page cache, {figures}; this held in every run.")

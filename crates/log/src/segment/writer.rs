@@ -241,8 +241,8 @@ impl SegmentWriter {
         self.sync()
     }
 
-    /// Runs `call`, which syncs, unless an earlier sync failed. A failure is final, even if the disk
-    /// was full: it is not an error that the log retries.
+    /// Runs `call`, which syncs, unless an earlier sync failed. A failure is final, even if the
+    /// disk was full: it is not an error that the log retries.
     fn attempt(
         &mut self,
         call: impl FnOnce(&mut dyn WriteFile) -> tailwater_io::Result<()>,

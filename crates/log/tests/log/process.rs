@@ -40,7 +40,7 @@ pub(crate) const TOPICS: [(Durability, PartialBlocks); 5] = [
 /// The topic that is churned.
 const CHURNED: usize = TOPICS.len() - 1;
 
-/// The known state of a topic, from the output of processes.
+/// The state of a topic that child processes reported before they died, which recovery must keep.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Promised {
     /// Every message with a lower number was acknowledged.

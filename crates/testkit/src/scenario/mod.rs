@@ -93,7 +93,8 @@ mod tests {
         }
     }
 
-    /// An engine that rejects everything, or nothing, must fail.
+    /// The scenarios expect enough successes and failures that an engine that rejects everything,
+    /// or nothing, cannot pass them.
     #[test]
     fn the_scenarios_expect_successes_and_failures() {
         let (mut data, mut failures) = (0, 0);

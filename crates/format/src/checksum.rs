@@ -4,8 +4,8 @@
 //! remains useful. A table names one of five types in its footer; the checksum of a block covers
 //! its payload and the compression type byte after it. From `format_version` 6 on, every checksum
 //! in a table is offset by a number derived from the file's base context checksum and the block's
-//! offset, so that a block that was written to the wrong place or belongs to another file is
-//! detected. Source: `table/format.h`, `table/format.cc`, `util/crc32c.h`.
+//! offset. So a block that was written at the wrong offset or belongs to another file is detected.
+//! Source: `table/format.h`, `table/format.cc`, `util/crc32c.h`.
 
 use xxhash_rust::xxh3::xxh3_64;
 use xxhash_rust::xxh32::{Xxh32, xxh32};

@@ -56,7 +56,7 @@ pub enum FileKind {
     OldInfoLog(u64),
     /// `COMPACTION_PROGRESS-1700000000000000`: the progress of an interrupted compaction.
     CompactionProgress(u64),
-    /// `COMPACTION_PROGRESS-1700000000000000.dbtmp`: the same, being written.
+    /// `COMPACTION_PROGRESS-1700000000000000.dbtmp`: a progress file that is being written.
     TemporaryCompactionProgress(u64),
     /// `METADB-7`: a meta database of early RocksDB versions.
     MetaDatabase(u64),
@@ -99,8 +99,8 @@ impl FileKind {
             .or_else(|| Self::parse_numbered(name))
     }
 
-    /// Returns the kind of the information log with this name, given the `prefix` of their names:
-    /// [`INFO_LOG`], or [`info_log_prefix`] in a separate directory.
+    /// Returns the kind of the information log with this name. The names of information logs begin
+    /// with `prefix`: [`INFO_LOG`], or [`info_log_prefix`] in a separate directory.
     pub fn parse_info_log(name: &str, prefix: &str) -> Option<Self> {
         match name.strip_prefix(prefix)? {
             "" => Some(Self::InfoLog),

@@ -49,13 +49,13 @@ pub fn hash_index_hash(key: &[u8]) -> u32 {
     hash32(key, HASH_INDEX_SEED)
 }
 
-/// Spreads a hash evenly over `0..range`, in order and without a division.
+/// Maps a hash evenly to `0..range`, in the order of hashes and without a division.
 #[inline(always)]
 pub const fn fast_range32(hash: u32, range: u32) -> u32 {
     ((range as u64 * hash as u64) >> 32) as u32
 }
 
-/// Spreads a hash evenly over `0..range`, in order and without a division.
+/// Maps a hash evenly to `0..range`, in the order of hashes and without a division.
 #[inline(always)]
 pub const fn fast_range64(hash: u64, range: u64) -> u64 {
     ((range as u128 * hash as u128) >> 64) as u64

@@ -4,10 +4,10 @@
 //! timed value := value, number: fixed64
 //! ```
 //!
-//! In batches, logs and memtables the number is the time of the write, in seconds since 1970. In
-//! tables it is the highest sequence number known to have been written by that time, which the
-//! value may adopt; it is below the sequence number of the record, or 0. A flush converts the time
-//! to the sequence number. Source: `PackValueAndWriteTime` and `PackValueAndSeqno` in
+//! In batches, logs and memtables the number is the time of the write, in seconds since 1970. A
+//! flush converts the time to a sequence number. In tables the number is the highest sequence
+//! number known to have been written by that time, or 0. It is below the sequence number of the
+//! record, and the value may adopt it. Source: `PackValueAndWriteTime` and `PackValueAndSeqno` in
 //! `db/seqno_to_time_mapping.cc`.
 //!
 //! [`ValueType::ValuePreferredSequence`]: crate::key::ValueType::ValuePreferredSequence

@@ -30,7 +30,7 @@ pub fn call<'a, R>(
 /// Returns the object whose code panicked in this thread since [`forget_panicked`]: "comparator
 /// 'name'".
 pub fn panicked() -> Option<String> {
-    // Inaccessible while the thread exits; then no object is named.
+    // Inaccessible while the thread exits; the object's name is then unknown.
     let kept = PANICKED.try_with(Cell::take).ok().flatten()?;
     let _ = PANICKED.try_with(|slot| slot.set(Some(kept.clone())));
     Some(kept)

@@ -120,7 +120,7 @@ pub fn decode_varint64(bytes: &[u8]) -> Option<(u64, usize)> {
     let mut value = 0u64;
     for (index, &byte) in bytes.iter().take(MAX_VARINT64_LENGTH).enumerate() {
         let group = u64::from(byte & 0x7f);
-        // The tenth byte has room for one bit.
+        // The tenth byte has space for one bit.
         if index == 9 && group > 1 {
             return None;
         }

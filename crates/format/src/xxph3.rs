@@ -33,7 +33,7 @@ const SECRET: [u8; 192] = [
 const STRIPES_PER_BLOCK: usize = (SECRET.len() - STRIPE) / 8;
 /// Length of a stripe in bytes; input of more than 240 bytes is processed in stripes.
 const STRIPE: usize = 64;
-/// Minimum length of a secret, on which an offset for medium lengths is based.
+/// Minimum length of a secret, in bytes. An offset for inputs of medium length is derived from it.
 const SECRET_MIN: usize = 136;
 
 /// Returns the hash of `input`.

@@ -54,7 +54,7 @@ fn every_meta_block_of_the_golden_tables_passes_its_checksum() {
             let elsewhere = checksum.verify(offset as u64 + 4096, bytes);
             assert_eq!(elsewhere.is_err(), golden.format_version >= 6);
         }
-        // All but the metaindex itself, which has no name.
+        // The metaindex names all meta blocks but itself.
         assert_eq!(named + 1, golden.meta_blocks().len(), "{}", golden.name);
         for length in 0..BLOCK_TRAILER_LENGTH {
             assert!(checksum.verify(0, &golden.bytes[..length]).is_err());

@@ -10,7 +10,7 @@ use crate::sync::{Condvar, Mutex};
 
 /// A source of time. Safe to use from any thread.
 pub trait Clock: Debug + Send + Sync + 'static {
-    /// Returns the nanoseconds since an arbitrary moment in the past. Never decreases.
+    /// Returns the nanoseconds since an arbitrary point in time in the past. Never decreases.
     fn monotonic_ns(&self) -> u64;
 
     /// Returns the nanoseconds since `start_ns`, an earlier result of [`Self::monotonic_ns`]; 0 if
@@ -86,7 +86,7 @@ impl ManualClock {
     }
 
     /// Waits until at least `count` threads are inside [`Clock::sleep_until`], so that a test
-    /// advances the time only when the other threads are at rest.
+    /// advances the time only when the other threads are asleep.
     pub fn wait_for_sleepers(&self, count: usize) {
         let mut time = self.time.lock();
         while time.sleepers < count {

@@ -8,7 +8,7 @@
 //!   than without background work.
 //! - When reads are slowed down, the limit for all streams together is divided by 2 to 8, depending
 //!   on how much; once they are not, it grows by one request at a time.
-//! - A stream that a caller waits for may always have one request, so none stops.
+//! - A stream that a caller waits for may always have one request, so no such stream stops.
 //! - The limit is lifted immediately when no user has read for a second.
 //!
 //! # What is slow
@@ -60,9 +60,9 @@ const LEARNING: f64 = 1.0 / 8.0;
 /// not help.
 const FORGETTING: f64 = 1.0 / 512.0;
 
-/// The latency of users' reads at the device, and the depth that it leaves to background streams.
-/// Safe to use from any thread. Recording takes no lock, and a read that is too fast to have come
-/// from the device writes nothing.
+/// Measures the latency of users' reads at the device, and limits accordingly how many requests
+/// background streams may have in flight. Safe to use from any thread. Recording takes no lock, and
+/// a read that is too fast to have come from the device writes nothing.
 #[derive(Debug)]
 pub struct Foreground {
     shards: [Shard; SHARDS],
@@ -104,12 +104,14 @@ impl Foreground {
         }
     }
 
-    /// Returns the number of requests that a stream may have in flight, if it wants `full` and has
-    /// `own`. A stream that a caller waits for (`needed`) may always have one.
+    /// Returns the number of requests that a stream may have in flight. The stream asks for `full`
+    /// and has `own` in flight now. A stream that a caller waits for (`needed`) may always have
+    /// one.
     pub fn depth(&self, full: usize, own: usize, needed: bool) -> usize {
         let mut control = self.control.lock();
         let now_ns = self.clock.monotonic_ns();
-        // A stream whose caller has stopped reading does not notice that its requests have ended.
+        // A stream whose caller has stopped reading does not notice that its requests have ended,
+        // so the count alone may be too high.
         let under_way = self.under_way.load(Relaxed).min(control.sent_lately(now_ns));
         let others = under_way.saturating_sub(own);
         let all = others + full;
@@ -134,7 +136,7 @@ impl Foreground {
         self.under_way.fetch_add(requests, Relaxed);
     }
 
-    /// Records that `requests` of them have ended.
+    /// Records that `requests` requests of a stream have ended.
     pub fn ended(&self, requests: usize) {
         self.under_way.fetch_sub(requests, Relaxed);
     }
@@ -167,13 +169,13 @@ fn logarithm(duration_ns: u64) -> u64 {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Reads {
     count: u64,
-    /// The sum of their logarithms, in units of 1/256.
+    /// The sum of the logarithms of their durations, in units of 1/256.
     logarithms: u64,
 }
 
 impl Reads {
     fn since(self, earlier: Self) -> Self {
-        // The two are not read atomically together, so one may be ahead of the other.
+        // Count and sum are not read in one atomic step, so one may be ahead of the other.
         Self {
             count: self.count.saturating_sub(earlier.count),
             logarithms: self.logarithms.saturating_sub(earlier.logarithms),
@@ -196,10 +198,10 @@ struct Control {
     baseline: Option<f64>,
     /// Time of the last call of [`Self::ask`].
     asked_ns: Option<u64>,
-    /// Highest number of requests in this window without a limit.
+    /// Highest number of requests that streams would have had in this window without a limit.
     full: usize,
     window_began_ns: u64,
-    /// The reads before the window.
+    /// Totals of all reads before the window.
     before: Reads,
     raised_ns: u64,
     /// When the last window with reads ended.
@@ -454,7 +456,7 @@ mod tests {
         foreground.control.lock().limit = Some(3);
         assert_eq!(foreground.depth(4, 0, false), 3);
         foreground.began(2);
-        // The stream with those two requests, and another one.
+        // First the stream that has two requests in flight, then another stream.
         assert_eq!((foreground.depth(4, 2, false), foreground.depth(4, 0, false)), (3, 1));
         foreground.began(2);
         assert_eq!((foreground.depth(4, 0, false), foreground.depth(4, 0, true)), (0, 1));

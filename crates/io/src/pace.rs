@@ -70,7 +70,7 @@ struct State {
     next_fill_ns: u64,
     /// Whether a thread sleeps until the next refill is due.
     filler_waits: bool,
-    /// By priority; each in the order of arrival.
+    /// The waiting requests: one queue for each priority, in the order of arrival.
     queues: [VecDeque<Waiting>; Priority::COUNT],
     next_ticket: u64,
     random: fastrand::Rng,
@@ -105,8 +105,8 @@ impl RateLimiter {
         }
     }
 
-    /// Waits until `bytes` may be moved. More than one refill is requested in parts, so that others
-    /// are served between the parts.
+    /// Waits until `bytes` may be moved. A request for more bytes than one refill is made in parts,
+    /// so that other requests are served between the parts.
     pub fn request(&self, bytes: u64, priority: Priority) {
         let mut left = bytes;
         while left > 0 {
@@ -329,7 +329,7 @@ mod tests {
             waiting.join().unwrap();
         });
         assert_eq!(limiter.granted(Priority::Low), 3500);
-        // Half a refill is left; a long pause adds at most one.
+        // Half a refill is left. A long pause adds at most one refill.
         limiter.request(500, Priority::User);
         clock.advance(50 * PERIOD_NS);
         limiter.request(1000, Priority::User);
@@ -349,7 +349,8 @@ mod tests {
             first.join().unwrap();
             assert!(!second.is_finished() && !low.is_finished());
             fill(&limiter, &clock);
-            // 400 for the rest of the second user's request, 600 for low.
+            // 400 bytes for the rest of the second user's request, 600 for the low-priority
+            // request.
             second.join().unwrap();
             clock.wait_for_sleepers(1);
             assert!(!low.is_finished());
@@ -410,7 +411,8 @@ mod tests {
             .iter()
             .sum();
         assert_eq!(granted, 1_000_000);
-        // 1 MB at 10 MB/s, minus the first refill.
+        // 1 MB at 10 MB/s takes 100 ms, less the time of the first refill, which is available at
+        // once.
         assert!(took_ms >= 90, "{took_ms} ms");
     }
 }

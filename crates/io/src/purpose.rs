@@ -103,7 +103,7 @@ pub enum IoMode {
     Buffered,
     /// Past the page cache (`O_DIRECT`): offset, length and memory are aligned.
     Direct,
-    /// Through the page cache; the kernel then drops the pages that this transfer brought in
+    /// Through the page cache; the kernel then drops the pages that this transfer added to it
     /// (`RWF_DONTCACHE`, Linux 6.14). Pages that were cached before stay.
     Uncached,
     /// Through the page cache, with the advice that the pages are no longer needed

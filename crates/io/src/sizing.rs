@@ -1,16 +1,16 @@
 //! The capacity of a cache that sizes itself: the engine's block cache, the message log's recent
 //! data.
 //!
-//! A reader that bypasses the page cache gives up what the page cache does automatically: using
-//! free memory and giving it back. A [`Sizing`] decides both from the memory left and from the
+//! The page cache uses free memory and gives it back automatically. A reader that bypasses the page
+//! cache must do both itself. A [`Sizing`] makes these decisions from the memory left and from the
 //! misses that a slightly larger cache would have avoided:
 //!
 //! - The capacity never exceeds the memory that everything else leaves, less a reserve for
 //!   what others may take before the next decision.
 //! - While tasks stall on memory, the cache gives some back, whatever the other figures say.
 //! - A full cache takes half of the memory that is free, as the page cache would.
-//! - Where the page cache holds the rest, the cache grows as long as keys return shortly after
-//!   their eviction.
+//! - If no memory is free because the page cache holds it, the cache grows as long as keys return
+//!   shortly after their eviction.
 
 use std::time::Duration;
 
@@ -28,9 +28,11 @@ const RESERVE_PART: u64 = 16;
 const RESERVE_MIN: u64 = 16 << 20;
 /// Highest tolerable share of time that tasks stall on memory: 1/STALL_PART.
 const STALL_PART: u64 = 20;
-/// Pause after a reduction that answered stalls, so that its effect shows first.
+/// Time after a reduction because of stalls, in which only the ceiling resizes the cache, so that
+/// the effect of the reduction shows first.
 const REST: Duration = Duration::from_secs(2);
-/// Smallest reduction to a lower ceiling, as a fraction of the ceiling: 1/DEAD_PART.
+/// A lower ceiling reduces the capacity only if the reduction exceeds this fraction of the ceiling:
+/// 1/DEAD_PART.
 const DEAD_PART: usize = 32;
 /// Resize step, as a fraction of the capacity: 1/STEP_PART.
 const STEP_PART: usize = 8;
@@ -119,7 +121,7 @@ impl Sizing {
             self.rest = REST;
         }
         let next = match wanted.clamp(SMALLEST, ceiling) {
-            // The memory that is left fluctuates.
+            // The memory that is left fluctuates, so a slightly lower ceiling changes nothing.
             little if little < capacity && capacity - little <= ceiling / DEAD_PART => capacity,
             // Others continue to take memory while this is released.
             next if next < capacity && next == ceiling => {
@@ -213,7 +215,8 @@ mod tests {
     #[test]
     fn a_cache_gives_back_memory_that_others_take_at_once() {
         let mut sizing = Sizing::default();
-        // 60 MiB, plus half of the reserve.
+        // 4 MiB are left, 60 MiB less than the reserve. Half of the reserve is released in
+        // addition.
         assert_eq!(next(&mut sizing, left(4), 0), CAPACITY - (92 << 20));
         // The limit was lowered to 128 MiB, of which others use 20 MiB.
         let lowered = MemoryLeft { limit: 128 * MIB, ..left(-148) };

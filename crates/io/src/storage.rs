@@ -5,10 +5,11 @@
 //!
 //! # Durability
 //!
-//! The guarantees of a backend; in a crash, the simulated one may lose everything else:
+//! Every backend guarantees the following. In a crash, the simulated backend may lose everything
+//! that these guarantees do not cover:
 //! - Written bytes are durable once a sync of the file that began after the write has returned, or
-//!   once [`WriteFile::write_durably_at`] has returned, which guarantees nothing for the bytes of
-//!   earlier calls.
+//!   once [`WriteFile::write_durably_at`] has returned. That call guarantees nothing for the bytes
+//!   of earlier calls.
 //! - A name (a file created, renamed, linked or removed) is durable once a sync of its directory
 //!   has returned. A file's own sync does not make its name durable.
 //! - After a failed sync nothing is known about the bytes written since the last successful one. It
@@ -57,8 +58,8 @@ pub struct ListedEntry<'a> {
 }
 
 impl ListedEntry<'_> {
-    /// Returns the length of the file in bytes, which is read when this is called, but faster than
-    /// by path.
+    /// Reads the file's length now and returns it, in bytes. This is faster than
+    /// [`Storage::metadata`], which resolves a path.
     ///
     /// # Errors
     /// The errors of [`Storage::metadata`].
@@ -91,11 +92,11 @@ pub struct FileIdentity {
 /// What a filesystem reports about direct I/O on a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DirectIo {
-    /// Supported: offset, length and memory are multiples of this many bytes.
+    /// Supported. Offset, length and memory must be multiples of this many bytes.
     Aligned(u32),
     /// Not supported.
     Refused,
-    /// Not reported: it must be tried.
+    /// Not reported. Only trying shows whether direct I/O works.
     Unknown,
 }
 
@@ -197,10 +198,10 @@ pub trait Storage: Debug + Send + Sync + 'static {
     fn sync_directory(&self, directory: &Path) -> Result<()>;
 
     /// Takes the exclusive lock on a file, which is created if it does not exist, and holds it
-    /// until the guard is dropped. It never waits: if the lock is held by another process or
-    /// elsewhere in this one, the error is of kind `WouldBlock`. Others may open the file. The
-    /// locked file has this name when the lock is taken; a lock on a file that loses its name
-    /// excludes no one.
+    /// until the guard is dropped. It never waits: if the lock is held by another process, or by
+    /// another user in this process, the error is of kind `WouldBlock`. Others may open the file.
+    /// The path leads to the locked file when the lock is taken. If the file loses that name later,
+    /// its lock excludes no one.
     fn lock(&self, path: &Path) -> Result<Box<dyn FileLock>>;
 
     /// Returns the statistics of everything opened, read, written and synced through this storage.
@@ -235,8 +236,8 @@ pub trait ReadFile: Debug + Send + Sync {
         ALIGNMENT
     }
 
-    /// Returns the descriptor if a stream may have the kernel read through it by io_uring
-    /// ([`crate::stream`]), which then reports each read to [`Self::was_read`].
+    /// Returns the file's descriptor if streams may read through it by io_uring
+    /// ([`crate::stream`]). A stream then reports each such read to [`Self::was_read`].
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         None
     }
@@ -353,8 +354,8 @@ pub trait WriteFile: Debug + Send + Sync {
     }
 
     /// Writes all of `parts`, one after the other, at `offset`: in one call if the system accepts
-    /// all of it, and durably, as [`Self::write_durably_at`] does, if `is_durable`. Each part's
-    /// memory and length have the alignment of `offset`.
+    /// all parts in one, and durably, as [`Self::write_durably_at`] does, if `is_durable`. Each
+    /// part's memory and length have the alignment of `offset`.
     fn write_vectored_at(
         &mut self,
         parts: &[IoSlice<'_>],

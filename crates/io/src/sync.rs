@@ -176,9 +176,9 @@ mod recording {
         answer
     }
 
-    /// Returns where locks were taken, so far and in any thread, that were taken both by
-    /// low-priority threads and by those marked by [`in_foreground`] or
-    /// [`serve_users`](super::serve_users).
+    /// Returns the locations in the code at which locks were taken, so far and in any thread, that
+    /// both low-priority threads and threads marked by [`in_foreground`] or
+    /// [`serve_users`](super::serve_users) have taken.
     pub fn locks_shared_with_low_priority_threads() -> Vec<SharedLock> {
         SHARED.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

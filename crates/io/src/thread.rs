@@ -33,9 +33,10 @@ pub enum Weight {
     /// The default weight.
     Normal,
     /// Low priority: the thread runs only when others leave processor time. A thread of normal
-    /// weight preempts it immediately (`SCHED_IDLE`), and so do its requests at a device whose
-    /// scheduler supports priorities. The weight stays until the thread ends, since raising it
-    /// takes a privilege. The thread must hold no lock that a thread of normal weight waits for.
+    /// weight preempts it immediately (`SCHED_IDLE`). A device whose scheduler supports priorities
+    /// also serves the requests of threads of normal weight first. The weight stays until the
+    /// thread ends, since raising it takes a privilege. The thread must hold no lock that a thread
+    /// of normal weight waits for.
     LowPriority,
 }
 
@@ -157,9 +158,10 @@ pub fn spawn_with<T: Send + 'static>(
 #[cfg(target_os = "linux")]
 #[expect(unsafe_code, reason = "rustix has no wrapper for sched_setscheduler and ioprio_set")]
 fn become_low_priority() {
-    /// `IOPRIO_WHO_PROCESS`, for which 0 is this thread.
+    /// `IOPRIO_WHO_PROCESS`: the next argument is a thread's id, and 0 denotes this thread.
     const THREAD: libc::c_int = 1;
-    /// `IOPRIO_CLASS_BE`, with its lowest level: the idle class below it may starve.
+    /// The lowest level of `IOPRIO_CLASS_BE`. The idle class, which is lower, is not used: it may
+    /// starve.
     const LAST: libc::c_int = 2 << 13 | 7;
     let parameters = libc::sched_param { sched_priority: 0 };
     // SAFETY: the struct lives as long as the call, which changes nothing but this thread's weight.

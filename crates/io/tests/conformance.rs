@@ -253,7 +253,7 @@ fn files_stay_open_while_their_directories_move() {
         assert_eq!(kind(storage.sync_directory(&one)), Some(ErrorKind::NotFound));
         assert_eq!(kind(storage.open(&path, MODE, PURPOSE)), Some(ErrorKind::NotFound));
         assert_eq!(kind(storage.lock(&two.join("LOCK"))), Some(ErrorKind::WouldBlock));
-        // And another directory may have taken its place.
+        // Another directory is created at that path.
         storage.create_directory(&one.join("inner")).unwrap();
         put(storage, &path, b"other");
         drop(storage.lock(&one.join("LOCK")).unwrap());
@@ -278,7 +278,7 @@ fn locks_are_of_files_and_not_of_names() {
         let second = storage.lock(&path).unwrap();
         storage.remove(&more).unwrap();
         storage.remove(&other).unwrap();
-        // The first is no longer reachable.
+        // The file that was locked first is no longer reachable.
         let third = storage.lock(&other).unwrap();
         drop((lock, second));
         assert_eq!(kind(storage.lock(&other)), Some(ErrorKind::WouldBlock));
@@ -323,7 +323,7 @@ fn locking() {
         let path = base.join("LOCK");
         let lock = storage.lock(&path).unwrap();
         assert_eq!(kind(storage.lock(&path)), Some(ErrorKind::WouldBlock));
-        // Closing another handle must not release it.
+        // Closing another handle must not release the lock.
         assert_eq!(get(storage, &path), b"");
         drop(storage.create(&path, Create::Existing, MODE, PURPOSE).unwrap());
         assert_eq!(kind(storage.lock(&path)), Some(ErrorKind::WouldBlock));
@@ -676,6 +676,6 @@ fn relative_paths_begin_in_the_working_directory() {
     assert_eq!(get(&sim, Path::new("../file")), b"root");
     assert_eq!(sim.canonical_path(Path::new(".")).unwrap(), Path::new("/a/b"));
     assert_eq!(kind(sim.set_working_directory(Path::new("c"))), Some(ErrorKind::NotFound));
-    // A new process begins at the root.
+    // Relative paths of a new process begin at the root.
     assert_eq!(get(&sim.process_crash_image(1), Path::new("a/file")), b"root");
 }

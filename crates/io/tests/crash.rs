@@ -48,7 +48,7 @@ fn dump(storage: &SimStorage) -> BTreeMap<String, Vec<u8>> {
     files
 }
 
-/// The possible states of one file after many crashes at this moment.
+/// The possible states of one file after many crashes at this point.
 fn outcomes(storage: &SimStorage, path: &str) -> BTreeSet<Option<Vec<u8>>> {
     (0..300).map(|seed| read(&storage.crash_image(seed), path)).collect()
 }
@@ -265,7 +265,7 @@ fn unsynced_sectors_arrive_each_on_its_own() {
         assert!(bytes.chunks(SECTOR as usize).all(|sector| sector.iter().all(|&b| b == sector[0])));
         seen.insert(sectors);
     }
-    // Every mixture: two versions of three sectors, three of the other.
+    // Every combination occurs: three sectors have two versions, one has three.
     assert_eq!(seen.len(), 2 * 3 * 2 * 2, "{seen:?}");
 }
 
@@ -285,8 +285,9 @@ fn a_crash_may_leave_intermediate_lengths() {
     assert!(holes, "a sector inside the length may not have arrived");
 }
 
-/// One file under random writes, truncations and syncs: after a crash each sector has the contents
-/// of some moment since the last sync, cut at the length, and the length is a possible one.
+/// Checks one file under random writes, truncations and syncs: after a crash each sector has
+/// contents that it had at some point since the last sync, cut at the length, and the length is a
+/// possible one.
 #[test]
 fn every_sector_has_some_state_since_the_last_sync() {
     let first = fastrand::u64(..1 << 40);
@@ -364,7 +365,7 @@ fn a_crash_of_the_process_loses_nothing() {
     assert_eq!(dump(&image), before);
     // The lock ended with the process.
     drop(image.lock(Path::new("/LOCK")).unwrap());
-    // It is still not durable there.
+    // The name of the file is still not durable in the image.
     assert!(outcomes(&image, "/a").contains(&None));
     // The image is a separate disk.
     image.remove(Path::new("/a")).unwrap();

@@ -207,7 +207,7 @@ fn overwriting_an_acknowledged_block_is_reported() {
     assert_eq!((found[0].offset, found[0].length, found[0].block), (4095, 2, 4096));
     assert_eq!((found[1].block, found[1].path.as_path()), (8192, path));
     assert_eq!(found[1].call, storage.call_count() - 1);
-    // The mark follows the file to a new name, and disappears with the bytes.
+    // The acknowledgement follows the file to a new name, and ends when the block is truncated.
     let renamed = Path::new("/000002.log");
     storage.rename(path, renamed).unwrap();
     file.truncate(8192).unwrap();

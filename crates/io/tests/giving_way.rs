@@ -217,7 +217,7 @@ fn a_writer_waits_for_each_write_while_users_wait() {
         assert_eq!((file.calls.load(SeqCst), file.inside.load(SeqCst)), (written, 0));
     }
     users.leave();
-    // Nothing waits for later requests, which never end.
+    // The writer does not wait for the next requests, which cannot end while `held` is set.
     file.held.store(true, SeqCst);
     writer.append(&[1; 3 * 8192]).unwrap();
     file.held.store(false, SeqCst);

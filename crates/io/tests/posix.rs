@@ -31,7 +31,7 @@ fn assert_seen_by_another_process(path: &Path, free: bool) {
 #[test]
 fn child_takes_the_lock() {
     let Some(path) = std::env::var_os(LOCK_PATH).map(PathBuf::from) else { return };
-    // As RocksDB does it.
+    // Locks the file as RocksDB does.
     let file = std::fs::File::options().read(true).write(true).open(&path).unwrap();
     let operation = rustix::fs::FlockOperation::NonBlockingLockExclusive;
     let is_free = rustix::fs::fcntl_lock(&file, operation).is_ok();
@@ -144,7 +144,7 @@ fn statistics_are_kept_by_purpose() {
     assert_eq!((log.opens, log.writes.count, log.written_bytes, log.syncs.count), (1, 2, 1500, 1));
     assert!(log.syncs.max_ns > 0 && log.syncs.percentile_ns(50.0) <= log.syncs.max_ns);
     let check = storage.statistics().snapshot(Purpose::Verification);
-    // One read returns the bytes and one finds the end.
+    // The first read returns the bytes, the second finds the end of the file.
     assert_eq!((check.opens, check.reads.count, check.read_bytes), (1, 2, 1500));
     assert_eq!(storage.statistics().snapshot(Purpose::Manifest).opens, 0);
 }

@@ -132,7 +132,7 @@ fn nothing_beyond_the_span_is_read() {
         let mut reader = SequentialReader::new(file, span, opts, &pool, Some(&workers)).unwrap();
         assert_eq!(reader.read(10_000, 50_000).unwrap().len(), 20_000);
         drop(reader);
-        // From 8192 to 32768.
+        // The bytes from offset 8192 to offset 32768 were read.
         assert_eq!(storage.statistics().snapshot(READ).read_bytes - before, 24_576);
     }
 }

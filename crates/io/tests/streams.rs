@@ -39,7 +39,7 @@ fn reader_options(request_bytes: usize, depth: usize) -> ReaderOptions {
     ReaderOptions { request_bytes, depth, first: depth, purpose: READ }
 }
 
-/// Those of both modes that the filesystem supports.
+/// The modes that the filesystem supports, of buffered and direct I/O.
 fn modes(storage: &dyn Storage, directory: &Path) -> Vec<IoMode> {
     let probe = directory.join("probe");
     match storage.create(&probe, Create::New, IoMode::Direct, WRITE) {
@@ -329,7 +329,7 @@ fn requests_run_concurrently_and_a_dropped_reader_waits_for_them() {
         let dropping = scope.spawn(|| drop(reader));
         std::thread::sleep(Duration::from_millis(30));
         assert!(!dropping.is_finished(), "running calls own their buffers");
-        // Three are running; the buffers of the others were returned immediately.
+        // Three requests are running; the buffers of the others were returned immediately.
         assert_eq!(pool.in_use(), 3 * 4096);
         file.let_through();
         dropping.join()
@@ -372,7 +372,7 @@ fn write_behind_is_bounded() {
     let options = WriterOptions { depth: 2, buffer_bytes: 8192, ..WriterOptions::new(WRITE) };
     let gated = Box::new(GatedWriter(Arc::clone(&file)));
     let mut writer = SequentialWriter::new(gated, options, &pool, Some(&workers)).unwrap();
-    // One is being written, one waits and the third collects bytes.
+    // One buffer is being written, one waits and the third collects bytes.
     writer.append(&[1; 2 * 8192 + 100]).unwrap();
     file.wait_for(1);
     std::thread::scope(|scope| {

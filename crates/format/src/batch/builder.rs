@@ -47,7 +47,7 @@ impl WriteBatch {
         Self::with_capacity(HEADER_LENGTH)
     }
 
-    /// Creates an empty batch with room for `capacity` bytes, header included.
+    /// Creates an empty batch with a capacity of `capacity` bytes, header included.
     pub fn with_capacity(capacity: usize) -> Self {
         let mut bytes = Vec::with_capacity(capacity.max(HEADER_LENGTH));
         bytes.resize(HEADER_LENGTH, 0);

@@ -81,7 +81,7 @@ impl Builder {
         self.encoder.buffer.is_empty()
     }
 
-    /// Returns the key of the entry added last; empty before the first of a block.
+    /// Returns the key of the entry added last; empty if the block has no entry.
     #[inline]
     pub fn last_key(&self) -> &[u8] {
         self.encoder.last_key()

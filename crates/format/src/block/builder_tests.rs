@@ -125,7 +125,8 @@ fn an_abandoned_hash_index_stays_off_for_the_rest_of_a_table() {
         builder.finish(&mut out).unwrap();
         Layout::parse(&out).unwrap().has_hash_index()
     };
-    // The first block has 282 restarts, the second would have room for an index.
+    // The first block has 282 restarts, too many for a hash index. The second has few enough, but
+    // must not get an index either.
     assert!(!has_hash_index(&mut builder, blocks[0]));
     assert!(!has_hash_index(&mut builder, blocks[1]));
     builder.reset();
@@ -309,7 +310,7 @@ fn check_index(table: &Table, builder: &mut IndexBuilder, block: &[u8], user_key
     let mut out = Vec::new();
     builder.finish(&mut out).unwrap();
     if table.name == "uniform" {
-        // RocksDB marks evenly spread keys; this builder does not.
+        // RocksDB marks blocks with evenly spread keys, but this builder does not.
         out[block.len() - 1] |= 1 << 5;
     }
     assert_eq!(out, block, "{}", table.name);

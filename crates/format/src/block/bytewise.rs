@@ -2,9 +2,9 @@
 //!
 //! An entry stores how many bytes it shares with the previous one. The search tracks how many
 //! leading bytes of the previous entry match the target. An entry that shares more bytes than that
-//! differs from the target at the same byte as the previous entry, so it is also below the target
-//! and its key is not read. For every other entry the shared bytes equal the target's, and only the
-//! rest is compared.
+//! number differs from the target at the same byte as the previous entry, so it is also below the
+//! target and its key is not read. For every other entry the shared bytes equal the target's, and
+//! only the rest is compared.
 
 use crate::Result;
 use crate::block::cursor::Cursor;

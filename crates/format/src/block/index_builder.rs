@@ -17,7 +17,8 @@ pub enum IndexShortening {
     /// Keys between two blocks: each is a short key that separates them.
     #[default]
     Separators,
-    /// Also the last key: it is a short key at or above all keys of the table.
+    /// Keys between two blocks, and the last key: it is replaced by a short key at or above all
+    /// keys of the table.
     SeparatorsAndSuccessor,
 }
 

@@ -1,8 +1,9 @@
 //! The first bytes of a block's keys in one array, so that a search touches few cache lines.
 //!
-//! A binary search over an index block reads two lines at each step: the restart and its key. This
-//! array holds, as numbers, the eight bytes after the prefix shared by all restarts' keys: eight
-//! restarts to a line. Keys are compared only where the numbers are equal.
+//! A binary search over an index block reads two cache lines at each step: that of the restart and
+//! that of its key. This array holds, as numbers, the eight bytes of each restart's key after the
+//! prefix that all these keys share: eight restarts to a line. Keys are compared only where the
+//! numbers are equal.
 
 use std::cmp::Ordering;
 
@@ -16,7 +17,8 @@ use crate::{Result, key};
 pub struct RestartPrefixes {
     /// Common prefix of all keys.
     shared: Box<[u8]>,
-    /// The eight bytes after it of each restart's key as a big-endian number, padded with zeros.
+    /// The eight bytes after the common prefix of each restart's key as a big-endian number, padded
+    /// with zeros.
     words: Box<[u64]>,
 }
 

@@ -111,7 +111,7 @@ impl<S: BlockSource> BlockCursor<S> {
         if self.is_last {
             return Ok(false);
         }
-        // A log that is resumed ended inside its block, whose start was read already.
+        // If the log was resumed, it had ended inside this block, whose start was read already.
         let start = self.length % self.block.len();
         (self.position, self.length) = (start, start);
         let room = self.block.get_mut(start..).unwrap_or_default();

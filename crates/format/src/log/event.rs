@@ -18,7 +18,7 @@ pub enum Event<'a> {
     Damage(Damage),
     /// Bytes that every recovery mode skips silently.
     Skipped(Skipped),
-    /// A whole fragment left over from an earlier use of this file: a recycled log ends before it.
+    /// A whole fragment left over from an earlier use of this file. A recycled log ends before it.
     Stale(Stale),
     /// The log ends inside an incomplete record or header. The next event is the end.
     Torn(Torn),
@@ -74,9 +74,9 @@ pub struct Damage {
     /// Whether the log has recyclable fragments, so that this may be left over from an earlier use
     /// of the file.
     pub recycled: bool,
-    /// Whether a fragment of this log is damaged. Always true without `recycled`; with it, true if
-    /// the bytes contain a header with this log's number, or a header that differs from such a
-    /// header in a single bit, or if `followed`.
+    /// Whether a fragment of this log is damaged. Always true if `recycled` is false. Otherwise
+    /// true if the bytes contain a header with this log's number, or a header that differs from
+    /// such a header in a single bit, or if `followed`.
     pub own: bool,
     /// Whether the dropped bytes contain a whole fragment of this recycled log, so that the log
     /// does not end here.
@@ -123,7 +123,7 @@ pub enum DamageReason {
     CompressionUnsupported(u32),
     /// A record about the predecessor log that is too short.
     PredecessorMalformed,
-    /// A record of timestamp sizes that is incomplete, or with a size of 0.
+    /// A record of timestamp sizes that is incomplete, or has a size of 0.
     TimestampSizesMalformed,
 }
 
@@ -167,8 +167,9 @@ pub struct Skipped {
     pub offset: u64,
     /// Number of bytes, including those of an unfinished record before them.
     pub dropped: u64,
-    /// Whether they may contain a fragment. For zeros: nonzero bytes follow them in their block,
-    /// or, in a recycled log, a fragment of this log. For other bytes: they belong to a record.
+    /// Whether a fragment may be lost by skipping the bytes. Zeros may hide one if nonzero bytes
+    /// follow them in their block or, in a recycled log, if a fragment of this log follows. Other
+    /// bytes may hide one if they belong to a record.
     pub lossy: bool,
     /// Why they are skipped.
     pub reason: SkippedReason,

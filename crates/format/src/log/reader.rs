@@ -106,7 +106,7 @@ impl<S: BlockSource> RecordReader<S> {
         self.cursor.resume(source);
     }
 
-    /// Returns the next event; after [`Event::End`] it is always the end.
+    /// Returns the next event. After [`Event::End`], every call returns [`Event::End`].
     ///
     /// # Errors
     /// Errors from the source.
@@ -275,12 +275,12 @@ impl<S: BlockSource> RecordReader<S> {
         Found::Record { payload, start, end: self.cursor.offset() }
     }
 
-    /// Returns damage of `length` bytes of this log, which drops the unfinished record before it.
+    /// Returns damage of `length` bytes of this log, and drops the unfinished record before them.
     fn damage(&mut self, offset: u64, length: u64, reason: DamageReason) -> Found {
         self.damage_of(offset, length, Traces::OF_ITS_OWN_FILE, reason)
     }
 
-    /// Returns damage of `length` bytes, which drops the unfinished record before it.
+    /// Returns damage of `length` bytes, and drops the unfinished record before them.
     fn damage_of(
         &mut self,
         offset: u64,
@@ -346,7 +346,7 @@ impl<S: BlockSource> RecordReader<S> {
                 continue;
             }
             self.cursor.skip_block();
-            // Too few bytes to identify their log.
+            // Too few bytes are left to identify the log that they belong to.
             let own = !self.recycled;
             return Ok(match (length, is_zero) {
                 (0, _) => Physical::End { offset },
@@ -391,7 +391,7 @@ impl<S: BlockSource> RecordReader<S> {
     /// Classifies the bytes at the cursor, whose header claims a length beyond the block.
     fn reach_past_block(&mut self, header: &Header) -> Physical {
         let (offset, traces) = (self.cursor.offset(), self.traces());
-        // If a log ends inside a fragment, its length is correct, and nothing follows.
+        // If a log ends inside a fragment, the fragment's length is correct, and nothing follows.
         let is_cut = self.cursor.is_last()
             && !traces.followed
             && !trace::is_one_bit_off(self.cursor.rest(), self.log_number);

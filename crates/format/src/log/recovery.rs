@@ -24,7 +24,7 @@ pub enum RecoveryMode {
 pub enum Verdict {
     /// Accept the event and continue reading.
     Continue,
-    /// This log ends here, which is permitted; the next one follows.
+    /// This log ends here, which is permitted. Replay continues with the next log.
     End,
     /// Replay ends here. Later logs are ignored, except one whose first batch has the next sequence
     /// number: then nothing is missing, and replay continues with it.

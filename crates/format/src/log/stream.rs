@@ -30,7 +30,8 @@ impl Compressor {
     }
 }
 
-/// Decompresses the fragments of a log in order, with state that carries over from one to the next.
+/// Decompresses the fragments of a log in order. Its state carries over from one fragment to the
+/// next.
 pub(super) struct Decompressor {
     context: DCtx<'static>,
     output: Vec<u8>,

@@ -103,7 +103,7 @@ pub(super) struct Traces {
 }
 
 impl Traces {
-    /// The traces of a log that is not recycled, whose file contains nothing else.
+    /// The traces of a log that is not recycled: its file contains nothing but the log.
     pub(super) const OF_ITS_OWN_FILE: Self = Self { own: true, followed: false };
 
     /// Returns the traces of the recycled log `log_number` in `bytes`.

@@ -7,10 +7,10 @@
 //!
 //! A log that is written with direct I/O ends each synced group at a boundary of 4 KiB, so that a
 //! block with acknowledged bytes is never rewritten. The rest of the last block is one record of
-//! [`PADDING_TYPE`], which readers ignore; it is only placed between whole records, because it
-//! would end a fragmented one. A gap too short for it is extended by 4 KiB, except at the end of a
-//! block, where readers expect or skip zeros. In a compressed log readers also decompress the
-//! padding, so its payload is empty or one skippable zstd frame.
+//! [`PADDING_TYPE`], which readers ignore. It is placed only between whole records, because it
+//! would end a fragmented record. A gap too short for a padding record is extended by 4 KiB, except
+//! at the end of a block, where readers expect or skip zeros. In a compressed log readers also
+//! decompress the padding, so its payload is empty or one skippable zstd frame.
 
 use super::stream::Compressor;
 use super::{

@@ -49,8 +49,8 @@ const ZEROS_AT: usize = 52;
 pub struct Header {
     /// Id of the partition; 0 until a log has accepted the batch.
     pub partition: u64,
-    /// Offset that the messages' deltas are relative to: the first message's offset, except in a
-    /// part of a batch; 0 until a log has accepted it.
+    /// Offset that the messages' deltas are relative to. It is the first message's offset, except
+    /// in a part of a batch; 0 until a log has accepted the batch.
     pub base_offset: u64,
     /// When the log accepted the batch, in microseconds since 1970; 0 until then.
     pub base_timestamp_us: u64,

@@ -52,7 +52,7 @@ impl Entry {
         bytes
     }
 
-    /// Returns the entry at the start of `bytes`; `None` if there is none of this segment.
+    /// Returns the entry at the start of `bytes`; `None` if they are not an entry of this segment.
     pub fn decode(bytes: &[u8], seed: Seed) -> Option<Self> {
         let bytes: &[u8; ENTRY_BYTES] = bytes.first_chunk()?;
         let value = |at: usize| u64_at(bytes, at, "index entry").ok();

@@ -51,7 +51,7 @@ pub fn gap_end(position: u64, block: u64) -> u64 {
 pub enum Next {
     /// A batch, or invalid bytes.
     Batch,
-    /// A gap, or space that was never written: the next batch may begin at this position.
+    /// A gap, or space that was never written. The next batch may begin at the contained position.
     Gap(u64),
 }
 
@@ -127,7 +127,8 @@ mod tests {
         // The file may end anywhere in the zeros.
         assert_eq!(batch_at(7, &block[7..20]), Next::Gap(BLOCK));
         assert_eq!(batch_at(7, &[]), Next::Gap(BLOCK));
-        // The rest of the block is too short for a gap, which therefore extends to the next one.
+        // The rest of the block is too short for a gap, which therefore extends to the end of the
+        // next block.
         assert_eq!(batch_at(BLOCK - 1, &block[..200]), Next::Gap(2 * BLOCK));
         block[100 + LENGTH_AT] = 1;
         assert_eq!(batch_at(100, &block[100..]), Next::Batch);

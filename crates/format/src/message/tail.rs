@@ -28,7 +28,7 @@ pub const HEADER_BYTES: usize = 4096;
 const MAGIC: u64 = u64::from_le_bytes(*b"TWTAIL01");
 const CHECKSUM_AT: usize = 72;
 
-/// The header of a chunk: the partition of its batches, and their place in the segment.
+/// The header of a chunk: the partition of its batches, and their position in the segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChunkHeader {
     /// Id of the log.

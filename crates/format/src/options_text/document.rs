@@ -271,7 +271,7 @@ fn parse_head(line: &str, place: TextLocation) -> Result<SectionKind, TextError>
     }
 }
 
-/// Rejects a repeated section or one out of order.
+/// Rejects a section that is repeated or out of order.
 fn check_order(
     kind: &SectionKind,
     before: &[Section],

@@ -74,7 +74,7 @@ pub fn escape(text: &str) -> String {
     escaped
 }
 
-/// Removes the backslashes of [`escape`]; one at the end is dropped.
+/// Removes the backslashes of [`escape`]. A single backslash at the end is dropped.
 pub fn unescape(text: &str) -> String {
     let mut unescaped = String::with_capacity(text.len());
     let mut characters = text.chars();

@@ -5,8 +5,9 @@
 //! pair := sequence: varint64, time: varint64
 //! ```
 //!
-//! Both numbers of a pair are differences from the previous pair, the first pair's from zero.
-//! Sequence numbers and times ascend strictly. A map without pairs is empty. Source:
+//! Both numbers of a pair are differences from the previous pair; those of the first pair are
+//! differences from zero. Sequence numbers and times ascend strictly. A map without pairs is empty.
+//! Source:
 //! `db/seqno_to_time_mapping.{h,cc}`.
 
 use crate::key::Sequence;

@@ -52,7 +52,7 @@ impl BlobFileAddition {
     }
 }
 
-/// Blobs of a file that no table refers to any longer.
+/// Garbage in a blob file: blobs to which no table refers any longer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct BlobFileGarbage {
     /// The number in the file's name.

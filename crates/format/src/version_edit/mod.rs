@@ -116,9 +116,9 @@ pub struct VersionEdit {
     pub database_id: Option<String>,
     /// Name of the column family's comparator.
     pub comparator: Option<String>,
-    /// Everything for this column family in logs with a lower number is in tables.
+    /// All data of this column family in logs with a lower number is also in tables.
     pub log_number: Option<u64>,
-    /// LevelDB's number of a log that was still being flushed; 0.
+    /// In LevelDB, the number of a log that was still being flushed; RocksDB writes 0.
     pub previous_log_number: Option<u64>,
     /// The number that the next file will get.
     pub next_file_number: Option<u64>,

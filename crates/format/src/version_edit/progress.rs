@@ -30,8 +30,8 @@ mod level_custom {
 pub struct LevelProgress {
     /// Total number of records written to the level.
     pub output_records: u64,
-    /// The tables completed since then; their level fields have no meaning. If there are none, the
-    /// level is not recorded.
+    /// The tables completed since the progress was last recorded; their level fields have no
+    /// meaning. If there are none, the level is not recorded.
     pub output_files: Vec<NewFile>,
 }
 
@@ -44,7 +44,7 @@ pub struct SubcompactionProgress {
     pub input_records: u64,
     /// Progress in the output level.
     pub output_level: LevelProgress,
-    /// Progress in the level before it, which receives recent data.
+    /// Progress in the level before the output level, which receives recent data.
     pub proximal_level: LevelProgress,
 }
 

@@ -79,14 +79,14 @@ fn read(log: &[u8]) -> (usize, Vec<String>) {
 fn a_header_of_zeros_hides_the_rest_of_its_block() {
     let sound = golden("data/plain.log");
     assert_eq!(read(&sound), (5, vec![]));
-    // The second record, which nearly fills the block, and everything after it except the second
-    // block.
+    // This hides the second record, which nearly fills the first block, and everything after it in
+    // that block.
     let mut damaged = sound.clone();
     damaged[36..43].fill(0);
     let (records, others) = read(&damaged);
     assert_eq!(records, 2);
     assert_eq!(others[0], "zeros");
-    // The last of a record's two fragments.
+    // This hides the last of a record's two fragments.
     let mut damaged = sound;
     damaged[32768..32775].fill(0);
     assert_eq!(read(&damaged), (3, vec!["zeros inside a record".to_string()]));
@@ -96,8 +96,8 @@ fn a_header_of_zeros_hides_the_rest_of_its_block() {
 fn a_flipped_bit_of_the_first_record_type_does_not_hide_a_log() {
     let sound = golden("tour/000008.log");
     assert_eq!(read(&sound).0, 3);
-    // The record about the previous log, the first batch, and then the second batch: each becomes a
-    // fragment that appears to belong to another log.
+    // The flipped bits are in the record about the previous log, the first batch, and the second
+    // batch. Each of them becomes a fragment that appears to belong to another log.
     for (at, bit) in [(6, 0), (37, 2), (88, 2)] {
         let mut damaged = sound.clone();
         damaged[at] ^= 1 << bit;

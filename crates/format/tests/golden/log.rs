@@ -61,7 +61,7 @@ pub(crate) fn fragment(kind: u8, payload: &[u8], log_number: u32) -> Vec<u8> {
     bytes
 }
 
-/// The differences between Tailwater's logs.
+/// The kinds of logs that Tailwater writes.
 #[derive(Debug, Clone, Copy)]
 struct Kind {
     compressed: bool,
@@ -133,7 +133,7 @@ fn read(bytes: &[u8], log_number: u64) -> Log {
     log
 }
 
-/// The records that `mode` recovers from a log, and what ends it.
+/// The number of records that `mode` recovers from a log, and the verdict that ends the log.
 pub(crate) fn recover(bytes: &[u8], log_number: u64, mode: RecoveryMode) -> (usize, Verdict) {
     let mut reader = RecordReader::new(SliceSource::new(bytes), log_number);
     let mut records = 0;
@@ -418,8 +418,8 @@ fn records_of_other_types_are_ignored_refused_or_surfaced() {
     assert_eq!((log.damage, log.records.len()), (vec![DamageReason::MissingStart], 0));
 }
 
-/// Length from which all incompressible records have the same overhead, in bytes: in zstd's frames
-/// their length takes two bytes.
+/// Minimum length, in bytes, at which all incompressible records have the same overhead, because
+/// zstd's frames store their length in two bytes.
 const LONG: usize = 256;
 
 /// Returns the length of a record that begins at `offset`, on a boundary, and ends `gap` bytes

@@ -140,7 +140,7 @@ impl AlignedBuffer {
     /// Appends zeros up to the next multiple of `alignment`, which should divide the capacity.
     ///
     /// # Panics
-    /// If `alignment` does not divide the capacity, and there is no room for the zeros.
+    /// If `alignment` does not divide the capacity, and there is no space for the zeros.
     pub fn pad(&mut self, alignment: usize) {
         let start = self.length;
         self.set_length(start.next_multiple_of(alignment));

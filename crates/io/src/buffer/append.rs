@@ -19,14 +19,14 @@ pub trait PageSource: fmt::Debug + Send + Sync {
     fn give_back(&self, pages: Pages);
 }
 
-/// The owner's side, of which there is only one.
+/// The owner's side of the memory. There is only one owner.
 pub struct AppendBuffer {
     shared: Arc<Allocation>,
     /// Bytes that were appended, published or not.
     length: usize,
 }
 
-/// The readers' side. A clone is another reference to the same memory.
+/// The readers' side of the memory. A clone is another reference to the same memory.
 #[derive(Clone)]
 pub struct AppendedBytes {
     shared: Arc<Allocation>,
@@ -58,8 +58,8 @@ unsafe impl Send for Allocation {}
 unsafe impl Sync for Allocation {}
 
 impl AppendBuffer {
-    /// Creates an empty buffer in pages with arbitrary contents. Its bytes begin after a header of
-    /// `header` bytes, which must be a multiple of their alignment.
+    /// Creates an empty buffer in pages with arbitrary contents. The appended bytes begin after a
+    /// header of `header` bytes.
     ///
     /// # Panics
     /// If the header is not a multiple of 8, or does not fit into the pages.
@@ -91,7 +91,7 @@ impl AppendBuffer {
     /// Appends bytes, which readers do not see until they are published.
     ///
     /// # Panics
-    /// If there is no room.
+    /// If there is no space.
     pub fn append(&mut self, bytes: &[u8]) {
         assert!(bytes.len() <= self.remaining(), "{} bytes for {}", bytes.len(), self.remaining());
         // SAFETY: the target is inside the pages and after the published bytes, so nothing else
@@ -106,7 +106,7 @@ impl AppendBuffer {
     /// Appends zeros.
     ///
     /// # Panics
-    /// If there is no room.
+    /// If there is no space.
     pub fn append_zeros(&mut self, count: usize) {
         assert!(count <= self.remaining(), "{count} bytes for {}", self.remaining());
         // SAFETY: as in `append`.
@@ -161,8 +161,8 @@ impl AppendedBytes {
         self.shared.get(range)
     }
 
-    /// Returns published bytes that stay valid as long as the slice; `None` if not all of them are
-    /// published.
+    /// Returns a range of published bytes as a slice that keeps their memory alive; `None` if not
+    /// all of them are published.
     pub fn slice(&self, range: Range<usize>) -> Option<AppendedSlice> {
         self.shared.get(range.clone())?;
         Some(AppendedSlice { shared: Arc::clone(&self.shared), range })

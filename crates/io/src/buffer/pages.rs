@@ -85,7 +85,7 @@ impl Pages {
     }
 
     /// Asks the system for small pages only. Releasing part of a huge page frees nothing, and
-    /// released memory returns when the system merges small pages into a huge one.
+    /// released memory is allocated again when the system merges small pages into a huge one.
     pub fn avoid_huge_pages(&self) {
         // SAFETY: only this owns the mapping, whose contents do not change. A kernel without huge
         // pages refuses, which has the same effect.
@@ -138,7 +138,8 @@ impl Drop for Pages {
         let _ = GIVEN_BACK.try_with(|count| count.set(count.get() + 1));
         // SAFETY: only this owns the mapping, and nothing refers to it any more.
         if unsafe { munmap(self.start.as_ptr().cast(), self.length) }.is_err() {
-            // Unmapping would split a merged mapping in two, but the limit on mappings is reached.
+            // The kernel merges adjacent mappings. Unmapping a part of a merged mapping would split
+            // it in two, but the limit on the number of mappings is reached.
             // SAFETY: as above.
             unsafe { Self::release(self.start, self.length) };
         }

@@ -19,7 +19,7 @@ pub enum PoolError {
         /// The pool's limit, in bytes.
         limit: usize,
     },
-    /// Too much is in use at the moment.
+    /// Too much is in use now; a later request may succeed.
     Exhausted,
 }
 
@@ -68,8 +68,8 @@ impl BufferPool {
         Self { shared: Arc::new(shared) }
     }
 
-    /// Returns an empty buffer with room for `bytes`, and waits for buffers to be returned if too
-    /// much is in use.
+    /// Returns an empty buffer with a capacity of `bytes`, and waits for buffers to be returned if
+    /// too much is in use.
     ///
     /// A thread that waits here while holding buffers of the same pool may wait forever; use
     /// [`Self::try_acquire`] for every buffer but the first. A large request needs enough bytes
@@ -86,7 +86,7 @@ impl BufferPool {
         Ok(self.give(&mut state, capacity))
     }
 
-    /// Returns an empty buffer with room for `bytes`, without waiting.
+    /// Returns an empty buffer with a capacity of `bytes`, without waiting.
     ///
     /// # Errors
     /// [`PoolError::Exhausted`] and [`PoolError::TooLarge`].
@@ -163,7 +163,7 @@ pub struct PooledBuffer {
 }
 
 impl PooledBuffer {
-    /// Returns an empty buffer of the same size that takes this one's place in the pool. This one's
+    /// Returns an empty buffer of the same size that replaces this one in the pool. This one's
     /// memory is leaked, because the kernel may still write to it.
     pub(crate) fn leak_and_replace(mut self) -> Self {
         let fresh = AlignedBuffer::with_capacity(self.capacity());

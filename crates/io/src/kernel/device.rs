@@ -24,7 +24,7 @@ pub struct Device {
     pub partition: Option<String>,
     /// The backing file of a loop device.
     pub backing_file: Option<PathBuf>,
-    /// Whether it reports that it is rotational; virtual devices do, too.
+    /// Whether the device reports that it is rotational. Virtual devices report this, too.
     pub is_rotational: Option<bool>,
     /// Whether a single write can be made durable without flushing the cache.
     pub has_fua: Option<bool>,

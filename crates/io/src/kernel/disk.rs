@@ -4,7 +4,7 @@
 //! 17 since 5.5 (flushes). A flush without data also counts as a write, so the mean time of a write
 //! includes that of the flushes. Flushes are counted for whole devices only, not for partitions.
 
-/// A block device's counters since it came up.
+/// A block device's counters since the kernel added the device.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DiskStats {
     /// Completed reads.

@@ -32,8 +32,8 @@ pub struct Environment {
     /// cache without memory pressure. `None` if the kernel has no DAMON or does not show it, empty
     /// if none is running.
     pub damon: Option<Vec<String>>,
-    /// Whether the multi-generational LRU is on: the mask in `lru_gen/enabled`. `None` if the
-    /// kernel has none.
+    /// The mask of enabled parts of the multi-generational LRU (`lru_gen/enabled`); 0 if it is off.
+    /// `None` if the kernel has none.
     pub multi_generational_lru: Option<u32>,
     /// Whether io_uring is allowed.
     pub io_uring: Option<IoUring>,
@@ -59,7 +59,7 @@ pub enum IoUring {
     /// Not disabled, but a system call filter applies to this process, which in containers usually
     /// refuses it.
     Filtered,
-    /// Allowed for privileged processes and for one group.
+    /// Allowed for privileged processes and for one group of users.
     Restricted,
     /// Disabled for all processes.
     Disabled,
@@ -101,7 +101,7 @@ impl Environment {
     }
 }
 
-/// Returns the ticks per second: the resolution of the coarse clock is one tick.
+/// Returns the ticks per second, from the resolution of the coarse clock, which is one tick.
 #[cfg(target_os = "linux")]
 fn ticks_per_second() -> Option<u32> {
     let tick = rustix::time::clock_getres(rustix::time::ClockId::MonotonicCoarse);

@@ -4,7 +4,8 @@ use super::disk::DiskStats;
 use super::page_cache::PageCache;
 use super::snapshot::{Scope, Snapshot};
 
-/// Range of the counters of a device's time, in milliseconds: they have 32 bits.
+/// The value, in milliseconds, at which the counters of a device's time wrap to 0: they have 32
+/// bits.
 const MILLISECONDS_WRAP: u64 = 1 << 32;
 
 /// The kernel's activity in an interval, as rates per second. `None` means that this system does
@@ -42,7 +43,7 @@ pub struct Figures {
     pub direct_reclaim_pages_per_second: Option<f64>,
     /// Number of times that the group reached its limit. `None` for a group in cgroup v1.
     pub limit_hits_per_second: Option<f64>,
-    /// Number of out-of-memory kills in the group, in the whole interval.
+    /// Number of out-of-memory kills in the group: the total in the interval, not a rate.
     pub out_of_memory_kills: Option<f64>,
     /// Mean number of pages of files in memory.
     pub cached_pages: Option<f64>,
@@ -54,7 +55,7 @@ pub struct Figures {
     pub inactive_file_pages: Option<f64>,
     /// Time in which some task stalled on memory, in microseconds.
     pub memory_stall_us_per_second: Option<f64>,
-    /// Time in which all tasks did, in microseconds.
+    /// Time in which all tasks stalled on memory, in microseconds.
     pub memory_full_stall_us_per_second: Option<f64>,
     /// Time in which some task stalled on a device, in microseconds.
     pub io_stall_us_per_second: Option<f64>,
@@ -66,7 +67,7 @@ pub struct Figures {
     pub flush_await_ms: Option<f64>,
     /// Mean number of requests in flight at the device.
     pub queue_depth: Option<f64>,
-    /// Fraction of the time in which at least one was in flight: 0 to 1.
+    /// Fraction of the time in which at least one request was in flight at the device: 0 to 1.
     pub utilisation: Option<f64>,
     /// Reads at the device.
     pub device_reads_per_second: Option<f64>,
@@ -81,13 +82,13 @@ pub struct Figures {
     /// Time that runnable threads of the process waited for a processor, summed over threads, in
     /// microseconds.
     pub run_delay_us_per_second: Option<f64>,
-    /// Time that they ran, summed over threads, in microseconds.
+    /// Time that threads of the process ran, summed over threads, in microseconds.
     pub running_us_per_second: Option<f64>,
 }
 
 impl Snapshot {
-    /// Returns the activity since an earlier snapshot of the same target. Levels are the mean of
-    /// the two.
+    /// Returns the activity since an earlier snapshot of the same target. Levels, such as the
+    /// number of dirty pages, are the means of the two snapshots.
     pub fn since(&self, earlier: &Self) -> Figures {
         let seconds = self.at_ns.saturating_sub(earlier.at_ns) as f64 / 1e9;
         let mut figures = Figures { seconds, ..Figures::default() };
@@ -248,7 +249,7 @@ impl Figures {
     }
 }
 
-/// Means of levels.
+/// Means of the page cache's levels over several snapshots.
 #[derive(Debug, Default)]
 pub(super) struct Levels {
     cached: Mean,
@@ -285,7 +286,7 @@ impl Mean {
     }
 }
 
-/// Returns two values if they have the same scope.
+/// Returns the scope and both values, if the two values have the same scope.
 fn same<T>(later: Option<(Scope, T)>, earlier: Option<(Scope, T)>) -> Option<(Scope, T, T)> {
     let ((scope, now), (before, then)) = (later?, earlier?);
     (scope == before).then_some((scope, now, then))

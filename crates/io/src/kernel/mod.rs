@@ -1,9 +1,10 @@
 //! The kernel's counters of page cache, reclaim, device and processor, for reports.
 //!
 //! A [`Snapshot`] holds the counters of a [`Target`] at a point in time: the device behind a
-//! directory, a memory cgroup, a process. Two of them make [`Figures`], per second; a [`Sampler`]
-//! takes them in its own thread and therefore also returns means of levels. Whatever the kernel
-//! does not report is `None`, never zero.
+//! directory, a memory cgroup, a process. The difference of two snapshots is [`Figures`], as rates
+//! per second. A [`Sampler`] takes snapshots periodically in its own thread, and therefore also
+//! returns means of levels over all of them. Whatever the kernel does not report is `None`, never
+//! zero.
 //!
 //! [`Environment`] describes the system that such figures were measured on, and should be reported
 //! with them.

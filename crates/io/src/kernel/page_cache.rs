@@ -1,13 +1,13 @@
 //! Page cache and reclaim: `/proc/vmstat`, and `memory.stat` of a memory cgroup.
 //!
 //! All figures are in pages, whatever the unit in the file. The names in vmstat changed over time:
-//! `workingset_refault` became `workingset_refault_file` in Linux 5.9, `allocstall` has been
-//! counted by zone since 4.10, and `pgscan_direct` was until 4.8.
+//! `workingset_refault` became `workingset_refault_file` in Linux 5.9; `allocstall` is counted by
+//! zone since 4.10; `pgscan_direct` was counted by zone until 4.8.
 
 use super::text::{figure, first_figure, sum};
 
-/// The contents of the page cache of the machine or a group, and its activity since the machine or
-/// the group began.
+/// The contents of the page cache of the machine or a group, and its activity since the machine was
+/// booted or the group was created.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PageCache {
     /// Pages of files in memory, including shared memory.
@@ -30,7 +30,8 @@ pub struct PageCache {
     /// Pages scanned by allocations that had to reclaim memory themselves. The machine's figure
     /// does not include the limits of groups in cgroup v1; the pressure files do.
     pub scanned_directly: Option<u64>,
-    /// Number of such allocations, with the same restriction.
+    /// Number of allocations that had to reclaim memory themselves, with the same restriction as
+    /// `scanned_directly`.
     pub stalled_allocations: Option<u64>,
 }
 
@@ -58,7 +59,7 @@ impl PageCache {
     }
 
     /// Parses the text of a group's `memory.stat` in cgroup v1, which has levels in bytes and
-    /// events in pages: of the group and its descendants, where the kernel adds them up.
+    /// events in pages. The figures include the group's descendants where the kernel adds them up.
     pub fn of_group_v1(memory_stat: &str, page_bytes: u64) -> Self {
         let read = |name: &str| {
             figure(memory_stat, &format!("total_{name}")).or_else(|| figure(memory_stat, name))

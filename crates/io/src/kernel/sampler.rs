@@ -9,8 +9,8 @@ use super::snapshot::{Scope, Snapshot, Target};
 use crate::sync::{Condvar, Mutex};
 use crate::thread::{Thread, spawn};
 
-/// Takes snapshots of a target until it is stopped: rates are over the whole time, levels the mean
-/// of all snapshots. A process that ends earlier counts with its last values.
+/// Takes snapshots of a target until it is stopped. Rates are computed over the whole time, levels
+/// are the means of all snapshots. A process that ends before keeps its last values.
 #[derive(Debug)]
 pub struct Sampler {
     stop: Arc<Stop>,
@@ -77,8 +77,8 @@ impl Stop {
         self.changed.notify_all();
     }
 
-    /// Waits for at most `limit` and returns whether it is set. A spurious wakeup costs one more
-    /// snapshot.
+    /// Waits for the stop flag for at most `limit`, and returns whether it is set. A spurious
+    /// wakeup costs one more snapshot.
     fn wait(&self, limit: Duration) -> bool {
         let is_set = self.is_set.lock();
         *is_set || *self.changed.wait_timeout(is_set, limit)

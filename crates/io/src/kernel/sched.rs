@@ -51,8 +51,8 @@ impl RunQueue {
         (!threads.is_empty()).then_some(threads)
     }
 
-    /// Returns the increase since an earlier moment of the same thread; everything if the earlier
-    /// figures are of another thread with the same id.
+    /// Returns the increase since earlier figures of the same thread. If the earlier figures are of
+    /// another thread with the same id, everything counts.
     #[must_use]
     pub fn since(self, earlier: Self) -> Self {
         let difference = || {

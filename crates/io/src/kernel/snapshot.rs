@@ -156,7 +156,7 @@ impl Snapshot {
     }
 }
 
-/// Returns the current value, unless the earlier one has a narrower scope.
+/// Returns the current value, or the earlier one if that has a narrower scope.
 fn closest<T>(now: Option<(Scope, T)>, before: Option<(Scope, T)>) -> Option<(Scope, T)> {
     match (&now, &before) {
         (Some((scope, _)), Some((closer, _))) if closer < scope => before,

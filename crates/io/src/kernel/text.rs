@@ -1,6 +1,6 @@
 //! Parsing of the kernel's text files: lines of a name and a number.
 
-/// Returns the number after a name.
+/// Returns the number on the first line that begins with this name.
 pub(super) fn figure(text: &str, name: &str) -> Option<u64> {
     text.lines().find_map(|line| {
         let mut words = line.split_ascii_whitespace();
@@ -8,7 +8,7 @@ pub(super) fn figure(text: &str, name: &str) -> Option<u64> {
     })
 }
 
-/// Returns the first of these names that exists.
+/// Returns the number of the first of these names that exists.
 pub(super) fn first_figure(text: &str, names: &[&str]) -> Option<u64> {
     names.iter().find_map(|name| figure(text, name))
 }

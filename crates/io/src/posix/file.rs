@@ -25,13 +25,15 @@ pub(super) struct PosixFile {
     /// Alignment of direct transfers, in bytes.
     pub(super) alignment: usize,
     pub(super) statistics: Arc<Statistics>,
-    /// Whether durable writes are left to the filesystem, once that was determined.
+    /// Whether the filesystem honours durable writes (`RWF_DSYNC`); otherwise a sync follows each.
+    /// Empty until that was determined.
     pub(super) durable_writes: OnceLock<bool>,
     /// In [`IoMode::DropBehind`], the offset up to which written pages were dropped.
     pub(super) dropped: u64,
 }
 
-/// Distance in bytes at which a stream of writes waits for earlier writeback and drops its pages.
+/// A stream of writes waits for the writeback of pages that are this many bytes behind its end, and
+/// drops them, in steps of at least as many bytes.
 const DROP_BEHIND: u64 = 4 << 20;
 
 /// Largest unit of the page cache, which is aligned to its size, in bytes.
@@ -75,7 +77,7 @@ impl PosixFile {
         Ok(())
     }
 
-    /// Drops the pages of the bytes just read, in [`IoMode::DropBehind`].
+    /// In [`IoMode::DropBehind`], drops the pages of the bytes just read.
     fn drop_behind_read(&self, offset: u64, count: u64) {
         if self.mode == IoMode::DropBehind {
             // The kernel drops only folios that lie entirely in the span, and reads ahead into

@@ -2,9 +2,9 @@
 //!
 //! RocksDB takes an `fcntl` write lock on the whole file, which belongs to a process: it is dropped
 //! as soon as the process closes *any* descriptor of the file, and does not exclude the process
-//! itself. This one belongs to the open file (`F_OFD_SETLK`). The two kinds exclude each other.
-//! This one also excludes other users in the process, survives their reading the file, and is
-//! inherited by child processes.
+//! itself. The lock taken here belongs to the open file (`F_OFD_SETLK`). It and RocksDB's exclude
+//! each other. It also excludes other users in the process, is not released when they read the
+//! file, and is inherited by child processes.
 //!
 //! A lock on a file that has lost its name, because the database was destroyed, excludes no one:
 //! later openers create a new file. So a lock counts only if the path still leads to the locked

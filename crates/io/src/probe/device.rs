@@ -114,7 +114,8 @@ impl Scratch {
         let opened = storage
             .create(&path, Create::Truncate, direct, purpose)
             .and_then(|writer| Ok((writer, storage.open(&path, direct, purpose)?)));
-        // A crash before this leaves an empty file. One may also exist if the open was refused.
+        // A crash before this removal leaves an empty file. A file may also exist if opening it was
+        // refused.
         let removed = storage.remove(&path);
         let (mut writer, reader) = opened?;
         removed?;

@@ -50,7 +50,8 @@ impl DurableFile {
         let path = directory.join(SCRATCH_NAME);
         let storage = PosixStorage::new();
         let opened = open_twice(&storage, &path);
-        // A crash before this leaves an empty file. One may also exist if the open was refused.
+        // A crash before this removal leaves an empty file. A file may also exist if opening it was
+        // refused.
         let removed = storage.remove(&path);
         let (mut writer, descriptor) = opened?;
         removed?;
@@ -79,7 +80,7 @@ impl DurableFile {
     }
 
     /// Overwrites a block, whose number is below [`Self::blocks`], with a [`Self::block`], and
-    /// returns when that is durable.
+    /// returns when the overwrite is durable.
     ///
     /// # Errors
     /// I/O errors, and a short write.

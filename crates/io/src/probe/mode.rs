@@ -14,7 +14,8 @@ use crate::storage::{Create, Storage};
 use crate::sync::Mutex;
 use crate::{Error, IoMode, Purpose, Result};
 
-/// Held while a trial file exists: its name contains only the process id.
+/// Held while a trial file exists, because its name contains only the process id: two threads that
+/// try a directory would use the same file.
 static TRYING: Mutex<()> = Mutex::new(());
 
 /// What a mode is to be used for.
@@ -118,7 +119,7 @@ impl Trial<'_> {
     fn run(&self, probe: &mut Probe) -> Result<()> {
         let mode = match self.access {
             Access::Write => self.mode,
-            // Nothing must stay in the page cache, which would serve the reads.
+            // No page may stay in the page cache, because the reads would be served from it.
             Access::Read => IoMode::DropBehind,
         };
         let mut file = self.storage.create(self.path, Create::Truncate, mode, Purpose::Metadata)?;

@@ -1,10 +1,11 @@
 //! Memory that outlives the process that wrote it: files on an in-memory filesystem.
 //!
-//! What a process wrote there is available to the next one, however the first ended. It is lost
-//! with the machine, or with the container if containers do not share it. A region is allocated in
-//! full when it is created: creation fails if there is no space, but writing never does.
+//! What a process wrote there is available to the next process, however the first one ended. It is
+//! lost when the machine restarts, and with the container if containers do not share it. A region
+//! is allocated in full when it is created: creation fails if there is no space, but writing never
+//! does.
 //!
-//! The simulated one ([`SimSharedMemory`]) survives a crash of the simulated process.
+//! The simulated implementation ([`SimSharedMemory`]) survives a crash of the simulated process.
 
 mod posix;
 mod sim;

@@ -20,7 +20,7 @@ const TMPFS: u32 = 0x0102_1994;
 const DIRECTORY_MODE: Mode = Mode::from_raw_mode(0o700);
 const FILE_MODE: Mode = Mode::from_raw_mode(0o600);
 
-/// Name of the symbolic link to the owner.
+/// Name of the symbolic link to the directory whose data the regions hold.
 const OWNER: &str = "owner";
 
 /// Another directory of shared memory in the same parent.

@@ -1,4 +1,4 @@
-//! Simulated shared memory: it outlives the simulated process, but not the machine.
+//! Simulated shared memory: it outlives the simulated process, but not a restart of the machine.
 
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;

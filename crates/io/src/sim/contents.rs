@@ -49,7 +49,7 @@ impl Contents {
         count
     }
 
-    /// Reads past the page cache, without what a failed sync lost.
+    /// Reads as direct I/O does: without the bytes that a failed sync left in the page cache only.
     pub(super) fn read_direct(&self, buffer: &mut [u8], offset: u64) -> usize {
         if !self.has_lost {
             return self.read(buffer, offset);
@@ -150,11 +150,12 @@ fn put(file: &mut Vec<u8>, offset: u64, bytes: &[u8]) {
     file[start..end].copy_from_slice(bytes);
 }
 
-/// Chooses which pending changes survive, sector by sector.
+/// Chooses which pending changes survive, separately for each sector.
 ///
-/// Truncations are metadata and arrive in order: a random number of them arrived. They bound the
-/// choice of each sector's writes: all before a truncation that arrived and cut the sector, none
-/// after a truncation that did not arrive and would have cut it.
+/// Truncations are metadata and arrive in order, so those that arrived are a random number of the
+/// oldest. They bound the choice for each sector: all writes before a truncation that arrived and
+/// cut the sector arrived, too, and no write after a truncation that did not arrive and would have
+/// cut the sector arrived.
 struct Survivor<'a> {
     pending: &'a [Pending],
     /// Truncations among the pending changes before this index have arrived.
@@ -177,8 +178,8 @@ impl<'a> Survivor<'a> {
         survivor
     }
 
-    /// Chooses any length from the last truncation that arrived to the next: one that the file had,
-    /// or one between two of those.
+    /// Chooses a length that the file had from the last truncation that arrived to the next one, or
+    /// a length between two of those.
     fn choose_length(&self, random: &mut fastrand::Rng) -> u64 {
         let mut length = self.bytes.len() as u64;
         let mut seen = vec![length];
@@ -221,7 +222,8 @@ impl<'a> Survivor<'a> {
         }
     }
 
-    /// Chooses for every written sector the pending change before which its writes arrived.
+    /// Chooses an index for every written sector: the writes to the sector before this index in the
+    /// pending changes arrived, the others did not.
     fn choose_versions(&self, random: &mut fastrand::Rng) -> BTreeMap<u64, usize> {
         let mut writes: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
         for (index, change) in self.pending.iter().enumerate() {
@@ -244,8 +246,9 @@ impl<'a> Survivor<'a> {
         writes.into_iter().map(choose).collect()
     }
 
-    /// Returns the pending changes between the last truncation that arrived and cut the sector and
-    /// the first that did not.
+    /// Returns the lowest and the highest index that may be chosen for a sector: the last
+    /// truncation that arrived and cut the sector, and the first that did not arrive and would have
+    /// cut it.
     fn bounds(&self, sector: u64) -> (usize, usize) {
         let cuts = |index: &usize| match self.pending[*index] {
             Pending::Truncate { length } => length < (sector + 1) * SECTOR,

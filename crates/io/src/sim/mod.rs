@@ -11,16 +11,17 @@
 //!   write of several sectors can be torn anywhere and writes can arrive in any order. A sector
 //!   that was written more than once may hold any of its versions. A sector inside the length that
 //!   never arrived reads as what was durable there, or zeros.
-//! - **Length.** It may be any that the file had since its last sync, or lie between two of them.
-//!   Truncations arrive in order, each whole: one that arrived cuts what was written before it, and
-//!   one that did not arrive takes with it what was later written over the cut part.
+//! - **Length.** The length may be any that the file had since its last sync, or lie between two of
+//!   them. Truncations arrive in order, each whole. A truncation that arrived cuts what was written
+//!   before it. If a truncation did not arrive, neither did later writes to the part that it would
+//!   have cut.
 //! - **Names.** Every change of a name is atomic: a rename removes the old name and sets the new
-//!   one in one step, so a file that was durable under either name is still found as the old or the
-//!   new one. Changes of *different* names arrive in any order, since no stronger guarantee is
-//!   assumed of filesystems; changes of one name arrive in order, so a change is kept only if all
-//!   earlier ones of its names are. A sync of a directory makes the changes of its names durable,
-//!   with those that they depend on. A file's own sync does not make its name durable, and a
-//!   durable name does not make its file's bytes durable: a new file may be left with length 0.
+//!   one in one step, so a file that was durable under either name is still found under the old or
+//!   the new one. Changes of *different* names arrive in any order, since no stronger guarantee is
+//!   assumed of filesystems. Changes of one name arrive in order, so a change is kept only if all
+//!   earlier changes of its names are kept. A sync of a directory makes the changes of its names
+//!   durable, with those that they depend on. A file's own sync does not make its name durable, and
+//!   a durable name does not make its file's bytes durable: a new file may be left with length 0.
 //! - **After a failed sync** the system treats the bytes as written: they can still be read, but a
 //!   random part of them is not on disk and no later sync writes it.
 //!

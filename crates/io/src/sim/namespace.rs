@@ -41,8 +41,8 @@ enum LastLink {
     Kept,
 }
 
-/// What a path leads to: a place with a name, or a directory that was reached without one (the
-/// root, or by `..`).
+/// What a path leads to: a directory entry, which may not exist, or a directory that was reached
+/// without a name (the root, or by `..`).
 #[derive(Debug)]
 enum Target {
     EntryName(EntryName),
@@ -57,7 +57,7 @@ struct Resolved {
     path: PathBuf,
 }
 
-/// A name in a directory, whether or not it exists.
+/// A directory entry, whether or not it exists: a name in a directory. Also called a place.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct EntryName {
     pub(super) directory: DirectoryId,
@@ -116,7 +116,7 @@ impl Tree {
         }
     }
 
-    /// Returns the files and directories that can be reached from the given ones.
+    /// Returns the files and directories that can be reached from the given directories.
     fn reach(&self, mut from: Vec<DirectoryId>) -> Reachable {
         let mut reached = Reachable::default();
         while let Some(directory) = from.pop() {
@@ -134,8 +134,8 @@ impl Tree {
         reached
     }
 
-    /// Forgets directories that cannot be reached from the given ones and returns the files that
-    /// can.
+    /// Forgets directories that cannot be reached from the given ones, and returns the files that
+    /// can be reached.
     fn prune(&mut self, from: Vec<DirectoryId>) -> BTreeSet<FileId> {
         let reached = self.reach(from);
         self.directories.retain(|directory, _| reached.directories.contains(directory));
@@ -186,7 +186,7 @@ impl Namespace {
         self.links.insert(link, target.to_owned());
     }
 
-    /// Returns what a place refers to.
+    /// Returns what a directory entry refers to; `None` if it does not exist.
     pub(super) fn get(&self, place: &EntryName) -> Option<Node> {
         self.current.get(place)
     }
@@ -222,13 +222,14 @@ impl Namespace {
         }
     }
 
-    /// Returns the place that a path names, in a directory that must exist; `None` for the root and
-    /// for paths that end with `..`, which have no name. A link with that name is not followed.
+    /// Returns the directory entry that a path names, in a directory that must exist; `None` for
+    /// the root and for paths that end with `..`, which have no name. If the entry is a link, it is
+    /// not followed.
     pub(super) fn place(&self, path: &Path) -> Result<Option<EntryName>, Errno> {
         self.named_place(path, LastLink::Kept)
     }
 
-    /// Returns the place as [`Self::place`] does, but follows a link with that name to its target.
+    /// Returns the entry as [`Self::place`] does, but follows a link with that name to its target.
     pub(super) fn place_behind_links(&self, path: &Path) -> Result<Option<EntryName>, Errno> {
         self.named_place(path, LastLink::Followed)
     }
@@ -325,13 +326,14 @@ impl Namespace {
     }
 
     /// Returns the names that a power cut may leave: the durable ones and a random part of the
-    /// pending changes, in which no change is kept without the earlier ones of its places.
+    /// pending changes. A change is kept only if all earlier changes of its directory entries are
+    /// kept.
     pub(super) fn after_crash(&self, random: &mut fastrand::Rng) -> Tree {
         let keep_probability = [0.0, 0.25, 0.5, 0.75, 1.0][random.usize(..5)];
         let mut tree = self.durable.clone();
         let mut lost: BTreeSet<&EntryName> = BTreeSet::new();
         for change in &self.pending {
-            // Exactly one random number for each change, whatever the others' outcome.
+            // One random number is drawn for each change, even if an earlier loss already decides.
             let kept = random.f64() < keep_probability;
             if kept && !change.places().any(|place| lost.contains(place)) {
                 tree.apply(change);
@@ -360,7 +362,8 @@ impl Namespace {
     }
 }
 
-/// Returns the steps of a path, the last first: a name, or `None` for the parent directory.
+/// Returns the steps of a path, the last first. A step is a name, or `None` for the parent
+/// directory.
 fn steps_backwards(path: &Path) -> Vec<Option<String>> {
     let steps = path.components().filter_map(|component| match component {
         Component::Normal(name) => Some(Some(name.to_string_lossy().into_owned())),
@@ -372,7 +375,7 @@ fn steps_backwards(path: &Path) -> Vec<Option<String>> {
     steps
 }
 
-/// Returns the path through these places.
+/// Returns the path that leads through these directory entries.
 fn path_of(passed: &[EntryName]) -> PathBuf {
     Path::new("/").join(passed.iter().map(|place| place.name.as_str()).collect::<PathBuf>())
 }

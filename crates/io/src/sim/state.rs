@@ -1,5 +1,5 @@
-//! The machine that handles share: everything behind its lock, and the common entry point of every
-//! call.
+//! The state that all handles on a simulated disk share behind one lock, and the common entry point
+//! of every call.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -79,7 +79,7 @@ pub(super) struct State {
     pub(super) direct_write_fault: Option<&'static str>,
     /// The device's durations.
     pub(super) times: DeviceTimes,
-    /// Number of calls so far, which is the number of the next.
+    /// Number of calls so far, which is also the number of the next call.
     pub(super) calls: u64,
     pub(super) next_id: u64,
     random: fastrand::Rng,
@@ -218,8 +218,8 @@ impl State {
         }
     }
 
-    /// Returns the number of bytes that a short transfer of `length` bytes moves: at least one unit
-    /// and, if possible, not all.
+    /// Returns the number of bytes that a short transfer of `length` bytes moves: at least one
+    /// byte, or one aligned block if direct, and fewer than `length` if possible.
     pub(super) fn short_length(&mut self, length: usize, direct: bool) -> usize {
         let unit = if direct { self.alignment } else { 1 };
         match length.div_ceil(unit) {

@@ -33,7 +33,8 @@ const DEVICE: u64 = 1;
 
 /// A simulated disk, see [the module](crate::sim).
 ///
-/// A clone is another handle on the same disk and the same process: their locks exclude each other.
+/// A clone is another handle on the same disk in the same process; a lock taken through one handle
+/// excludes the others.
 /// Relative paths begin at the root, until [`SimStorage::set_working_directory`]; the root exists
 /// and is durable. Safe to use from any thread; with several threads the order and so the numbers
 /// of their calls are not deterministic.
@@ -42,8 +43,8 @@ pub struct SimStorage {
     shared: Arc<Machine>,
 }
 
-/// Controls for tests, with those of `super::crash`. None of them is a numbered call or can fail by
-/// a fault.
+/// Methods by which tests control the disk; `super::crash` has more. None of them counts as a
+/// numbered call, and no fault applies to them.
 impl SimStorage {
     /// Creates an empty disk. The seed determines how much short transfers move and what failing
     /// calls destroy.
@@ -58,7 +59,7 @@ impl SimStorage {
         Self { shared: Arc::new(shared) }
     }
 
-    /// Returns the clock that stamps files; images share it.
+    /// Returns the clock that provides files' modification times. Crash images share it.
     pub fn clock(&self) -> Arc<ManualClock> {
         Arc::clone(&self.state().clock)
     }
@@ -124,7 +125,7 @@ impl SimStorage {
         self.state().times = times;
     }
 
-    /// Returns the number of calls so far, which is the number of the next.
+    /// Returns the number of calls so far, which is also the number of the next call.
     pub fn call_count(&self) -> u64 {
         self.state().calls
     }
@@ -137,7 +138,7 @@ impl SimStorage {
         state.recording = Some(Recording::of(state.disk.clone()));
     }
 
-    /// Returns the calls since recording began, in order; none if it did not.
+    /// Returns the calls since recording began, in order; none if recording was not started.
     pub fn calls(&self) -> Vec<Call> {
         self.state().recording.as_ref().map(|recording| recording.calls.clone()).unwrap_or_default()
     }
@@ -147,7 +148,8 @@ impl SimStorage {
         self.state().advised_random
     }
 
-    /// Returns the files opened or created since recording began, in order; none if it did not.
+    /// Returns the files opened or created since recording began, in order; none if recording was
+    /// not started.
     pub fn openings(&self) -> Vec<Opening> {
         let state = self.state();
         let recording = state.recording.as_ref();
@@ -196,8 +198,8 @@ impl SimStorage {
         self.shared.state.lock()
     }
 
-    /// Runs a call on names: through the fault check, then `body`; its error is reported for
-    /// `path`.
+    /// Makes a numbered call on names: applies faults, and then runs `body`. An error is reported
+    /// for `path`.
     fn on_names<T>(
         &self,
         operation: Operation,
@@ -217,12 +219,12 @@ fn file_at(state: &State, path: &Path) -> Result<FileId> {
     state.disk.names.file(path).map_err(|error| Error::new(Operation::Metadata, path, error))
 }
 
-/// Returns the place of a path, or `root_error` for the root, which has none.
+/// Returns the directory entry of a path, or `root_error` for the root, which has no entry.
 fn place_of(state: &State, path: &Path, root_error: Errno) -> io::Result<EntryName> {
     Ok(state.disk.names.place(path)?.ok_or(root_error)?)
 }
 
-/// Returns whether the test asked for direct I/O to be refused there.
+/// Returns whether the test asked for direct I/O on this path to be refused.
 fn refuses_direct(state: &State, path: &Path) -> bool {
     let canonical = |path: &Path| {
         state.disk.names.canonical_path(path).unwrap_or_else(|_| Path::new("/").join(path))
@@ -256,7 +258,7 @@ fn rename(state: &mut State, from: &Path, to: &Path) -> io::Result<()> {
     if let Some(Node::Directory(there)) = names.get(&to)
         && names.is_within(from.directory, there)
     {
-        // Linux checks this before it compares the kinds.
+        // Linux checks this before it checks whether one is a file and the other a directory.
         return Err(Errno::NOTEMPTY.into());
     }
     match (node, names.get(&to)) {

@@ -26,9 +26,9 @@ pub struct ReaderOptions {
     /// Size of a request in bytes, rounded up to a multiple of [`ALIGNMENT`], and of the file's
     /// alignment: usually 256 KiB to 2 MiB.
     pub request_bytes: usize,
-    /// Maximum number of requests in flight ahead of the caller: fewer while the caller is slower
-    /// than the device. With 1 or 0 the caller's thread makes each request when it needs it. More
-    /// need io_uring or as many [`Workers`].
+    /// Maximum number of requests in flight ahead of the caller. There are fewer while the caller
+    /// is slower than the device. With 1 or 0 the caller's thread makes each request when it needs
+    /// it. A greater depth needs io_uring or as many [`Workers`].
     pub depth: usize,
     /// Number of requests ahead of the caller at the start.
     pub first: usize,
@@ -36,9 +36,9 @@ pub struct ReaderOptions {
     pub purpose: Purpose,
 }
 
-/// Reads a span of a file from front to back, through aligned requests into buffers of a pool, some
-/// of them ahead of the caller. It supports every I/O mode; the bounds of span and file need not be
-/// aligned. Nothing past the end of the span is read, except to align it.
+/// Reads a span of a file from front to back, through aligned requests into buffers of a pool. Some
+/// requests are made before the caller needs their bytes. It supports every I/O mode; the bounds of
+/// span and file need not be aligned. Nothing past the end of the span is read, except to align it.
 ///
 /// The depth adapts to the caller: it grows by one request each time that the caller had to wait,
 /// up to the maximum, and shrinks by one with each span. Requests in flight delay others at the
@@ -47,8 +47,8 @@ pub struct ReaderOptions {
 /// One stream can read many spans and files, one after the other ([`Self::restart`]), with the same
 /// buffers.
 ///
-/// Memory: one buffer more than the requests ahead, if the pool has that many, and the longest read
-/// that spanned requests.
+/// Memory: one buffer more than the requests ahead, if the pool has that many, and as many bytes as
+/// the longest read that needed more than one request.
 #[derive(Debug)]
 pub struct SequentialReader {
     source: Arc<Source>,
@@ -71,7 +71,7 @@ pub struct SequentialReader {
     ahead: usize,
     /// Number of requests ahead at the start.
     first: usize,
-    /// Chunks before this one were given to the caller, or skipped.
+    /// Index of the first chunk that was neither given to the caller nor skipped.
     given: u64,
     /// Index of the next request to hand out.
     next: u64,
@@ -79,7 +79,7 @@ pub struct SequentialReader {
     under_way: usize,
     /// A read that spans more than one request is assembled here.
     assembled: Vec<u8>,
-    /// End of the last read.
+    /// End of the last read, in bytes from the start of the file.
     position: u64,
     /// Limits the requests in flight while users wait, if set.
     foreground: Option<Arc<Foreground>>,
@@ -88,8 +88,8 @@ pub struct SequentialReader {
 impl SequentialReader {
     /// Begins to read `span` of `file`, in bytes, up to the file's current end. Requests ahead of
     /// the caller begin immediately: by io_uring if that is allowed and the file has a descriptor,
-    /// otherwise by `workers`. Without either the depth is 1; it is lower than requested if the
-    /// pool does not have enough buffers now.
+    /// otherwise by `workers`. Without either the depth is 1. The depth is also lower than
+    /// requested if the pool does not have enough buffers now.
     ///
     /// # Errors
     /// Of kind `OutOfMemory` if the pool does not have even one buffer, without waiting for one;
@@ -140,7 +140,7 @@ impl SequentialReader {
         let nothing = Plan::new(0..0, self.request_bytes, ALIGNMENT);
         self.source = Arc::new(Source { file: Arc::clone(&file), plan: nothing, purpose });
         (self.given, self.next, self.position) = (0, 0, span.start);
-        // The last caller's depth may be more than this one needs.
+        // The previous span may have needed a greater depth than this one.
         self.ahead = (self.ahead - 1).max(self.first.min(self.depth));
         let end = span.end.min(file.length()?);
         let alignment = file.alignment();
@@ -173,9 +173,9 @@ impl SequentialReader {
     /// reads are skipped, and whole requests among them are not read at all.
     ///
     /// # Errors
-    /// The error from the request for the first byte, again each time those bytes are requested.
-    /// Bytes before the failed position are returned. Going back is an error of kind
-    /// `InvalidInput`.
+    /// The error from the request for the first byte. The error is returned again each time that
+    /// those bytes are requested. Bytes before the failed position are returned. Going back is an
+    /// error of kind `InvalidInput`.
     pub fn read(&mut self, offset: u64, length: usize) -> Result<&[u8]> {
         if offset < self.position {
             let text = format!("a sequential read cannot go back from {}", self.position);
@@ -217,7 +217,7 @@ impl SequentialReader {
     }
 
     /// Makes the chunk `index` the current one and returns the range of the `wanted` bytes in it,
-    /// without those beyond its end.
+    /// without those beyond the chunk's end.
     fn part(&mut self, index: u64, wanted: Range<u64>) -> Result<Range<usize>> {
         let chunk = match self.current.take() {
             Some(chunk) if chunk.index == index => chunk,
@@ -238,7 +238,7 @@ impl SequentialReader {
         }
     }
 
-    /// Returns a chunk, and releases all before it.
+    /// Returns a chunk, and releases all earlier chunks.
     fn fetch(&mut self, index: u64) -> Chunk {
         if index < self.given {
             // The chunk was released when a later one failed; its bytes are requested again.
@@ -314,15 +314,15 @@ impl SequentialReader {
         }
     }
 
-    /// Returns the limiter to report requests to. Requests of the caller's thread are not yet at
-    /// the device.
+    /// Returns the limiter to report requests to. Requests that the caller's thread makes are not
+    /// reported, because they are sent to the device only when the caller waits for them.
     fn foreground_of_requests(&self) -> Option<&Foreground> {
         let foreground = self.foreground.as_deref();
         foreground.filter(|_| self.requests.path() != RequestPath::Caller)
     }
 
-    /// Hands out requests as long as there are buffers and the limiter allows. One that the caller
-    /// waits for (`needed`) is always handed out.
+    /// Hands out requests as long as there are buffers and the limiter allows. A request that the
+    /// caller waits for (`needed`) is always handed out.
     fn request_ahead(&mut self, needed: bool) {
         self.collect_ended();
         if self.free.is_empty() || self.next >= self.source.plan.count() {

@@ -22,8 +22,8 @@ pub enum RequestPath {
     Ring,
 }
 
-/// Requests in flight, all of one source. Dropping this waits for those that own a buffer inside a
-/// call.
+/// Requests in flight, all of one source. Dropping this waits for the requests whose call is
+/// running, since the call uses their buffer.
 #[derive(Debug)]
 pub(super) enum Requests {
     /// Made when the caller waits for them.
@@ -37,8 +37,8 @@ impl Requests {
         Self::Caller(VecDeque::new())
     }
 
-    /// Chooses the best way to have several requests of a file in flight, if `several` is set.
-    /// Nothing is in flight.
+    /// Chooses the best way to have several requests of a file in flight, if `several` is set. To
+    /// be called while nothing is in flight.
     pub(super) fn choose(
         &mut self,
         file: &dyn ReadFile,

@@ -71,8 +71,8 @@ impl Source {
         error
     }
 
-    /// Returns the number of bytes of a request that are needed: the last one need not be read to
-    /// its end.
+    /// Returns the number of bytes that a request must read. The last request is padded for
+    /// alignment, and need not read to its end.
     fn enough(&self, index: u64) -> usize {
         let range = self.plan.range(index);
         (range.end.min(self.plan.end) - range.start) as usize

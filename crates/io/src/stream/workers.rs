@@ -13,9 +13,9 @@ type Job = Box<dyn FnOnce() + Send>;
 
 /// A thread pool that serves requests in the order of submission; several streams share it.
 ///
-/// A read occupies a thread for one call, a writer for as long as it has something to write:
-/// provide one thread for each writer, and for readers as many as requests should be in flight
-/// simultaneously.
+/// A read occupies a thread for one call, a writer occupies a thread as long as it has something to
+/// write. So provide one thread for each writer, and for readers as many threads as requests should
+/// be in flight simultaneously.
 ///
 /// Dropping the pool completes the submitted requests and joins the threads. Safe to use from any
 /// thread.
@@ -38,8 +38,8 @@ struct Jobs {
 }
 
 impl Workers {
-    /// Starts `count` threads, but at least one: the maximum number of requests in flight
-    /// simultaneously. Their names are `name` and a number.
+    /// Starts `count` threads, but at least one. Each makes one request at a time. Their names are
+    /// `name` and a number.
     ///
     /// # Errors
     /// The errors of [`thread::spawn`]; threads that were already started have then been joined.
@@ -72,7 +72,7 @@ impl Queue {
         }
     }
 
-    /// Returns the next job, or `None` when there will be none.
+    /// Waits for the next job and returns it; `None` if the pool is closed and no job is left.
     fn next(&self) -> Option<Job> {
         let mut jobs = self.jobs.lock();
         loop {

@@ -40,7 +40,7 @@ impl WriterOptions {
     }
 }
 
-/// Gap below which two warm spans are written as one, in bytes.
+/// Gap between two warm spans, in bytes, below which they are written as one.
 const WARM_GAP: u64 = 32 << 10;
 
 /// Appends to a new file through aligned buffers of a pool, some of them written in the background.
@@ -48,10 +48,10 @@ const WARM_GAP: u64 = 32 << 10;
 ///
 /// # Warm spans
 /// A direct stream may be given a second handle to the file, open through the page cache
-/// ([`Self::warm_through`]). Warm bytes ([`Self::append_warm`]) are written through it in whole
-/// blocks, with small gaps between them; the rest bypasses the page cache. No page is written both
-/// ways except the last, which may be written again. The system treats both handles as one file:
-/// [`Self::sync`] makes all bytes durable.
+/// ([`Self::warm_through`]). Warm bytes ([`Self::append_warm`]) are written through this handle in
+/// whole blocks, with small gaps between them; the rest bypasses the page cache. No page is written
+/// through both handles except the last one, which may be written again. The system treats both
+/// handles as one file: [`Self::sync`] makes all bytes durable.
 ///
 /// # Invariants
 /// - Buffers reach the file in order, one at a time.
@@ -84,7 +84,7 @@ pub struct SequentialWriter {
     /// Limits the number of writes in flight while users wait, if set.
     foreground: Option<Arc<Foreground>>,
     depth: usize,
-    /// Whether there is a handle through the page cache.
+    /// Whether there is a second handle, which writes through the page cache.
     warms: bool,
     /// The warm spans of the collected bytes, in order, by their offsets in the file.
     warm: Vec<Range<u64>>,
@@ -97,7 +97,8 @@ struct PieceQueue {
 }
 
 impl PieceQueue {
-    /// Queues a piece, and returns the output if no drain has it.
+    /// Queues a piece. Returns the output if no drain (the job that writes queued pieces) has it,
+    /// so that the caller starts a drain.
     fn queue(&self, piece: Piece) -> Option<Output> {
         let mut state = self.state.lock();
         state.queue.push_back(piece);
@@ -206,7 +207,7 @@ impl Output {
         while step > 0 && self.reserving && self.reserved < end {
             match self.file.allocate(self.reserved, step) {
                 Ok(()) => self.reserved += step,
-                // The bytes themselves may still fit.
+                // Preallocation failed, but the bytes themselves may still fit.
                 Err(error) if error.is_no_space() => self.reserving = false,
                 Err(error) => return Err(error),
             }
@@ -230,8 +231,8 @@ impl Output {
 }
 
 impl SequentialWriter {
-    /// Begins to write `file`, which is empty. Without `workers` the depth is 0; it is lower than
-    /// requested if the pool does not have enough buffers now.
+    /// Begins to write `file`, which is empty. Without `workers` the depth is 0. The depth is also
+    /// lower than requested if the pool does not have enough buffers now.
     ///
     /// # Errors
     /// Of kind `OutOfMemory` if the pool does not have even one buffer, without waiting for one.
@@ -243,7 +244,7 @@ impl SequentialWriter {
     ) -> Result<Self> {
         let workers = workers.filter(|_| options.depth > 0);
         let wanted = if workers.is_some() { options.depth + 1 } else { 1 };
-        // A padded tail block is carried over into the next buffer, so a buffer needs room for
+        // A padded tail block is carried over into the next buffer, so a buffer needs space for
         // another block.
         let alignment = file.alignment();
         let bytes = options.buffer_bytes.max(2 * alignment).next_multiple_of(alignment);
@@ -282,8 +283,9 @@ impl SequentialWriter {
         })
     }
 
-    /// Keeps warm spans in the page cache: `file` is the same file, open through it. Must be called
-    /// before the first byte; has no effect on a stream that is not direct.
+    /// Keeps warm spans in the page cache. `file` is a second handle to the stream's file, open
+    /// through the page cache. Must be called before the first byte; has no effect on a stream that
+    /// is not direct.
     pub fn warm_through(&mut self, file: Box<dyn WriteFile>) {
         if self.mode == IoMode::Direct
             && let Some(output) = &mut self.shared.state.lock().output
@@ -298,8 +300,8 @@ impl SequentialWriter {
         self.pace = Some((rate_limiter, priority));
     }
 
-    /// Reduces the writes in flight whenever users' reads are slowed down at the device: down to
-    /// none, so that the caller waits for each write.
+    /// Reduces the writes in flight whenever users' reads are slowed down at the device. They may
+    /// be reduced to none; the caller then waits for each write.
     pub fn give_way_to(&mut self, foreground: Arc<Foreground>) {
         self.foreground = Some(foreground);
     }
@@ -329,7 +331,7 @@ impl SequentialWriter {
     /// The errors of [`Self::append`].
     pub fn append_warm(&mut self, mut bytes: &[u8]) -> Result<()> {
         while self.warms && !bytes.is_empty() {
-            // A span ends with its buffer.
+            // A warm span does not continue in the next buffer.
             let begin = self.length();
             let room = self.collected.as_ref().map_or(self.buffer_bytes, |it| it.remaining());
             let (now, later) = bytes.split_at(bytes.len().min(room));
@@ -419,8 +421,9 @@ impl SequentialWriter {
         }
     }
 
-    /// Hands over the last, partial buffer in direct mode: padded, to be truncated again. The bytes
-    /// of its last block are kept, since more of that block may follow.
+    /// Hands over the last, partial buffer in direct mode. It is padded, and the file is truncated
+    /// to its true length after the write. The bytes of the last block are kept, since more of that
+    /// block may follow.
     fn hand_over_padded(&mut self, mut buffer: PooledBuffer) -> Result<()> {
         let whole = buffer.len() - buffer.len() % self.alignment;
         let tail = buffer[whole..].to_vec();
@@ -459,7 +462,7 @@ impl SequentialWriter {
     /// Waits until no more buffers are queued and being written than the limiter allows.
     fn give_way(&self) {
         let Some(foreground) = &self.foreground else { return };
-        // The collecting buffer counts as one.
+        // The limiter also counts the collecting buffer.
         let behind = foreground.depth(self.depth + 1, 0, true) - 1;
         if behind < self.depth {
             let mut state = self.shared.state.lock();
@@ -499,8 +502,8 @@ impl Drop for SequentialWriter {
         while state.writing {
             state = self.shared.changed.wait(state);
         }
-        // A drain that is about to end may keep the rest for a moment; buffers and file are
-        // released now.
+        // A drain that is about to end may keep the shared state a little longer; buffers and file
+        // are released now.
         state.free.clear();
         state.output = None;
     }

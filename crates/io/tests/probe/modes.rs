@@ -23,13 +23,13 @@ fn answer(directory: &Path, mode: IoMode, access: Access) -> Probe {
     found
 }
 
-/// Whether this kernel has `RWF_DONTCACHE` there.
+/// Whether this kernel supports `RWF_DONTCACHE` in a directory.
 fn has_uncached(directory: &Path) -> bool {
     answer(directory, IoMode::Uncached, Access::Write).answer == Answer::Works
 }
 
-/// Writes a file in a mode, reads it back in the same, and returns the number of its pages in the
-/// page cache after writing and after reading.
+/// Writes a file in a mode, reads it back in the same mode, and returns the number of its pages in
+/// the page cache after writing and after reading.
 fn pages_left(directory: &Path, mode: IoMode) -> (u64, u64) {
     let storage = PosixStorage::new();
     let path = directory.join(format!("file-{}", mode.name()));

@@ -65,7 +65,7 @@ pub struct Properties {
     pub index_key_is_user_key: bool,
     /// Whether index values are delta-encoded.
     pub index_value_is_delta_encoded: bool,
-    /// Whether the writer used a user-defined index as its primary one; the ordinary one is
+    /// Whether the writer used a user-defined index as its primary one. The ordinary index is
     /// complete in any case.
     pub user_defined_index_is_primary: bool,
     /// The size of the filter, partitions included.

@@ -43,7 +43,7 @@ const REFUSALS_MAX: u32 = 1000;
 /// Number of unsuccessful polls for completions of a ring that was given up: about a minute.
 const LOOKS_MAX: u32 = 60_000;
 
-/// Pause between two attempts of either kind.
+/// Pause after a transient error, and between two polls for completions.
 const REST: Duration = Duration::from_millis(1);
 
 /// Environment variable that disables io_uring for all streams if it is `off`.
@@ -52,7 +52,7 @@ const SWITCH: &str = "TAILWATER_IO_URING";
 /// The requests of one stream.
 pub(super) struct RingRequests {
     ring: IoUring,
-    /// By their numbers, which are assigned in the order of submission.
+    /// The submitted requests, by their numbers, which are assigned in the order of submission.
     pending: BTreeMap<u64, PendingRequest>,
     next_number: u64,
     /// Completed requests not yet taken by the caller.
@@ -84,7 +84,7 @@ pub(super) fn is_allowed() -> bool {
     let is_off = std::env::var_os(SWITCH).is_some_and(|value| value == "off");
     let allowed = match build() {
         _ if is_off => false,
-        // This says nothing about the next attempt.
+        // A lack of descriptors says nothing about the next attempt, so it is not remembered.
         Err(error) if is_out_of_descriptors(&error) => return false,
         built => built.is_ok_and(answers),
     };
@@ -97,7 +97,7 @@ fn is_out_of_descriptors(error: &io::Error) -> bool {
 
 /// Returns whether a request completes: a filter may allow creating rings but not entering them.
 fn answers(mut ring: IoUring) -> bool {
-    // SAFETY: it refers to no memory.
+    // SAFETY: the entry, a no-op, refers to no memory.
     let pushed = unsafe { ring.submission().push(&opcode::Nop::new().build()) };
     pushed.is_ok() && ring.submit_and_wait(1).is_ok() && ring.completion().next().is_some()
 }
@@ -251,10 +251,10 @@ impl RingRequests {
             return;
         };
         self.refusals += 1;
-        // The completion queue may be full.
+        // The reason may be that the completion queue is full.
         self.reap();
         match Errno::from_io_error(&error) {
-            // A signal. The caller checks again.
+            // A signal interrupted the call. The caller checks again.
             Some(Errno::INTR) => self.refusals = 0,
             Some(Errno::AGAIN | Errno::BUSY | Errno::NOMEM) if self.refusals < REFUSALS_MAX => {
                 std::thread::sleep(REST);
@@ -263,8 +263,8 @@ impl RingRequests {
         }
     }
 
-    /// Stops submitting. The kernel accepts requests only during a call, so those that it has not
-    /// accepted are entirely ours.
+    /// Stops submitting. The kernel accepts requests only during a call, so it does not know those
+    /// that it has not accepted yet.
     fn give_up(&mut self) {
         self.is_given_up = true;
         let waiting = self.ring.submission().len() as u64;
@@ -307,7 +307,7 @@ impl Drop for RingRequests {
         self.left.clear();
         while !self.pending.is_empty() {
             if self.next_end().is_none() {
-                // The kernel may write to their buffers at any time.
+                // The kernel may write to the buffers of these requests at any time.
                 std::mem::forget(std::mem::take(&mut self.pending));
             }
         }

@@ -16,7 +16,8 @@ use crate::user_code;
 ///
 /// An order may treat different bytes as the same key, as a case-insensitive order or one that
 /// ignores trailing zeros does. Filters and the hash indexes of data blocks identify keys by their
-/// bytes. Such an order must declare this with [`can_keys_with_different_byte_contents_be_equal`]:
+/// bytes. An order that treats different bytes as the same key must therefore declare this with
+/// [`can_keys_with_different_byte_contents_be_equal`]:
 ///
 /// | declared | filters | hash indexes of data blocks |
 /// |---|---|---|

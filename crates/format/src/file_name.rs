@@ -1,7 +1,7 @@
 //! File names in a database's directory, and the contents of `CURRENT`.
 //!
-//! One counter numbers tables, logs, blob files, MANIFESTs and OPTIONS files, so a number
-//! identifies at most one of them that is in use. Numbers are decimal, padded with zeros to six
+//! One counter numbers tables, logs, blob files, MANIFESTs and OPTIONS files, so at most one of
+//! these files in use has a given number. Numbers are decimal, padded with zeros to six
 //! digits. A file whose name [`FileKind::parse`] does not recognise does not belong to the
 //! database: it is neither read nor removed. Source: `file/filename.cc`.
 

@@ -1,5 +1,5 @@
-//! Blocks compressed by RocksDB and by this crate decompress to their original contents; damaged
-//! ones never panic.
+//! Checks that blocks compressed by RocksDB and by this crate decompress to their original
+//! contents, and that decompressing damaged blocks never panics.
 #![expect(clippy::unwrap_used, reason = "helpers fail as the tests that call them do")]
 
 mod common;

@@ -55,8 +55,8 @@ struct Golden {
     block: &'static [u8],
     keys: Vec<Vec<u8>>,
     /// Expected number of false positives among 100,000 absent keys for a filter of this length and
-    /// number of probes: the mean of the standard formula at one standard deviation above and below
-    /// the mean load of a line.
+    /// number of probes. It is the mean of two results of the standard formula: with the load of a
+    /// line one standard deviation above and below its mean.
     others: f64,
 }
 

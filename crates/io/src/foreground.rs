@@ -1,23 +1,23 @@
 //! Limits the depth of background streams while users wait for the device.
 //!
-//! A user's read queues at the device behind the requests that are already there. [`Foreground`]
-//! records the durations of users' short reads that went to the device, and limits how many
-//! requests background streams may have in flight:
+//! A user's read queues at the device behind the requests that the device already has.
+//! [`Foreground`] records the durations of users' short reads that went to the device, and limits
+//! how many requests background streams may have in flight:
 //!
 //! - There is no limit while users do not read from the device, or while their reads take no longer
 //!   than without background work.
 //! - When reads are slowed down, the limit for all streams together is divided by 2 to 8, depending
-//!   on how much; once they are not, it grows by one request at a time.
+//!   on how much they are. Once they no longer are, the limit grows by one request at a time.
 //! - A stream that a caller waits for may always have one request, so no such stream stops.
 //! - The limit is lifted immediately when no user has read for a second.
 //!
 //! # What is slow
 //! Reads are judged in windows of some milliseconds, by the mean of the logarithms of their
 //! durations, so that a single read that waited for the processor has little weight. The mean is
-//! compared with a baseline: the mean of reads during which no stream had asked for requests for a
-//! second or more. The baseline moves down towards faster windows. It moves up, slowly, only while
-//! streams are down to one request and reads are still slow: then the device or the users' load has
-//! changed, and throttling does not help.
+//! compared with a baseline: the mean of reads that were made while no stream had asked for
+//! requests for at least a second. The baseline moves down towards faster windows. It moves up,
+//! slowly, only while streams are down to one request and reads are still slow. In that case the
+//! device or the users' load has changed, and throttling does not help.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -38,10 +38,10 @@ const DEAD_PART: usize = 32;
 const STEP_PART: usize = 8;
 /// Lower bound on a step of growth, in bytes.
 const STEP_MIN: usize = 4 << 20;
-/// Share of inserted keys that must have been evicted shortly before for the cache to grow:
-/// 1/NEAR_PART.
+/// Share of the inserted keys, as 1/NEAR_PART, that must have been evicted shortly before their
+/// insertion for the cache to grow.
 const NEAR_PART: u64 = 50;
-/// Number of sampled inserts that are needed to judge that share.
+/// Number of sampled inserts that are needed to judge this share.
 const ENOUGH: u64 = 8;
 
 /// Sampled keys that were inserted, so far.
@@ -73,7 +73,7 @@ pub struct Sizing {
     /// Ghost hits at the last judgement.
     judged: GhostHits,
     stalled_us: Option<u64>,
-    /// Time for which stalls have not been judged.
+    /// Time since stalls were last judged.
     unjudged: Duration,
     /// Time for which stalls neither grow nor shrink the cache: the last reduction must take effect
     /// first.
@@ -89,7 +89,7 @@ impl Sizing {
     }
 
     /// Returns the next capacity of a cache that holds `usage` of `capacity` bytes, `elapsed` after
-    /// the last decision. A cache that counts no ghosts passes the default.
+    /// the last decision. A cache that does not count ghost hits passes the default.
     pub fn next(
         &mut self,
         capacity: usize,

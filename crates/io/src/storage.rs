@@ -12,8 +12,8 @@
 //!   of earlier calls.
 //! - A name (a file created, renamed, linked or removed) is durable once a sync of its directory
 //!   has returned. A file's own sync does not make its name durable.
-//! - After a failed sync nothing is known about the bytes written since the last successful one. It
-//!   is never retried.
+//! - After a failed sync nothing is known about the bytes written since the last successful sync. A
+//!   failed sync is never retried.
 
 use std::fmt::Debug;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -75,7 +75,7 @@ pub struct FileMetadata {
     pub length: u64,
     /// Whether it is a directory.
     pub is_directory: bool,
-    /// When it was last written, in microseconds since 1970.
+    /// Time of the last write, in microseconds since 1970.
     pub modified_us: u64,
 }
 

@@ -49,7 +49,8 @@ fn a_directory_can_be_probed_concurrently() {
     });
 }
 
-/// Streams that have read ahead and whose callers stopped reading have no requests at the device.
+/// Checks that streams that have read ahead, and whose callers stopped reading, count no requests
+/// as being at the device.
 #[test]
 fn completed_requests_leave_depth_for_other_streams() {
     let clock = Arc::new(ManualClock::new(0));

@@ -1,4 +1,4 @@
-//! The real disk and the simulated one return the same results for the same calls.
+//! Checks that the real disk and the simulated one return the same results for the same calls.
 #![expect(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 
 use std::io::ErrorKind;

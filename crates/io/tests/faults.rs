@@ -1,4 +1,4 @@
-//! Faults of the simulated disk: each strikes exactly where the plan says.
+//! Checks that each fault of the simulated disk strikes exactly where the plan says.
 
 use std::path::Path;
 

@@ -1,4 +1,5 @@
-//! Streams reduce their requests while users wait for the device, and continue when they do not.
+//! Checks that streams reduce their requests while users wait for the device, and continue
+//! afterwards.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -75,7 +75,8 @@ impl ReadFile for Elsewhere {
     }
 }
 
-/// A stream over such a file; `None`, with a message, if io_uring is not allowed.
+/// A stream over a file whose descriptor refers to another file; `None`, with a message, if
+/// io_uring is not allowed.
 fn stream(file: &Arc<Elsewhere>, depth: usize, pool: &BufferPool) -> Option<SequentialReader> {
     let file = Arc::clone(file) as Arc<dyn ReadFile>;
     let length = file.length().unwrap();

@@ -1,5 +1,5 @@
-//! Complete transfers on files that move fewer bytes than requested: they resume or fail, but never
-//! loop.
+//! Checks that transfers on files that move fewer bytes than requested are resumed until they are
+//! complete, or fail, but never loop.
 
 use std::io::ErrorKind;
 use std::path::Path;

@@ -23,12 +23,13 @@ pub struct Cursor {
     backwards: Backwards,
 }
 
-/// Maximum number of key bytes kept for steps backward, after which the list starts over: a
-/// malformed block may claim that each of its keys shares a long prefix with the previous one.
+/// Maximum number of key bytes kept for steps backward. Beyond it the list of entries starts over,
+/// because a malformed block may claim that each of its keys shares a long prefix with the previous
+/// one.
 const BACKWARDS_KEYS_MAX: usize = 1 << 20;
 
-/// The entries of one restart interval, decoded on the first step back into it; only its last
-/// entries if their keys are long.
+/// The entries of one restart interval, decoded on the first step back into the interval. If their
+/// keys are long, only the last entries of the interval are kept.
 #[derive(Debug, Default)]
 struct Backwards {
     entries: Vec<BackwardsEntry>,
@@ -105,8 +106,8 @@ impl Cursor {
 
     /// Like [`Cursor::seek`], for a get: if the block has a hash index, and the comparator declares
     /// that keys of different bytes differ, only the restart interval that can contain the key is
-    /// searched. The entry found need not be the first that is not below the target unless its user
-    /// key is the target's.
+    /// searched. If the user key of the entry found is not the target's, the entry need not be the
+    /// first that is not below the target.
     ///
     /// # Errors
     /// The errors of [`Cursor::seek`]; corruption also for a hash index that names an invalid
@@ -203,7 +204,7 @@ impl Cursor {
         Ok(())
     }
 
-    /// Moves to the last entry decoded ahead of a step back.
+    /// Moves to the last of the entries that were decoded for steps back.
     fn take_backwards(&mut self) {
         let Some(entry) = self.backwards.entries.pop() else { return };
         let key = self.backwards.keys.get(entry.key.start as usize..entry.key.end as usize);

@@ -2,9 +2,9 @@
 //!
 //! A block's compression type is in its trailer, outside the compressed bytes. In RocksDB's
 //! compress format 2, which every supported table uses, the compressed bytes begin with the
-//! uncompressed length as a varint; Snappy's own format has that length, and nothing is added. Blob
-//! values are compressed the same way. A table may contain one dictionary for its data blocks; LZ4,
-//! zlib and ZSTD use it, other types ignore it. Source: `util/compression.h`,
+//! uncompressed length as a varint. Snappy's own format already contains that length, so nothing is
+//! added to it. Blob values are compressed the same way. A table may contain one dictionary for its
+//! data blocks; LZ4, zlib and ZSTD use it, other types ignore it. Source: `util/compression.h`,
 //! `util/compression.cc`, `include/rocksdb/compression_type.h`.
 
 mod compressor;

@@ -2,8 +2,8 @@
 //! of `format_version` 5 and later.
 //!
 //! The lower half of a key's hash chooses the line. The upper half is multiplied by the golden
-//! ratio before each probe but the first, and its top nine bits are the bit in the line. Source:
-//! `util/bloom_impl.h`, `table/block_based/filter_policy.cc`.
+//! ratio before each probe but the first, and its top nine bits are the number of the bit in the
+//! line. Source: `util/bloom_impl.h`, `table/block_based/filter_policy.cc`.
 
 use crate::hash::{fast_range32, hash64};
 

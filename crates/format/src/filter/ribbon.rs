@@ -1,11 +1,11 @@
 //! The Ribbon filter: the solution of a system of linear equations over bits, one for each key.
 //!
 //! A key's hash gives it a start slot, 128 coefficients for that slot and those that follow, and an
-//! expected result. Each column of the solution, combined with the coefficients, must yield its bit
-//! of the result. The columns of 128 slots are stored together as a block of 128-bit segments; the
-//! first blocks may have one column fewer than the rest. Source: `util/ribbon_impl.h`,
-//! `util/ribbon_alg.h`; Dillinger and Walzer, "Ribbon filter: practically smaller than Bloom and
-//! Xor".
+//! expected result. If the key was added, each column of the solution, combined with the
+//! coefficients, yields one bit of the expected result. The columns of 128 slots are stored
+//! together as a block of 128-bit segments; the first blocks may have one column fewer than the
+//! rest. Source: `util/ribbon_impl.h`, `util/ribbon_alg.h`; Dillinger and Walzer, "Ribbon filter:
+//! practically smaller than Bloom and Xor".
 
 use crate::hash::fast_range64;
 

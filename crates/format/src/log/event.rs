@@ -69,7 +69,8 @@ impl<'a> TimestampSizes<'a> {
 pub struct Damage {
     /// Offset where it was detected, in bytes from the start of the log.
     pub offset: u64,
-    /// Number of bytes dropped because of it, including those of an unfinished record before it.
+    /// Number of bytes dropped because of the damage, including those of an unfinished record
+    /// before it.
     pub dropped: u64,
     /// Whether the log has recyclable fragments, so that this may be left over from an earlier use
     /// of the file.

@@ -108,7 +108,7 @@ impl Header {
         bytes
     }
 
-    /// Returns the header with the checksum computed over it and these messages.
+    /// Returns the header with its checksum, computed over its fields and these messages.
     #[must_use]
     pub fn with_checksum_of(self, messages: &[u8]) -> Self {
         let mut hasher = self.begin_checksum();
@@ -214,7 +214,7 @@ pub struct Batch<'a> {
     messages: &'a [u8],
 }
 
-/// A part of a batch: its own header, and whole messages of the batch.
+/// A part of a batch: a header of its own, and some of the batch's messages, each whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Part<'a> {
     /// The header; its base offset is that of the whole batch, so that the messages' deltas stay

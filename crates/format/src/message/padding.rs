@@ -55,12 +55,12 @@ pub enum Next {
     Gap(u64),
 }
 
-/// Returns the structure that may begin at `position`. `bytes` are the bytes from there: to the end
-/// of the segment, or at least [`GAP_MIN`] of them.
+/// Returns the structure that may begin at `position`. `bytes` begin at that position and extend to
+/// the end of the segment, or are at least [`GAP_MIN`] bytes.
 pub fn batch_at(position: u64, bytes: &[u8]) -> Next {
     let is_gap = match u64_at(bytes, LENGTH_AT, "length") {
         Ok(length) => length == 0,
-        // The segment ends here: zeros are the rest of a gap.
+        // The segment ends before the end of a batch's length field. Zeros are the rest of a gap.
         Err(_) => bytes.iter().all(|&byte| byte == 0),
     };
     if is_gap { Next::Gap(gap_end(position, BLOCK)) } else { Next::Batch }

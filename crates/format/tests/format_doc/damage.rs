@@ -1,4 +1,5 @@
-//! Damage that the document calls undetectable is not detected, but damage next to it is.
+//! Checks that damage that the document calls undetectable is not detected, but damage next to it
+//! is.
 
 use tailwater_format::Error;
 use tailwater_format::blob::BlobFileHeader;

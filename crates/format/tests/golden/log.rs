@@ -16,13 +16,13 @@ pub(crate) const PLAIN: &[u8] = include_bytes!("data/plain.log");
 /// The puts of [`PLAIN`], compressed in a recyclable log, after a record about the (missing)
 /// previous log.
 const RECYCLABLE_ZSTD: &[u8] = include_bytes!("data/recyclable-zstd.log");
-/// Three puts in a file that contained twelve of the same length before.
+/// Three puts in a file that contained twelve puts of the same length before.
 pub(crate) const STALE: &[u8] = include_bytes!("data/stale.log");
-/// A predecessor record and three puts in a file that contained twelve before, none of which begins
-/// where a put ends.
+/// A predecessor record and three puts in a file that contained twelve puts before. None of the
+/// twelve begins where one of the three ends.
 pub(crate) const STALE_UNALIGNED: &[u8] = include_bytes!("data/stale-unaligned.log");
-/// Three compressed puts in a file that contained twelve before, none of which begins where a put
-/// ends.
+/// Three compressed puts in a file that contained twelve puts before. None of the twelve begins
+/// where one of the three ends.
 pub(crate) const STALE_ZSTD: &[u8] = include_bytes!("data/stale-zstd.log");
 
 /// Alignment of padding, in bytes.
@@ -227,7 +227,7 @@ fn records_of_an_earlier_use_of_the_file_are_stale() {
     }
 }
 
-/// Headers hold the low 32 bits of a 64-bit log number.
+/// Checks that headers hold the low 32 bits of a 64-bit log number.
 #[test]
 fn older_logs_are_recognised_across_the_wraparound_of_log_numbers() {
     for (number, left_by, is_older) in [
@@ -423,8 +423,8 @@ fn records_of_other_types_are_ignored_refused_or_surfaced() {
 const LONG: usize = 256;
 
 /// Returns the length of a record that begins at `offset`, on a boundary, and ends `gap` bytes
-/// before the next boundary or the one after it; `None` if there is none. A record that does not
-/// reach the end of a block takes `rest` more bytes.
+/// before the next boundary or the one after it; `None` if no length does. `rest` is the overhead,
+/// in bytes, of a record that does not reach the end of a block.
 fn length_with_gap(kind: Kind, gap: usize, rest: usize, offset: u64) -> Option<usize> {
     let header = kind.header_length();
     let meets_end = offset as usize % BLOCK_LENGTH == BLOCK_LENGTH - ALIGNMENT;
@@ -436,7 +436,7 @@ fn length_with_gap(kind: Kind, gap: usize, rest: usize, offset: u64) -> Option<u
     }
     match meets_end {
         false => Some(2 * ALIGNMENT - gap - rest),
-        // Its second fragment has a header, too, and a payload.
+        // The record's second fragment has a header, too, and needs a payload.
         true if gap + header < ALIGNMENT => Some(2 * ALIGNMENT - gap - rest - header),
         true => None,
     }

@@ -1,4 +1,4 @@
-//! The result of each recovery mode on damaged logs is the same as in RocksDB.
+//! Checks that each recovery mode has the same result on damaged logs as in RocksDB.
 //!
 //! `data/recovery-modes.txt` contains the results of RocksDB 11.8.1 when it opened a database with
 //! each of these logs: the number of records it recovered in each mode, or that it refused.

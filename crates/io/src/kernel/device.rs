@@ -93,7 +93,8 @@ impl Device {
         })
     }
 
-    /// Returns the name of the filesystem's device: the partition's, if it is on one.
+    /// Returns the name of the filesystem's device: the partition's name if the filesystem is on a
+    /// partition.
     pub fn filesystem_name(&self) -> &str {
         self.partition.as_deref().unwrap_or(&self.name)
     }

@@ -31,7 +31,7 @@ pub struct Figures {
     pub written_pages_per_second: Option<f64>,
     /// Pages of files that were read again soon after their eviction.
     pub refaulted_pages_per_second: Option<f64>,
-    /// Refaulted pages that had been in use.
+    /// Refaulted pages that had been in use when they were evicted.
     pub activated_pages_per_second: Option<f64>,
     /// Pages that reads had to fetch from devices, including read-ahead. From `/proc/PID/io` of the
     /// process, or `io.stat` of the group, or the sectors that the device read. Direct reads are

@@ -132,7 +132,7 @@ impl Snapshot {
         }
     }
 
-    /// Returns the page cache for levels and refaults: the group's, if there is one.
+    /// Returns the page cache whose levels and refaults are reported: the group's, if there is one.
     pub(super) fn page_cache(&self) -> Option<(Scope, &PageCache)> {
         let group = self.group.as_ref().map(|group| (Scope::Group, group));
         group.or_else(|| self.machine.as_ref().map(|machine| (Scope::Machine, machine)))

@@ -20,7 +20,7 @@ pub struct Overwrite {
     pub offset: u64,
     /// Length of the write, in bytes.
     pub length: u64,
-    /// Offset of the first block with an acknowledged byte that it touched.
+    /// Offset in the file of the first block with an acknowledged byte that the write touched.
     pub block: u64,
 }
 

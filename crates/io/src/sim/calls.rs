@@ -14,7 +14,8 @@ pub struct Call {
     pub number: u64,
     /// The operation.
     pub operation: Operation,
-    /// The purpose of the call, or, if it has none, of opening the file. Calls on names have none.
+    /// The purpose of the call; if the call has none, the purpose that its file was opened for.
+    /// Calls on names have no purpose.
     pub purpose: Option<Purpose>,
     /// The file or directory.
     pub path: Arc<Path>,

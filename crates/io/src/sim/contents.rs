@@ -113,7 +113,7 @@ impl Contents {
     }
 
     /// Fails a sync: a random part of the pending changes becomes durable, but the system treats
-    /// all of them as written.
+    /// all of them as written to the device.
     pub(super) fn fail_sync(&mut self, random: &mut fastrand::Rng) {
         self.durable = self.bytes_after_crash(random);
         self.pending.clear();
@@ -152,10 +152,10 @@ fn put(file: &mut Vec<u8>, offset: u64, bytes: &[u8]) {
 
 /// Chooses which pending changes survive, separately for each sector.
 ///
-/// Truncations are metadata and arrive in order, so those that arrived are a random number of the
-/// oldest. They bound the choice for each sector: all writes before a truncation that arrived and
-/// cut the sector arrived, too, and no write after a truncation that did not arrive and would have
-/// cut the sector arrived.
+/// Truncations are metadata and arrive in order: a random number of the oldest ones arrived. They
+/// bound the choice for each sector. If a truncation that cut the sector arrived, all earlier
+/// writes to the sector count as arrived. If a truncation that would have cut it did not arrive, no
+/// later write to the sector arrived.
 struct Survivor<'a> {
     pending: &'a [Pending],
     /// Truncations among the pending changes before this index have arrived.

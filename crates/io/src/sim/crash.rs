@@ -42,8 +42,8 @@ impl SimStorage {
         replay.crash_image(seed)
     }
 
-    /// Returns what is left after a crash of the process now: everything written. What was not
-    /// synced is still not durable. `seed` is for the new storage.
+    /// Returns the disk after a crash of the process alone now: everything that was written. Bytes
+    /// and names that were not synced are still not durable. `seed` is for the new storage.
     pub fn process_crash_image(&self, seed: u64) -> Self {
         let state = self.state();
         ImageContext::of(&state).process_crash_image(&state.disk, seed)
@@ -52,7 +52,7 @@ impl SimStorage {
 
 /// Steps forward through the recording and returns what a crash would leave before each call.
 ///
-/// It is a copy: the storage continues without it.
+/// The recording is copied, so later calls on the storage do not change the replay.
 #[derive(Debug)]
 pub struct Replay {
     disk: Disk,
@@ -92,7 +92,7 @@ impl ImageContext {
         self.storage(disk.after_crash(&mut fastrand::Rng::with_seed(seed)), seed)
     }
 
-    /// Returns what is left after a crash of the process now.
+    /// Returns the disk after a crash of the process alone now.
     fn process_crash_image(&self, disk: &Disk, seed: u64) -> SimStorage {
         self.storage(disk.after_process_crash(), seed)
     }
@@ -128,8 +128,9 @@ impl Replay {
         self.surroundings.crash_image(&self.disk, seed)
     }
 
-    /// Returns what is left after a crash of the process at this point: everything written. What
-    /// was not synced is still not durable. `seed` is for the new storage.
+    /// Returns the disk after a crash of the process alone at this point: everything that was
+    /// written. Bytes and names that were not synced are still not durable. `seed` is for the new
+    /// storage.
     pub fn process_crash_image(&self, seed: u64) -> SimStorage {
         self.surroundings.process_crash_image(&self.disk, seed)
     }

@@ -8,10 +8,10 @@ use crate::purpose::Purpose;
 /// What happens to a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// It fails with an I/O error (EIO). A failed write may have written a part; a failed sync,
-    /// with this or with [`Self::NoSpace`], may have lost what was not synced.
+    /// The call fails with an I/O error (EIO). A failed write may have written a part of its bytes.
+    /// A failed sync, with this or with [`Self::NoSpace`], may have lost what was not synced.
     InputOutput,
-    /// It fails because the disk is full (ENOSPC).
+    /// The call fails because the disk is full (ENOSPC).
     NoSpace,
     /// A read or write moves fewer bytes than requested: at least one and, if direct, whole blocks
     /// of the alignment. Calls that cannot be cut short succeed.
@@ -54,7 +54,8 @@ impl FaultRule {
         self
     }
 
-    /// Matches only calls for this purpose, and none without a purpose ([`super::Call`]).
+    /// Matches only calls for this purpose. A call without a purpose ([`super::Call`]) does not
+    /// match.
     #[must_use]
     pub fn purpose(mut self, purpose: Purpose) -> Self {
         self.purpose = Some(purpose);

@@ -201,7 +201,7 @@ impl WriteFile for SimFile {
         is_durable: bool,
         purpose: Purpose,
     ) -> Result<()> {
-        // One system call, so a crash or fault affects it as a whole.
+        // A vectored write is one system call, so a crash or fault affects it as a whole.
         let total: usize = parts.iter().map(|part| part.len()).sum();
         let mut bytes = AlignedBuffer::with_capacity(total.next_multiple_of(self.alignment));
         for part in parts {

@@ -156,9 +156,9 @@ pub(super) struct Namespace {
     durable: Tree,
     /// The changes from `durable` to `current`, oldest first.
     pending: Vec<Change>,
-    /// The targets of symbolic links. A link keeps its entry when its name is removed.
+    /// The targets of symbolic links. An entry in this map is kept when the link's name is removed.
     links: BTreeMap<LinkId, PathBuf>,
-    /// The start of relative paths.
+    /// The directory where relative paths begin.
     working_directory: PathBuf,
 }
 
@@ -176,7 +176,7 @@ impl Namespace {
         Ok(())
     }
 
-    /// Resets the start of relative paths to the root, as for a new process.
+    /// Makes relative paths begin at the root, as for a new process.
     pub(super) fn leave_working_directory(&mut self) {
         self.working_directory = PathBuf::new();
     }

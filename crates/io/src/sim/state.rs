@@ -42,14 +42,15 @@ impl Verdict {
     }
 }
 
-/// Duration of writes on a simulated device, in nanoseconds of its clock. Zero by default.
+/// Durations of writes and syncs on a simulated device, in nanoseconds of its clock. Zero by
+/// default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DeviceTimes {
-    /// For a write that a crash may lose.
+    /// Duration of a write that a crash may lose.
     pub write_ns: u64,
-    /// For a write that is durable when it returns.
+    /// Duration of a write that is durable when it returns.
     pub durable_write_ns: u64,
-    /// For a sync of a file.
+    /// Duration of a sync of a file.
     pub sync_ns: u64,
 }
 

@@ -34,10 +34,10 @@ const DEVICE: u64 = 1;
 /// A simulated disk, see [the module](crate::sim).
 ///
 /// A clone is another handle on the same disk in the same process; a lock taken through one handle
-/// excludes the others.
-/// Relative paths begin at the root, until [`SimStorage::set_working_directory`]; the root exists
-/// and is durable. Safe to use from any thread; with several threads the order and so the numbers
-/// of their calls are not deterministic.
+/// excludes the others. Relative paths begin at the root, until
+/// [`SimStorage::set_working_directory`]; the root exists and is durable. Safe to use from any
+/// thread; with several threads the order, and so the numbers, of their calls are not
+/// deterministic.
 #[derive(Debug, Clone)]
 pub struct SimStorage {
     shared: Arc<Machine>,

@@ -12,9 +12,9 @@
 //! more than one write in flight gains nothing.
 //!
 //! # Ownership
-//! A request owns its buffer and a reference to its file from the moment it is handed out until its
-//! call has returned. Dropping a stream waits for the calls that run and cancels those that have
-//! not begun.
+//! A request owns its buffer and a reference to its file from its submission until its call has
+//! returned. Dropping a stream waits for the calls that run, and cancels the requests whose calls
+//! have not begun.
 
 mod reader;
 mod requests;

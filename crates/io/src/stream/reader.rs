@@ -16,8 +16,8 @@ use crate::purpose::Purpose;
 use crate::storage::ReadFile;
 use crate::{Error, Operation, Result};
 
-/// Wait below which the caller does not count as having waited, in nanoseconds: noticing a
-/// completion alone takes this long.
+/// Duration of a wait, in nanoseconds, below which the caller does not count as having waited:
+/// noticing a completion alone takes this long.
 const WAITED_NS: u64 = 20_000;
 
 /// Options of a reading stream.
@@ -37,12 +37,14 @@ pub struct ReaderOptions {
 }
 
 /// Reads a span of a file from front to back, through aligned requests into buffers of a pool. Some
-/// requests are made before the caller needs their bytes. It supports every I/O mode; the bounds of
-/// span and file need not be aligned. Nothing past the end of the span is read, except to align it.
+/// requests are made before the caller needs their bytes. Every I/O mode is supported; the bounds
+/// of span and file need not be aligned. Nothing past the end of the span is read, except up to the
+/// next aligned offset.
 ///
 /// The depth adapts to the caller: it grows by one request each time that the caller had to wait,
-/// up to the maximum, and shrinks by one with each span. Requests in flight delay others at the
-/// device, and a caller that is slower than the device gains nothing from them.
+/// up to the maximum, and shrinks by one whenever another span begins. Requests in flight delay the
+/// requests of others at the device, and a caller that is slower than the device gains nothing from
+/// them.
 ///
 /// One stream can read many spans and files, one after the other ([`Self::restart`]), with the same
 /// buffers.
@@ -56,7 +58,7 @@ pub struct SequentialReader {
     /// Chunks that have arrived and are needed later.
     ready: BTreeMap<u64, Chunk>,
     current: Option<Chunk>,
-    /// Every buffer is here, in `requests`, in `ready` or in `current`.
+    /// Unused buffers. Every buffer is here, in `requests`, in `ready` or in `current`.
     free: Vec<PooledBuffer>,
     /// Number of buffers.
     buffers: usize,
@@ -400,7 +402,7 @@ impl SequentialReader {
 
 impl Drop for SequentialReader {
     fn drop(&mut self) {
-        // Buffers that nothing writes to are released before the wait for the rest.
+        // Buffers that no request writes to are released before waiting for the requests in flight.
         self.free.clear();
         self.ready.clear();
         self.current = None;

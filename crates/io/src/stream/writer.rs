@@ -114,7 +114,7 @@ struct State {
     /// `None` while a drain has it.
     output: Option<Output>,
     failure: Option<Error>,
-    /// Whether a drain is inside a call.
+    /// Whether a drain is inside a call on the file.
     writing: bool,
 }
 
@@ -325,7 +325,8 @@ impl SequentialWriter {
         Ok(())
     }
 
-    /// Appends bytes that are to stay in the page cache, if there is a handle through it.
+    /// Appends bytes that are to stay in the page cache, if the stream has a handle that writes
+    /// through it.
     ///
     /// # Errors
     /// The errors of [`Self::append`].
@@ -350,8 +351,8 @@ impl SequentialWriter {
         self.offset + self.collected.as_ref().map_or(0, |buffer| buffer.len() as u64)
     }
 
-    /// Writes everything appended to the file, whose length is then [`Self::length`], and waits for
-    /// it.
+    /// Writes everything appended to the file, and waits until it is written. The file's length is
+    /// then [`Self::length`].
     ///
     /// # Errors
     /// The first failure of this stream.
@@ -447,7 +448,7 @@ impl SequentialWriter {
         let warm = std::mem::take(&mut self.warm);
         let piece = Piece { offset: self.offset, buffer, cut_to, warm };
         self.offset = piece.end();
-        // A running drain finds the piece before it ends.
+        // If a drain is running, it finds the piece before it ends.
         if let Some(output) = self.shared.queue(piece) {
             let drain = Drain { shared: Arc::clone(&self.shared), output: Some(output) };
             match &self.workers {
@@ -554,7 +555,8 @@ impl Drain {
 
 impl Drop for Drain {
     fn drop(&mut self) {
-        // Still set only if writing panicked: threads that wait for the output must get an error.
+        // The output is still here only if writing panicked. Threads that wait for it must get an
+        // error.
         let Some(output) = self.output.take() else { return };
         let failure = Error::panicked(Operation::Write, output.file.path(), None);
         let mut state = self.shared.state.lock();

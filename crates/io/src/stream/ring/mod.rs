@@ -206,8 +206,8 @@ impl RingRequests {
         Chunk { index, buffer: request.buffer, error }
     }
 
-    /// Waits for a completion and removes its request; `None` if none arrives. Requests that the
-    /// kernel has not accepted end as if it had returned them.
+    /// Waits for a completion and removes its request; `None` if none arrives. A request that the
+    /// kernel has not accepted ends as if the kernel had returned it without executing it.
     fn next_end(&mut self) -> Option<(PendingRequest, Result<usize, Errno>)> {
         loop {
             self.reap();
@@ -281,7 +281,7 @@ impl RingRequests {
         let offset = source.plan.range(index).start;
         let reason = io::Error::other("the kernel did not complete a request submitted to it");
         let error = Error::at(Operation::Read, source.file.path(), offset, reason);
-        // The source keeps the file open.
+        // The source is leaked as well, because it keeps the file open.
         std::mem::forget(source);
         Chunk { index, buffer: buffer.leak_and_replace(), error: Some(error) }
     }

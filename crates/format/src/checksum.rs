@@ -123,8 +123,7 @@ fn fold_last_byte(checksum: u32, last: u8) -> u32 {
 }
 
 /// Returns the number that is added to the checksum of the bytes at `offset` of a file with this
-/// base context checksum. A base of zero, which every file below `format_version` 6 has, adds
-/// nothing.
+/// base context checksum. Files below `format_version` 6 have a base of zero, which adds nothing.
 #[inline]
 pub const fn context_modifier(base_context: u32, offset: u64) -> u32 {
     if base_context == 0 {

@@ -20,8 +20,7 @@ pub enum Error {
         /// The value found there.
         found: Cow<'static, str>,
     },
-    /// The bytes are well formed but use an unsupported feature, which is named rather than
-    /// misread.
+    /// The bytes are well formed but use an unsupported feature. The error names the feature.
     Unsupported {
         /// The feature's name: "user-defined timestamps", "plain table".
         feature: Cow<'static, str>,

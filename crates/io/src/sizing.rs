@@ -18,7 +18,7 @@ use crate::kernel::MemoryLeft;
 
 /// Interval between two decisions.
 pub const LOOK: Duration = Duration::from_millis(100);
-/// Interval between two decisions while little memory is left: others may take it within a moment.
+/// Interval between two decisions while little memory is left: others may quickly take the rest.
 const CLOSE_LOOK: Duration = Duration::from_millis(20);
 /// Lower bound on the capacity, in bytes.
 const SMALLEST: usize = 4 << 20;

@@ -44,7 +44,7 @@ pub struct DirectoryEntry {
     /// The name, without its directory. A name that is not UTF-8 is given with replacement
     /// characters.
     pub name: String,
-    /// Whether it is a directory.
+    /// Whether the name is that of a directory.
     pub is_directory: bool,
 }
 
@@ -73,7 +73,7 @@ impl ListedEntry<'_> {
 pub struct FileMetadata {
     /// The length in bytes.
     pub length: u64,
-    /// Whether it is a directory.
+    /// Whether the file is a directory.
     pub is_directory: bool,
     /// Time of the last write, in microseconds since 1970.
     pub modified_us: u64,

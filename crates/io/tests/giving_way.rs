@@ -193,7 +193,8 @@ fn readers_of_one_thread_share_the_reduced_depth_while_users_wait() {
             assert_eq!(reader.read(request * 4096, 4096).unwrap().len(), 4096);
         }
     }
-    // One stream has one request ahead, and another the one that its caller waits for.
+    // One stream has one request ahead, and another stream has the one request that its caller
+    // waits for.
     assert!(file.most_inside_since() <= 2);
     drop(readers);
     // Ended requests do not count against other streams, which may use the full depth again.

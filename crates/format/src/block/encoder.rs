@@ -6,7 +6,7 @@ use crate::{Error, Result};
 
 /// The entries of a block under construction, and the offsets of its restarts.
 ///
-/// Its buffers are reused, so building allocates nothing once they have grown.
+/// The buffers are reused, so building allocates nothing once they have grown.
 #[derive(Debug)]
 pub(super) struct Encoder {
     restart_interval: u32,
@@ -22,7 +22,7 @@ pub(super) struct Encoder {
 pub(super) struct EntryForm {
     /// Number of bytes that its key shares with the previous one.
     pub(super) shared: usize,
-    /// Whether it begins a restart interval.
+    /// Whether the entry begins a restart interval.
     pub(super) at_restart: bool,
 }
 

@@ -2,10 +2,10 @@
 //!
 //! The key of an entry is at or above the last key of its block and below the first key of the
 //! next. The value is a block handle (two varints: offset and size). If the key shares bytes with
-//! the previous one, and format_version is 4 or later, the value is only a signed varint: the
-//! difference in size from the previous block, which this block directly follows. An index with
-//! first keys appends the block's first internal key, preceded by its length. Source: `IndexValue`
-//! in `table/format.{h,cc}`.
+//! the previous key, and format_version is 4 or later, the value is only a signed varint: the
+//! difference in size from the previous block. The entry's block then directly follows the previous
+//! one. An index with first keys appends the block's first internal key, preceded by its length.
+//! Source: `IndexValue` in `table/format.{h,cc}`.
 
 use std::cmp::Ordering;
 use std::ops::Range;

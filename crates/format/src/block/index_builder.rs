@@ -17,15 +17,15 @@ pub enum IndexShortening {
     /// Keys between two blocks: each is a short key that separates them.
     #[default]
     Separators,
-    /// Keys between two blocks, and the last key: it is replaced by a short key at or above all
-    /// keys of the table.
+    /// Keys between two blocks, and the last key, which becomes a short key at or above all keys of
+    /// the table.
     SeparatorsAndSuccessor,
 }
 
 impl IndexShortening {
     /// Sets `out` to the index key, an internal key, of a block that ends with the internal key
     /// `last` and is followed by a block that begins with `next`, or by no block. Returns whether
-    /// the user key alone separates the two blocks; it does not if both contain it.
+    /// the user key alone separates the two blocks. It does not if both blocks contain that user key.
     ///
     /// An index has user keys only if they suffice for every entry.
     pub fn separate(

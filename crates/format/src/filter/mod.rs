@@ -12,7 +12,7 @@
 //! ```
 //!
 //! A block of five bytes or fewer contains no keys. A filter of an unknown structure reports that
-//! any key may be present, which costs a read but is never wrong; so reading a filter cannot fail.
+//! any key may be present. This costs a read but is never wrong, so reading a filter cannot fail.
 //! The partitions of a partitioned filter are filter blocks themselves. Source:
 //! `table/block_based/filter_policy.cc`.
 

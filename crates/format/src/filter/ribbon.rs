@@ -35,8 +35,8 @@ pub(super) struct Ribbon {
 }
 
 impl Ribbon {
-    /// Returns the filter with `length` bytes of segments in `blocks` blocks, which was built with
-    /// this seed, if the parameters are valid.
+    /// Returns the filter with `length` bytes of segments in `blocks` blocks, built with this seed;
+    /// `None` if the parameters are invalid.
     pub(super) fn new(length: usize, seed: u8, blocks: u32) -> Option<Self> {
         if blocks < 2 {
             return None;

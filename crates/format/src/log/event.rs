@@ -10,7 +10,7 @@ use crate::varint::Reader;
 pub enum Event<'a> {
     /// A whole record.
     Record(Record<'a>),
-    /// The sizes of user-defined timestamps, which later records rely on.
+    /// The sizes of user-defined timestamps. They apply to later records.
     TimestampSizes(TimestampSizes<'a>),
     /// The log's record about its predecessor.
     Predecessor(PredecessorWal),
@@ -46,8 +46,8 @@ pub struct TimestampSizes<'a> {
 impl<'a> TimestampSizes<'a> {
     const ENTRY_LENGTH: usize = 6;
 
-    /// Returns the sizes in the payload; `None` if it is incomplete or a size is 0, which is never
-    /// recorded.
+    /// Returns the sizes in the payload; `None` if the payload is incomplete or a size is 0,
+    /// because a size of 0 is never recorded.
     pub(super) fn decode(payload: &'a [u8]) -> Option<Self> {
         let sizes = Self { payload };
         let whole = payload.len().is_multiple_of(Self::ENTRY_LENGTH);

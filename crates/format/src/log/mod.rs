@@ -112,7 +112,7 @@ mod fragment_type {
 pub struct PredecessorWal {
     /// The predecessor's number.
     pub log_number: u64,
-    /// Its length in bytes.
+    /// The predecessor's length in bytes.
     pub size: u64,
     /// Sequence number of its last batch; 0 if it contained none.
     pub last_sequence: Sequence,

@@ -61,7 +61,7 @@ impl RecoveryMode {
         }
     }
 
-    /// Returns the verdict on a log that ends inside a record: a crash can leave such a log, but if
+    /// Returns the verdict on a log that ends inside a record. A crash can leave such a log; but if
     /// a later log has records, data is missing.
     fn torn(self) -> Verdict {
         match self {

@@ -1,7 +1,7 @@
 //! Detects traces of a recycled log in bytes that are not a valid fragment of it.
 //!
-//! A recycled log is followed by the old contents of its file, which may be any bytes. So the log
-//! ends at an invalid fragment, unless it left traces there: a header that carries the log's
+//! A recycled log is followed by the old contents of its file, which may be any bytes. So an
+//! invalid fragment ends the log, unless the log left traces there: a header that carries the log's
 //! number, possibly with one flipped bit, or a later whole fragment with that number.
 
 use super::{HEADER_LENGTH, PADDING_TYPE, RECYCLABLE_HEADER_LENGTH, fragment_type, mask_crc};
@@ -96,9 +96,11 @@ pub(super) fn is_one_bit_off(bytes: &[u8], log_number: u32) -> bool {
 /// The traces of a log at the position where its next fragment should begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Traces {
-    /// Like [`Damage::own`](super::Damage::own).
+    /// Whether a fragment of this log is damaged, as defined for
+    /// [`Damage::own`](super::Damage::own).
     pub(super) own: bool,
-    /// Like [`Damage::followed`](super::Damage::followed).
+    /// Whether a whole fragment of this log follows, as defined for
+    /// [`Damage::followed`](super::Damage::followed).
     pub(super) followed: bool,
 }
 

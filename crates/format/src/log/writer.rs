@@ -86,7 +86,7 @@ impl Writer {
 
     /// Appends the record about this log's predecessor. It must precede the first record.
     pub fn add_predecessor(&mut self, predecessor: PredecessorWal, out: &mut Vec<u8>) {
-        // Such a record is never fragmented.
+        // The record about the predecessor is never fragmented.
         if self.room() < self.header_length() + PredecessorWal::LENGTH {
             self.put_zeros(self.room(), out);
         }

@@ -62,8 +62,8 @@ impl<'a> Reader<'a> {
         self.next_number
     }
 
-    /// Returns whether a record with a higher number follows anywhere after the end. A crash cannot
-    /// leave such a journal: the bytes at [`Self::offset`] are damaged.
+    /// Returns whether a record with a higher number follows anywhere after the journal's end. A
+    /// crash cannot leave such a record, so the bytes at [`Self::offset`] are then damaged.
     pub fn has_record_behind(&self) -> bool {
         let lowest = self.next_number.unwrap_or(0);
         (self.at + 1..self.bytes.len()).any(|at| {

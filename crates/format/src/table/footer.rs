@@ -102,8 +102,9 @@ pub struct Footer {
 }
 
 impl Footer {
-    /// Reads the footer at the end of `tail`, the last bytes of a file, which begin at its offset
-    /// `tail_offset`. `tail` has at least [`FOOTER_LENGTH`] bytes, unless the file is shorter.
+    /// Reads the footer at the end of `tail`, the last bytes of a file. `tail` begins at offset
+    /// `tail_offset` of the file, and has at least [`FOOTER_LENGTH`] bytes, unless the file is
+    /// shorter.
     ///
     /// # Errors
     /// Unsupported, for plain and cuckoo tables and unsupported format versions; corruption, for

@@ -20,7 +20,7 @@ pub const HASH_INDEX_METADATA: &str = "rocksdb.hashindex.metadata";
 pub const FULL_FILTER_PREFIX: &str = "fullfilter.";
 /// Prefix of the name of a partitioned filter's index; the policy's compatibility name follows.
 pub const PARTITIONED_FILTER_PREFIX: &str = "partitionedfilter.";
-/// Prefix of the name of a filter per data block, which is no longer read.
+/// Prefix of the name of a filter per data block. Such filters are no longer read.
 pub const OBSOLETE_FILTER_PREFIX: &str = "filter.";
 /// Prefix of the name of a user-defined index.
 pub const USER_DEFINED_INDEX_PREFIX: &str = "rocksdb.user_defined_index.";

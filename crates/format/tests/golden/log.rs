@@ -1,4 +1,4 @@
-//! Record logs: reads RocksDB's, and writes the same bytes as RocksDB.
+//! Checks that the reader reads RocksDB's record logs, and that the writer produces the same bytes.
 
 use std::collections::BTreeSet;
 

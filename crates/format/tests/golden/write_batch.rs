@@ -1,4 +1,4 @@
-//! Write batches: reads RocksDB's, and writes the same bytes as RocksDB.
+//! Checks that RocksDB's write batches are read, and that the same bytes are written.
 
 use tailwater_format::batch::{BatchReader, HEADER_LENGTH, Record, RecordKind, WriteBatch};
 use tailwater_format::blob::{BlobIndex, BlobLocation};

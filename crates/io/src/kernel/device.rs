@@ -16,9 +16,9 @@ const MAX_LAYERS: usize = 4;
 /// A whole block device, and the known settings of its queue.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Device {
-    /// Its name: `nvme0n1`.
+    /// The device's name: `nvme0n1`.
     pub name: String,
-    /// Its major and minor number.
+    /// The device's major and minor number.
     pub number: (u32, u32),
     /// The partition that the directory is on, if it is on one.
     pub partition: Option<String>,
@@ -28,7 +28,7 @@ pub struct Device {
     pub is_rotational: Option<bool>,
     /// Whether a single write can be made durable without flushing the cache.
     pub has_fua: Option<bool>,
-    /// Whether it has a write cache that loses its contents on power loss.
+    /// Whether the device has a write cache that loses its contents on power loss.
     pub has_volatile_cache: Option<bool>,
     /// Read-ahead of the kernel, in KiB.
     pub read_ahead_kib: Option<u64>,
@@ -43,7 +43,7 @@ pub struct Device {
     pub logical_block_bytes: Option<u64>,
     /// Smallest unit that it writes without a read-modify-write, in bytes.
     pub physical_block_bytes: Option<u64>,
-    /// Its size in bytes.
+    /// The device's size in bytes.
     pub size_bytes: Option<u64>,
 }
 

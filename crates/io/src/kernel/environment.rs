@@ -42,9 +42,9 @@ pub struct Environment {
 /// The filesystem of a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Filesystem {
-    /// Its type: `ext4`.
+    /// The filesystem's type: `ext4`.
     pub kind: String,
-    /// Its mount options.
+    /// The filesystem's mount options.
     pub options: String,
     /// How its metadata is kept consistent across a crash: `none`, ext4's `ordered`, `writeback`
     /// and `journal`, `metadata log`, `copy on write`. `None` if it is not known.

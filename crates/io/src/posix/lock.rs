@@ -37,7 +37,7 @@ impl FileLock for PosixLock {}
 
 impl Drop for PosixLock {
     fn drop(&mut self) {
-        // A child process that is being started may have the file open a moment longer, so the lock
+        // A child process that is being started may have the file open slightly longer, so the lock
         // is released explicitly. If that fails, closing the descriptor releases it.
         let _ = system::unlock(self.descriptor.as_fd());
     }

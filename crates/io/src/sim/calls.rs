@@ -10,7 +10,7 @@ use crate::purpose::{IoMode, Purpose};
 /// One call to the storage.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call {
-    /// Its number: the storage's first call is 0.
+    /// The number of the call: the storage's first call is 0.
     pub number: u64,
     /// The operation.
     pub operation: Operation,
@@ -26,7 +26,7 @@ pub struct Call {
 pub struct Opening {
     /// The file.
     pub path: Arc<Path>,
-    /// Its I/O mode.
+    /// The file's I/O mode.
     pub mode: IoMode,
     /// The purpose that it was opened for.
     pub purpose: Purpose,

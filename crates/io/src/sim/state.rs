@@ -33,7 +33,7 @@ pub(super) enum Verdict {
 }
 
 impl Verdict {
-    /// Converts the verdict for calls that cannot be cut short.
+    /// Converts the outcome of a call that cannot be cut short: it succeeds or fails as a whole.
     pub(super) fn all_or_nothing(self) -> io::Result<()> {
         match self {
             Self::Whole | Self::Short => Ok(()),

@@ -43,8 +43,8 @@ impl WriterOptions {
 /// Gap between two warm spans, in bytes, below which they are written as one.
 const WARM_GAP: u64 = 32 << 10;
 
-/// Appends to a new file through aligned buffers of a pool, some of them written in the background.
-/// It supports every I/O mode.
+/// Appends to a new file through aligned buffers of a pool. Some of the buffers are written in the
+/// background. Every I/O mode is supported.
 ///
 /// # Warm spans
 /// A direct stream may be given a second handle to the file, open through the page cache
@@ -125,7 +125,7 @@ struct Piece {
     offset: u64,
     /// Length to truncate the file to afterwards, because the buffer's end is padding.
     cut_to: Option<u64>,
-    /// Its warm spans, in order.
+    /// The warm spans of the buffer, in order.
     warm: Vec<Range<u64>>,
 }
 

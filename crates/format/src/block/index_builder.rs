@@ -25,7 +25,8 @@ pub enum IndexShortening {
 impl IndexShortening {
     /// Sets `out` to the index key, an internal key, of a block that ends with the internal key
     /// `last` and is followed by a block that begins with `next`, or by no block. Returns whether
-    /// the user key alone separates the two blocks. It does not if both blocks contain that user key.
+    /// the user key alone separates the two blocks. It does not if both blocks contain that user
+    /// key.
     ///
     /// An index has user keys only if they suffice for every entry.
     pub fn separate(

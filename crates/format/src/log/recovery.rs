@@ -34,8 +34,8 @@ pub enum Verdict {
 }
 
 impl RecoveryMode {
-    /// Returns what this mode does after `event`, the first of its log whose verdict is not
-    /// [`Verdict::Continue`].
+    /// Returns what this mode does after `event`. A caller reads a log up to the first event whose
+    /// verdict is not [`Verdict::Continue`].
     pub fn verdict(self, event: &Event<'_>) -> Verdict {
         match event {
             Event::Record(_)

@@ -87,8 +87,8 @@ pub struct DbIterator {
     /// The current value, if `place` is [`EntryLocation::Copied`].
     value: Vec<u8>,
     operands: Operands,
-    /// The user key with the bytes that were written with the value, going backward or for an
-    /// unread blob, if they may differ from `key`.
+    /// The user key as it was written with the value. Used when moving backward or for a blob that
+    /// has not been read, if the bytes may differ from `key`.
     base_key: Vec<u8>,
     /// Copies of the keys that the iterator has visited, if these must keep their addresses.
     pinned: Option<PinnedKeys>,

@@ -44,7 +44,7 @@ pub(crate) struct TableContext {
     pub(crate) prefix_extractor: Option<PrefixExtractor>,
     /// The block cache; `None` caches no blocks.
     pub(crate) block_cache: Option<Arc<BlockCache>>,
-    /// Whether filters are used.
+    /// Whether filters are used for lookups.
     pub(crate) uses_filters: bool,
     /// Whether a table's unique id is checked against the MANIFEST.
     pub(crate) verifies_unique_ids: bool,

@@ -143,8 +143,7 @@ impl IoModes {
         self.try_with(directory, &[Purpose::UserRead, Purpose::UserBlobRead], attempt)?;
         for purpose in [Purpose::CompactionRead, Purpose::CompactionBlobRead, Purpose::Verification]
         {
-            // The outcome was recorded. A read-only database ignores the error, since it does not
-            // compact.
+            // The outcome was recorded. Opening a database read-only does not fail because of it.
             let _ = self.try_with(directory, &[purpose], attempt);
         }
         Ok(())
@@ -204,7 +203,7 @@ impl IoModes {
     }
 
     /// Returns the size in bytes of the largest request that a directory's device does not split,
-    /// if the device reports it. The kernel splits larger readaheads into the page cache.
+    /// if the device reports it. The kernel splits larger readaheads of buffered reads.
     pub(crate) fn request_bytes_max(
         &self,
         storage: &dyn Storage,

@@ -155,7 +155,7 @@ impl Block {
 }
 
 /// A reference to a block that keeps it in memory, either because its holder is pinned in the epoch
-/// or because it counts as a reference.
+/// or because it is a counted reference.
 pub(crate) enum BlockRef<'g> {
     /// A block in the cache or in the table's reader. Its owner outlives `'g`.
     Borrowed(&'g Arc<Cached<Block>>),

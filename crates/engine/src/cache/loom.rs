@@ -1,6 +1,7 @@
-//! Loom tests. One runs a lookup concurrently with a removal, the freeing of the removed entry and
-//! an insert into its slot. Another runs threads that push dropped slots on a stack concurrently
-//! with a thread that takes them.
+//! Loom tests, which run all interleavings of a few threads. Two of them run a lookup concurrently
+//! with a removal and an insert into the removed entry's slot; one of these also frees the removed
+//! entry. The third runs threads that push dropped slots on a stack concurrently with a thread that
+//! takes these slots.
 //!
 //! Values hold loom's own cell, and freeing a value writes to it, so loom reports a lookup whose
 //! read of the value is not ordered before the freeing.

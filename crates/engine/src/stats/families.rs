@@ -34,8 +34,8 @@ impl FamilyDone {
     }
 }
 
-/// The numbers of checks that found a stall condition, by its cause. Conditions are checked
-/// whenever the memtables or the tables of a column family change, as in RocksDB.
+/// The numbers of checks that found a stall condition, by cause. Conditions are checked whenever
+/// the memtables or the tables of a column family change, as in RocksDB.
 #[derive(Debug, Default)]
 pub(crate) struct StallCounts {
     delays: [Counter; CAUSES],

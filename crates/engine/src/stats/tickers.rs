@@ -98,7 +98,7 @@ figures! {
         BytesWritten = "rocksdb.bytes.written",
         /// The bytes of values that gets found.
         BytesRead = "rocksdb.bytes.read",
-        /// Seeks of iterators, including those to either end.
+        /// Seeks of iterators, including those to the first or last key.
         DbSeek = "rocksdb.number.db.seek",
         /// Steps of iterators to the next key.
         DbNext = "rocksdb.number.db.next",

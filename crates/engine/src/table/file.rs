@@ -35,8 +35,8 @@ pub(crate) struct FileMetadata {
     has_leveldb_name: AtomicBool,
     /// Statistics of its contents, known once the table was written or first opened.
     statistics: OnceLock<FileStatistics>,
-    /// The lifetime of the file's bytes. Shared with the metadata of the same file in other levels
-    /// of other versions.
+    /// Counts the references to the file's bytes. Shared with the metadata of the same file in
+    /// other levels, in other versions.
     bytes: Arc<FileBytes>,
     /// The table's regions that users read recently; created on first use.
     hot_regions: OnceLock<Arc<HotRegions>>,
@@ -67,8 +67,9 @@ pub(crate) struct FileStatistics {
 }
 
 impl FileStatistics {
-    /// Creates the statistics from `properties`. The record counts of old tables do not include
-    /// range tombstones; these are added.
+    /// Creates the statistics from `properties`. In old tables, the numbers of records and
+    /// deletions do not include range tombstones. They are raised to at least the number of range
+    /// tombstones.
     pub(crate) fn of(properties: &Properties) -> Self {
         let deletions = properties.num_deletions.max(properties.num_range_deletions);
         Self {

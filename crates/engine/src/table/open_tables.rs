@@ -30,8 +30,8 @@ const UNBOUNDED: usize = usize::MAX;
 const RELIEF_PART: usize = 8;
 const RELIEF_MIN: usize = 16;
 
-/// Relief lowers the bound. After this many tables were closed because of the lowered bound, it
-/// grows by one.
+/// After relief lowered the bound, the bound grows by one each time that this many openings of
+/// tables have closed others.
 const CLOSED_PER_GROWTH: usize = 32;
 /// Number of times that relief checks whether closed files were released, and the wait between two
 /// checks.
@@ -82,7 +82,7 @@ struct ClockHand {
     open: VecDeque<Weak<FileMetadata>>,
     /// Number of entries at which the entries of deleted tables are removed next.
     pruned_at: usize,
-    /// Number of tables closed because relief lowered the bound.
+    /// Number of times that opening a table closed others because relief had lowered the bound.
     closed: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Warm handover (keeping blocks cached that users read) during the installation of new tables.
+//! Warm handover during the installation of new tables: blocks that users read stay cached.
 //!
 //! # Order
 //!

@@ -492,7 +492,7 @@ impl DbIterator {
 }
 
 impl View {
-    /// Applies the settings of a newer super version.
+    /// Applies the settings of a super version.
     fn follow(&mut self, source: &SuperVersion, settings: &ReadSettings) {
         let prefix_extractor = source.tables().context().prefix_extractor.clone();
         let asks_prefixes = !settings.total_order_seek

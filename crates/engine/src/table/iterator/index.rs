@@ -29,7 +29,7 @@ struct Level {
     cursor: IndexCursor,
 }
 
-/// A movement of a cursor in an index block.
+/// The target of a seek in an index block.
 #[derive(Clone, Copy)]
 enum SeekTarget<'a> {
     First,

@@ -44,7 +44,7 @@ impl TableReader {
     }
 
     /// Whether the table may have a key with the prefix of `user_key`; `None` if a needed block is
-    /// not accessible. For an iterator that need not show keys with other prefixes.
+    /// not accessible. Used by iterators that need not show keys with other prefixes.
     pub(crate) fn may_contain_prefix<A: BlockAccess>(
         &self,
         access: &A,

@@ -247,8 +247,8 @@ impl TableReader {
         Ok(block)
     }
 
-    /// Returns the block at `handle`, if it is cached. A compaction's read does not count as a hit,
-    /// since it does not show that users need the block.
+    /// Returns the block at `handle`, if it is cached. A compaction's read is not a hit for the
+    /// eviction policy, since it does not show that users need the block.
     pub(crate) fn resident(
         &self,
         handle: BlockHandle,

@@ -94,7 +94,7 @@ impl Budget {
 
 /// Bytes of the cache's capacity, held until this is dropped.
 ///
-/// It may outlive the cache. Any thread may use it.
+/// A reservation may outlive the cache. Any thread may use it.
 #[derive(Debug)]
 #[must_use = "dropping a reservation gives its bytes back"]
 pub(crate) struct Reservation {

@@ -168,7 +168,7 @@ impl<V> Node<V> {
         self.mark.load(Ordering::Relaxed) & !HIT
     }
 
-    /// Whether it has ever been hit.
+    /// Whether the entry has ever been hit.
     pub(super) fn was_hit(&self) -> bool {
         self.mark.load(Ordering::Relaxed) & HIT != 0
     }

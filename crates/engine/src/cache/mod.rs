@@ -368,7 +368,7 @@ impl<V: Send + Sync + 'static> Cache<V> {
     }
 
     /// Drops evicted and erased values that no reader can see. Inserts do so for their own shards;
-    /// a background thread calls this for the others.
+    /// a background thread calls this for the other shards.
     pub(crate) fn collect(&self) {
         self.shards.iter().for_each(Shard::collect);
     }

@@ -172,7 +172,7 @@ impl LevelIterator {
         self.iterator.as_ref().map(|iterator| iterator.table().file().path())
     }
 
-    /// Whether it is positioned on a record.
+    /// Whether the iterator is positioned on a record.
     #[inline]
     pub(crate) fn valid(&self) -> bool {
         self.iterator.as_ref().is_some_and(TableIterator::valid)

@@ -56,7 +56,7 @@ impl MergingIterator {
         self.rebuild();
     }
 
-    /// Whether it is positioned on a record.
+    /// Whether the iterator is positioned on a record.
     #[inline]
     pub(crate) fn valid(&self) -> bool {
         self.winner().is_some_and(Leaf::valid)
@@ -218,7 +218,7 @@ impl MergingIterator {
         moved
     }
 
-    /// Repositions every leaf but the winner for the other direction.
+    /// Repositions every leaf except the winner for the other direction.
     #[cold]
     fn turn(&mut self, direction: Direction) -> Result<()> {
         self.direction = direction;

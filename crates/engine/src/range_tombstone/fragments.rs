@@ -134,7 +134,7 @@ impl FragmentedRangeTombstones {
         })
     }
 
-    /// Returns its heap memory, in bytes.
+    /// Returns the heap memory of the fragments, in bytes.
     pub(crate) fn memory_usage(&self) -> usize {
         self.keys.capacity()
             + (self.key_ends.capacity() + self.sequence_ends.capacity()) * size_of::<usize>()

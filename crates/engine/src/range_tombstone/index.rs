@@ -247,7 +247,7 @@ impl TombstoneIndex {
         low
     }
 
-    /// Returns its heap memory, in bytes.
+    /// Returns the heap memory of the index, in bytes.
     pub(crate) fn memory_usage(&self) -> usize {
         self.keys.capacity()
             + self.key_ends.capacity() * size_of::<usize>()

@@ -75,7 +75,7 @@ impl TombstoneLayers {
         self.indexes.iter().any(|index| index.overlaps(first, last))
     }
 
-    /// Returns their memory, in bytes.
+    /// Returns the memory of the indexes, in bytes.
     pub(crate) fn memory_usage(&self) -> usize {
         let of = |index: &Arc<TombstoneIndex>| size_of::<TombstoneIndex>() + index.memory_usage();
         self.indexes.iter().map(of).sum()

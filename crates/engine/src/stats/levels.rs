@@ -137,7 +137,7 @@ pub(crate) struct Ingestion {
     pub(crate) micros: u64,
     pub(crate) bytes: u64,
     pub(crate) keys: u64,
-    /// Whether it was copied rather than linked.
+    /// Whether the ingested file was copied rather than linked.
     pub(crate) is_copy: bool,
 }
 

@@ -31,9 +31,9 @@ pub(crate) struct FileMetadata {
     /// Whether the table is an input of a compaction. Accessed only under the lock that is held
     /// while compactions are picked.
     being_compacted: AtomicBool,
-    /// Whether its file has LevelDB's name.
+    /// Whether the table's file has LevelDB's name.
     has_leveldb_name: AtomicBool,
-    /// Statistics of its contents, known once the table was written or first opened.
+    /// Statistics of the table's contents, known once the table was written or first opened.
     statistics: OnceLock<FileStatistics>,
     /// Counts the references to the file's bytes. Shared with the metadata of the same file in
     /// other levels, in other versions.
@@ -157,7 +157,7 @@ impl FileMetadata {
             .get_or_init(|| Arc::new(HotRegions::new(Arc::clone(generations), self.size())))
     }
 
-    /// Returns the write time of its oldest data, in seconds since 1970; 0 if unknown.
+    /// Returns the write time of the table's oldest data, in seconds since 1970; 0 if unknown.
     pub(crate) fn oldest_ancestor_time_s(&self) -> u64 {
         let by_table = |table: &FileStatistics| table.oldest_ancestor_time_s;
         match self.added.oldest_ancestor_time_s {
@@ -166,7 +166,7 @@ impl FileMetadata {
         }
     }
 
-    /// Returns its creation time, in seconds since 1970; 0 if unknown.
+    /// Returns the creation time of the table, in seconds since 1970; 0 if unknown.
     pub(crate) fn creation_time_s(&self) -> u64 {
         match self.added.creation_time_s {
             0 => self.statistics().map_or(0, |table| table.creation_time_s),
@@ -179,17 +179,17 @@ impl FileMetadata {
         &self.added
     }
 
-    /// Returns its file number.
+    /// Returns the table's file number.
     pub(crate) fn number(&self) -> u64 {
         self.added.number
     }
 
-    /// Returns its length, in bytes.
+    /// Returns the length of the table's file, in bytes.
     pub(crate) fn size(&self) -> u64 {
         self.added.size
     }
 
-    /// Returns its smallest internal key.
+    /// Returns the table's smallest internal key.
     #[inline]
     pub(crate) fn smallest(&self) -> &[u8] {
         &self.added.smallest
@@ -202,19 +202,19 @@ impl FileMetadata {
         &self.added.largest
     }
 
-    /// Returns the user key of its smallest key.
+    /// Returns the user key of the table's smallest key.
     #[inline]
     pub(crate) fn smallest_user_key(&self) -> &[u8] {
         key::user_key(&self.added.smallest)
     }
 
-    /// Returns the user key of its largest key.
+    /// Returns the user key of the table's largest key.
     #[inline]
     pub(crate) fn largest_user_key(&self) -> &[u8] {
         key::user_key(&self.added.largest)
     }
 
-    /// Returns its highest sequence number.
+    /// Returns the table's highest sequence number.
     pub(crate) fn largest_sequence(&self) -> Sequence {
         self.added.largest_sequence
     }

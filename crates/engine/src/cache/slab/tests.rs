@@ -136,7 +136,7 @@ fn trimming_a_sparse_region_zeroes_only_its_free_pages() {
             _ => {}
         }
     }
-    // Its slots are reused.
+    // The free slots of the trimmed region are reused.
     held.extend((200..340).map(|seed| (seed, slabs.copy(&block(seed)).unwrap())));
     assert_eq!(slabs.bytes(), REGION);
     assert!(held.iter().all(|(seed, copy)| **copy == block(*seed)));

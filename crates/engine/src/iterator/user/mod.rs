@@ -203,7 +203,7 @@ impl DbIterator {
         })
     }
 
-    /// Whether it is positioned on a key.
+    /// Whether the iterator is positioned on a key.
     #[inline]
     pub fn valid(&self) -> bool {
         self.place != EntryLocation::Nowhere

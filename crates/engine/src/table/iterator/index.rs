@@ -88,7 +88,7 @@ impl IndexIterator {
         }
     }
 
-    /// Whether it is positioned on a data block.
+    /// Whether the iterator is positioned on a data block.
     pub(super) fn valid(&self) -> bool {
         self.leaf().valid()
     }

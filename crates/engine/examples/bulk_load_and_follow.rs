@@ -1,5 +1,5 @@
-//! Loads a table in bulk, copies the database with a checkpoint, and brings the copy up to date
-//! with the writes that follow.
+//! Loads a table in bulk, copies the database with a checkpoint, and then applies the writes that
+//! follow to the copy.
 //!
 //! ```sh
 //! cargo run -p tailwater --example bulk_load_and_follow
@@ -14,8 +14,8 @@ fn main() -> Result<()> {
     options.database_mut().create_if_missing = true;
     let db = Db::open(&original, &options)?;
 
-    // A table is written outside the database, in the order of its keys, and becomes part of it
-    // without passing through the log and the memtables.
+    // The table is written outside the database, in the order of its keys. It then becomes part of
+    // the database without passing through the log and the memtables.
     let mut writer = SstFileWriter::new(&options, "default")?;
     writer.open(&file)?;
     for number in 0..10_000_u32 {
@@ -28,15 +28,15 @@ fn main() -> Result<()> {
         println!("{} entries ingested into level {}", ingested.entries, ingested.level);
     }
 
-    // The copy shares the tables with the original, where the filesystem has hard links.
+    // Where the filesystem has hard links, the copy shares the tables with the original.
     db.checkpoint(&copy)?;
     let follower = Db::open(&copy, &options)?;
 
     db.put(7_u32.to_be_bytes(), "changed")?;
     db.delete_range(100_u32.to_be_bytes(), 200_u32.to_be_bytes())?;
 
-    // The logs hold what was written since. The copy applies each batch as it was written, and so
-    // arrives at the same sequence numbers.
+    // The original's logs hold what was written since the checkpoint. The copy applies each batch
+    // as it was written, and so reaches the same sequence numbers.
     let mut updates = db.updates_since(follower.latest_sequence_number() + 1)?;
     for batch in &mut updates {
         let mut batch = batch?;
@@ -47,7 +47,7 @@ fn main() -> Result<()> {
     assert_eq!(follower.get(7_u32.to_be_bytes())?.as_deref(), Some(&b"changed"[..]));
     assert_eq!(follower.range(..).count(), 9_900);
 
-    // An iterator that has reached the end continues with later writes.
+    // An iterator over updates that has reached the end continues with later writes.
     db.put("last", "written")?;
     if let Some(batch) = updates.next() {
         follower.write(&mut batch?)?;

@@ -1,5 +1,5 @@
-//! Two column families in one database: counters with a merge operator, and sessions with a
-//! compaction filter that removes expired ones.
+//! Two column families in one database: one of counters with a merge operator, and one of sessions
+//! with a compaction filter that removes expired sessions.
 //!
 //! ```sh
 //! cargo run -p tailwater --example column_families
@@ -27,7 +27,7 @@ impl CustomMergeOperator for Largest {
 
     fn full_merge(&self, _: &[u8], existing: Option<&[u8]>, operands: &[&[u8]]) -> Option<Vec<u8>> {
         let all = existing.iter().chain(operands).map(|bytes| number(bytes));
-        // A value that is not a number makes the read fail instead of being lost.
+        // If a value is not a number, the merge fails, and with it the read. The value is not lost.
         let largest = all.collect::<Option<Vec<u64>>>()?.into_iter().max()?;
         Some(largest.to_be_bytes().to_vec())
     }
@@ -37,7 +37,7 @@ impl CustomMergeOperator for Largest {
     }
 }
 
-/// Removes expired sessions: the value of a session is its end time.
+/// Removes expired sessions. The value of a session is the time at which it expires.
 struct Expired {
     now_s: AtomicU64,
 }
@@ -61,7 +61,8 @@ fn main() -> Result<()> {
     let expired = Arc::new(Expired { now_s: AtomicU64::new(0) });
     let mut options = OpenOptions::default();
     options.set_options("create_if_missing=true;create_missing_column_families=true")?;
-    // An object is registered once, and named by the options of each column family that uses it.
+    // A user-defined object is registered once. The options of each column family that uses it name
+    // it.
     options.add_merge_operator(MergeOperator::Custom(Arc::new(Largest)));
     options.add_compaction_filter(CompactionFilter::Custom(expired.clone()));
     options.set_options_cf("records", "merge_operator=example.Largest")?;
@@ -75,7 +76,7 @@ fn main() -> Result<()> {
     }
     assert_eq!(db.get_cf(&records, "player")?.as_deref(), Some(&700_u64.to_be_bytes()[..]));
 
-    // One batch, written atomically to both.
+    // One batch is written atomically to both column families.
     let mut batch = WriteBatch::new();
     batch.put_cf(&sessions, "first", 100_u64.to_be_bytes())?;
     batch.put_cf(&sessions, "second", 200_u64.to_be_bytes())?;

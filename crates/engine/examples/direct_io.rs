@@ -1,4 +1,4 @@
-//! Direct I/O by purpose: compactions bypass the page cache, users' reads and flushes do not.
+//! Direct I/O by purpose. Compactions bypass the page cache; users' reads and flushes do not.
 //!
 //! For every purpose, the property `tailwater.io-modes` reports the mode in effect and the option
 //! that requested it. Opening probes the directory, and fails if the filesystem refuses a mode that

@@ -6,9 +6,9 @@
 //! cargo run --release -p tailwater --example many_tables -- write DIR
 //! ```
 //!
-//! `make` creates a database in which each table holds one entry. `read` and `write` open it for
-//! reading and for writing with `max_open_files=1000`, or the number that follows DIR, and print
-//! the time taken and the peak resident memory.
+//! `make` creates a database in which each table holds one entry. `read` and `write` open the
+//! database for reading or for writing, with `max_open_files` set to the number that follows DIR,
+//! 1000 by default. They print the time taken and the peak resident memory.
 
 use std::error::Error;
 use std::path::Path;
@@ -45,7 +45,7 @@ fn make(directory: &Path, tables: u64) -> Result<(), Box<dyn Error>> {
         db.put_cf_opt(&family, format!("key{key:016}").as_bytes(), b"value", &write_options)?;
     }
     db.flush_cf(&family)?;
-    // Without `Force`, a single table would only be moved.
+    // Without `Force`, a compaction of a single table would only move it.
     let rewrite = CompactRangeOptions { bottommost_level_compaction: BottommostRewrite::Force };
     db.compact_range_cf_opt(&family, None, None, &rewrite)?;
     db.close()?;

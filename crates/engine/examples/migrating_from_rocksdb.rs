@@ -1,5 +1,5 @@
-//! Translates a program for crate `rocksdb`, call by call. `docs/migrating.md` lists all calls and
-//! the differences.
+//! Translates a program that uses crate `rocksdb`, call by call. `docs/migrating.md` lists all
+//! calls and the differences.
 //!
 //! ```sh
 //! cargo run -p tailwater --example migrating_from_rocksdb

@@ -8,9 +8,10 @@
 //! done; done
 //! ```
 //!
-//! The arguments are `auto_refresh_iterator_with_snapshot` and the number of scans of the
-//! database's 100,000 entries. The difference of two runs of different lengths excludes the cost of
-//! filling the database. Nothing runs in the background and no version changes.
+//! The arguments are the value of `auto_refresh_iterator_with_snapshot` and the number of scans of
+//! the database's 100,000 entries. The difference between two runs with different numbers of scans
+//! excludes the cost of filling the database. Nothing runs in the background, and the version of
+//! the column family does not change.
 
 use std::error::Error;
 use std::path::Path;

@@ -9,7 +9,7 @@ use tailwater_format::user_code;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FilteredValue {
-    /// A value; if it is stored in a blob file, it has been read.
+    /// A value. If it is stored in a blob file, it has been read from there.
     Plain,
     /// A merge operand.
     MergeOperand,
@@ -23,26 +23,27 @@ pub enum FilteredValue {
 pub enum FilterDecision {
     /// Keeps the record.
     Keep,
-    /// Removes the record, with all older versions of its key that no snapshot sees.
+    /// Removes the record, and all older versions of its key that no snapshot sees.
     Remove,
-    /// Keeps the record, but with this value or operand.
+    /// Keeps the record, but replaces its value or operand with this one.
     ChangeValue(Vec<u8>),
-    /// Removes the record, and all records that this compaction reads up to this key, exclusive.
-    /// Older versions of those keys in deeper levels become visible again. If this key is not above
-    /// the record's, the record is kept.
+    /// Removes the record, and all following records that this compaction reads up to this key,
+    /// exclusive. Older versions of the removed records' keys in deeper levels become visible
+    /// again. If this key is not above the record's key, the record is kept.
     RemoveAndSkipUntil(Vec<u8>),
 }
 
 /// A user-defined compaction filter.
 ///
-/// It is called for the newest version of each key that a compaction reads, if that is a value or
-/// an entity, whether or not snapshots see it, and for each merge operand that no snapshot sees.
-/// So, as in RocksDB since version 6, snapshots do not protect values from it. Flushes do not call
-/// it.
+/// If the newest version of a key that a compaction reads is a value or an entity, the filter is
+/// called for this version, whether or not snapshots see it. It is also called for each merge
+/// operand that no snapshot sees. So, as in RocksDB since version 6, snapshots do not protect
+/// values from the filter. Flushes do not call it.
 ///
-/// Several threads may call it concurrently. It may drop the last handle to the database, but not
-/// close it. A panic fails the compaction, and writes are refused until `resume`. Source:
-/// `include/rocksdb/compaction_filter.h`, `db/compaction/compaction_iterator.cc`.
+/// Several threads may call the filter concurrently. The filter may drop the last handle to the
+/// database, but not close the database. If it panics, the compaction fails, and writes are refused
+/// until `resume`. Source: `include/rocksdb/compaction_filter.h`,
+/// `db/compaction/compaction_iterator.cc`.
 ///
 /// ```
 /// # fn main() -> tailwater::Result<()> {
@@ -86,7 +87,7 @@ pub enum FilterDecision {
 /// # }
 /// ```
 pub trait CustomCompactionFilter: Send + Sync {
-    /// Returns the name written to OPTIONS files.
+    /// Returns the filter's name, which is written to OPTIONS files.
     fn name(&self) -> &str;
 
     /// Returns the decision about a record of `key`. `level` is the first input level of the
@@ -129,7 +130,7 @@ impl CompactionFilter {
         (name == Self::RemoveEmptyValues.name()).then_some(Self::RemoveEmptyValues)
     }
 
-    /// Returns the name written to OPTIONS files.
+    /// Returns the filter's name, which is written to OPTIONS files.
     pub fn name(&self) -> &str {
         match self {
             Self::RemoveEmptyValues => "RemoveEmptyValueCompactionFilter",

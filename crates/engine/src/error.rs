@@ -28,8 +28,8 @@ use crate::options;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// Bytes on disk contradict their checksum or each other: restore the file, from a copy or by
-    /// repair.
+    /// Bytes on disk do not match their checksum or contradict each other: restore the file, from a
+    /// copy or by repair.
     Corruption,
     /// The call or an option is wrong: correct it.
     InvalidArgument,
@@ -51,20 +51,20 @@ pub enum ErrorKind {
     UserCode,
     /// The work was cancelled on request: nothing is wrong.
     Cancelled,
-    /// Code panicked: the user's or the database's own. If the message names a user's object, fix
-    /// its code, then resume or reopen as the message says. A panic that names none is a bug:
-    /// report it.
+    /// Code panicked, either the user's or the database's own. If the message names an object of
+    /// the user, fix the object's code, then resume or reopen as the message says. If the message
+    /// names none, the panic is a bug: report it.
     Panicked,
     /// The database was closed or is being closed: open it again.
     Closed,
     /// The handle is read-only: open the database for writing.
     ReadOnly,
-    /// The engine found a state that its own invariants exclude: a bug. Nothing was changed; report
-    /// it.
+    /// The engine found a state that its own invariants exclude, which is a bug. Nothing was
+    /// changed; report it.
     Internal,
 }
 
-/// A failed operation: its kind, a message, and the file and offset if known.
+/// A failed operation: its kind, a message, and the file and the offset in it if known.
 ///
 /// It is one pointer wide, so that results stay small.
 ///
@@ -131,7 +131,7 @@ impl Error {
         Self::new(ErrorKind::ReadOnly, "the database was opened for reading only")
     }
 
-    /// Creates the error for a write for which no sequence number is left.
+    /// Creates the error for a write that fails because no sequence number is left.
     #[cold]
     pub(crate) fn no_sequence_left() -> Self {
         let message = "every sequence number has been used: copy the data into a new database";
@@ -156,13 +156,13 @@ impl Error {
         Self::new(ErrorKind::Io, error.to_string()).caused_by(error)
     }
 
-    /// Creates the error for damage to a file as a whole.
+    /// Creates the error for damage to a file that has no particular offset.
     #[cold]
     pub fn corruption(path: &Path, message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Corruption, message).in_file(path)
     }
 
-    /// Creates the error for damage at an offset of a file, in bytes.
+    /// Creates the error for damage at an offset in a file, in bytes.
     #[cold]
     pub(crate) fn corruption_at(path: &Path, offset: u64, message: impl Into<String>) -> Self {
         let mut error = Self::corruption(path, message);
@@ -170,7 +170,7 @@ impl Error {
         error
     }
 
-    /// Converts a decoder's error about bytes of `path` that begin at file offset `base`.
+    /// Converts a decoder's error. The decoded bytes begin at offset `base` of the file `path`.
     #[cold]
     pub(crate) fn decoding(path: &Path, base: u64, error: format::Error) -> Self {
         match error.at(base) {
@@ -185,14 +185,14 @@ impl Error {
         }
     }
 
-    /// Attaches a file to the error, unless it already names one.
+    /// Attaches a file's path to the error, unless the error already has one.
     #[must_use]
     pub(crate) fn in_file(mut self, path: &Path) -> Self {
         self.0.path.get_or_insert_with(|| path.to_owned());
         self
     }
 
-    /// Prefixes the message with the operation that failed.
+    /// Prefixes the message with a description of the operation that failed.
     #[must_use]
     pub(crate) fn while_doing(mut self, what: impl fmt::Display) -> Self {
         self.0.message = format!("{what}: {}", self.0.message);
@@ -222,12 +222,12 @@ impl Error {
         self.0.kind
     }
 
-    /// Returns the message, without the file.
+    /// Returns the message, without the file's path.
     pub fn message(&self) -> &str {
         &self.0.message
     }
 
-    /// Returns the file, if there is one.
+    /// Returns the path of the file, if the error concerns one.
     pub fn path(&self) -> Option<&Path> {
         self.0.path.as_deref()
     }
@@ -237,7 +237,7 @@ impl Error {
         self.0.offset
     }
 
-    /// Returns the system's error that caused this one, if a system call failed.
+    /// Returns the operating system's error that caused this one, if a system call failed.
     pub fn io_error(&self) -> Option<&std::io::Error> {
         let source = self.0.source.as_deref()?;
         match source.downcast_ref::<io::Error>() {
@@ -246,8 +246,8 @@ impl Error {
         }
     }
 
-    /// Returns the number of the system's error (`errno`) that caused this one, if a system call
-    /// failed.
+    /// Returns the number (`errno`) of the operating system's error that caused this one, if a
+    /// system call failed.
     pub fn raw_os_error(&self) -> Option<i32> {
         self.io_error()?.raw_os_error()
     }
@@ -262,13 +262,13 @@ impl Error {
         self.0.kind == ErrorKind::NotFound
     }
 
-    /// Whether the disk was full or no file descriptor was left. The database retries its own work
-    /// after such an error.
+    /// Whether the disk was full or no file descriptor was left. After such an error, the database
+    /// retries its own work.
     pub(crate) fn is_shortage(&self) -> bool {
         self.kind() == ErrorKind::NoSpace || self.is_out_of_descriptors()
     }
 
-    /// Returns the resource that was lacking, for messages, if [`Error::is_shortage`].
+    /// Returns the resource that was lacking, for messages. Used only if [`Error::is_shortage`].
     pub(crate) fn lacking(&self) -> &'static str {
         if self.is_out_of_descriptors() { "descriptor for another file" } else { "space" }
     }
@@ -317,16 +317,17 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {
     /// Returns the error that caused this one, if any. For a failed storage call it is a
-    /// [`tailwater_io::Error`], whose own source is the system's error. [`Error::message`] includes
-    /// its text.
+    /// [`tailwater_io::Error`], whose own source is the operating system's error.
+    /// [`Error::message`] includes the text of the returned error.
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         self.0.source.as_deref().map(|source| source as _)
     }
 }
 
 impl From<format::Error> for Error {
-    /// Converts an error of a [`WriteBatch`](crate::WriteBatch): a refused record is an invalid
-    /// argument. Errors from decoding a file name the file instead.
+    /// Converts an error of a [`WriteBatch`](crate::WriteBatch). A record that the batch refuses is
+    /// an invalid argument. Errors from decoding a file are converted elsewhere, so that they name
+    /// the file.
     fn from(error: format::Error) -> Self {
         let kind = match &error {
             format::Error::Corruption { .. } => ErrorKind::Corruption,

@@ -1,4 +1,4 @@
-//! Copying of files, or hard links if the filesystem supports them.
+//! Hard links to files, or copies if the filesystem does not support links.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use tailwater_io::{Create, IoMode, Purpose, ReadFile, Storage};
 
 use crate::error::{Error, Result};
 
-/// Size of one read or write of a copy, in bytes.
+/// Size of each read and write while a file is copied, in bytes.
 const COPY_BYTES: usize = 1 << 20;
 
 /// I/O modes in which a copy reads its source and writes its target.
@@ -19,8 +19,8 @@ pub(crate) struct CopyModes {
     pub(crate) target: IoMode,
 }
 
-/// Hard-links a file, or copies it in the given modes if the filesystem cannot link it. The
-/// directory is not synced.
+/// Hard-links a file. If the filesystem cannot link it, copies it in the given I/O modes. The
+/// directory of the link or copy is not synced.
 pub(crate) fn link_or_copy(
     storage: &dyn Storage,
     from: &Path,
@@ -30,7 +30,8 @@ pub(crate) fn link_or_copy(
     match storage.link(from, to) {
         Ok(()) => Ok(()),
         Err(error) if error.is_no_space() => Err(error.into()),
-        // The filesystem differs or has no links. Any other cause makes the copy fail, too.
+        // The files are on different filesystems, or the filesystem has no links. If the link
+        // failed for any other reason, the copy fails, too.
         Err(_) => copy(storage, from, to, modes),
     }
 }
@@ -45,8 +46,8 @@ fn copy(storage: &dyn Storage, from: &Path, to: &Path, modes: CopyModes) -> Resu
     copy_into(source, length, writer, purpose, || Ok(()))
 }
 
-/// Copies the first `length` bytes of a file to a new one, and syncs it. `check` runs before each
-/// MiB; its error stops the copy.
+/// Copies the first `length` bytes of a file to a new file, and syncs the new file. `check` is
+/// called before each MiB; an error from it stops the copy.
 ///
 /// # Errors
 /// Corruption if the file is shorter than `length`; errors from reading, writing and `check`.

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Largest number that a file of a database can have. The counter never gets near it, so no
-/// database created a file whose name has a larger number.
+/// Largest number that a file of a database can have. The counter never reaches it. So a file with
+/// a larger number in its name was not created by a database.
 pub(crate) const FILE_NUMBER_MAX: u64 = 1 << 62;
 
 /// The counter that numbers all files of a database.
@@ -17,7 +17,7 @@ impl FileNumbers {
         Self(Arc::new(AtomicU64::new(next)))
     }
 
-    /// Returns a number that no file has, and advances the counter.
+    /// Returns a number that no file has yet, and advances the counter.
     pub(crate) fn take(&self) -> u64 {
         self.0.fetch_add(1, Ordering::Relaxed)
     }

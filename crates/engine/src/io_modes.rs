@@ -2,15 +2,15 @@
 //!
 //! A filesystem may refuse direct I/O, or accept it and still use the page cache. So the modes are
 //! tried in every directory concerned when the database is opened, before a compaction depends on
-//! them. If an option requests a mode by name and the filesystem refuses it, that is an error. If a
-//! mode was requested with `auto`, or is accepted but not performed, that is a warning, and the I/O
-//! is buffered.
+//! them. If an option requests a mode by name and the filesystem refuses it, opening fails. If the
+//! filesystem refuses a mode that was requested with `auto`, or accepts a mode but does not perform
+//! it, opening reports a warning, and the I/O is buffered.
 //!
-//! A mode has several types: [`IoModeChoice`] is the value of an option, including unset and
-//! `auto`; [`AskedIoMode`] adds the option to name in messages; [`IoMode`] is the mode in which a
-//! file is opened; `LogMode` is one of two modes for all logs, or the choice between them for each
-//! log. The message log has its own type, because it offers fewer modes and neither crate depends
-//! on the other.
+//! A mode has several types. [`IoModeChoice`] is the value of an option, including unset and
+//! `auto`. [`AskedIoMode`] adds the option that messages name. [`IoMode`] is the mode in which a
+//! file is opened. `LogMode` is one of two modes for all logs, or says that each log chooses
+//! between them. The message log has its own type, because it offers fewer modes, and neither crate
+//! depends on the other.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -27,8 +27,8 @@ use crate::error::{Error, Result};
 use crate::options::{AskedIoMode, DbOptions, IoModeChoice};
 use crate::wal::LogDurability;
 
-/// The purposes that read and write tables and blob files in the database's directories, in the
-/// order in which their modes are shown.
+/// The purposes for which tables and blob files in the database's directories are read and written,
+/// in the order in which their modes are reported.
 pub(crate) const OF_TABLES: [Purpose; 9] = [
     Purpose::UserRead,
     Purpose::UserBlobRead,
@@ -41,12 +41,12 @@ pub(crate) const OF_TABLES: [Purpose; 9] = [
     Purpose::Checkpoint,
 ];
 
-/// The use for which a mode is tried.
+/// The kind of use for which a mode is tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Use {
     Reading,
     Writing,
-    /// Writing logs, whose writes are padded to blocks of [`ALIGNMENT`].
+    /// Writing logs. Log writes are padded to blocks of [`ALIGNMENT`] bytes.
     Logging,
 }
 
@@ -55,10 +55,10 @@ enum Use {
 pub(crate) struct IoModes {
     asked: [AskedIoMode; Purpose::COUNT],
     tried: Mutex<Vec<Trial>>,
-    /// Largest request that a directory's device does not split, in bytes, as reported by the
-    /// device.
+    /// For each directory, the size in bytes of the largest request that its device does not split;
+    /// `None` if the device does not report it.
     request_bytes_max: Mutex<HashMap<PathBuf, Option<usize>>>,
-    /// The way in which direct logs become durable, which the logs detect.
+    /// How logs with direct I/O become durable. The logs detect this.
     log_durability: Arc<LogDurability>,
 }
 
@@ -109,11 +109,11 @@ impl IoModes {
         self.mode(one, directory) != self.mode(other, directory)
     }
 
-    /// Tries the modes that the options request for these purposes, by writing a file in a
-    /// directory. Returns the warnings.
+    /// Tries the modes that the options request for `purposes`, by writing a file in a directory.
+    /// Returns the warnings.
     ///
     /// # Errors
-    /// Not supported, for a mode that an option requests by name and the filesystem refuses; errors
+    /// Not supported, if an option requests a mode by name and the filesystem refuses it; errors
     /// from writing in the directory.
     pub(crate) fn try_in(
         &self,
@@ -136,13 +136,14 @@ impl IoModes {
     }
 
     /// Tries the modes of reads on existing files, for a database that is opened read-only. Modes
-    /// of compaction reads are tried only so that [`IoModes::text`] can report them.
+    /// of compaction and verification reads are tried only so that [`IoModes::text`] can report
+    /// them.
     pub(crate) fn try_reading(&self, storage: &dyn Storage, directory: &Path) -> Result<()> {
         let attempt = |directory: &Path, mode, _| read_some_file(storage, directory, mode);
         self.try_with(directory, &[Purpose::UserRead, Purpose::UserBlobRead], attempt)?;
         for purpose in [Purpose::CompactionRead, Purpose::CompactionBlobRead, Purpose::Verification]
         {
-            // The outcome is recorded. A read-only database ignores the error.
+            // The outcome was recorded. Opening a database read-only does not fail because of it.
             let _ = self.try_with(directory, &[purpose], attempt);
         }
         Ok(())
@@ -155,7 +156,7 @@ impl IoModes {
         attempt: impl Fn(&Path, IoMode, Use) -> Result<Option<(String, Answer)>>,
     ) -> Result<Vec<String>> {
         let directory = named(directory);
-        // The warnings, each with the purposes that it concerns.
+        // The warnings, each with the names of the purposes that it concerns.
         let mut warnings: Vec<(String, Vec<&str>)> = Vec::new();
         for &purpose in purposes {
             let AskedIoMode { choice, option } = self.asked(purpose);
@@ -163,7 +164,8 @@ impl IoModes {
             if !needs_trial(mode) {
                 continue;
             }
-            // The lock is not held during the trial, so that opening a file does not wait for it.
+            // The lock is not held during the trial, so that other threads can open files
+            // meanwhile.
             if self.tried_there(directory, mode, used_for).is_none()
                 && let Some((filesystem, answer)) = attempt(directory, mode, used_for)?
             {
@@ -200,8 +202,8 @@ impl IoModes {
         tried.iter().find(|trial| trial.is_of(directory, mode, used_for)).cloned()
     }
 
-    /// Returns the largest request that a directory's device does not split, in bytes, if the
-    /// device reports it. The kernel splits a larger readahead through the page cache.
+    /// Returns the size in bytes of the largest request that a directory's device does not split,
+    /// if the device reports it. The kernel splits larger readaheads of buffered reads.
     pub(crate) fn request_bytes_max(
         &self,
         storage: &dyn Storage,
@@ -212,7 +214,7 @@ impl IoModes {
         *known.entry(directory.to_owned()).or_insert_with(asked)
     }
 
-    /// Returns the way in which direct logs become durable.
+    /// Returns how logs with direct I/O become durable.
     pub(crate) fn log_durability(&self) -> &Arc<LogDurability> {
         &self.log_durability
     }
@@ -286,7 +288,8 @@ impl Trial {
     }
 }
 
-/// Returns "." for the current directory, which is the empty parent of a relative path.
+/// Returns the directory's path, or "." if it is empty. The parent of a relative path without a
+/// directory is empty and denotes the current directory.
 fn named(directory: &Path) -> &Path {
     if directory.as_os_str().is_empty() { Path::new(".") } else { directory }
 }
@@ -307,7 +310,7 @@ fn name(choice: IoModeChoice) -> &'static str {
     }
 }
 
-/// Whether a filesystem may refuse the mode or fail to perform it.
+/// Whether a filesystem may refuse this mode, or accept it and not perform it.
 fn needs_trial(mode: IoMode) -> bool {
     matches!(mode, IoMode::Direct | IoMode::Uncached)
 }
@@ -334,8 +337,8 @@ fn use_of(purpose: Purpose) -> Use {
     }
 }
 
-/// Tries a mode by reading the beginning of a table or blob file in a directory; `None` if there is
-/// no such file.
+/// Tries a mode by reading the beginning of a table or blob file in a directory. Returns `None` if
+/// there is no such file.
 fn read_some_file(
     storage: &dyn Storage,
     directory: &Path,
@@ -361,8 +364,8 @@ fn read_some_file(
         read => read.map(|_| Answer::Works)?,
     };
     let filesystem = storage.capabilities(directory)?.filesystem;
-    // Files of tmpfs exist only in the page cache, so direct I/O cannot bypass it. Elsewhere,
-    // cached pages of a file prove nothing.
+    // Files of tmpfs exist only in the page cache, so direct I/O cannot bypass it. On other
+    // filesystems, cached pages of a file do not prove that a direct read used them.
     let is_in_memory = filesystem == "tmpfs" && mode == IoMode::Direct;
     Ok(Some((filesystem, if is_in_memory { Answer::Cached } else { answer })))
 }

@@ -1,8 +1,8 @@
-//! Parts of a database's files that opening the database leaves out.
+//! Parts of a database's files that are ignored when the database is opened.
 
 use std::path::PathBuf;
 
-/// A part of a log or MANIFEST that was left out.
+/// A part of a log or MANIFEST that was ignored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LeftOut {
@@ -10,11 +10,12 @@ pub struct LeftOut {
     pub path: PathBuf,
     /// Start of the part, in bytes from the start of the file.
     pub offset: u64,
-    /// Length of the part in bytes, up to the end of the log or the next record that was used.
+    /// Length of the part in bytes. It ends at the end of the log, or at the next record that was
+    /// used.
     pub bytes: u64,
-    /// The reason.
+    /// The reason why the part was ignored.
     pub reason: String,
-    /// Whether it is only a record, or a group of MANIFEST edits, cut short by the end of the last
-    /// file, as after a crash.
+    /// Whether the part is only an incomplete record, or an incomplete group of MANIFEST edits, at
+    /// the end of the last file, as a crash leaves it.
     pub torn_tail: bool,
 }

@@ -1,9 +1,9 @@
 //! Merge operators, which combine merge operands into a value.
 //!
 //! A merge writes an operand instead of a value. If a key's newest records are operands, the
-//! operator computes the key's value from them and from the base value, if any. The built-in
-//! operators have RocksDB's names and semantics (`utilities/merge_operators/`), so that a database
-//! reads the same in both.
+//! operator computes the key's value from the operands and from the base value, if there is one.
+//! The built-in operators have the names and semantics of RocksDB's (`utilities/merge_operators/`),
+//! so that both engines read the same values from a database.
 
 use std::fmt;
 use std::sync::Arc;
@@ -49,11 +49,12 @@ use tailwater_format::user_code;
 /// # }
 /// ```
 pub trait CustomMergeOperator: Send + Sync {
-    /// Returns the name written to OPTIONS files and table properties.
+    /// Returns the operator's name, which is written to OPTIONS files and table properties.
     fn name(&self) -> &str;
 
-    /// Returns the value of `key` that results from the base value `existing` and the operands,
-    /// oldest first; `None` fails the read or compaction that called it.
+    /// Returns the value of `key` that results from the base value `existing` and from `operands`,
+    /// which are given oldest first. With `None`, the read or compaction that called this function
+    /// fails.
     fn full_merge(
         &self,
         key: &[u8],
@@ -61,17 +62,17 @@ pub trait CustomMergeOperator: Send + Sync {
         operands: &[&[u8]],
     ) -> Option<Vec<u8>>;
 
-    /// Returns one operand that has the same effect as `operands`, oldest first, over any base
-    /// value; `None` if there is no such operand.
+    /// Returns one operand that has the same effect as `operands` over any base value; `None` if
+    /// there is no such operand. `operands` are given oldest first.
     fn partial_merge(&self, key: &[u8], operands: &[&[u8]]) -> Option<Vec<u8>> {
         let _ = (key, operands);
         None
     }
 
-    /// Whether merging over a wide-column entity keeps its other columns: the result of
-    /// `full_merge` over the default column then replaces only that column. If false, the result is
-    /// a plain value that replaces the whole entity. The default is true, as in RocksDB, where
-    /// `FullMergeV3` decides this. It must return the same value every time.
+    /// Whether merging over a wide-column entity keeps its other columns. If true, the result of
+    /// `full_merge` over the default column replaces only that column. If false, the result is a
+    /// plain value that replaces the whole entity. The default is true, as in RocksDB, where
+    /// `FullMergeV3` decides this. The function must return the same value every time.
     fn keeps_entity_columns(&self) -> bool {
         true
     }
@@ -98,19 +99,19 @@ pub trait CustomMergeOperator: Send + Sync {
 #[derive(Clone)]
 #[non_exhaustive]
 pub enum MergeOperator {
-    /// Adds 64-bit little-endian unsigned integers, wrapping; values of any other length count as
-    /// zero.
+    /// Adds 64-bit little-endian unsigned integers, and wraps on overflow. A value of any other
+    /// length counts as zero.
     UInt64Add,
-    /// Joins with a delimiter, a comma by default.
+    /// Joins the values with a delimiter, a comma by default.
     StringAppend {
-        /// The bytes between two operands.
+        /// The bytes between two values.
         delimiter: Vec<u8>,
         /// Whether this is RocksDB's testing variant, which has another name and no partial merge.
         test_variant: bool,
     },
-    /// The newest operand wins.
+    /// The newest operand becomes the value.
     Put,
-    /// The largest operand by bytes wins.
+    /// The largest operand, compared by bytes, becomes the value.
     Max,
     /// A user-defined operator.
     Custom(Arc<dyn CustomMergeOperator>),
@@ -123,7 +124,7 @@ pub(crate) enum FamilyMergeOperator {
     None,
     /// The operator to use.
     Known(MergeOperator),
-    /// The options name this operator, which is neither built in nor supplied.
+    /// The options name this operator, which is neither built in nor registered by the user.
     Unknown(String),
 }
 
@@ -139,7 +140,8 @@ impl FamilyMergeOperator {
 }
 
 impl MergeOperator {
-    /// Returns the built-in operator of the given name, which may be any of its names in RocksDB.
+    /// Returns the built-in operator of the given name. An operator may have several names, as in
+    /// RocksDB.
     pub fn built_in(name: &str) -> Option<Self> {
         let comma = || b",".to_vec();
         Some(match name {
@@ -156,7 +158,7 @@ impl MergeOperator {
         })
     }
 
-    /// Returns the name written to OPTIONS files and table properties.
+    /// Returns the operator's name, which is written to OPTIONS files and table properties.
     pub fn name(&self) -> &str {
         match self {
             Self::UInt64Add => "UInt64AddOperator",
@@ -168,8 +170,8 @@ impl MergeOperator {
         }
     }
 
-    /// Returns the value of `key` that results from the base value `existing` and the operands,
-    /// oldest first; `None` if the operator fails.
+    /// Returns the value of `key` that results from the base value `existing` and from `operands`,
+    /// which are given oldest first; `None` if the operator fails.
     pub fn full_merge(
         &self,
         key: &[u8],
@@ -180,14 +182,14 @@ impl MergeOperator {
         self.full_merge_into(key, existing, operands.iter().copied(), &mut out).then_some(out)
     }
 
-    /// Returns one operand that has the same effect as `operands`, oldest first; `None` if there is
-    /// no such operand.
+    /// Returns one operand that has the same effect as `operands`; `None` if there is no such
+    /// operand. `operands` are given oldest first.
     pub fn partial_merge(&self, key: &[u8], operands: &[&[u8]]) -> Option<Vec<u8>> {
         let mut out = Vec::new();
         self.partial_merge_into(key, operands.iter().copied(), &mut out).then_some(out)
     }
 
-    /// Whether merging over an entity keeps its columns other than the default one.
+    /// Whether merging over an entity keeps the columns other than the default column.
     pub(crate) fn keeps_entity_columns(&self) -> bool {
         match self {
             Self::Custom(custom) => called(custom, || custom.keeps_entity_columns()),
@@ -195,8 +197,9 @@ impl MergeOperator {
         }
     }
 
-    /// Like [`MergeOperator::full_merge`], but replaces the contents of `out`. Returns whether the
-    /// operator succeeded. The built-in operators allocate only to grow `out`.
+    /// Like [`MergeOperator::full_merge`], but replaces the contents of `out` with the value.
+    /// Returns whether the operator succeeded. The built-in operators allocate memory only to grow
+    /// `out`.
     pub(crate) fn full_merge_into<'a>(
         &self,
         key: &[u8],
@@ -216,8 +219,8 @@ impl MergeOperator {
         }
     }
 
-    /// Like [`MergeOperator::partial_merge`], but replaces the contents of `out`. Returns whether
-    /// there is such an operand.
+    /// Like [`MergeOperator::partial_merge`], but replaces the contents of `out` with the operand.
+    /// Returns whether there is such an operand.
     pub(crate) fn partial_merge_into<'a>(
         &self,
         key: &[u8],
@@ -238,8 +241,8 @@ impl MergeOperator {
         }
     }
 
-    /// Applies a built-in operator. These are associative, so a base value is treated like an
-    /// operand.
+    /// Applies a built-in operator. The built-in operators are associative, so a base value is
+    /// treated like an operand.
     fn fold_into<'a>(&self, values: impl Iterator<Item = &'a [u8]>, out: &mut Vec<u8>) {
         out.clear();
         match self {
@@ -262,12 +265,12 @@ impl MergeOperator {
     }
 }
 
-/// Calls a user-defined operator, and names it in the error if it panics.
+/// Calls a user-defined operator. If it panics, the resulting error names the operator.
 fn called<R>(custom: &Arc<dyn CustomMergeOperator>, call: impl FnOnce() -> R) -> R {
     user_code::call("merge operator", || custom.name(), call)
 }
 
-/// Replaces the contents of `out` with a value, if there is one. Returns whether there is.
+/// Replaces the contents of `out` with `value`, if there is a value. Returns whether there is one.
 fn put(value: Option<Vec<u8>>, out: &mut Vec<u8>) -> bool {
     value.map(|value| *out = value).is_some()
 }

@@ -1,9 +1,9 @@
 //! Conversion of panics into errors.
 //!
-//! User code that the database calls may panic, in the database's threads and in those of callers.
-//! In the database's own threads, the panic becomes an error that names the code that panicked. In
-//! a caller's thread, the panic unwinds through the call; threads that wait for that call get the
-//! error of [`unwinding`].
+//! User code that the database calls may panic, both in the database's threads and in those of
+//! callers. In the database's own threads, the panic becomes an error that names the code that
+//! panicked. In a caller's thread, the panic unwinds through the call. Other threads that wait for
+//! the result of that call get the error of [`unwinding`].
 
 use std::any::Any;
 use std::fmt::Display;
@@ -13,14 +13,14 @@ use tailwater_format::user_code;
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// Runs `work`, and returns an error if it panics. `what` names the work in the message, such as "a
-/// flush".
+/// Runs `work`, and returns an error if it panics. `what` describes the work in the error's
+/// message, for example "a flush".
 ///
 /// # Errors
 /// Errors from the work; `Panicked` if it panics.
 pub(crate) fn catch<R>(what: impl Display, work: impl FnOnce() -> Result<R>) -> Result<R> {
     user_code::forget_panicked();
-    // Unwind safety: as after an error, the state that the work has changed stays consistent.
+    // Unwind safety: the state that the work has changed is consistent, as it is after an error.
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|payload| {
         let error = panicked(what);
         Err(match text(&*payload) {
@@ -30,7 +30,8 @@ pub(crate) fn catch<R>(what: impl Display, work: impl FnOnce() -> Result<R>) -> 
     })
 }
 
-/// Returns the error for threads that wait for work that a panic of this thread ended.
+/// Returns the error for threads that were waiting for work that ended because this thread
+/// panicked.
 #[cold]
 pub(crate) fn unwinding(what: impl Display) -> Error {
     panicked(what)

@@ -1,4 +1,4 @@
-//! Prefix extractors, which select the part of a key that prefix filters and prefix iterators use.
+//! Prefix extractors. They select the part of a key that prefix filters and prefix iterators use.
 
 use std::fmt;
 use std::sync::Arc;
@@ -33,12 +33,12 @@ use tailwater_format::user_code;
 /// # }
 /// ```
 pub trait CustomPrefixExtractor: Send + Sync {
-    /// Returns the name written to OPTIONS files and table properties. It must change whenever the
-    /// prefixes do.
+    /// Returns the extractor's name, which is written to OPTIONS files and table properties. The
+    /// name must change whenever the extracted prefixes change.
     fn name(&self) -> &str;
 
-    /// Returns the prefix of a key, which must be a prefix of its bytes; `None` if the key has
-    /// none.
+    /// Returns the prefix of a key; `None` if the key has none. The returned bytes must be the
+    /// first bytes of `key`.
     fn prefix<'a>(&self, key: &'a [u8]) -> Option<&'a [u8]>;
 }
 
@@ -96,7 +96,7 @@ impl PrefixExtractor {
         }
     }
 
-    /// Returns the name written to OPTIONS files and table properties.
+    /// Returns the extractor's name, which is written to OPTIONS files and table properties.
     pub fn name(&self) -> String {
         match self {
             Self::Fixed(length) => format!("rocksdb.FixedPrefix.{length}"),
@@ -106,7 +106,7 @@ impl PrefixExtractor {
         }
     }
 
-    /// Whether both extract the same prefixes, judged by their names.
+    /// Whether both extractors have the same name and so extract the same prefixes.
     pub(crate) fn same_as(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Fixed(a), Self::Fixed(b)) | (Self::Capped(a), Self::Capped(b)) => a == b,

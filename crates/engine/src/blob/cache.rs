@@ -21,9 +21,10 @@ pub(crate) struct BlobCache {
     storage: Arc<dyn Storage>,
     directory: PathBuf,
     io_modes: Arc<IoModes>,
-    /// Determines the I/O mode in which files are opened.
+    /// The purpose for which files are opened. It determines their I/O mode.
     opened_for: Purpose,
-    /// The budget of open files of a compaction, for files that it opens itself.
+    /// The open-file budget against which the opened files count; only in the cache of a
+    /// compaction.
     budget: Option<Arc<OpenBudget>>,
     open: Arc<OpenBlobFiles>,
 }
@@ -41,17 +42,17 @@ pub(crate) struct OpenBlobFiles {
 struct OpenFiles {
     /// The open files, by number.
     readers: HashMap<u64, (Arc<BlobReader>, Option<OpenPermit>)>,
-    /// Their numbers, in the order in which they were opened.
+    /// The numbers of the open files, in the order in which they were opened.
     order: VecDeque<u64>,
 }
 
 impl OpenBlobFiles {
-    /// Creates a cache of at most `capacity` open files, or any number.
+    /// Creates a cache of at most `capacity` open files; with `None`, of any number.
     pub(crate) fn new(capacity: Option<usize>) -> Self {
         Self { capacity: AtomicUsize::new(capacity.unwrap_or(usize::MAX)), files: Mutex::default() }
     }
 
-    /// Sets the maximum number of open files.
+    /// Sets the maximum number of open files; `None` for no limit.
     pub(crate) fn set_capacity(&self, capacity: Option<usize>) {
         self.capacity.store(capacity.unwrap_or(usize::MAX), Ordering::Relaxed);
         self.files().close_down_to(|files| files <= self.capacity());
@@ -67,7 +68,7 @@ impl OpenBlobFiles {
 }
 
 impl KeepsFilesOpen for OpenBlobFiles {
-    /// Closes half of the files. Reads in progress keep theirs open.
+    /// Closes half of the files. A read in progress keeps its file open until it ends.
     fn close_some(&self, _: Exhausted) -> bool {
         let mut files = self.files();
         let open = files.order.len();
@@ -99,9 +100,9 @@ impl BlobCache {
         Self { storage, directory, io_modes, opened_for, budget: None, open }
     }
 
-    /// Returns a separate cache of the same files for a compaction, which may read them in another
-    /// I/O mode than users and, at low priority, must not take locks that users take. Open files
-    /// count against `budget`.
+    /// Returns a separate cache of the same files for a compaction. A compaction may read the files
+    /// in another I/O mode than users do. At low priority, it must not take locks that users take.
+    /// The files that it opens count against `budget`.
     pub(crate) fn for_compaction(&self, budget: &Arc<OpenBudget>) -> Arc<Self> {
         Arc::new(Self {
             storage: Arc::clone(&self.storage),
@@ -113,7 +114,7 @@ impl BlobCache {
         })
     }
 
-    /// Reads the value to which a blob index of `user_key` refers.
+    /// Reads the value of `user_key` from the record to which `index`, its blob index, refers.
     pub(crate) fn read(&self, user_key: &[u8], index: &[u8], purpose: Purpose) -> Result<Vec<u8>> {
         let index = BlobIndex::decode(index).map_err(|error| {
             let message = format!("key '{}': {error}", user_key.escape_ascii());
@@ -141,7 +142,7 @@ impl BlobCache {
         if open.readers.insert(number, (Arc::clone(&reader), permit)).is_none() {
             open.order.push_back(number);
         }
-        // Reads in progress keep a file open that is closed here.
+        // A read in progress keeps a file open that is closed here.
         let capacity = self.open.capacity();
         let has_room = || self.budget.as_ref().is_none_or(|budget| budget.has_room());
         open.close_down_to(|files| files <= capacity && (files <= 1 || has_room()));

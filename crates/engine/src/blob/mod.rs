@@ -1,7 +1,8 @@
 //! Blob files: large values that are stored outside the tables.
 //!
-//! A table holds a blob index in place of such a value. The record it points at repeats the key and
-//! carries checksums over its header, key and value, all of which are checked on every read.
+//! Instead of such a value, a table holds a blob index, which refers to a record in a blob file.
+//! The record repeats the key, and has checksums of its header, key and value. All of them are
+//! checked on every read.
 
 mod cache;
 mod reader;

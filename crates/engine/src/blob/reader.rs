@@ -11,7 +11,7 @@ use tailwater_io::{Purpose, ReadFile};
 
 use crate::error::{Error, Result};
 
-/// One open blob file. Threads share it.
+/// One open blob file. Threads may share it.
 #[derive(Debug)]
 pub(crate) struct BlobReader {
     file: Arc<dyn ReadFile>,
@@ -23,8 +23,8 @@ impl BlobReader {
     /// Opens a blob file and reads its header.
     ///
     /// # Errors
-    /// Corruption, if it does not begin with a blob file's header; not supported, for values that
-    /// expire.
+    /// Corruption, if the file does not begin with a blob file's header; not supported, for files
+    /// of values that expire.
     pub(crate) fn open(file: Arc<dyn ReadFile>, purpose: Purpose) -> Result<Self> {
         let length = file.length()?;
         let mut buffer = AlignedBuffer::with_capacity(BLOB_HEADER_LENGTH);
@@ -34,7 +34,7 @@ impl BlobReader {
         if header.has_expiration {
             return Err(Error::not_supported("blobs that expire").in_file(file.path()));
         }
-        // The header has no checksum.
+        // The header has no checksum, so it is checked for contradictions.
         if header.expiration_range != (0, 0) {
             let message = "the header has an expiration range, but nothing in the file expires";
             return Err(Error::corruption_at(file.path(), 0, message));
@@ -47,12 +47,12 @@ impl BlobReader {
         &self.header
     }
 
-    /// Returns its length, in bytes.
+    /// Returns the file's length, in bytes.
     pub(crate) fn length(&self) -> u64 {
         self.length
     }
 
-    /// Reads the value to which a blob index of `user_key` refers.
+    /// Reads the value of `user_key` at the location that its blob index gives.
     ///
     /// # Errors
     /// Corruption, if the record belongs to another key or a checksum does not match.

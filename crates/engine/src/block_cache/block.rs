@@ -1,4 +1,4 @@
-//! A block of a table in memory: checked, decompressed, ready to be searched.
+//! A block of a table in memory: verified, decompressed, and ready to be searched.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -15,17 +15,18 @@ use crate::cache::{Cached, SlabBytes};
 pub(crate) struct Block {
     bytes: BlockBytes,
     contents: Contents,
-    /// Speeds up searches in an index block.
+    /// Parts of the keys of an index block, which speed up searches in it.
     prefixes: Option<Box<RestartPrefixes>>,
 }
 
-/// With its reference counts it takes two cache lines; a third would increase every block's charge.
+/// With its two reference counts, a block occupies two cache lines. A third line would increase
+/// every block's charge.
 const _: () = assert!(size_of::<Block>() == 64);
 
 /// A block's uncompressed bytes.
 #[derive(Debug)]
 pub(crate) enum BlockBytes {
-    /// On the heap: the block is not meant for a cache, or the cache had no memory for it.
+    /// Memory on the heap. The block is not meant for a cache, or the cache had no memory for it.
     Heap(Box<[u8]>),
     /// In the memory of a block cache.
     Slab(SlabBytes),
@@ -63,7 +64,7 @@ enum Contents {
 pub(crate) enum BlockKind {
     /// Records.
     Data,
-    /// Entries that refer to other blocks.
+    /// Index entries, which refer to other blocks.
     Index,
     /// A filter over keys.
     Filter,
@@ -83,8 +84,9 @@ impl Block {
         Ok(Self { bytes, contents, prefixes: None })
     }
 
-    /// Adds prefixes that speed up searches in an index block in bytewise order. `delta_values`
-    /// says whether its values are delta-encoded, `user_keys` whether its keys have no trailer.
+    /// Adds prefixes of keys that speed up searches in an index block in bytewise order.
+    /// `delta_values` says whether the block's values are delta-encoded, `user_keys` whether its
+    /// keys have no trailer.
     ///
     /// # Errors
     /// Corruption, for a block whose entries are malformed.
@@ -98,7 +100,7 @@ impl Block {
         Ok(self)
     }
 
-    /// Returns the restarts among which to search for a user key.
+    /// Returns the restart points among which to search for a user key.
     #[inline]
     pub(crate) fn restarts_for(&self, user_key: &[u8]) -> Restarts {
         match &self.prefixes {
@@ -107,7 +109,7 @@ impl Block {
         }
     }
 
-    /// Returns the memory address of its bytes.
+    /// Returns the memory address of the block's bytes.
     pub(crate) fn address(&self) -> usize {
         self.bytes.as_ptr().addr()
     }
@@ -139,7 +141,7 @@ impl Block {
         }
     }
 
-    /// Returns its memory, in bytes.
+    /// Returns the memory that the block uses, in bytes.
     pub(crate) fn memory(&self) -> usize {
         let prefixes = self.prefixes.as_deref();
         let bytes = match &self.bytes {
@@ -152,17 +154,17 @@ impl Block {
     }
 }
 
-/// A block that stays in memory as long as this lives: its reader is pinned in the epoch, or this
-/// holds a reference.
+/// A reference to a block that keeps it in memory, either because its holder is pinned in the epoch
+/// or because it is a counted reference.
 pub(crate) enum BlockRef<'g> {
-    /// A block in the cache or in the table's reader, whose owner outlives `'g`.
+    /// A block in the cache or in the table's reader. Its owner outlives `'g`.
     Borrowed(&'g Arc<Cached<Block>>),
     /// A counted reference.
     Owned(Arc<Cached<Block>>),
 }
 
 impl BlockRef<'_> {
-    /// Returns a reference that outlives the reader's epoch.
+    /// Returns a counted reference, which may outlive the holder's epoch.
     pub(crate) fn to_arc(&self) -> Arc<Cached<Block>> {
         match self {
             Self::Borrowed(block) => Arc::clone(block),

@@ -18,19 +18,19 @@ const SHARD_BYTES: u64 = 16 << 20;
 /// Maximum number of shards of a self-sizing cache.
 const SHARDS_MAX: u64 = 64;
 
-/// Share of the capacity that blocks staged for the cache may always take: 1/STAGED_PART.
+/// Staged blocks are those that a table being written keeps for the cache. They may always use
+/// 1/STAGED_PART of the cache's capacity.
 const STAGED_PART: usize = 8;
-/// Share of the capacity that staged blocks may take if all written blocks are staged:
-/// 1/STAGED_PART_OF_ALL.
+/// If all written blocks are staged, they may use 1/STAGED_PART_OF_ALL of the capacity.
 const STAGED_PART_OF_ALL: usize = 2;
-/// Share of the available memory that staged blocks may take: 1/STAGED_PART_OF_AVAILABLE.
+/// Staged blocks may use 1/STAGED_PART_OF_AVAILABLE of the available memory.
 const STAGED_PART_OF_AVAILABLE: i64 = 2;
 
 /// A cache of table blocks, which column families and databases may share. Any thread may use it.
 ///
-/// The charge of its blocks, including evicted ones that are still being read, never exceeds its
-/// capacity; a block that does not fit is not cached. Its memory is slightly larger, because of
-/// free slots between blocks.
+/// The charge of the cache's blocks never exceeds its capacity, including evicted blocks that are
+/// still being read. A block that does not fit is not cached. The memory that the cache uses is
+/// slightly larger than the charge, because of free slots between blocks.
 ///
 /// ```
 /// # fn main() -> tailwater::Result<()> {
@@ -39,7 +39,7 @@ const STAGED_PART_OF_AVAILABLE: i64 = 2;
 /// use std::sync::Arc;
 /// use tailwater::{BlockCache, Db, OpenOptions};
 ///
-/// // One bound for two databases.
+/// One memory limit applies to both databases.
 /// let cache = Arc::new(BlockCache::new(64 << 20));
 /// let mut options = OpenOptions::default();
 /// options.set_options("create_if_missing=true")?;
@@ -56,15 +56,16 @@ const STAGED_PART_OF_AVAILABLE: i64 = 2;
 #[derive(Debug)]
 pub struct BlockCache {
     pub(crate) blocks: Cache<Block>,
-    /// The memory of the bytes of cached blocks.
+    /// The memory of the cached blocks' bytes.
     slabs: Arc<Slabs>,
     /// Size of the blocks staged by tables that are being written, in bytes.
     staged_bytes: AtomicUsize,
-    /// Limit of `staged_bytes`, from the memory that was available at the last check, in bytes.
+    /// Limit of `staged_bytes`, in bytes, derived from the memory that was available at the last
+    /// check.
     staged_bytes_max: AtomicUsize,
     memory: Memory,
     tuner: Option<Tuner>,
-    /// Whether the C library's allocator releases memory when the cache does.
+    /// Whether the C library's allocator is made to release memory whenever the cache shrinks.
     trims_allocator: AtomicBool,
 }
 
@@ -83,8 +84,9 @@ impl BlockCache {
     }
 
     /// Creates an empty cache that sizes itself within the memory limit of this process, or the
-    /// machine's memory. When it is full, it takes free memory, and memory of the page cache while
-    /// that avoids reads; it releases memory that other uses need. Its thread ends with it.
+    /// machine's memory. When the cache is full, it grows into free memory, and into memory of the
+    /// page cache as long as that avoids reads. It releases memory that is needed otherwise. A
+    /// thread does this until the cache is dropped.
     ///
     /// If the system does not report its memory, the cache keeps its initial size of 32 MiB.
     pub fn auto() -> Arc<Self> {
@@ -104,7 +106,7 @@ impl BlockCache {
     /// Makes the C library's allocator release freed memory to the system whenever this self-sizing
     /// cache shrinks. The call (`malloc_trim`) scans the heap of the whole process while holding
     /// its locks, so only a program that knows what else runs in its process should enable it. The
-    /// option `trim_allocator` enables it, too. Without glibc it has no effect.
+    /// The option `trim_allocator` enables it, too. Without glibc, the call has no effect.
     pub fn trim_allocator(&self) {
         self.trims_allocator.store(true, Relaxed);
     }
@@ -114,33 +116,33 @@ impl BlockCache {
         self.trims_allocator.load(Relaxed)
     }
 
-    /// Returns its sizing decisions, if it sizes itself.
+    /// Returns the cache's sizing decisions, if it sizes itself.
     pub fn auto_sizes(&self) -> Option<AutoSizes> {
         Some(self.tuner.as_ref()?.sizes())
     }
 
-    /// Copies the bytes of a block that is about to be cached into the cache's memory, or to the
-    /// heap if there is none.
+    /// Copies the bytes of a block that is about to be cached into the cache's memory. If the cache
+    /// gets no memory, copies them to the heap.
     ///
     /// Takes a lock that users' reads also take.
     pub(crate) fn copy_in(&self, bytes: &[u8]) -> BlockBytes {
         self.slabs.copy(bytes).map_or_else(|| bytes.to_vec().into(), BlockBytes::Slab)
     }
 
-    /// Updates the limit of staged blocks from the available memory, less the amount by which the
-    /// cache may still grow.
+    /// Updates the limit of staged blocks from the available memory, less the number of bytes that
+    /// the cache may still grow.
     pub(crate) fn update_staging_limit(&self) {
         let may_grow_by = self.capacity().saturating_sub(self.usage()) as i64;
         let available = self.memory.left().map_or(0, |left| left.available);
-        // Staged blocks already use memory, which counts towards the limit.
+        // Staged blocks already use memory that is no longer available, so their size is added.
         let usable = available - may_grow_by + self.staged_bytes.load(Relaxed) as i64;
         let bound = usize::try_from(usable / STAGED_PART_OF_AVAILABLE).unwrap_or(0);
         self.staged_bytes_max.store(bound, Relaxed);
     }
 
-    /// Reserves `bytes` for staged blocks. Returns false if the total would exceed the limit: half
-    /// of the available memory, but at least an eighth of the capacity and at most all of it; or
-    /// half of the capacity if all written blocks are staged (`is_all`).
+    /// Reserves `bytes` for staged blocks. Returns false if the total would exceed the limit. If
+    /// all written blocks are staged (`is_all`), the limit is half of the capacity. Otherwise it is
+    /// half of the available memory, but at least an eighth of the capacity and at most all of it.
     pub(crate) fn reserve_staging(&self, bytes: usize, is_all: bool) -> bool {
         let capacity = self.capacity();
         let bound = match is_all {
@@ -159,13 +161,13 @@ impl BlockCache {
         self.staged_bytes.fetch_sub(bytes, Relaxed);
     }
 
-    /// Returns its capacity, in bytes.
+    /// Returns the cache's capacity, in bytes.
     pub fn capacity(&self) -> usize {
         self.blocks.capacity()
     }
 
-    /// Changes its capacity, in bytes, and evicts the excess immediately. A self-sizing cache
-    /// continues to adapt from the new capacity.
+    /// Changes the cache's capacity, in bytes, and evicts the excess immediately. A self-sizing
+    /// cache continues to adapt, starting from the new capacity.
     pub fn set_capacity(&self, capacity: usize) {
         let is_less = capacity < self.capacity();
         self.blocks.set_capacity(capacity);
@@ -185,7 +187,7 @@ impl BlockCache {
         self.blocks.usage()
     }
 
-    /// Returns the part of the bytes in use that is being read, and cannot be released.
+    /// Returns the number of bytes in use that are being read and so cannot be released.
     pub fn pinned_usage(&self) -> usize {
         self.blocks.pinned_usage()
     }
@@ -212,7 +214,7 @@ mod tests {
     const MIB: usize = 1 << 20;
 
     fn put(cache: &BlockCache, file: u64, number: u64) {
-        // The last number of a block is its count of restarts: one.
+        // The last number of a block is the number of its restart points, here one.
         let mut bytes = [0; 4000];
         bytes[3996] = 1;
         let block = Block::parse(cache.copy_in(&bytes), BlockKind::Data).expect("a block");
@@ -241,13 +243,14 @@ mod tests {
     fn memory_that_is_given_back_returns_to_the_system() {
         let cache = BlockCache::new(16 * MIB);
         (0..4000).for_each(|number| put(&cache, 1, number));
-        // Groups of hit and unhit blocks alternate, so that some regions have no hit blocks.
+        // Groups of blocks with and without hits alternate, so that some regions of memory have no
+        // block with a hit.
         for number in (0..4000).filter(|number| number / 512 % 2 == 0 && number % 8 != 0) {
             cache.blocks.lookup(Key { file: 1, offset: number * 4096 }, &crate::epoch::pin());
         }
         let before = cache.slabs.bytes();
         cache.blocks.give_back(8 * MIB, Block::address);
-        // Readers of other tests may delay the freeing.
+        // Readers of other tests in this process may delay the freeing.
         while cache.blocks.unlinked_usage() > 0 {
             std::thread::yield_now();
             cache.blocks.collect();

@@ -15,7 +15,7 @@ use crate::cache::{self, AutoSizes};
 #[derive(Debug)]
 pub(super) struct Tuner {
     sizer: Arc<Sizer>,
-    /// Joined on drop; `None` if the system could not start it.
+    /// Joined when this is dropped; `None` if the system could not start the thread.
     _thread: Option<Thread>,
 }
 
@@ -34,7 +34,7 @@ impl Tuner {
         Self { sizer, _thread: thread::spawn("block cache", body).ok() }
     }
 
-    /// Returns the latest decisions.
+    /// Returns the latest sizing decisions.
     pub(super) fn sizes(&self) -> AutoSizes {
         self.sizer.sizing.lock().sizes()
     }
@@ -48,7 +48,7 @@ impl Drop for Tuner {
 }
 
 impl Sizer {
-    /// Resizes the cache periodically until it is dropped.
+    /// Resizes the cache periodically until the cache is dropped.
     fn run(&self, cache: &Weak<BlockCache>, memory: &Memory) {
         let (mut looked, mut wait, mut gave_back) = (Instant::now(), cache::LOOK, false);
         loop {
@@ -74,12 +74,13 @@ impl Sizer {
             if gives_back || gave_back {
                 cache.blocks.collect();
                 cache.slabs.release();
-                // The freed entries went back to the allocator, not to the system.
+                // The memory of the freed entries went back to the allocator, but not yet to the
+                // system.
                 if cache.trims_allocator() {
                     tailwater_io::release_free_memory();
                 }
             }
-            // Blocks that were being read are freed later.
+            // The memory of blocks that were being read is freed in a later round.
             gave_back = gives_back || (gave_back && cache.blocks.unlinked_usage() > 0);
         }
     }

@@ -3,24 +3,26 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Share of the capacity that evictions keep free: 1/HEADROOM_DIVISOR.
+/// Evictions try to keep 1/HEADROOM_DIVISOR of the capacity free.
 ///
-/// An evicted entry keeps its charge until no reader can see it. Evicting this far ahead lets an
-/// insert take bytes that are free already.
+/// An evicted entry keeps its charge until no reader can see it, so an insert cannot use the bytes
+/// that it has just evicted itself. With the headroom, it uses bytes that earlier evictions have
+/// freed.
 const HEADROOM_DIVISOR: usize = 64;
 
-/// The counter of all charges.
+/// The counters of all bytes that are charged to the cache.
 ///
 /// The bound is strict: only [`Budget::reserve`] raises `used`, and never above the capacity. After
-/// the capacity was lowered, `used` may exceed it until evicted and unpinned values are dropped.
-/// Counters are relaxed: they guard no memory.
+/// the capacity was lowered, `used` may exceed it until enough evicted values are dropped. The
+/// counters are accessed with relaxed ordering, because they protect no other memory.
 #[repr(align(128))]
 #[derive(Debug)]
 pub(super) struct Budget {
     capacity: AtomicUsize,
     /// All bytes charged and not yet released.
     used: AtomicUsize,
-    /// The part of `used` that was removed from the table and that readers may still see.
+    /// The part of `used` whose entries were removed from the table but not dropped yet, because
+    /// readers may still see them.
     unlinked: AtomicUsize,
 }
 
@@ -54,14 +56,15 @@ impl Budget {
         self.capacity() / HEADROOM_DIVISOR
     }
 
-    /// Returns how many bytes to evict to make room for `bytes` more. Entries removed from the
-    /// table count as free.
+    /// Returns how many bytes must be evicted so that `bytes` more fit. Entries that were already
+    /// removed from the table count as free.
     pub(super) fn excess(&self, bytes: usize) -> usize {
         let staying = self.used().saturating_sub(self.unlinked());
         staying.saturating_add(bytes).saturating_sub(self.capacity())
     }
 
-    /// Returns how many bytes to evict before a cache of `capacity` bytes has its headroom.
+    /// Returns how many bytes must be evicted so that a cache of `capacity` bytes has its headroom
+    /// free.
     pub(super) fn excess_of(&self, capacity: usize) -> usize {
         let staying = self.used().saturating_sub(self.unlinked());
         (staying + capacity / HEADROOM_DIVISOR).saturating_sub(capacity)
@@ -91,7 +94,7 @@ impl Budget {
 
 /// Bytes of the cache's capacity, held until this is dropped.
 ///
-/// It may outlive the cache. Any thread may use it.
+/// A reservation may outlive the cache. Any thread may use it.
 #[derive(Debug)]
 #[must_use = "dropping a reservation gives its bytes back"]
 pub(crate) struct Reservation {

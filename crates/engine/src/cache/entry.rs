@@ -19,8 +19,8 @@ pub(crate) struct Key {
 }
 
 impl Key {
-    /// Returns a hash in which every bit of the key affects all bits that select the shard, the
-    /// bucket and the tag.
+    /// Returns a hash of which every bit that selects the shard, the bucket or the tag depends on
+    /// every bit of the key.
     #[inline]
     pub(super) fn hash(self) -> u64 {
         // Odd constants with about half their bits set: 2^64 over the golden ratio, and a prime.
@@ -32,15 +32,15 @@ impl Key {
     }
 }
 
-/// Number of rounds of the clock hand that an entry survives.
+/// The priority determines how many times the clock hand may pass an entry before it is evicted.
 ///
-/// An entry starts with the first number of rounds, and a hit sets it to the second. Each pass of
-/// the hand subtracts one, and evicts an entry at zero.
+/// A new entry has the lower number of rounds of its priority; a hit sets it to the higher number.
+/// Each pass of the hand subtracts one round, and evicts an entry that has none left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Priority {
-    /// 1 round, 4 after a hit: data blocks.
+    /// For data blocks: 1 round when inserted, 4 after a hit.
     Low,
-    /// 2 rounds, 5 after a hit: index and filter blocks.
+    /// For index and filter blocks: 2 rounds when inserted, 5 after a hit.
     High,
 }
 
@@ -62,11 +62,11 @@ impl Priority {
 
 /// A value that is or was in the cache, or that the cache refused.
 ///
-/// It keeps its charge until its last reference is dropped, even after its eviction: values still
-/// in memory stay counted. Dereferences to the value.
+/// The charge stays until the last reference to the value is dropped, even if the value was
+/// evicted: a value that is still in memory is counted. Dereferences to the value.
 #[derive(Debug)]
 pub(crate) struct Cached<V> {
-    // Dropped in this order: the charge is released after the value's memory.
+    // Fields are dropped in this order: the charge is released after the value's memory.
     value: V,
     reservation: Option<Reservation>,
 }
@@ -107,9 +107,9 @@ const HIT: u8 = 0x80;
 pub(super) struct Node<V> {
     pub(super) key: Key,
     pub(super) value: Arc<Cached<V>>,
-    /// Its place in the shard's ring.
+    /// The index of its slot in the shard's ring.
     pub(super) position: usize,
-    /// Number of rounds left, and [`HIT`].
+    /// The number of rounds left, and the bit [`HIT`].
     mark: AtomicU8,
     /// The mark that a hit sets.
     hottest: u8,
@@ -128,7 +128,8 @@ impl<V> Node<V> {
         Self { key, value, position, mark, hottest, priority }
     }
 
-    /// Records a hit. Stores only if the mark is not at its highest already.
+    /// Records a hit. Does not write the mark if the hit would not change it, so that its cache
+    /// line stays shared.
     #[inline]
     pub(super) fn touch(&self) {
         if self.mark.load(Ordering::Relaxed) != self.hottest {
@@ -136,9 +137,10 @@ impl<V> Node<V> {
         }
     }
 
-    /// Subtracts a round when the hand passes. Returns false if none was left.
+    /// Subtracts a round when the hand passes. Returns false if no round was left.
     ///
-    /// A concurrent hit may be lost, or may undo this: either is off by one round only.
+    /// The mark is loaded and stored separately. So a concurrent hit may be lost, or may undo the
+    /// subtraction; the entry is then evicted somewhat too early or too late.
     pub(super) fn cool(&self) -> bool {
         let mark = self.mark.load(Ordering::Relaxed);
         if mark & !HIT == 0 {
@@ -153,8 +155,8 @@ impl<V> Node<V> {
         self.mark.store(self.mark.load(Ordering::Relaxed) & HIT, Ordering::Relaxed);
     }
 
-    /// Sets the rounds to those after a hit, without recording a hit. An entry that was hit stays
-    /// unchanged.
+    /// Sets the number of rounds to that after a hit, without recording a hit. An entry that has
+    /// already been hit is not changed.
     pub(super) fn warm(&self) {
         if !self.was_hit() {
             self.mark.store(self.hottest & !HIT, Ordering::Relaxed);
@@ -166,7 +168,7 @@ impl<V> Node<V> {
         self.mark.load(Ordering::Relaxed) & !HIT
     }
 
-    /// Whether it has ever been hit.
+    /// Whether the entry has ever been hit.
     pub(super) fn was_hit(&self) -> bool {
         self.mark.load(Ordering::Relaxed) & HIT != 0
     }

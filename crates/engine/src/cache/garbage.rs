@@ -1,4 +1,4 @@
-//! Entries removed from the table, until no reader can see them.
+//! Entries that were removed from the table, and are kept until no reader can see them.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -6,8 +6,8 @@ use std::sync::Arc;
 use super::entry::Node;
 use crate::epoch::{self, Epoch};
 
-/// Number of entries that share an epoch stamp, unless their memory is needed sooner: a stamp costs
-/// every reader's next pin a cache miss.
+/// Number of entries that share one epoch stamp, unless their memory is needed sooner. Stamps are
+/// batched because each costs every reader a cache miss when it is next pinned.
 const STAMP_BATCH: usize = 8;
 
 /// A shard's garbage, guarded by the shard's lock. Entries are stamped after their removal from the

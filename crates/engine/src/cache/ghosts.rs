@@ -1,9 +1,9 @@
 //! Recently evicted keys, to estimate how many misses a larger cache would avoid.
 //!
-//! One key in [`SAMPLED`] is tracked, selected by its hash. When it is evicted, it is recorded with
-//! the number of bytes evicted so far; when it is inserted again, the bytes evicted since then show
-//! how much larger the cache would have had to be. Only inserts and evictions call this, never
-//! hits.
+//! One key in [`SAMPLED`] is tracked, selected by its hash. When a tracked key is evicted, its slot
+//! records the total of bytes evicted so far. When the key is inserted again, the bytes evicted
+//! since then show how much larger the cache would have had to be to keep it. Only inserts and
+//! evictions use this module; hits do not.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -11,13 +11,15 @@ use tailwater_io::sizing::GhostHits;
 
 /// Sampling rate: one key in this many is tracked. A power of two.
 const SAMPLED: u64 = 32;
-/// Number of places for sampled keys, and so roughly of evictions remembered.
+/// Number of slots for sampled keys. About this many evictions of sampled keys are remembered.
 const PLACES: usize = 1 << 14;
-/// Distance, in KiB evicted since a key's own eviction, within which the key counts as near however
-/// small the cache is. While the cache holds little of what is read, a quarter more would avoid few
-/// misses, but much more may avoid all.
+/// If at most this many KiB were evicted between a key's own eviction and its next insertion, the
+/// insertion counts as near, however small the cache is. While the cache holds little of what is
+/// read, a cache larger by a quarter would avoid few misses, but a much larger one may avoid all of
+/// them.
 const NEAR_MIN_KIB: u64 = 64 << 10;
-/// Number of bits of a place that hold the hash; the others hold the eviction count.
+/// Number of bits of a slot that hold a part of the key's hash. The others hold the value of
+/// `evicted_kib` at the key's eviction.
 const HASH_BITS: u32 = 32;
 
 /// Recently evicted keys. Safe to use from any thread.
@@ -26,10 +28,10 @@ pub(super) struct Ghosts {
     places: Box<[AtomicU64]>,
     /// Total evicted so far, in KiB.
     evicted_kib: AtomicU64,
-    /// Sampled keys inserted again that a cache larger by a quarter, or by [`NEAR_MIN_KIB`], would
-    /// have kept.
+    /// Number of insertions of sampled keys that a cache larger by a quarter, or by
+    /// [`NEAR_MIN_KIB`] if that is more, would have avoided.
     near: AtomicU64,
-    /// Sampled keys inserted.
+    /// Number of insertions of sampled keys.
     inserted: AtomicU64,
 }
 
@@ -75,7 +77,8 @@ impl Ghosts {
         GhostHits { near: self.near.load(Relaxed), inserted: self.inserted.load(Relaxed) }
     }
 
-    /// Returns the place of a sampled hash, and its tag, which is never 0.
+    /// Returns the slot of a key with this hash, and its tag, which is never 0; `None` if the key
+    /// is not sampled.
     fn sampled(&self, hash: u64) -> Option<(&AtomicU64, u64)> {
         // Mixes the hash, so that sampling does not depend only on the bits of shard, bucket or
         // tag.
@@ -89,8 +92,9 @@ impl Ghosts {
 mod tests {
     use super::*;
 
-    /// Inserts `keys` entries of 4 KiB cyclically, so that a cache of `capacity` bytes has always
-    /// just evicted the next one. Returns the share of inserts that count as near.
+    /// Inserts keys in turn from a cycle of `keys` entries of 4 KiB each, as if a cache of
+    /// `capacity` bytes had always just evicted the next entry. Returns the share of inserts that
+    /// count as near.
     fn share_near(keys: u64, capacity: usize) -> f64 {
         let ghosts = Ghosts::new();
         let hash = |key: u64| (key + 1).wrapping_mul(0xd6e8_feb8_6659_fd93);
@@ -113,7 +117,8 @@ mod tests {
         assert!(share_near(held * 9 / 8, capacity) > 0.8);
         assert!(share_near(held * 2, capacity) < 0.01);
         assert!(share_near(held * 20, capacity) < 0.01);
-        // A small cache would have to be several times as large; that still counts as near.
+        // A small cache would have to be several times as large to avoid these misses. They still
+        // count as near.
         assert!(share_near(1 << 14, 8 << 20) > 0.8);
         assert!(share_near(1 << 15, 8 << 20) < 0.01);
     }

@@ -1,5 +1,7 @@
-//! Loom tests of all interleavings of a lookup with a removal, the freeing of the entry and an
-//! insert into its slot; and of threads that drop slots with one that takes them.
+//! Loom tests, which run all interleavings of a few threads. Two of them run a lookup concurrently
+//! with a removal and an insert into the removed entry's slot; one of these also frees the removed
+//! entry. The third runs threads that push dropped slots on a stack concurrently with a thread that
+//! takes these slots.
 //!
 //! Values hold loom's own cell, and freeing a value writes to it, so loom reports a lookup whose
 //! read of the value is not ordered before the freeing.
@@ -87,7 +89,8 @@ fn a_lookup_finds_a_live_entry_or_none() {
 #[test]
 fn a_lookup_never_sees_a_partial_insert() {
     loom::model(|| {
-        // Both entries have one hash, so the first one's tag leads to the second one's pointer.
+        // Both entries have the same hash, so the tag of the removed entry can lead a reader to the
+        // pointer of the new entry.
         let shared = Shared::new((Domain::new(), Table::<Value>::new(1)));
         let first = node(10);
         shared.1.insert(HASH, Arc::as_ptr(&first));

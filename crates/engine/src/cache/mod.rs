@@ -5,10 +5,10 @@
 //! - A hit takes no lock and writes no memory that other cores write. It sets the entry's mark only
 //!   if it is not set already. Hits and misses are not counted here: the caller knows the type of
 //!   block and counts them in its own per-thread counters.
-//! - The bytes in use never exceed the capacity. They are entries, evicted values that are pinned
-//!   or that a reader may still see, each with its overhead. A value that does not fit immediately
-//!   is returned to its caller uncached. Only after the capacity was lowered can usage exceed it,
-//!   until evicted values are dropped.
+//! - The bytes in use never exceed the capacity. They are those of entries, and of evicted values
+//!   that are pinned or that a reader may still see, each with its overhead. A value that does not
+//!   fit immediately is returned to its caller uncached. Usage can exceed the capacity only after
+//!   the capacity was lowered, until enough evicted values are dropped.
 //! - The first value inserted for a key stays until it is evicted or erased; blocks are immutable.
 //! - An evicted value is dropped when no reader's guard can see it and nothing references it.
 //!
@@ -17,20 +17,21 @@
 //! A clock. Each entry has a count of rounds: low at first, set to the maximum of its priority by a
 //! hit ([`Priority`]). A hand walks over the entries, subtracts one round from each, and evicts
 //! those at zero; it skips pinned entries. A data block that is read once, as by a scan, is evicted
-//! when the hand meets it the second time, and a block that was hit the fifth time, so a scan
-//! evicts blocks of other scans before blocks in use. Reads that must not affect the policy use
-//! [`Cache::peek`] and do not insert. To bound the latency of an insert, the hand looks at a
-//! bounded number of entries and then evicts the coolest of them.
+//! when the hand reaches it for the second time. A data block that was hit is evicted when the hand
+//! reaches it for the fifth time after the hit. So a scan evicts blocks of other scans before
+//! blocks in use. Reads that must not affect the policy use [`Cache::peek`] and do not insert. To
+//! bound the latency of an insert, the hand looks at a bounded number of entries and then evicts
+//! the one with the fewest rounds.
 //!
 //! # Shards
 //!
-//! Entries are spread over shards by hash, each with a lock for changes. All shards share the
-//! bound, so a block may be larger than a shard's share. An insert into a full cache evicts from
-//! its own shard, which keeps the shards balanced. Eviction runs ahead by 1/64 of the capacity,
-//! because an evicted value's bytes become free only when its readers have left.
+//! Entries are spread over shards by hash. Each shard has a lock for changes. All shards share one
+//! memory bound, so a block may be larger than a shard's share. An insert into a full cache evicts
+//! from its own shard, which keeps the shards balanced. Evictions try to keep 1/64 of the capacity
+//! free, because an evicted value's bytes become free only when its readers have left.
 //!
-//! A cache that releases memory to the system evicts by the address of values instead, since the
-//! system takes whole pages ([`Cache::give_back`]): it evicts whole regions of slabs.
+//! A cache that releases memory to the system selects values by their addresses instead, because
+//! the system takes back whole pages only: it evicts whole regions of slabs ([`Cache::give_back`]).
 //!
 //! # Threads
 //!
@@ -74,29 +75,29 @@ use crate::epoch::{Guard, pin};
 const SHARD_BYTES: usize = 4 << 20;
 /// Maximum number of shards that [`Cache::new`] creates.
 const SHARDS_MAX: usize = 64;
-/// Maximum number of shards other than its own from which an insert evicts.
+/// Maximum number of other shards from which an insert evicts, in addition to its own.
 const NEIGHBOURS: usize = 3;
 
 /// The entries whose values are in one region of memory.
 #[derive(Debug, Default)]
 struct RegionEntries {
     bytes: usize,
-    /// Size of the unpinned entries, in bytes.
+    /// Charge of the unpinned entries, in bytes.
     unpinned_bytes: usize,
-    /// Sum of their charges, each times its entry's rounds left plus one, and [`WARMTH_OF_HIGH`]
-    /// for high priority.
+    /// Sum over the entries of the charge in bytes times a weight: one, plus the number of rounds
+    /// left, plus [`WARMTH_OF_HIGH`] if the priority is high.
     warmth: usize,
 }
 
-/// Extra warmth of an entry of high priority, in rounds.
+/// Weight that a high priority adds to an entry's warmth, in rounds.
 const WARMTH_OF_HIGH: usize = 8;
 
 /// The block cache. See the module.
 ///
-/// Replaced tables, and the entries left when it is dropped, go to
+/// Tables that were replaced, and the entries left when the cache is dropped, are freed by
 /// [`epoch::retire`](crate::epoch::retire).
 pub(crate) struct Cache<V: Send + Sync + 'static> {
-    /// Their number is a power of two.
+    /// The number of shards is a power of two.
     shards: Box<[Shard<V>]>,
     budget: Arc<Budget>,
     turn: Turn,
@@ -104,7 +105,7 @@ pub(crate) struct Cache<V: Send + Sync + 'static> {
     ghosts: Option<Arc<Ghosts>>,
 }
 
-/// Round-robin counter of the shards from which inserts evict; has its own cache line.
+/// Selects, round-robin, the other shards from which inserts evict. It has its own cache line.
 #[repr(align(128))]
 #[derive(Default)]
 struct Turn(AtomicUsize);
@@ -114,9 +115,9 @@ struct Turn(AtomicUsize);
 pub(crate) enum Inserted<V> {
     /// The value is in the cache.
     Admitted(Arc<Cached<V>>),
-    /// The key already had this value. The new one was dropped.
+    /// The key already had the value held here. The new value was dropped.
     Present(Arc<Cached<V>>),
-    /// There was no room: the value is not in the cache and not charged.
+    /// The value did not fit. It is not in the cache and not charged.
     Standalone(Arc<Cached<V>>),
 }
 
@@ -131,7 +132,8 @@ impl<V> Inserted<V> {
 
 impl<V: Send + Sync + 'static> Cache<V> {
     /// Overhead of an entry in addition to its value's own memory, in bytes: the entry, the value's
-    /// header, places in ring and table, and the allocator's share. Every charge includes it.
+    /// header, slots in the ring and the table, and the allocator's overhead. Every charge includes
+    /// it.
     pub(crate) const ENTRY_OVERHEAD: usize =
         size_of::<Node<V>>() + size_of::<Cached<V>>() + 4 * ARC_AND_ALLOCATION + RING_AND_TABLE;
 
@@ -147,7 +149,7 @@ impl<V: Send + Sync + 'static> Cache<V> {
         Self::build(capacity, shards, None)
     }
 
-    /// Like [`Cache::with_shards`], and tracks evicted keys for [`Cache::ghosts`].
+    /// Like [`Cache::with_shards`], but also tracks evicted keys for [`Cache::ghosts`].
     pub(crate) fn with_ghosts(capacity: usize, shards: usize) -> Self {
         Self::build(capacity, shards, Some(Arc::new(Ghosts::new())))
     }
@@ -202,12 +204,12 @@ impl<V: Send + Sync + 'static> Cache<V> {
         Some(self.find(key, &pin())?.was_hit())
     }
 
-    /// Inserts a value, if there is room or room can be made immediately.
+    /// Inserts a value, if it fits or enough bytes can be freed immediately.
     ///
     /// `charge` is the memory that the value owns, in bytes, without `V` itself; the overhead
-    /// ([`Cache::ENTRY_OVERHEAD`]) is added. Room is made by evicting unpinned entries and dropping
-    /// garbage that no reader can see. The work is bounded: if nearly everything is pinned, the
-    /// insert may be refused although an entry could be evicted.
+    /// ([`Cache::ENTRY_OVERHEAD`]) is added. Bytes are freed by evicting unpinned entries and
+    /// dropping garbage that no reader can see. The work is bounded: if nearly everything is
+    /// pinned, the insert may be refused although an entry could be evicted.
     pub(crate) fn insert(
         &self,
         key: Key,
@@ -255,21 +257,22 @@ impl<V: Send + Sync + 'static> Cache<V> {
         self.budget.reserve(bytes)
     }
 
-    /// Changes the capacity, in bytes. Evicts the excess of unpinned entries before it returns, in
-    /// equal shares from every shard. [`Cache::usage`] shows when their memory is free: immediately
-    /// if no reader's guard can see them, otherwise after a later [`Cache::collect`].
+    /// Changes the capacity, in bytes. Before it returns, it evicts unpinned entries that exceed
+    /// the capacity and its headroom, in equal shares from every shard. The memory of an evicted
+    /// entry is freed immediately if no reader's guard can see it, otherwise by a later
+    /// [`Cache::collect`]; [`Cache::usage`] shows the progress.
     pub(crate) fn set_capacity(&self, capacity: usize) {
         self.budget.set_capacity(capacity);
         self.shrink_for(self.budget.headroom());
     }
 
     /// Lowers the capacity like [`Cache::set_capacity`], but such that memory can be released to
-    /// the system. The system takes whole pages, which scattered evictions would leave partly in
-    /// use. So whole regions of slabs are evicted: first those whose entries were hit least
-    /// recently, with more weight for high priority, and last those with pinned entries. `address`
-    /// returns the address of a value's memory.
+    /// the system. The system takes back whole pages only, and scattered evictions would leave most
+    /// pages partly in use. So whole regions of slabs are evicted: first those with the lowest
+    /// warmth per byte, that is, with few rounds left and few entries of high priority; last those
+    /// with pinned entries. `address` returns the address of a value's memory.
     ///
-    /// Looks at every entry, a batch under a lock at a time.
+    /// Looks at every entry, and holds a shard's lock for a batch of entries at a time.
     pub(crate) fn give_back(&self, capacity: usize, address: impl Fn(&V) -> usize) {
         let cold = self.coldest_regions(self.budget.excess_of(capacity), &address);
         self.budget.set_capacity(capacity);
@@ -277,12 +280,13 @@ impl<V: Send + Sync + 'static> Cache<V> {
             let is_cold = |value: &V| cold.contains(&(address(value) / REGION));
             shard.evict_those(is_cold);
         }
-        // Compensates for entries inserted during the eviction, and for regions with pinned
-        // entries.
+        // Evicts what is still in excess, because entries were inserted in the meantime or pinned
+        // entries were skipped.
         self.shrink_for(self.budget.headroom());
     }
 
-    /// Returns the regions whose entries were hit least recently, enough of them to evict `bytes`.
+    /// Returns the regions with the lowest warmth per byte, and those with pinned entries last,
+    /// enough of them to evict `bytes`.
     fn coldest_regions(&self, bytes: usize, address: impl Fn(&V) -> usize) -> HashSet<usize> {
         let mut regions = HashMap::<usize, RegionEntries>::new();
         for shard in &self.shards {
@@ -313,7 +317,7 @@ impl<V: Send + Sync + 'static> Cache<V> {
             .collect()
     }
 
-    /// Evicts from all shards until `bytes` fit or nothing unpinned is left.
+    /// Evicts from all shards until `bytes` more fit or no unpinned entry is left.
     fn shrink_for(&self, bytes: usize) {
         loop {
             let share = self.budget.excess(bytes).div_ceil(self.shards.len());
@@ -327,16 +331,16 @@ impl<V: Send + Sync + 'static> Cache<V> {
         }
     }
 
-    /// Makes the entry of a key, if there is one, the first to be evicted. Until then lookups find
-    /// it, and a hit keeps it. Takes no lock.
+    /// Makes the entry of a key, if there is one, one of the first to be evicted. Until then,
+    /// lookups find it, and a hit makes it stay. Takes no lock.
     pub(crate) fn chill(&self, key: Key) {
         if let Some(node) = self.find(key, &pin()) {
             node.chill();
         }
     }
 
-    /// Gives the entry of a key, if there is one, the rounds of a hit, without recording a hit.
-    /// Takes no lock.
+    /// Gives the entry of a key, if there is one, the number of rounds that a hit gives, without
+    /// recording a hit. Takes no lock.
     pub(crate) fn warm(&self, key: Key) {
         if let Some(node) = self.find(key, &pin()) {
             node.warm();
@@ -356,14 +360,15 @@ impl<V: Send + Sync + 'static> Cache<V> {
 
     /// Erases the entries of a deleted file. Returns their number.
     ///
-    /// A concurrent insert for the same file may remain; it ages like any other. Reads 16 bytes for
-    /// every entry of the cache, a batch under a lock at a time.
+    /// An entry that is inserted concurrently for the same file may remain, until the clock evicts
+    /// it like any other. Reads 16 bytes for every entry of the cache, and holds a shard's lock for
+    /// a batch of entries at a time.
     pub(crate) fn erase_file(&self, file: u64) -> usize {
         self.shards.iter().map(|shard| shard.erase_file(file)).sum()
     }
 
     /// Drops evicted and erased values that no reader can see. Inserts do so for their own shards;
-    /// a background thread calls this for the others.
+    /// a background thread calls this for the other shards.
     pub(crate) fn collect(&self) {
         self.shards.iter().for_each(Shard::collect);
     }
@@ -382,15 +387,15 @@ impl<V: Send + Sync + 'static> Cache<V> {
     /// Returns the part of [`Cache::usage`] that eviction cannot free: referenced values, in the
     /// table or not: `rocksdb.block-cache-pinned-usage`.
     ///
-    /// Looks at every entry, a batch under a lock at a time; exact only if nothing changes while
-    /// this runs.
+    /// Looks at every entry, and holds a shard's lock for a batch of entries at a time. Exact only
+    /// if nothing changes while this runs.
     pub(crate) fn pinned_usage(&self) -> usize {
         let unpinned: usize = self.shards.iter().map(Shard::unpinned_bytes).sum();
         self.usage().saturating_sub(self.unlinked_usage()).saturating_sub(unpinned)
     }
 
-    /// Returns the part of [`Cache::usage`] that was evicted or erased and that readers may still
-    /// see.
+    /// Returns the part of [`Cache::usage`] that belongs to evicted or erased entries that readers
+    /// may still see.
     pub(crate) fn unlinked_usage(&self) -> usize {
         self.budget.unlinked()
     }
@@ -412,10 +417,10 @@ impl<V: Send + Sync + 'static> fmt::Debug for Cache<V> {
     }
 }
 
-/// Overhead of an `Arc` and of an allocation, in bytes: two counters, or the allocator's header and
-/// rounding.
+/// Overhead of an `Arc` or of an allocation, in bytes: an `Arc` has two counters, an allocation the
+/// allocator's header and rounding.
 const ARC_AND_ALLOCATION: usize = 16;
-/// Overhead in the ring and the table, in bytes: a place in the ring (16), one in the list of holes
-/// (8), and 8 for each of the table's slots, of which at least 3/8 are used after the table has
-/// doubled.
+/// Overhead in the ring and the table, in bytes: 16 for a slot in the ring, 8 for one in the list
+/// of free ring slots, and 22 for the table. The table has 8 bytes for each slot, and at least 3/8
+/// of its slots are used after it has doubled.
 const RING_AND_TABLE: usize = 16 + 8 + 22;

@@ -2,11 +2,11 @@
 //!
 //! # Invariants
 //!
-//! - An entry is owned by its place in the ring from before its insertion into the table until
-//!   after its removal; then by the garbage, with a stamp made after the removal, until no reader
-//!   can see it.
-//! - An entry keeps its place in the ring. A new one gets the place that was freed last, usually
-//!   right behind the hand, so that it has a whole round to be hit.
+//! - An entry is owned by its slot in the ring from before its insertion into the table until after
+//!   its removal from the table. Then it is owned by the garbage, with an epoch stamp made after
+//!   the removal, until no reader can see it.
+//! - An entry keeps its slot in the ring. A new entry gets the slot that was freed last. That slot
+//!   is usually right behind the hand, so the entry has a whole round in which it can be hit.
 //! - The lock is held for a bounded number of entries at a time, except when the table doubles, and
 //!   values are dropped after it was released.
 
@@ -29,30 +29,31 @@ use crate::epoch::{self, EpochCell, Guard};
 
 /// Number of buckets of a new table.
 const FIRST_BUCKETS: usize = 8;
-/// Maximum number of entries that the hand looks at before it evicts the coolest of them.
+/// Maximum number of entries that the hand looks at before it evicts the one with the fewest
+/// rounds.
 const HAND_STEPS: usize = 256;
 /// Number of entries evicted under one holding of the lock while the cache shrinks.
 const SHRINK_BATCH: usize = 64;
-/// Number of ring places searched for a file's entries under one holding of the lock.
+/// Number of ring slots searched for a file's entries under one holding of the lock.
 const SEARCH_BATCH: usize = 4096;
-/// Number of ring places searched under one holding of the lock if each entry is dereferenced.
+/// Number of ring slots searched under one holding of the lock if each entry is dereferenced.
 const LOOK_BATCH: usize = 512;
 /// Maximum number of entries found by a search under one holding of the lock.
 const FOUND_BATCH: usize = 128;
 
-/// A place in the ring. The file number is stored next to the pointer, so that searching for a
+/// A slot of the ring. The file number is stored next to the pointer, so that searching for a
 /// file's entries reads only the ring.
 struct RingSlot<V> {
     file: u64,
     node: Option<Arc<Node<V>>>,
 }
 
-/// The state under the lock.
+/// The part of a shard that its lock protects.
 struct State<V: Send + Sync + 'static> {
     /// The table, which readers access without the lock.
     table: Arc<Table<V>>,
     ring: Vec<RingSlot<V>>,
-    /// The ring places without an entry.
+    /// The ring slots without an entry.
     holes: Vec<usize>,
     hand: usize,
     garbage: Garbage<V>,
@@ -78,7 +79,7 @@ impl<V: Send + Sync + 'static> State<V> {
         self.ring[position] = RingSlot { file: key.file, node: Some(node) };
     }
 
-    /// Removes the entry in a place from the table. Returns its charge, in bytes.
+    /// Removes the entry in a ring slot from the table. Returns its charge, in bytes.
     fn unlink(&mut self, position: usize) -> usize {
         let Some(node) = self.ring[position].node.take() else { return 0 };
         self.table.remove(node.key.hash(), Arc::as_ptr(&node));
@@ -88,8 +89,9 @@ impl<V: Send + Sync + 'static> State<V> {
         charge
     }
 
-    /// Advances the hand to an unpinned entry without rounds left; if there is none among
-    /// [`HAND_STEPS`] entries, selects the unpinned one with the fewest rounds. Returns its place.
+    /// Advances the hand to an unpinned entry without rounds left. If there is none among
+    /// [`HAND_STEPS`] entries, selects the unpinned one with the fewest rounds. Returns the index
+    /// of its ring slot.
     fn next_victim(&mut self) -> Option<usize> {
         let mut coolest: Option<(u8, usize)> = None;
         let mut looked = 0;
@@ -115,8 +117,8 @@ impl<V: Send + Sync + 'static> State<V> {
         coolest.map(|(_, position)| position)
     }
 
-    /// Evicts up to `limit` entries until they amount to `bytes`. Returns the number of bytes
-    /// evicted.
+    /// Evicts entries until their charges add up to `bytes`, but at most `limit` entries. Returns
+    /// the number of bytes evicted.
     fn evict(&mut self, bytes: usize, limit: usize, ghosts: Option<&Ghosts>) -> usize {
         let (mut entries, mut evicted) = (0, 0);
         while evicted < bytes && entries < limit {
@@ -143,7 +145,7 @@ pub(super) struct Shard<V: Send + Sync + 'static> {
     table: EpochCell<Table<V>>,
     state: Locked<V>,
     budget: Arc<Budget>,
-    /// Number of shards, which share the headroom.
+    /// Number of shards of the cache, which share its headroom.
     shards: usize,
     /// Recently evicted keys, if they are tracked.
     ghosts: Option<Arc<Ghosts>>,
@@ -198,7 +200,8 @@ impl<V: Send + Sync + 'static> Shard<V> {
             self.grow(&mut state);
         }
         state.link(key, hash, Arc::clone(value), priority);
-        // Evicting up to twice the value's size lets a shard above its share shrink back to it.
+        // Evicting up to twice the size of the inserted value lets a shard that exceeds its share
+        // of the capacity shrink back to that share.
         let excess = self.budget.excess(self.budget.headroom());
         let wanted = excess.min(value.charge().saturating_mul(2));
         self.evict(&mut state, wanted);
@@ -210,9 +213,9 @@ impl<V: Send + Sync + 'static> Shard<V> {
 
     /// Replaces the table with one of twice the size.
     ///
-    /// Readers in the old table miss later inserts. They may find entries that are removed later;
-    /// these are stamped after the replacement, so they are kept until all readers have left the
-    /// old table.
+    /// Readers that still use the old table miss later inserts. They may also find entries that are
+    /// removed later. The stamp of such a removal is made after the replacement, so the removed
+    /// entry is kept until all readers have left the old table.
     fn grow(&self, state: &mut State<V>) {
         let table = Arc::new(Table::new(state.table.buckets() * 2));
         for node in state.ring.iter().filter_map(|place| place.node.as_ref()) {
@@ -227,8 +230,8 @@ impl<V: Send + Sync + 'static> Shard<V> {
         self.budget.unlink(evicted);
     }
 
-    /// Takes the garbage that can be dropped. `now` stamps all unstamped entries first, because
-    /// room is needed.
+    /// Takes the garbage that can be dropped. With `now`, all unstamped entries are stamped first,
+    /// because their memory is needed now.
     fn take_due(&self, state: &mut State<V>, now: bool) -> Vec<Arc<Node<V>>> {
         let share = if now { 0 } else { self.budget.headroom() / self.shards };
         state.garbage.take_due(share / 2)
@@ -236,8 +239,8 @@ impl<V: Send + Sync + 'static> Shard<V> {
 
     fn discard(&self, due: Vec<Arc<Node<V>>>) {
         let bytes = due.iter().map(|node| node.value.charge()).sum();
-        // The bytes are released before they stop counting as unlinked: in the other order, another
-        // thread would evict for them a second time.
+        // The charges are released before they stop counting as unlinked. In the other order,
+        // another thread could see too many bytes in use and evict once more for them.
         drop(due);
         self.budget.settle(bytes);
     }
@@ -251,7 +254,7 @@ impl<V: Send + Sync + 'static> Shard<V> {
         self.discard(due);
     }
 
-    /// Evicts entries to make room for `bytes`, at most twice that much.
+    /// Evicts entries until `bytes` more fit, but at most twice that many bytes.
     pub(super) fn make_room(&self, bytes: usize) {
         let wanted = self.budget.excess(bytes).min(bytes.saturating_mul(2));
         let mut state = self.lock();
@@ -261,8 +264,8 @@ impl<V: Send + Sync + 'static> Shard<V> {
         self.discard(due);
     }
 
-    /// Evicts `bytes`, or everything unpinned, a batch at a time. Returns the number of
-    /// bytes evicted.
+    /// Evicts `bytes`, or all unpinned entries if they are fewer, a batch at a time. Returns the
+    /// number of bytes evicted.
     pub(super) fn shrink(&self, bytes: usize) -> usize {
         let (mut evicted, mut barren) = (0, 0);
         while evicted < bytes {
@@ -275,7 +278,7 @@ impl<V: Send + Sync + 'static> Shard<V> {
             drop(state);
             self.discard(due);
             evicted += batch;
-            // Only a full round of the hand without a victim shows that there is none.
+            // Only a full round of the hand without a victim shows that every entry is pinned.
             barren = if batch == 0 { barren + HAND_STEPS } else { 0 };
             if batch == 0 && barren >= places {
                 break;
@@ -331,8 +334,8 @@ impl<V: Send + Sync + 'static> Shard<V> {
         );
     }
 
-    /// Calls `found` with each occupied place that satisfies `is_wanted`, a batch at a time.
-    /// Entries keep their places, so every entry that stays in the ring during the search is found.
+    /// Calls `found` with each occupied ring slot that satisfies `is_wanted`, a batch at a time.
+    /// Entries keep their slots, so every entry that stays in the ring during the search is found.
     fn search(
         &self,
         batch: usize,

@@ -25,7 +25,7 @@ pub(crate) enum Leaf {
     Level(LevelIterator),
 }
 
-/// A position in a memtable, which the iterator keeps in memory.
+/// A position in a memtable. The leaf keeps the memtable in memory.
 pub(crate) struct MemTableIterator {
     memtable: Arc<MemTable>,
     cursor: memtable::Cursor,
@@ -51,16 +51,17 @@ macro_rules! dispatch {
 }
 
 impl Leaf {
-    /// Creates a leaf over a memtable, with its tombstones at or below `snapshot`.
+    /// Creates a leaf over a memtable, with those of its tombstones that are at or below
+    /// `snapshot`.
     pub(crate) fn of_memtable(memtable: Arc<MemTable>, snapshot: Sequence) -> Self {
         let tombstones = MemTableTombstones::new(&memtable, snapshot);
         let cursor = memtable::Cursor::default();
         Self::MemTable(MemTableIterator { memtable, cursor, tombstones })
     }
 
-    /// Creates a leaf over a table of level 0, with its tombstones at or below `snapshot`,
-    /// truncated to the table: tombstones of a table that was cut out of a deeper level extend past
-    /// it.
+    /// Creates a leaf over a table of level 0, with those of its tombstones that are at or below
+    /// `snapshot`. They are truncated to the table's bounds, because the tombstones of a table that
+    /// was cut out of a deeper level extend past the table.
     pub(crate) fn of_table(
         iterator: TableIterator,
         file: &Arc<FileMetadata>,
@@ -70,22 +71,22 @@ impl Leaf {
         Ok(Self::Table(TableLeaf { file: Arc::clone(file), iterator, tombstones }))
     }
 
-    /// Whether it is over this memtable.
+    /// Whether the leaf is over this memtable.
     pub(crate) fn is_of_memtable(&self, memtable: &Arc<MemTable>) -> bool {
         matches!(self, Self::MemTable(leaf) if Arc::ptr_eq(&leaf.memtable, memtable))
     }
 
-    /// Whether it is over this table of level 0.
+    /// Whether the leaf is over this table of level 0.
     pub(crate) fn is_of_file(&self, file: &Arc<FileMetadata>) -> bool {
         matches!(self, Self::Table(leaf) if Arc::ptr_eq(&leaf.file, file))
     }
 
-    /// Whether it is over the tables of the level with this number.
+    /// Whether the leaf is over the tables of the level with this number.
     pub(crate) fn is_of_level(&self, number: usize) -> bool {
         matches!(self, Self::Level(level) if level.number() == number)
     }
 
-    /// Switches its tombstones to those at or below another sequence number.
+    /// Switches the leaf's tombstones to those at or below another sequence number.
     pub(crate) fn set_snapshot(&mut self, snapshot: Sequence) -> Result<()> {
         match self {
             Self::MemTable(leaf) => {
@@ -109,8 +110,9 @@ impl Leaf {
         }
     }
 
-    /// Returns the newest of its tombstones that covers the internal key with these parts. Until
-    /// [`Leaf::reset_tombstones`], keys must be requested in the direction of `forward`.
+    /// Returns the newest of the leaf's tombstones that covers the internal key with this user key
+    /// and trailer. Until [`Leaf::reset_tombstones`] is called, keys must be requested in ascending
+    /// order with `forward`, otherwise in descending order.
     pub(crate) fn covering(
         &mut self,
         comparator: &Comparator,
@@ -127,7 +129,7 @@ impl Leaf {
         }
     }
 
-    /// Whether one of its own tombstones hides the current record.
+    /// Whether one of the leaf's own tombstones hides the current record.
     pub(crate) fn covers_itself(&mut self, comparator: &Comparator, forward: bool) -> bool {
         match self {
             Self::MemTable(leaf) => {
@@ -140,8 +142,8 @@ impl Leaf {
         }
     }
 
-    /// Writes, as an internal key, the end of the tombstone last returned, or its start if
-    /// `forward` is false.
+    /// Writes, as an internal key, the end of the tombstone that `covering` last returned, or its
+    /// start if `forward` is false.
     pub(crate) fn edge(&self, forward: bool, out: &mut Vec<u8>) {
         match self {
             Self::MemTable(leaf) => leaf.tombstones.edge(forward, out),
@@ -150,7 +152,7 @@ impl Leaf {
         }
     }
 
-    /// Resets the position among its tombstones: the next key may be anywhere.
+    /// Resets the position among the leaf's tombstones, so that any key may be requested next.
     pub(crate) fn reset_tombstones(&mut self) {
         match self {
             Self::MemTable(leaf) => leaf.tombstones.reset(),
@@ -166,13 +168,13 @@ impl Leaf {
         }
     }
 
-    /// Sets whether its seeks may end without a position if a filter shows that no key has the
-    /// target's prefix.
+    /// Sets whether seeks may end without a position if a filter shows that no key has the target's
+    /// prefix.
     pub(crate) fn ask_prefix_filter(&mut self, ask: bool) {
         dispatch!(self, _leaf => (), leaf => leaf.ask_prefix_filter(ask));
     }
 
-    /// Returns the path of the current table, if it is in one.
+    /// Returns the path of the current table, if the leaf is in a table.
     pub(crate) fn path(&self) -> Option<&Path> {
         match self {
             Self::MemTable(_) => None,
@@ -181,7 +183,7 @@ impl Leaf {
         }
     }
 
-    /// Whether it is positioned on a record.
+    /// Whether the leaf is positioned on a record.
     #[inline]
     pub(crate) fn valid(&self) -> bool {
         dispatch!(self, leaf => leaf.cursor.valid(), leaf => leaf.valid())
@@ -199,7 +201,7 @@ impl Leaf {
         dispatch!(self, leaf => leaf.cursor.value(&leaf.memtable), leaf => leaf.value())
     }
 
-    /// Returns the warmth of the current block, if a compaction reads it.
+    /// Returns the warmth of the current block, if the leaf belongs to a compaction.
     #[inline]
     pub(crate) fn warmth(&self) -> Warmth {
         dispatch!(self, _leaf => Warmth::default(), leaf => leaf.warmth())

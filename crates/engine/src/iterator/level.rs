@@ -1,8 +1,8 @@
 //! The tables of one level, in key order.
 //!
 //! Tables are opened as the iterator reaches them. A table's tombstones apply up to its largest
-//! key, which may be past its last record: the iterator may have moved to the next table while
-//! other sources still have records that the previous table's tombstones hide. So a table's
+//! key, which may be past its last record. So when the iterator has moved to the next table, other
+//! sources may still have records that the previous table's tombstones hide. Therefore a table's
 //! tombstones are kept until a key outside the table's bounds is requested.
 
 use std::path::Path;
@@ -31,12 +31,13 @@ pub(crate) struct LevelIterator {
     /// Index of the current table in the level.
     file: usize,
     iterator: Option<TableIterator>,
-    /// An iterator without a position, kept for its buffers while there is no current one.
+    /// The table iterator while it has no position. It is kept for its buffers when the level
+    /// iterator has no current table.
     spare: Option<TableIterator>,
-    /// Whether `spare` is over a table that was replaced while it was the current one.
+    /// Whether `spare` is over a table that was the current one and is no longer part of the level.
     is_replaced: bool,
     tombstones: Vec<FileTombstones>,
-    /// Index of the entry of `tombstones` that was last returned.
+    /// Index of the entry of `tombstones` whose tombstone `covering` last returned.
     answered: usize,
 }
 
@@ -84,12 +85,13 @@ impl LevelIterator {
         self.tombstones.clear();
     }
 
-    /// Moves to a newer state of the same level, and releases every table that is not part of it.
+    /// Moves to a newer state of the same level, and releases every table that is not part of the
+    /// newer state.
     ///
     /// With a target, the iterator is then at the first record at or after the target or, going
-    /// backward, at the last record at or before it. If its current table is the one that contains
-    /// this position, it stays at its record, which must be on the same side of the target. Without
-    /// a target, a seek must follow.
+    /// backward, at the last record at or before it. If its current table is the one in which a
+    /// seek to the target would begin, it stays at its record; that record must be on the same side
+    /// of the target. Without a target, a seek must follow.
     pub(crate) fn go_over(
         &mut self,
         level: &Arc<Level>,
@@ -131,7 +133,7 @@ impl LevelIterator {
         self.asks_prefix_filter = asks;
         self.is_replaced = false;
         if self.iterator.is_none() {
-            // The spare iterator would keep its table open.
+            // The spare iterator would keep open the table that it was over.
             self.spare = None;
         }
         moved
@@ -157,7 +159,7 @@ impl LevelIterator {
         }
     }
 
-    /// Like [`TableIterator::ask_prefix_filter`], for every table that it reaches.
+    /// Like [`TableIterator::ask_prefix_filter`], for every table that this iterator reaches.
     pub(crate) fn ask_prefix_filter(&mut self, ask: bool) {
         self.asks_prefix_filter = ask;
         if let Some(iterator) = &mut self.iterator {
@@ -170,7 +172,7 @@ impl LevelIterator {
         self.iterator.as_ref().map(|iterator| iterator.table().file().path())
     }
 
-    /// Whether it is positioned on a record.
+    /// Whether the iterator is positioned on a record.
     #[inline]
     pub(crate) fn valid(&self) -> bool {
         self.iterator.as_ref().is_some_and(TableIterator::valid)
@@ -188,7 +190,7 @@ impl LevelIterator {
         self.iterator.as_ref().map_or(&[], TableIterator::value)
     }
 
-    /// Returns the warmth of the current block, if a compaction reads it.
+    /// Returns the warmth of the current block, if the iterator belongs to a compaction.
     #[inline]
     pub(crate) fn warmth(&self) -> Warmth {
         self.iterator.as_ref().map_or(Warmth::default(), TableIterator::warmth)
@@ -248,15 +250,16 @@ impl LevelIterator {
         if iterator.valid() { Ok(()) } else { self.skip_backward() }
     }
 
-    /// Whether the next table begins with the prefix of an internal key, so that keys with the
-    /// prefix continue there.
+    /// Whether the next table begins with the prefix of an internal key, so that it may have
+    /// further keys with this prefix.
     fn next_file_has_prefix_of(&self, target: &[u8]) -> bool {
         let Some(next) = self.level.files().get(self.file + 1) else { return false };
         let Some(by) = &self.tables.context().prefix_extractor else { return true };
         by.prefix(next.smallest_user_key()) == by.prefix(key::user_key(target))
     }
 
-    /// If it is past the last record of a table, moves to the first record of the next.
+    /// If the iterator is past the last record of a table, moves to the first record of the next
+    /// table.
     fn skip_forward(&mut self) -> Result<()> {
         while self.iterator.as_ref().is_some_and(|iterator| !iterator.valid()) {
             self.go_to_file(Some(self.file + 1), TableIterator::seek_to_first)?;
@@ -264,7 +267,8 @@ impl LevelIterator {
         Ok(())
     }
 
-    /// If it is before the first record of a table, moves to the last record of the previous one.
+    /// If the iterator is before the first record of a table, moves to the last record of the
+    /// previous table.
     fn skip_backward(&mut self) -> Result<()> {
         while self.iterator.as_ref().is_some_and(|iterator| !iterator.valid()) {
             self.go_to_file(self.file.checked_sub(1), TableIterator::seek_to_last)?;
@@ -272,8 +276,8 @@ impl LevelIterator {
         Ok(())
     }
 
-    /// Moves to a table by its index in the level, and positions it with `place`. If there is no
-    /// such table, the iterator has no position.
+    /// Moves to the table at an index in the level, and calls `place` to position the table's
+    /// iterator. If there is no such table, the iterator has no position.
     fn go_to_file(
         &mut self,
         place_in_level: Option<usize>,
@@ -317,7 +321,7 @@ impl LevelIterator {
         }
     }
 
-    /// Keeps the tombstones of the current table.
+    /// Adds the current table's tombstones to those kept, unless they are already kept.
     fn take_tombstones(&mut self) -> Result<()> {
         let Some(iterator) = &self.iterator else { return Ok(()) };
         let table = iterator.table();
@@ -331,15 +335,15 @@ impl LevelIterator {
         Ok(())
     }
 
-    /// Whether tombstones of a table that it has reached may cover records near the current
-    /// position.
+    /// Whether tombstones of tables that the iterator has reached may cover records near the
+    /// current position.
     #[inline]
     pub(crate) fn has_tombstones(&self) -> bool {
         !self.tombstones.is_empty()
     }
 
-    /// Returns the newest tombstone that covers the internal key with these parts, like
-    /// [`TombstoneCursor::covering`].
+    /// Returns the newest tombstone that covers the internal key with this user key and trailer.
+    /// The order of requested keys is that of [`TombstoneCursor::covering`].
     pub(crate) fn covering(
         &mut self,
         user_key: &[u8],
@@ -365,7 +369,7 @@ impl LevelIterator {
         newest
     }
 
-    /// Whether one of its own tombstones hides the current record.
+    /// Whether one of the level's own tombstones hides the current record.
     pub(crate) fn covers_itself(&mut self, forward: bool) -> bool {
         let Some(iterator) = &self.iterator else { return false };
         let comparator = self.tables.comparator();
@@ -374,15 +378,15 @@ impl LevelIterator {
             .any(|tombstones| hides(&mut tombstones.cursor, comparator, iterator.key(), forward))
     }
 
-    /// Writes, as an internal key, the end of the tombstone last returned, or its start if
-    /// `forward` is false.
+    /// Writes, as an internal key, the end of the tombstone that `covering` last returned, or its
+    /// start if `forward` is false.
     pub(crate) fn edge(&self, forward: bool, out: &mut Vec<u8>) {
         if let Some(tombstones) = self.tombstones.get(self.answered) {
             tombstones.cursor.edge(forward, out);
         }
     }
 
-    /// Resets the position among its tombstones: the next key may be anywhere.
+    /// Resets the position among the tombstones, so that any key may be requested next.
     pub(crate) fn reset_tombstones(&mut self) {
         let Self { iterator, tombstones, level, file, .. } = self;
         let current = level.files().get(*file).filter(|_| iterator.is_some());

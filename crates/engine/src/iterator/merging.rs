@@ -1,10 +1,10 @@
 //! Every record of every source, in internal key order.
 //!
 //! A loser tree: `tree[0]` is the leaf with the next record; each inner node, `tree[1..]`, is the
-//! leaf that lost there. After the winner has moved, only the nodes between it and the root are
-//! replayed. Invariant: while the iterator moves forward, every leaf is at its first record at or
-//! after the current one; while it moves backward, at its last record at or before it. A change of
-//! direction repositions all leaves but the winner.
+//! leaf that lost the comparison at that node. After the winner has moved, only the nodes between
+//! it and the root are compared again. Invariant: while the iterator moves forward, every leaf is
+//! at its first record at or after the current one; while it moves backward, at its last record at
+//! or before the current one. A change of direction repositions all leaves but the winner.
 
 use std::cmp::Ordering;
 use std::path::Path;
@@ -24,7 +24,7 @@ pub(crate) struct MergingIterator {
     leaves: Vec<Leaf>,
     tree: Vec<usize>,
     direction: Direction,
-    /// The key by which leaves are repositioned.
+    /// A buffer for the key to which leaves are repositioned.
     turning_key: Vec<u8>,
 }
 
@@ -36,16 +36,17 @@ impl MergingIterator {
         Self { comparator, leaves, tree, direction, turning_key: Vec::new() }
     }
 
-    /// Takes all sources out. It has no position until others are put in.
+    /// Removes and returns all sources. The iterator has no position until other sources are put
+    /// in.
     pub(crate) fn take_leaves(&mut self) -> Vec<Leaf> {
         self.tree.clear();
         self.tree.push(0);
         std::mem::take(&mut self.leaves)
     }
 
-    /// Puts sources in, newest first. Each must be positioned for the current direction and
-    /// position, or a seek must follow. They stop using prefix filters: the prefixes may have
-    /// changed.
+    /// Sets the sources, given newest first. Each must be positioned for the current direction and
+    /// position, or a seek must follow. The sources stop using prefix filters, because the prefixes
+    /// may have changed.
     pub(crate) fn put_leaves(&mut self, mut leaves: Vec<Leaf>) {
         for leaf in &mut leaves {
             leaf.ask_prefix_filter(false);
@@ -55,7 +56,7 @@ impl MergingIterator {
         self.rebuild();
     }
 
-    /// Whether it is positioned on a record.
+    /// Whether the iterator is positioned on a record.
     #[inline]
     pub(crate) fn valid(&self) -> bool {
         self.winner().is_some_and(Leaf::valid)
@@ -83,13 +84,13 @@ impl MergingIterator {
         self.winner().and_then(Leaf::path)
     }
 
-    /// Returns the warmth of the current block, if a compaction reads it.
+    /// Returns the warmth of the current block, if the iterator belongs to a compaction.
     #[inline]
     pub(crate) fn warmth(&self) -> Warmth {
         self.winner().map_or(Warmth::default(), Leaf::warmth)
     }
 
-    /// Sets whether seeks need only find keys with the target's prefix.
+    /// Sets whether seeks may miss keys that do not have the target's prefix.
     pub(crate) fn ask_prefix_filters(&mut self, ask: bool) {
         for leaf in &mut self.leaves {
             leaf.ask_prefix_filter(ask);
@@ -151,7 +152,7 @@ impl MergingIterator {
         let winner = self.tree[0];
         let (newer, rest) = self.leaves.split_at_mut_checked(winner)?;
         let own = rest.first_mut()?;
-        // Tombstones of older sources are older than the record.
+        // Tombstones of older sources are not searched, because they are older than the record.
         if newer.iter().all(|leaf| !leaf.has_tombstones()) && !own.has_tombstones() {
             return None;
         }
@@ -167,13 +168,13 @@ impl MergingIterator {
             .then_some(Cover { source: winner, below: false })
     }
 
-    /// Moves past the current record and others that the tombstone of `cover` hides, in the current
-    /// direction.
+    /// Moves past the current record in the current direction. If it is hidden by a newer leaf's
+    /// tombstone, moves past all records that the tombstone hides in the older leaves.
     pub(crate) fn skip(&mut self, cover: Cover) -> Result<()> {
         let forward = self.direction == Direction::Forward;
         if !cover.below {
-            // The source of the tombstone may have newer records among those that the tombstone
-            // covers.
+            // The tombstone's own leaf may have records that the tombstone covers but that are
+            // newer than it. So only one record is skipped.
             return if forward { self.next() } else { self.previous() };
         }
         let Some((newer, older)) = self.leaves.split_at_mut_checked(cover.source + 1) else {
@@ -217,7 +218,7 @@ impl MergingIterator {
         moved
     }
 
-    /// Repositions every leaf but the winner for the other direction.
+    /// Repositions every leaf except the winner for the other direction.
     #[cold]
     fn turn(&mut self, direction: Direction) -> Result<()> {
         self.direction = direction;
@@ -240,13 +241,14 @@ impl MergingIterator {
         moved
     }
 
-    /// Plays the whole tree.
+    /// Fills the whole tree: compares all leaves.
     fn rebuild(&mut self) {
         let count = self.leaves.len();
         if count == 0 {
             return;
         }
-        // A node that no leaf has reached holds `count`; the first leaf to reach it waits there.
+        // A node that no leaf has reached holds `count`. The first leaf to reach the node waits
+        // there for the second.
         self.tree.fill(count);
         for leaf in (0..count).rev() {
             let mut winner = leaf;
@@ -269,7 +271,7 @@ impl MergingIterator {
         }
     }
 
-    /// Plays the nodes above a leaf that has moved.
+    /// Compares a leaf that has moved with those at the nodes between it and the root.
     #[inline]
     fn replay(&mut self, moved: usize) {
         let mut winner = moved;

@@ -7,8 +7,8 @@
 //!     Tombstones      the range tombstones of each source that cover the position
 //! ```
 //!
-//! Leaves and comparators are enums, so that a step makes no virtual call; buffers are kept between
-//! steps, so that it allocates nothing.
+//! Leaves and comparators are enums, so that a step makes no virtual call. Buffers are kept between
+//! steps, so that a step allocates no memory.
 
 mod leaf;
 mod level;

@@ -17,17 +17,19 @@ use crate::table::{FileMetadata, TableReader};
 pub(crate) struct Cover {
     /// The leaf that has the tombstone.
     pub(crate) source: usize,
-    /// Whether the record is in an older leaf, where the tombstone hides everything that it covers.
+    /// Whether the record is in an older leaf than the tombstone. In older leaves, the tombstone
+    /// hides every record that it covers.
     pub(crate) below: bool,
 }
 
-/// Range tombstones of a table or memtable, and the current fragment.
+/// The range tombstones of a table, or of one index of a memtable, with a current fragment.
 ///
-/// Keys are requested in order, in either direction, so that most are found in the current
+/// Keys are requested in order, in either direction, so that most of them are found in the current
 /// fragment.
 pub(crate) struct TombstoneCursor {
     place: FragmentPosition,
-    /// Whether it is at the first fragment that ends after the last requested key.
+    /// Whether the position is valid for the next key in order: it is at, or near, the fragment of
+    /// the key requested last.
     placed: bool,
 }
 
@@ -50,9 +52,10 @@ impl TombstoneCursor {
         Self { place: FragmentPosition::MemTable { index, cursor }, placed: false }
     }
 
-    /// Creates a cursor over a table's tombstones at or below `snapshot`, truncated to the table. A
-    /// table cut out of a longer run still holds its tombstones in full, and the records that they
-    /// cover outside the table may have moved to a deeper level and lost their sequence numbers.
+    /// Creates a cursor over a table's tombstones at or below `snapshot`, truncated to the table's
+    /// bounds. A table that was cut out of a larger one still holds its tombstones in full. Outside
+    /// the table's bounds they must not apply: the records that they cover there may have moved to
+    /// a deeper level, where their sequence numbers may have been set to 0.
     pub(crate) fn of_table(
         table: &TableReader,
         file: &FileMetadata,
@@ -65,7 +68,7 @@ impl TombstoneCursor {
         Ok(Self { place: FragmentPosition::Table(place), placed: false })
     }
 
-    /// Whether there are none.
+    /// Whether the tombstones delete nothing.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         match &self.place {
@@ -74,14 +77,14 @@ impl TombstoneCursor {
         }
     }
 
-    /// Resets the position: the next key may be anywhere.
+    /// Resets the position, so that any key may be requested next.
     pub(crate) fn reset(&mut self) {
         self.placed = false;
     }
 
-    /// Returns the newest tombstone that covers the internal key with these parts. Until
-    /// [`TombstoneCursor::reset`], keys must be in ascending order with `forward`, otherwise in
-    /// descending order.
+    /// Returns the newest tombstone that covers the internal key with this user key and trailer.
+    /// Until [`TombstoneCursor::reset`] is called, keys must be requested in ascending order with
+    /// `forward`, otherwise in descending order.
     pub(crate) fn covering(
         &mut self,
         comparator: &Comparator,
@@ -126,8 +129,8 @@ impl TombstoneCursor {
             place.seek(key);
             self.placed = true;
             if place.sequence().is_none() {
-                // No fragment ends after the key: nothing covers it, but keys before it may be
-                // covered.
+                // No fragment ends after the key, so nothing covers it. The keys requested next are
+                // lower and may be covered.
                 place.seek_to_last();
             }
         }
@@ -138,8 +141,9 @@ impl TombstoneCursor {
         if is_covered { place.sequence() } else { None }
     }
 
-    /// Writes, as an internal key, the known end of the covered keys around the last returned
-    /// fragment or, if `forward` is false, their known start.
+    /// Writes, as an internal key, the end of the covered keys around the fragment last returned
+    /// or, if `forward` is false, their start. In a memtable's index these are all covered keys
+    /// without a gap; in a table, only those of the fragment.
     pub(crate) fn edge(&self, forward: bool, out: &mut Vec<u8>) {
         let edge = match &self.place {
             FragmentPosition::MemTable { index, cursor } if cursor.sequence().is_some() => {
@@ -259,13 +263,13 @@ impl MemTableTombstones {
         Self { cursors, answered: 0 }
     }
 
-    /// Whether there are none.
+    /// Whether no index has tombstones.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.cursors.is_empty()
     }
 
-    /// Resets the position: the next key may be anywhere.
+    /// Resets the position, so that any key may be requested next.
     pub(crate) fn reset(&mut self) {
         self.cursors.iter_mut().for_each(TombstoneCursor::reset);
     }

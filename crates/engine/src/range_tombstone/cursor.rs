@@ -5,18 +5,18 @@ use tailwater_format::key::{Sequence, ValueType, pack_trailer};
 use super::truncation::first_version;
 use super::{Boundary, View};
 
-/// A cursor over the fragments of a view that are covered by a tombstone between two sequence
-/// numbers; it skips others.
+/// A cursor over those fragments of a view that are covered by a tombstone with a sequence number
+/// in a given range. It skips other fragments.
 ///
-/// Every call must be given the view on which the cursor was last moved. Nothing allocates.
+/// Every call must be given the view on which the cursor was last moved. No call allocates memory.
 #[derive(Debug, Clone)]
 pub(crate) struct Cursor {
-    /// The lowest visible sequence.
+    /// The lowest visible sequence number.
     oldest: Sequence,
-    /// The highest visible sequence.
+    /// The highest visible sequence number.
     newest: Sequence,
     fragment: usize,
-    /// Start of the visible sequences within the fragment's sequences.
+    /// Index of the newest visible sequence number within the current fragment's sequence numbers.
     visible_start: usize,
     visible_end: usize,
     valid: bool,
@@ -40,8 +40,8 @@ impl Cursor {
         self.valid
     }
 
-    /// Returns the start of the current fragment, inclusive: its start key at its newest visible
-    /// sequence, or the view's smallest bound. The cursor must be valid.
+    /// Returns the start of the current fragment, inclusive: its start key with its newest visible
+    /// sequence number or, if that is later, the view's smallest bound. The cursor must be valid.
     #[inline]
     pub(crate) fn start<'a>(&self, view: View<'a>) -> Boundary<'a> {
         let start = self.untruncated_start(view);
@@ -51,8 +51,8 @@ impl Cursor {
         }
     }
 
-    /// Returns the end of the current fragment, exclusive: before every record of its end key, or
-    /// the view's largest bound. The cursor must be valid.
+    /// Returns the end of the current fragment, exclusive: the position before every record of its
+    /// end key or, if that is earlier, the view's largest bound. The cursor must be valid.
     #[inline]
     pub(crate) fn end<'a>(&self, view: View<'a>) -> Boundary<'a> {
         let end = self.untruncated_end(view);
@@ -112,14 +112,14 @@ impl Cursor {
         }
     }
 
-    /// Goes to the next fragment. The cursor must be valid; past the last fragment it becomes
-    /// invalid.
+    /// Goes to the next fragment. The cursor must be valid; if it is at the last fragment, it
+    /// becomes invalid.
     pub(crate) fn next(&mut self, view: View<'_>) {
         self.move_to_visible_from(view, self.fragment + 1);
     }
 
-    /// Goes to the previous fragment. The cursor must be valid; before the first it becomes
-    /// invalid.
+    /// Goes to the previous fragment. The cursor must be valid; if it is at the first fragment, it
+    /// becomes invalid.
     pub(crate) fn previous(&mut self, view: View<'_>) {
         self.move_to_visible_before(view, self.fragment);
     }
@@ -134,8 +134,8 @@ impl Cursor {
         self.move_to_visible_before(view, behind.min(view.fragments.fragments_end()));
     }
 
-    /// Goes to the first visible fragment with index `at` or higher, if it begins before the view's
-    /// end.
+    /// Goes to the first visible fragment with index `at` or higher, if that fragment overlaps the
+    /// view.
     fn move_to_visible_from(&mut self, view: View<'_>, at: usize) {
         let fragments = at..view.fragments.fragments_end();
         self.valid = false;
@@ -147,8 +147,8 @@ impl Cursor {
         }
     }
 
-    /// Goes to the last visible fragment below index `end` that begins before the view's end, if
-    /// that fragment reaches into the view.
+    /// Goes to the last visible fragment with an index below `end` that begins before the view's
+    /// end, if that fragment ends after the view's start.
     fn move_to_visible_before(&mut self, view: View<'_>, end: usize) {
         self.valid = false;
         for fragment in (0..end).rev() {

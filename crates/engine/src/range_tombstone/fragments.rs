@@ -11,26 +11,27 @@ use super::{RangeTombstone, Truncation, View};
 /// Range tombstones cut into fragments that do not overlap, each with the sequences of the
 /// tombstones that cover it.
 ///
-/// Fragment `i` is `[cut i, cut i + 1)`; gaps between tombstones are fragments without sequences.
-/// Immutable and shared freely between threads. Memory: the bytes of every distinct start and end
-/// key, plus 16 for each, and 8 bytes for each tombstone in each fragment that it covers: quadratic
-/// in the number of tombstones if all of them overlap.
+/// Fragment `i` is `[cut i, cut i + 1)`; gaps between tombstones are fragments without sequence
+/// numbers. Immutable and shared freely between threads. Memory: the bytes of every distinct start
+/// and end key, 16 bytes for each such key, and 8 bytes for each tombstone in each fragment that it
+/// covers. So the memory is quadratic in the number of tombstones if all of them overlap.
 pub(crate) struct FragmentedRangeTombstones {
     comparator: Comparator,
     /// The cuts' user keys, concatenated.
     keys: Vec<u8>,
     /// The end of each cut's user key in `keys`.
     key_ends: Vec<usize>,
-    /// The fragments' sequences, fragment by fragment.
+    /// The sequence numbers of all fragments, fragment by fragment.
     sequences: Vec<Sequence>,
-    /// For each cut, the end in `sequences` of the fragment before it; 0 for the first cut.
+    /// For each cut, the end in `sequences` of the sequence numbers of the fragment that ends at
+    /// the cut; 0 for the first cut.
     sequence_ends: Vec<usize>,
 }
 
 impl FragmentedRangeTombstones {
     /// Builds fragments from tombstones in any order. A tombstone whose end is not after its start
-    /// deletes nothing and is omitted. Takes time for sorting, which is short if they are nearly
-    /// sorted by start key, plus linear time in the size of the result.
+    /// deletes nothing and is omitted. Takes time for sorting, which is short if the tombstones are
+    /// nearly sorted by start key, plus linear time in the size of the result.
     pub(crate) fn build<'a>(
         comparator: &Comparator,
         tombstones: impl IntoIterator<Item = RangeTombstone<'a>>,
@@ -65,15 +66,15 @@ impl FragmentedRangeTombstones {
         }
     }
 
-    /// Visits all starts and ends in key order, and writes a cut, with the fragment before it, at
-    /// each.
+    /// Visits all starts and ends in key order. At each, writes a cut and the fragment that ends
+    /// there.
     fn sweep(&mut self, starts: &[RangeTombstone<'_>], ends: &[RangeTombstone<'_>]) {
         let mut starts = starts.iter().peekable();
         let mut ends = ends.iter().peekable();
         // Sequences of the tombstones that cover the current fragment, descending, with the number
         // of tombstones for each.
         let mut active: Vec<(Sequence, usize)> = Vec::new();
-        // Every tombstone starts before it ends, so the ends run out last.
+        // Every tombstone starts before it ends, so the ends are never exhausted before the starts.
         while let Some(&&next_end) = ends.peek() {
             let cut = match starts.peek() {
                 Some(next) if self.comparator.compare(next.start, next_end.end).is_lt() => {
@@ -102,7 +103,8 @@ impl FragmentedRangeTombstones {
         }
     }
 
-    /// Ends the current fragment, covered by `active`, at `key`.
+    /// Ends the current fragment at `key`. `active` are the sequence numbers of the tombstones that
+    /// cover the fragment.
     fn push_cut(&mut self, key: &[u8], active: &[(Sequence, usize)]) {
         self.keys.extend_from_slice(key);
         self.key_ends.push(self.keys.len());
@@ -116,7 +118,7 @@ impl FragmentedRangeTombstones {
         &self.comparator
     }
 
-    /// Whether nothing is deleted.
+    /// Whether the tombstones delete nothing.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.key_ends.is_empty()
@@ -132,7 +134,7 @@ impl FragmentedRangeTombstones {
         })
     }
 
-    /// Returns its heap memory, in bytes.
+    /// Returns the heap memory of the fragments, in bytes.
     pub(crate) fn memory_usage(&self) -> usize {
         self.keys.capacity()
             + (self.key_ends.capacity() + self.sequence_ends.capacity()) * size_of::<usize>()
@@ -163,13 +165,13 @@ impl FragmentedRangeTombstones {
         View::new(self, truncation)
     }
 
-    /// Returns the index after that of the last fragment.
+    /// Returns one more than the index of the last fragment.
     #[inline]
     pub(super) fn fragments_end(&self) -> usize {
         self.key_ends.len().saturating_sub(1)
     }
 
-    /// Returns the start of fragment `at`, which is the end of the one before it.
+    /// Returns the start of fragment `at`, which is the end of the fragment before it.
     #[inline]
     pub(super) fn cut(&self, at: usize) -> &[u8] {
         let start = if at == 0 { 0 } else { self.key_ends[at - 1] };
@@ -188,15 +190,16 @@ impl FragmentedRangeTombstones {
         self.sequences(at).partition_point(|&sequence| sequence > snapshot)
     }
 
-    /// Returns the fragment that contains the user key; `None` before the first and after the last.
+    /// Returns the index of the fragment that contains the user key; `None` if the key is before
+    /// the first fragment or after the last.
     #[inline]
     pub(super) fn fragment_at_or_before(&self, user_key: &[u8]) -> Option<usize> {
         let behind = self.first_cut_after(user_key);
         if behind == self.key_ends.len() { None } else { behind.checked_sub(1) }
     }
 
-    /// Returns the first cut whose key comes after the user key; the number of cuts if there is
-    /// none.
+    /// Returns the index of the first cut whose key comes after the user key; the number of cuts if
+    /// there is none.
     #[inline]
     pub(super) fn first_cut_after(&self, user_key: &[u8]) -> usize {
         let (mut low, mut high) = (0, self.key_ends.len());

@@ -1,12 +1,13 @@
 //! An index of a memtable's range tombstones for reads at any snapshot.
 //!
 //! The starts and ends of tombstones cut the keys into elementary fragments, which are the leaves
-//! of a binary tree (a segment tree). A tombstone is stored at the highest nodes below which it
-//! covers every leaf, at most two at each height; the tombstones over a fragment are those stored
-//! between its leaf and the root. However many overlap, a read visits one path of the tree, and
-//! searches each node's tombstones for its snapshot.
+//! of a binary tree (a segment tree). A tombstone is stored at the highest nodes all of whose
+//! leaves it covers; these are at most two at each height. The tombstones that cover a fragment are
+//! those stored on the path from its leaf to the root. However many tombstones overlap, a read
+//! visits one path of the tree, and at each node searches the stored tombstones for the newest one
+//! that its snapshot sees.
 //!
-//! An index is immutable. Two are merged into one in time linear in the size of the result.
+//! An index is immutable. Merging two indexes into one takes time linear in the size of the result.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -19,9 +20,9 @@ use super::{Boundary, RangeTombstone};
 
 /// An index of tombstones of a memtable. Shared freely between threads.
 ///
-/// Memory: the bytes of every distinct start and end key, plus 24 for each; for each tombstone 16
-/// bytes, plus 8 for each node that stores it: one node if it overlaps no other, and at most twice
-/// the logarithm of the number of fragments.
+/// Memory: the bytes of every distinct start and end key, plus 24 bytes for each such key. In
+/// addition, for each tombstone 16 bytes, plus 8 bytes for each node that stores it: a single node
+/// if it overlaps no other tombstone, and at most twice the logarithm of the number of fragments.
 pub(crate) struct TombstoneIndex {
     comparator: Comparator,
     /// The cuts' user keys, concatenated.
@@ -33,7 +34,7 @@ pub(crate) struct TombstoneIndex {
     /// The sequence numbers stored at each node, node by node, newest first. Node 1 is the root,
     /// nodes `2n` and `2n + 1` are the children of node `n`, and the leaves come last.
     noted: Vec<Sequence>,
-    /// The start of each node's part of `noted`, and the end of the last.
+    /// The start of each node's part of `noted`, and at last the end of the last node's part.
     noted_starts: Vec<usize>,
 }
 
@@ -95,8 +96,8 @@ impl TombstoneIndex {
         self.key_ends.push(self.keys.len());
     }
 
-    /// Merges the cuts of two indexes without duplicates. Returns the new positions of the cuts of
-    /// each.
+    /// Merges the cuts of two indexes without duplicates. For each of the two, returns the new
+    /// indexes of its cuts.
     fn take_cuts(&mut self, a: &Self, b: &Self) -> (Vec<u32>, Vec<u32>) {
         let (a_count, b_count) = (a.key_ends.len(), b.key_ends.len());
         let (mut a_places, mut b_places) =
@@ -120,7 +121,7 @@ impl TombstoneIndex {
         (a_places, b_places)
     }
 
-    /// Stores the tombstones at their nodes.
+    /// Stores the sequence number of every tombstone at its nodes.
     fn note_spans(&mut self) {
         let fragments = self.fragments_end();
         let mut starts = vec![0; 2 * fragments + 1];
@@ -146,7 +147,7 @@ impl TombstoneIndex {
         self.spans.len()
     }
 
-    /// Whether nothing is deleted.
+    /// Whether the tombstones delete nothing.
     pub(crate) fn deletes_nothing(&self) -> bool {
         self.noted.is_empty()
     }
@@ -213,13 +214,13 @@ impl TombstoneIndex {
         self.noted_starts[node]..self.noted_starts[node + 1]
     }
 
-    /// Returns the index after that of the last fragment.
+    /// Returns one more than the index of the last fragment.
     #[inline]
     fn fragments_end(&self) -> usize {
         self.key_ends.len().saturating_sub(1)
     }
 
-    /// Returns the start of fragment `at`, which is the end of the one before it.
+    /// Returns the start of fragment `at`, which is the end of the fragment before it.
     #[inline]
     fn cut(&self, at: usize) -> &[u8] {
         let start = if at == 0 { 0 } else { self.key_ends[at - 1] };
@@ -230,8 +231,8 @@ impl TombstoneIndex {
         self.cut(at as usize)
     }
 
-    /// Returns the first cut whose key comes after the user key; the number of cuts if there is
-    /// none.
+    /// Returns the index of the first cut whose key comes after the user key; the number of cuts if
+    /// there is none.
     #[inline]
     fn first_cut_after(&self, user_key: &[u8]) -> usize {
         let (mut low, mut high) = (0, self.key_ends.len());
@@ -246,7 +247,7 @@ impl TombstoneIndex {
         low
     }
 
-    /// Returns its heap memory, in bytes.
+    /// Returns the heap memory of the index, in bytes.
     pub(crate) fn memory_usage(&self) -> usize {
         self.keys.capacity()
             + self.key_ends.capacity() * size_of::<usize>()
@@ -272,15 +273,16 @@ fn for_each_node(fragments: usize, span: &Span, mut note: impl FnMut(usize)) {
     }
 }
 
-/// A cursor over the fragments of an index that are covered by a tombstone at or below a snapshot;
-/// it skips others.
+/// A cursor over those fragments of an index that are covered by a tombstone at or below a
+/// snapshot. It skips other fragments.
 ///
-/// Every call must be given the same index. Nothing allocates.
+/// Every call must be given the same index. No call allocates memory.
 #[derive(Debug, Clone)]
 pub(crate) struct IndexCursor {
     snapshot: Sequence,
     fragment: usize,
-    /// The newest visible tombstone of the fragment; `None` if the cursor is invalid.
+    /// The sequence number of the newest visible tombstone that covers the current fragment; `None`
+    /// if the cursor is invalid.
     sequence: Option<Sequence>,
 }
 
@@ -290,7 +292,8 @@ impl IndexCursor {
         Self { snapshot, fragment: 0, sequence: None }
     }
 
-    /// Returns the newest visible tombstone of the current fragment, if the cursor is valid.
+    /// Returns the sequence number of the newest visible tombstone that covers the current
+    /// fragment, if the cursor is valid.
     #[inline]
     pub(crate) fn sequence(&self) -> Option<Sequence> {
         self.sequence
@@ -308,8 +311,8 @@ impl IndexCursor {
         first_version(index.cut(self.fragment + 1))
     }
 
-    /// Returns the end, exclusive, of the gapless run of covered fragments around the current one;
-    /// or, if `forward` is false, its start, inclusive.
+    /// Returns an edge of the run of covered fragments without gaps that contains the current
+    /// fragment: its end, exclusive, or, if `forward` is false, its start, inclusive.
     pub(crate) fn covered_edge<'a>(
         &self,
         index: &'a TombstoneIndex,
@@ -331,17 +334,17 @@ impl IndexCursor {
         self.go_forward_from(index, behind.saturating_sub(1));
     }
 
-    /// Goes to the last fragment.
+    /// Goes to the last covered fragment.
     pub(crate) fn seek_to_last(&mut self, index: &TombstoneIndex) {
         self.go_backward_from(index, index.fragments_end());
     }
 
-    /// Goes to the next fragment. Past the last it is invalid.
+    /// Goes to the next covered fragment. After the last one, the cursor is invalid.
     pub(crate) fn next(&mut self, index: &TombstoneIndex) {
         self.go_forward_from(index, self.fragment + 1);
     }
 
-    /// Goes to the previous fragment. Before the first it is invalid.
+    /// Goes to the previous covered fragment. Before the first one, the cursor is invalid.
     pub(crate) fn previous(&mut self, index: &TombstoneIndex) {
         self.go_backward_from(index, self.fragment);
     }
@@ -354,7 +357,7 @@ impl IndexCursor {
         self.go_to_first(index, (0..end).rev());
     }
 
-    /// Goes to the first of these fragments that a visible tombstone covers.
+    /// Goes to the first of `fragments` that a visible tombstone covers.
     fn go_to_first(&mut self, index: &TombstoneIndex, fragments: impl Iterator<Item = usize>) {
         self.sequence = None;
         for fragment in fragments {

@@ -1,8 +1,8 @@
 //! The range tombstones of a growing memtable, as a log-structured set of indexes.
 //!
-//! A new tombstone becomes an index of its own, which is merged with the smaller ones before it, so
-//! that each index is several times as large as the next. With n tombstones, a read searches O(log
-//! n) indexes, and each tombstone is rewritten O(log n) times.
+//! A new tombstone becomes an index of its own. That index is merged with smaller indexes before
+//! it, so that each index is several times as large as the next. With n tombstones, a read searches
+//! O(log n) indexes, and each tombstone is rewritten O(log n) times.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use tailwater_format::key::Sequence;
 
 use super::{RangeTombstone, TombstoneIndex};
 
-/// Minimum ratio of the size of an index to that of the next.
+/// Minimum ratio of the number of tombstones of an index to that of the next index.
 const GROWTH: usize = 4;
 
 /// The tombstones of a memtable at a point in time. Immutable.
@@ -22,8 +22,8 @@ pub(crate) struct TombstoneLayers {
 }
 
 impl TombstoneLayers {
-    /// Returns a copy with one more tombstone; `None` if it already has one with the same start and
-    /// sequence number.
+    /// Returns a copy with one more tombstone; `None` if this already has a tombstone with the same
+    /// start and sequence number.
     pub(crate) fn with(
         &self,
         comparator: &Comparator,
@@ -51,7 +51,8 @@ impl TombstoneLayers {
     /// Returns the newest tombstone at or below the snapshot that covers the user key.
     #[inline]
     pub(crate) fn covering(&self, user_key: &[u8], snapshot: Sequence) -> Option<Sequence> {
-        // The last indexes are usually the newest, so most others need not be searched.
+        // The last indexes usually have the newest tombstones, so most of the other indexes need
+        // not be searched.
         self.indexes.iter().rev().fold(None, |newest, index| match newest >= Some(index.newest()) {
             true => newest,
             false => newest.max(index.covering(user_key, snapshot)),
@@ -64,7 +65,7 @@ impl TombstoneLayers {
         self.indexes.iter().flat_map(|index| index.iter())
     }
 
-    /// Whether nothing is deleted.
+    /// Whether the tombstones delete nothing.
     pub(crate) fn deletes_nothing(&self) -> bool {
         self.indexes.iter().all(|index| index.deletes_nothing())
     }
@@ -74,7 +75,7 @@ impl TombstoneLayers {
         self.indexes.iter().any(|index| index.overlaps(first, last))
     }
 
-    /// Returns their memory, in bytes.
+    /// Returns the memory of the indexes, in bytes.
     pub(crate) fn memory_usage(&self) -> usize {
         let of = |index: &Arc<TombstoneIndex>| size_of::<TombstoneIndex>() + index.memory_usage();
         self.indexes.iter().map(of).sum()

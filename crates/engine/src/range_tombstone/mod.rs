@@ -10,12 +10,13 @@
 //! sequences     {5}     {9, 5}   {9, 5, 2}     {9}
 //! ```
 //!
-//! A read then needs one binary search for the cuts around its key, and one for its snapshot among
-//! the sequences between them.
+//! A read then needs one binary search for the cuts around its key, and another for its snapshot
+//! among the sequence numbers between these cuts.
 //!
-//! A tombstone in a file applies only between the file's smallest and largest internal key:
-//! [`Truncation`] holds those bounds, and a [`View`] is fragments truncated to them. A [`Cursor`]
-//! is a position in a view; it borrows the view at each call, so that an owner can store both.
+//! A tombstone in a file applies only between the file's smallest and largest internal key.
+//! [`Truncation`] holds these two bounds, and a [`View`] is fragments truncated to them. A
+//! [`Cursor`] is a position in a view. It does not hold the view but borrows it at each call, so
+//! that one owner can store both.
 //!
 //! Invariants: cuts are strictly ascending in the comparator's order; the sequences between two
 //! cuts are strictly descending; fragments never change once built.
@@ -48,13 +49,13 @@ pub(crate) struct RangeTombstone<'a> {
     pub(crate) start: &'a [u8],
     /// The end of the deleted range, exclusive.
     pub(crate) end: &'a [u8],
-    /// The number of the write.
+    /// The sequence number of the range deletion.
     pub(crate) sequence: Sequence,
 }
 
 impl<'a> RangeTombstone<'a> {
-    /// Parses an entry of a table's `rocksdb.range_del` block: the internal key is the start key
-    /// with the sequence number and [`ValueType::RangeDeletion`], the value is the end key.
+    /// Parses an entry of a table's `rocksdb.range_del` block. Its internal key is the start key
+    /// with the sequence number and [`ValueType::RangeDeletion`]; its value is the end key.
     ///
     /// # Errors
     /// Corruption, for a key that is not an internal key or has another type.
@@ -77,8 +78,8 @@ impl<'a> RangeTombstone<'a> {
 
 /// A position between internal keys, where a truncated tombstone starts or ends.
 ///
-/// It has the form of an internal key, a user key and a packed trailer, and sorts like one; but its
-/// type may be one that no record has, so that it never equals a record's key.
+/// It has the form of an internal key, that is, a user key and a packed trailer, and sorts like
+/// one. But its type may be one that no record has, so that it never equals a record's key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Boundary<'a> {
     /// The user key.
@@ -89,13 +90,14 @@ pub(crate) struct Boundary<'a> {
 }
 
 impl<'a> Boundary<'a> {
-    /// Returns the position of an internal key; `None` for one that is shorter than a trailer.
+    /// Returns the position of an internal key; `None` if the key is shorter than a trailer.
     #[inline]
     pub(crate) fn from_internal_key(internal_key: &'a [u8]) -> Option<Self> {
         key::split(internal_key).map(|(user_key, trailer)| Self { user_key, trailer })
     }
 
-    /// Compares two positions: by user key, then the higher trailer first.
+    /// Compares two positions: first by user key; with equal user keys, the higher trailer comes
+    /// first.
     #[inline]
     pub(crate) fn compare(self, comparator: &Comparator, other: Boundary<'_>) -> Ordering {
         comparator

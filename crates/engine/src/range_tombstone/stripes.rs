@@ -1,10 +1,11 @@
 //! Reduction of range tombstones to those that snapshots can distinguish.
 //!
-//! In each stripe between two snapshots, only the newest of the tombstones over a key is visible.
-//! Only these are written to tables, in fragments that do not overlap. Fragments are cut wherever a
-//! tombstone begins or ends, as in RocksDB, and neighbours with the same tombstones are joined
-//! again. Source: `FragmentedRangeTombstoneList` in `db/range_tombstone_fragmenter.cc`, as used by
-//! flushes and compactions.
+//! A stripe is the range of sequence numbers between two neighbouring snapshots. Of the tombstones
+//! of a stripe that cover a key, only the newest is visible. Only these visible tombstones are
+//! written to tables, in fragments that do not overlap. Fragments are cut wherever a tombstone
+//! begins or ends, as in RocksDB, and neighbours with the same tombstones are joined again. Source:
+//! `FragmentedRangeTombstoneList` in `db/range_tombstone_fragmenter.cc`, as used by flushes and
+//! compactions.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -18,18 +19,18 @@ use super::RangeTombstone;
 /// from every snapshot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct StripedFragment<'a> {
-    /// Its first user key.
+    /// The range's first user key.
     pub(crate) start: &'a [u8],
-    /// Its end, exclusive.
+    /// The range's end, exclusive.
     pub(crate) end: &'a [u8],
-    /// The newest tombstone of each stripe that has one, the newest first.
+    /// For each stripe with a tombstone, the sequence number of its newest one. Newest first.
     pub(crate) sequences: Vec<Sequence>,
 }
 
-/// Returns the fragments of tombstones, which may be given in any order, cut wherever one of them
-/// begins or ends, with the newest tombstone of each stripe. `below` returns the snapshot right
-/// below the stripe of a sequence number, if there is one. Takes time for sorting, plus linear time
-/// in input and output.
+/// Returns the fragments of tombstones, which may be given in any order. Fragments are cut wherever
+/// a tombstone begins or ends, and have the newest tombstone of each stripe. `below` returns the
+/// snapshot right below the stripe of a sequence number, if there is one. Takes time for sorting,
+/// plus linear time in the size of input and output.
 pub(crate) fn striped_fragments<'a>(
     comparator: &Comparator,
     tombstones: impl IntoIterator<Item = RangeTombstone<'a>>,
@@ -43,9 +44,9 @@ pub(crate) fn striped_fragments<'a>(
     let (mut starts, mut ends) = (starts.into_iter().peekable(), ends.into_iter().peekable());
     let mut fragments: Vec<StripedFragment<'a>> = Vec::new();
     let mut begun_at: &'a [u8] = &[];
-    // The number of tombstones of each sequence number that cover the current fragment.
+    // For each sequence number, the number of its tombstones that cover the current fragment.
     let mut active: BTreeMap<Sequence, usize> = BTreeMap::new();
-    // Every tombstone starts before it ends, so the ends run out last.
+    // Every tombstone starts before it ends, so the ends are never exhausted before the starts.
     while let Some(&next_end) = ends.peek() {
         let cut = match starts.peek() {
             Some(next) if comparator.compare(next.start, next_end.end).is_lt() => next.start,
@@ -71,8 +72,8 @@ pub(crate) fn striped_fragments<'a>(
     fragments
 }
 
-/// Returns the newest tombstone of each stripe that has any, newest first; `None` if there are
-/// none.
+/// Returns the newest sequence number of each stripe that has any, newest first; `None` if there
+/// are none.
 fn newest_of_stripes(
     active: &BTreeMap<Sequence, usize>,
     below: impl Fn(Sequence) -> Option<Sequence>,
@@ -87,8 +88,8 @@ fn newest_of_stripes(
     Some(newest)
 }
 
-/// Joins adjacent fragments with the same tombstones, and omits those without any. Fragments are
-/// given in order.
+/// Joins adjacent fragments with the same tombstones, and omits fragments without tombstones. The
+/// fragments are given in key order.
 pub(crate) fn joined<'a>(
     comparator: &Comparator,
     fragments: impl IntoIterator<Item = StripedFragment<'a>>,

@@ -1,4 +1,4 @@
-//! Fragments, cursors and truncation against models that scan all tombstones.
+//! Tests fragments, cursors and truncation against models that scan all tombstones.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use super::{
 const ROUNDS: u32 = 400;
 const LAST_SEQUENCE: Sequence = 20;
 
-/// Shorter keys first, then by bytes.
+/// An order of keys: shorter keys first, and keys of the same length by their bytes.
 struct ShortestFirst;
 
 impl CustomComparator for ShortestFirst {
@@ -94,7 +94,7 @@ fn covering(
     sequences
 }
 
-/// Runs each round with a seed of its own; a failure shows its seed.
+/// Runs `test` for several rounds, each with its own seed; a failure shows the seed.
 fn for_each_seed(mut test: impl FnMut(&mut Rng, &Comparator)) {
     let base = fastrand::u64(..);
     for round in 0..ROUNDS {
@@ -106,7 +106,7 @@ fn for_each_seed(mut test: impl FnMut(&mut Rng, &Comparator)) {
     }
 }
 
-/// A fragment as a cursor shows it.
+/// A fragment, as a cursor returns it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Seen<'a> {
     start: Boundary<'a>,
@@ -373,7 +373,8 @@ fn empty_tombstones_cover_nothing() {
     assert!(fragments.is_empty());
 }
 
-/// Returns possible bounds of a file: internal keys in order, the largest one possibly a sentinel.
+/// Returns possible bounds of a file: two internal keys in order, of which the largest may be a
+/// sentinel.
 fn random_bounds(random: &mut Rng, comparator: &Comparator) -> (Vec<u8>, Vec<u8>) {
     loop {
         let smallest =
@@ -389,8 +390,8 @@ fn random_bounds(random: &mut Rng, comparator: &Comparator) -> (Vec<u8>, Vec<u8>
     }
 }
 
-/// Whether a record at a position belongs to the file. A largest key of sequence 0 is excluded: no
-/// tombstone may cover it, and truncation relies on that.
+/// Whether a record at a position belongs to the file. A record at a largest key of sequence number
+/// 0 does not count: truncation relies on the rule that no tombstone covers that record.
 fn in_file(comparator: &Comparator, smallest: &[u8], record: &[u8], largest: &[u8]) -> bool {
     let compare = |a, b| tailwater_format::key::compare_internal(comparator, a, b);
     let at_largest = compare(record, largest);

@@ -11,7 +11,7 @@ use tailwater_format::{Error, Result};
 use super::{Boundary, FragmentedRangeTombstones};
 
 /// A type above those of all records (RocksDB's `kTypeMaxValid`): a boundary of this type sorts
-/// right before the records with its sequence number.
+/// right before the records with its user key and sequence number.
 const BEFORE_RECORDS: u8 = 0x1A;
 
 /// The bounds of a file, to which its range tombstones are truncated.
@@ -36,12 +36,13 @@ impl Truncation {
 
     /// Returns the bounds of a file from the smallest and largest internal key in its version edit.
     ///
-    /// Tombstones apply at and after `smallest`. Where they stop depends on `largest`:
-    /// - a sentinel ([`MAX_SEQUENCE`] and [`ValueType::RangeDeletion`]) comes from a tombstone's
-    ///   end key and is exclusive as it is: no version of its user key is in the file;
-    /// - with sequence 0 it is also used as it is: that version cannot have an older one in the
-    ///   next file, so no tombstone was cut there;
-    /// - any other is a record of the file: it is covered, older versions of its user key are not.
+    /// Tombstones apply from `smallest` on, inclusive. Where they end depends on `largest`:
+    /// - A sentinel ([`MAX_SEQUENCE`] and [`ValueType::RangeDeletion`]) was made from a tombstone's
+    ///   end key. It is used as it is, exclusive: no version of its user key is in the file.
+    /// - A key with sequence number 0 is used as it is, too: this version cannot have an older one
+    ///   in the next file, so no tombstone was cut there.
+    /// - Any other key is that of a record of the file. Tombstones apply to this record, but not to
+    ///   older versions of its user key.
     ///
     /// # Errors
     /// Corruption, for a key that is shorter than its trailer.
@@ -106,8 +107,8 @@ impl<'a> View<'a> {
     }
 }
 
-/// Returns the boundary before all records of a user key, which is also the end of a tombstone that
-/// ends at this key.
+/// Returns the boundary before all records of a user key. It is also the end of a tombstone whose
+/// end key is this user key.
 #[inline]
 pub(super) fn first_version(user_key: &[u8]) -> Boundary<'_> {
     let trailer = pack_trailer(MAX_SEQUENCE, ValueType::RangeDeletion as u8);

@@ -1,4 +1,4 @@
-//! Gets, which search source by source.
+//! Gets, which search one source after another.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -16,23 +16,24 @@ use crate::table::{
 };
 
 thread_local! {
-    /// The cursors of this thread's last get, for reuse.
+    /// The cursors of this thread's last get, kept for reuse.
     static CURSORS: Cell<Option<Box<GetCursors>>> = const { Cell::new(None) };
 }
 
-/// The source that a get has reached.
+/// The position of a get in the sequence of sources.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Progress {
-    /// Number of memtables already searched; all of them once tables are reached.
+    /// Number of memtables already searched. When tables are reached, it is the number of all
+    /// memtables.
     memtables: usize,
     level: usize,
     /// Number of the level's candidate tables already searched.
     file: usize,
 }
 
-/// The way a get accesses tables.
+/// A way in which a get accesses tables.
 trait TableAccess: BlockAccess {
-    /// Passes a table's records of the key to the lookup.
+    /// Passes a table's records of the sought key to `lookup`.
     fn get<S: Sink>(
         &self,
         source: &SuperVersion,
@@ -76,10 +77,10 @@ impl TableAccess for Loading<'_> {
     }
 }
 
-/// Reads a key's value at a sequence number into `sink`. Returns whether the key has one.
+/// Reads a key's value at a sequence number into `sink`. Returns whether the key has a value.
 ///
-/// The sequence number is loaded after the sources are pinned, so that they hold everything visible
-/// at it.
+/// The sequence number is loaded after the sources are pinned, so that the sources hold everything
+/// that is visible at this number.
 #[inline]
 pub(crate) fn get<S: Sink>(
     current: &FullEpochCell<SuperVersion>,
@@ -119,9 +120,9 @@ pub(crate) fn get<S: Sink>(
 /// The source at which a get ended, for statistics.
 #[derive(Debug, Clone, Copy, Default)]
 struct Outcome {
-    /// Whether memtables decided it.
+    /// Whether a memtable decided the result.
     in_memtable: bool,
-    /// The level of the table that had the value, or the base of the operands.
+    /// The level of the table that had the value, or that had the base value of merge operands.
     level: Option<usize>,
 }
 
@@ -144,7 +145,7 @@ impl Outcome {
         }
     }
 
-    /// Counts a get that found a value of `bytes` bytes, or none.
+    /// Counts a get that found a value of `bytes` bytes; with `None`, one that found no value.
     fn count(self, statistics: &Statistics, bytes: Option<u64>, started: Started) {
         let recorder = statistics.recorder();
         self.count_sources(&recorder);
@@ -157,7 +158,7 @@ impl Outcome {
     }
 }
 
-/// Like [`get`], from sources that the caller keeps.
+/// Like [`get`], but searches sources that the caller holds.
 pub(super) fn get_in<S: Sink>(
     source: &SuperVersion,
     user_key: &[u8],
@@ -185,8 +186,8 @@ pub(super) fn get_in<S: Sink>(
     found
 }
 
-/// Completes a lookup after the search of memory: searches the files if it is not done, reads the
-/// blob and merges the operands.
+/// Completes a lookup after the sources in memory were searched. Searches the files if the lookup
+/// is not done, reads the blob and merges the operands.
 fn finish<S: Sink>(
     source: &SuperVersion,
     done: bool,
@@ -204,15 +205,15 @@ fn finish<S: Sink>(
 }
 
 fn with_cursors<R>(read: impl FnOnce(&mut GetCursors) -> R) -> R {
-    // The cursors may be gone if the thread is ending.
+    // If the thread is ending, the cursors may already have been dropped.
     let mut cursors = CURSORS.try_with(Cell::take).ok().flatten().unwrap_or_default();
     let result = read(&mut cursors);
     let _ = CURSORS.try_with(|kept| kept.set(Some(cursors)));
     result
 }
 
-/// Searches the sources, starting at `progress`. Returns false, with `progress` at the current
-/// source, if `access` cannot provide a needed block or table.
+/// Searches the sources, starting at `progress`. If `access` cannot provide a needed block or
+/// table, returns false and leaves `progress` at the source that needs it.
 #[inline]
 fn search<A: TableAccess, S: Sink>(
     source: &SuperVersion,
@@ -252,8 +253,8 @@ fn search<A: TableAccess, S: Sink>(
             }
             progress.file += 1;
         }
-        // Not checked earlier: if a key's records continue in the level's next table, they may be
-        // newer than a tombstone in the first one.
+        // The check waits until the level was searched: if a key's records continue in the level's
+        // next table, they may be newer than a tombstone in the previous table.
         if lookup.is_covered() {
             return Ok(true);
         }

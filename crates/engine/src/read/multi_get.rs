@@ -12,7 +12,7 @@ use crate::table::{PinnedValue, ReadProfile, Sink};
 
 /// Reads the values of several keys at one sequence number, in the order of the keys.
 ///
-/// Keys are looked up in key order, so that keys in the same block are consecutive.
+/// The keys are looked up in key order, so that keys in the same block are looked up consecutively.
 pub(crate) fn multi_get(
     source: &Arc<SuperVersion>,
     keys: &[impl AsRef<[u8]>],

@@ -36,31 +36,32 @@ pub struct ReadOptions {
     pub iterate_lower_bound: Option<Vec<u8>>,
     /// Exclusive upper bound of an iterator's keys; none by default.
     pub iterate_upper_bound: Option<Vec<u8>>,
-    /// Size of an iterator's reads from a table, in bytes; with 0, the default, it grows as the
-    /// iterator advances.
+    /// Size of each of an iterator's reads from a table, in bytes. With 0, the default, the size
+    /// grows as the iterator advances.
     pub readahead_size: usize,
-    /// An iterator shows only keys with the prefix of the last seek's target; after a seek to the
-    /// first or last key, those with the prefix of the bound there or, without a bound, of the key
-    /// found. Default: false.
+    /// An iterator shows only keys with the prefix of the last seek's target. After a seek to the
+    /// first or last key, it shows only keys with the prefix of the bound at that end or, without a
+    /// bound, of the key found. Default: false.
     pub prefix_same_as_start: bool,
-    /// An iterator uses no prefix filters, so that it shows every key after a seek and not only
-    /// those with the target's prefix. Has no effect without a prefix extractor. Default: false.
+    /// An iterator uses no prefix filters, so that after a seek it shows every key, not only those
+    /// with the target's prefix. Has no effect without a prefix extractor. Default: false.
     pub total_order_seek: bool,
-    /// Every key that an iterator shows stays at its address until the iterator is dropped, at the
-    /// cost of a copy of each. Default: false.
+    /// Every key that an iterator shows stays at its address until the iterator is dropped. Each
+    /// key is copied for this. Default: false.
     pub pin_data: bool,
     /// An iterator may leave a value in its blob file until
-    /// [`DbIterator::prepare_value`](crate::DbIterator::prepare_value) is called: for scans that
-    /// need few of the values. Default: false.
+    /// [`DbIterator::prepare_value`](crate::DbIterator::prepare_value) is called. Useful for scans
+    /// that need few of the values. Default: false.
     pub allow_unprepared_value: bool,
-    /// With a snapshot, an iterator moves to newer versions of the column family on its own, while
-    /// it still sees the snapshot's state: it releases flushed memtables and compacted tables when
-    /// it is moved, not only when it is dropped. Without a snapshot the option has no effect.
+    /// With a snapshot, an iterator moves to newer versions of the column family on its own, but
+    /// still sees the snapshot's state. So it releases flushed memtables and compacted tables
+    /// whenever it is moved, not only when it is dropped. Without a snapshot, the option has no
+    /// effect.
     ///
-    /// Set it for iterators that live long while others write, such as those of a logical backup. A
-    /// step costs one more relaxed load, and each new version the opening of the changed sources.
-    /// Changes that ignore snapshots become visible during a scan: removals by a compaction filter,
-    /// and files ingested without regard to snapshots. Default: false.
+    /// Set the option for iterators that live long while others write, such as those of a logical
+    /// backup. Each step costs one more relaxed load, and each new version costs the opening of the
+    /// changed sources. Changes that ignore snapshots become visible during a scan, namely removals
+    /// by a compaction filter and files ingested without regard to snapshots. Default: false.
     pub auto_refresh_iterator_with_snapshot: bool,
 }
 

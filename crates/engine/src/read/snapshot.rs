@@ -9,21 +9,22 @@ use tailwater_io::sync::Mutex;
 
 use crate::read::ReadState;
 
-/// The snapshots that users hold. Flushes and compactions keep the records visible to them.
+/// The snapshots that users hold. Flushes and compactions keep the records that these snapshots
+/// see.
 #[derive(Debug, Default)]
 pub(crate) struct SnapshotList {
     held: Mutex<HeldMoments>,
-    /// The oldest snapshot that remained after the last release, or the published sequence number
-    /// if none did; 0 before the first release.
+    /// The sequence number of the oldest snapshot that remained after the last release of a
+    /// snapshot, or the published sequence number if none remained; 0 before the first release.
     oldest_at_release: AtomicU64,
 }
 
 #[derive(Debug, Default)]
 struct HeldMoments {
-    /// The times when snapshots were taken, in seconds since 1970, by sequence number and snapshot
-    /// number.
+    /// The time when each snapshot was taken, in seconds since 1970, by the snapshot's sequence
+    /// number and its `number`.
     taken_s: BTreeMap<(Sequence, u64), u64>,
-    /// Number of snapshots taken.
+    /// Number of snapshots taken so far.
     count: u64,
 }
 
@@ -74,9 +75,10 @@ struct SnapshotEntry {
 }
 
 impl ReadState {
-    /// Takes a snapshot of the state that reads see, at time `now_s` in seconds since 1970. The
-    /// sequence number is loaded under the list's lock: whoever inspects the list either finds the
-    /// snapshot in it, or did so before its sequence number was loaded.
+    /// Takes a snapshot of the state that reads see now; `now_s` is the current time in seconds
+    /// since 1970. The sequence number is loaded under the list's lock. So a thread that inspects
+    /// the list either finds the snapshot in it, or inspected the list before the snapshot's
+    /// sequence number was loaded.
     pub(crate) fn take_snapshot(self: &Arc<Self>, now_s: u64) -> Snapshot {
         let mut held = self.snapshots.lock();
         let sequence = self.published.load(Ordering::Acquire);
@@ -90,8 +92,8 @@ impl ReadState {
 }
 
 impl SnapshotList {
-    /// Returns the oldest snapshot that remained after the last release, or the published sequence
-    /// number if none did; 0 before the first release.
+    /// Returns the sequence number of the oldest snapshot that remained after the last release of a
+    /// snapshot, or the published sequence number if none remained; 0 before the first release.
     pub(crate) fn oldest_at_release(&self) -> Sequence {
         self.oldest_at_release.load(Ordering::Relaxed)
     }
@@ -104,7 +106,8 @@ impl SnapshotList {
         sequences
     }
 
-    /// Returns when the oldest snapshot was taken, in seconds since 1970, if there is any.
+    /// Returns the time when the oldest snapshot was taken, in seconds since 1970, if there is a
+    /// snapshot.
     pub(crate) fn oldest_time_s(&self) -> Option<u64> {
         self.lock().taken_s.first_key_value().map(|(_, &taken_s)| taken_s)
     }
@@ -136,14 +139,14 @@ impl Drop for SnapshotEntry {
 }
 
 impl Snapshot {
-    /// Whether it belongs to the database of `shared`.
+    /// Whether the snapshot belongs to the database of `shared`.
     #[inline]
     pub(crate) fn is_of(&self, shared: &Arc<ReadState>) -> bool {
-        // The snapshot keeps `shared` alive, so no other database has its address.
+        // The snapshot keeps its `shared` alive, so no other database's can have the same address.
         Arc::ptr_eq(&self.entry.shared, shared)
     }
 
-    /// Returns the highest sequence number visible to it.
+    /// Returns the highest sequence number visible to the snapshot.
     pub fn sequence(&self) -> Sequence {
         self.entry.sequence
     }

@@ -1,4 +1,4 @@
-//! The state that reads and writes of an open database share.
+//! The state that the reads and writes of an open database share.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,21 +12,21 @@ use crate::opening::OpeningId;
 use crate::read::SnapshotList;
 use crate::stats::{Activity, Statistics};
 
-/// State shared by reading and writing.
+/// State that reads and writes of a database share.
 #[derive(Debug)]
 pub(crate) struct ReadState {
-    /// The opening ID of its column families.
+    /// The identifier of this opening of the database, which its column family handles hold.
     pub(crate) opening: OpeningId,
     /// The column families.
     pub(crate) families: FullEpochCell<FamilySet>,
     /// The highest sequence number that reads see.
     pub(crate) published: AtomicU64,
     pub(crate) snapshots: SnapshotList,
-    /// Activity since the database was opened.
+    /// Counters of the database's activity since it was opened.
     pub(crate) activity: Activity,
     /// The statistics object, if one was set.
     pub(crate) statistics: Option<Arc<Statistics>>,
-    /// The I/O modes of its files.
+    /// The I/O modes of the database's files.
     pub(crate) io_modes: Arc<IoModes>,
     #[expect(dead_code, reason = "dropped last, to close files without readers")]
     closing: Closing,

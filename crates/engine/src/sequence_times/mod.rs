@@ -1,22 +1,24 @@
 //! Samples of the times at which sequence numbers were written.
 //!
-//! With `preserve_internal_time_seconds` a database periodically records the last sequence number
-//! and the time, and its tables keep the samples that concern their records. A sample comes after
-//! the writes up to its sequence number and before those above it:
+//! With `preserve_internal_time_seconds`, a database periodically records a sample: the last
+//! sequence number and the current time. Its tables keep the samples that concern their records. A
+//! sample was taken after the writes up to its sequence number, inclusive, and before those above
+//! it:
 //!
 //! ```text
 //! sequence numbers   ..10      11..20      21..30
 //! time                    500         600         700
 //! ```
 //!
-//! For a given time, the samples yield the highest sequence number known to have been written no
-//! later. If two samples contradict each other because the clock went back, the lower time counts.
+//! For a given time, the samples yield the highest sequence number that is known to have been
+//! written at that time or earlier. If two samples contradict each other because the clock was set
+//! back, the lower time is used.
 //!
 //! # Invariants
-//! - Sequence numbers and times ascend strictly. No sample has sequence number 0, since that is the
-//!   number of records whose sequence number was zeroed.
-//! - The number of samples is at most the capacity, plus an eighth between two trims; at most one
-//!   sample is older than the window.
+//! - Sequence numbers and times ascend strictly. No sample has sequence number 0, because
+//!   compactions give that number to old records.
+//! - The number of samples is at most the capacity, plus an eighth of it between two trims. At most
+//!   one sample is older than the window.
 //!
 //! Source: `db/seqno_to_time_mapping.{h,cc}`.
 
@@ -35,12 +37,12 @@ const SAMPLES_PER_TABLE: usize = 100;
 /// Maximum number of samples in memory.
 pub(crate) const SAMPLES_MAX: usize = 1000;
 
-/// Limits of the samples that are kept.
+/// Limits on the samples that are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Limits {
-    /// Number of samples.
+    /// Maximum number of samples.
     pub(crate) capacity: usize,
-    /// Age up to which samples are kept, in seconds.
+    /// Maximum age of samples, in seconds.
     pub(crate) window_s: u64,
 }
 
@@ -57,8 +59,8 @@ impl SequenceTimes {
         Self { samples: Vec::new(), limits }
     }
 
-    /// Creates samples that spread the sequence numbers `1..=last` evenly over the times from
-    /// `from_s` to `to_s`.
+    /// Creates samples as if the sequence numbers `1..=last` had been written evenly over the time
+    /// from `from_s` to `to_s`.
     pub(crate) fn spread(last: Sequence, from_s: u64, to_s: u64, limits: Limits) -> Self {
         let mut times = Self::new(limits);
         let length = u128::from(to_s.saturating_sub(from_s));
@@ -84,7 +86,8 @@ impl SequenceTimes {
 
     /// Records that `sequence` is the last sequence number at `time_s`.
     pub(crate) fn sample(&mut self, sequence: Sequence, time_s: u64) {
-        // A late sample adds no information.
+        // A sample with a lower sequence number than the last one came late and adds no
+        // information.
         let is_late = self.samples.last().is_some_and(|last| sequence < last.sequence);
         if sequence == 0 || is_late {
             return;
@@ -109,7 +112,8 @@ impl SequenceTimes {
         trim::to(&mut self.samples, self.limits.capacity);
     }
 
-    /// Returns the highest sequence number known to have been written no later than `time_s`.
+    /// Returns the highest sequence number that is known to have been written at `time_s` or
+    /// earlier.
     pub(crate) fn sequence_at(&self, time_s: u64) -> Option<Sequence> {
         let behind = self.samples.partition_point(|sample| sample.time_s <= time_s);
         self.samples.get(behind.checked_sub(1)?).map(|sample| sample.sequence)
@@ -120,7 +124,7 @@ impl SequenceTimes {
     pub(crate) fn encode(&self, lowest: Sequence, highest: Sequence) -> Vec<u8> {
         let from = self.samples.partition_point(|sample| sample.sequence < lowest);
         let to = self.samples.partition_point(|sample| sample.sequence <= highest);
-        // The sample before them gives the time of the lowest sequence number.
+        // The sample before those in the range gives the time of the lowest sequence number.
         let within = self.samples.get(from.saturating_sub(1)..to.max(from)).unwrap_or_default();
         let mut within = within.to_vec();
         trim::to(&mut within, SAMPLES_PER_TABLE);
@@ -129,7 +133,8 @@ impl SequenceTimes {
         encoded
     }
 
-    /// Removes samples older than the window that ends at `now_s` or at the newest sample.
+    /// Removes samples older than the window. The window ends at `now_s`, or at the newest sample's
+    /// time if that is `None`.
     fn forget_before_window(&mut self, now_s: Option<u64>) {
         let Some(end_s) = now_s.or_else(|| self.newest_s()) else { return };
         let Some(begin_s) = end_s.checked_sub(self.limits.window_s) else { return };
@@ -138,9 +143,10 @@ impl SequenceTimes {
     }
 }
 
-/// Adds a sample whose sequence number is at least that of the previous ones. Samples of one time,
-/// from a burst of writes, are merged into the one with the highest sequence number; samples of one
-/// sequence number, from an idle database, into the one with the lowest time.
+/// Adds a sample whose sequence number is at least that of the previous samples. Samples with the
+/// same time, from a burst of writes, are merged into the one with the highest sequence number.
+/// Samples with the same sequence number, from an idle database, are merged into the one with the
+/// lowest time.
 fn push(samples: &mut Vec<SequenceTime>, mut sample: SequenceTime) {
     if let Some(last) = samples.pop_if(|last| last.sequence == sample.sequence) {
         sample.time_s = sample.time_s.min(last.time_s);

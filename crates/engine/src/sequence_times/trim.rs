@@ -1,15 +1,15 @@
 //! Reducing the number of samples.
 //!
-//! Repeatedly removes the sample whose neighbours are closest to each other in time, and of several
-//! such samples the oldest, so that the remaining samples are spread evenly. Takes time for
-//! sorting.
+//! Repeatedly removes the sample whose two neighbours are closest to each other in time, so that
+//! the remaining samples are spread evenly. Of several such samples, it removes the oldest. Takes
+//! time for sorting.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use tailwater_format::table::sequence_times::SequenceTime;
 
-/// Removes samples until at most `capacity` remain. The first and the last stay, unless the
+/// Removes samples until at most `capacity` remain. The first and the last sample stay, unless the
 /// capacity is 0.
 pub(super) fn to(samples: &mut Vec<SequenceTime>, capacity: usize) {
     if capacity == 0 {
@@ -25,7 +25,7 @@ pub(super) fn to(samples: &mut Vec<SequenceTime>, capacity: usize) {
     let mut excess = samples.len() - capacity;
     while excess > 0 {
         let Some(Reverse((gap, at))) = candidates.pop() else { return };
-        // Neighbours that were removed since have widened the gap.
+        // The removal of a neighbour has widened the sample's gap since the candidate was pushed.
         if list.gap(at) > gap {
             candidates.push(Reverse((list.gap(at), at)));
         } else {
@@ -36,7 +36,7 @@ pub(super) fn to(samples: &mut Vec<SequenceTime>, capacity: usize) {
     *samples = list.links.into_iter().filter(|link| link.is_kept).map(|link| link.sample).collect();
 }
 
-/// A list of the kept samples in which each knows its neighbours.
+/// The kept samples as a linked list.
 struct List {
     links: Vec<Link>,
 }
@@ -65,7 +65,7 @@ impl List {
         self.links[behind].sample.time_s - self.links[before].sample.time_s
     }
 
-    /// Removes a sample that has two neighbours.
+    /// Removes a sample that has two neighbours from the list.
     fn unlink(&mut self, at: usize) {
         let Link { before, behind, .. } = self.links[at];
         self.links[before].behind = behind;

@@ -1,14 +1,15 @@
-//! Sampling of the times when sequence numbers were written, for column families that preserve
-//! them.
+//! Sampling of the times at which sequence numbers were written, for column families that preserve
+//! these times.
 //!
 //! Sequence numbers and samples belong to the whole database. The interval between samples is about
-//! a hundredth of the shortest time that a column family preserves, and the samples reach back as
-//! far as the longest. Tables store them; the samples in memory start anew with each opening.
+//! a hundredth of the shortest time span that a column family preserves, and the samples reach back
+//! over the longest such span. Tables store samples; the samples in memory start empty at each
+//! opening.
 //!
-//! A database that is created with column families that preserve times begins at a sequence number
-//! above 0. The numbers up to it count as written during the preserved time before: data with its
-//! own times can use them. Source: `RegisterRecordSeqnoTimeWorker`, `EnsureSeqnoToTimeMapping` and
-//! `PrepopulateSeqnoToTimeMapping` in `db/db_impl/db_impl.cc`.
+//! A new database whose column families preserve times begins at a sequence number above 0. The
+//! numbers up to it count as written during the preserved time span before the creation. Data that
+//! comes with its own write times can use these numbers. Source: `RegisterRecordSeqnoTimeWorker`,
+//! `EnsureSeqnoToTimeMapping` and `PrepopulateSeqnoToTimeMapping` in `db/db_impl/db_impl.cc`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,7 +21,7 @@ use tailwater_io::sync::Mutex;
 use crate::options::ColumnFamilyOptions;
 use crate::sequence_times::{Limits, SAMPLES_MAX, SequenceTimes};
 
-/// Number of samples in the shortest time that a column family preserves.
+/// Number of samples in the shortest time span that a column family preserves.
 const SAMPLES_PER_WINDOW: u64 = 100;
 /// The last sequence number of a new database that preserves times.
 pub(crate) const PREALLOCATED_SEQUENCES: Sequence = 100;
@@ -40,7 +41,7 @@ struct State {
     sampled_s: u64,
 }
 
-/// The times that column families preserve, in seconds.
+/// The shortest and the longest time span that column families preserve, in seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Windows {
     shortest_s: u64,
@@ -89,9 +90,9 @@ pub(crate) fn first_sequence<'a>(
 }
 
 impl WriteTimes {
-    /// Spreads times over the initial sequence numbers of a new database, up to `last`, at the time
-    /// `now_s` in seconds since 1970. `families`, here and below, are the options of its column
-    /// families.
+    /// Samples the initial sequence numbers of a new database, up to `last`, as if they had been
+    /// written evenly over the preserved time span before `now_s` (in seconds since 1970).
+    /// `families`, here and below, are the options of the database's column families.
     pub(crate) fn spread<'a>(
         &self,
         families: impl Iterator<Item = &'a ColumnFamilyOptions>,
@@ -107,7 +108,8 @@ impl WriteTimes {
 
     /// Applies the options of the current column families, and takes a sample if one of them
     /// preserves times. Must be called when the families or their options have changed. `published`
-    /// must have been loaded before `now_s`, so that everything up to it was written by then.
+    /// is the last sequence number that reads see. It must have been loaded before `now_s`, so that
+    /// all its writes happened by that time.
     pub(crate) fn update<'a>(
         &self,
         families: impl Iterator<Item = &'a ColumnFamilyOptions>,
@@ -133,9 +135,10 @@ impl WriteTimes {
         }
         let now_s = clock.wall_us() / 1_000_000;
         let mut state = self.state.lock();
-        // The clock may have gone back.
+        // The absolute difference is used because the clock may have been set back.
         if now_s.abs_diff(state.sampled_s) >= cadence_s {
-            // The number is loaded first, so that everything up to it was written by that time.
+            // The sequence number is loaded before the clock is read, so that all writes up to it
+            // happened by the sample's time.
             let published = published();
             state.sample(published, clock.wall_us() / 1_000_000);
         }

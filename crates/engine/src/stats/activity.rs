@@ -1,5 +1,5 @@
-//! Counters of a database since it was opened. Every database keeps them: they cost a few additions
-//! per write group, and nothing for reads.
+//! Counters of a database since it was opened. Every database keeps these counters: they cost a few
+//! additions per group of writes, and nothing for reads.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -24,14 +24,14 @@ impl Counter {
         self.0.load(Relaxed)
     }
 
-    /// Adds one until the returned guard is dropped.
+    /// Adds one. The returned guard subtracts it again when it is dropped.
     pub(crate) fn enter(&self) -> Entered<'_> {
         self.0.fetch_add(1, Relaxed);
         Entered(self)
     }
 }
 
-/// Counted in a [`Counter`] while it lives.
+/// A guard that is counted in a [`Counter`] while it lives.
 #[derive(Debug)]
 pub(crate) struct Entered<'c>(&'c Counter);
 
@@ -54,7 +54,7 @@ pub(crate) struct Activity {
     pub(crate) bytes_written: Counter,
     /// Operations that were written.
     pub(crate) keys_written: Counter,
-    /// Batches that another writer wrote, as leader of the group.
+    /// Batches that were written by another writer, the leader of the batch's group.
     pub(crate) writes_by_other: Counter,
     /// Batches whose writer led their group.
     pub(crate) writes_by_self: Counter,
@@ -69,7 +69,7 @@ pub(crate) struct Activity {
     dumps: Mutex<Dumps>,
 }
 
-/// The time when statistics were last written to the LOG, and the counts at that time.
+/// The time when statistics were last written to the LOG, and the counts at that point in time.
 #[derive(Debug, Default)]
 struct Dumps {
     last_ns: u64,
@@ -142,8 +142,8 @@ impl Activity {
         self.dumps.lock().at_last
     }
 
-    /// Whether statistics are due to be written to the LOG, every `period_s` seconds; never if that
-    /// is 0. A caller that gets true must write them.
+    /// Whether statistics are due to be written to the LOG. They are due every `period_s` seconds;
+    /// never if that is 0. A caller that gets true must write them.
     pub(crate) fn is_dump_due(&self, period_s: u64) -> bool {
         let now_ns = self.clock.monotonic_ns();
         let mut dumps = self.dumps.lock();
@@ -155,7 +155,7 @@ impl Activity {
         is_due
     }
 
-    /// Records that statistics were written to the LOG.
+    /// Records the counts that were written to the LOG.
     pub(crate) fn dumped(&self, done: Done) {
         self.dumps.lock().at_last = done;
     }

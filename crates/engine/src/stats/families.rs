@@ -11,7 +11,7 @@ use crate::stall::{StallCause, StallState};
 pub(crate) struct FamilyStatistics {
     pub(crate) levels: LevelStatistics,
     pub(crate) stalls: StallCounts,
-    /// The totals when statistics were last written to the LOG.
+    /// The totals at the time when statistics were last written to the LOG.
     at_last_dump: Mutex<FamilyDone>,
 }
 
@@ -22,7 +22,7 @@ pub(crate) struct FamilyDone {
     pub(crate) seconds: f64,
     pub(crate) bytes_flushed: u64,
     pub(crate) ingested: IngestedFigures,
-    /// Sum over all levels.
+    /// The flush and compaction figures, summed over all levels.
     pub(crate) figures: LevelFigures,
     pub(crate) stalls: u64,
 }
@@ -34,8 +34,8 @@ impl FamilyDone {
     }
 }
 
-/// Numbers of stall conditions by cause. Conditions are checked whenever the memtables or the
-/// tables of a column family change, as in RocksDB.
+/// The numbers of checks that found a stall condition, by cause. Conditions are checked whenever
+/// the memtables or the tables of a column family change, as in RocksDB.
 #[derive(Debug, Default)]
 pub(crate) struct StallCounts {
     delays: [Counter; CAUSES],
@@ -45,7 +45,7 @@ pub(crate) struct StallCounts {
 const CAUSES: usize = StallCause::PendingCompaction as usize + 1;
 
 impl StallCounts {
-    /// Counts the result of a check.
+    /// Counts the result of a check for stall conditions.
     pub(crate) fn record(&self, state: &StallState) {
         match state {
             StallState::Normal => {}
@@ -54,22 +54,22 @@ impl StallCounts {
         }
     }
 
-    /// Returns the number of slowdowns for a cause.
+    /// Returns the number of checks that found that writes must be slowed down for this cause.
     pub(crate) fn delays(&self, cause: StallCause) -> u64 {
         self.delays[cause as usize].get()
     }
 
-    /// Returns the number of stops for a cause.
+    /// Returns the number of checks that found that writes must be stopped for this cause.
     pub(crate) fn stops(&self, cause: StallCause) -> u64 {
         self.stops[cause as usize].get()
     }
 
-    /// Returns the number of slowdowns for any cause.
+    /// Returns the number of checks that found that writes must be slowed down, for any cause.
     pub(crate) fn all_delays(&self) -> u64 {
         self.delays.iter().map(Counter::get).sum()
     }
 
-    /// Returns the number of stops for any cause.
+    /// Returns the number of checks that found that writes must be stopped, for any cause.
     pub(crate) fn all_stops(&self) -> u64 {
         self.stops.iter().map(Counter::get).sum()
     }
@@ -85,12 +85,12 @@ impl FamilyStatistics {
         }
     }
 
-    /// Returns the totals when statistics were last written to the LOG.
+    /// Returns the totals at the time when statistics were last written to the LOG.
     pub(crate) fn done_at_last_dump(&self) -> FamilyDone {
         *self.at_last_dump.lock()
     }
 
-    /// Records that statistics were written to the LOG.
+    /// Records the totals that were written to the LOG.
     pub(crate) fn dumped(&self, done: FamilyDone) {
         *self.at_last_dump.lock() = done;
     }

@@ -1,8 +1,8 @@
 //! Histograms, with RocksDB's names and buckets.
 //!
-//! The bucket bounds are RocksDB's (`monitoring/histogram.cc`): each is 1.5 times the one before,
-//! truncated to two significant digits. Percentiles are interpolated within their bucket, so
-//! figures are comparable with RocksDB's.
+//! The bucket bounds are RocksDB's (`monitoring/histogram.cc`): each bound is 1.5 times the
+//! previous one, truncated to two significant digits. Percentiles are interpolated within their
+//! bucket, so the figures are comparable with RocksDB's.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -23,16 +23,16 @@ figures! {
         ReadBlockCompaction = "rocksdb.read.block.compaction.micros",
         /// Reading a block from a file for any other purpose.
         ReadBlockGet = "rocksdb.read.block.get.micros",
-        /// The tables that a compaction read.
+        /// Number of tables that a compaction read.
         FilesInCompaction = "rocksdb.numfiles.in.singlecompaction",
         DbSeek = "rocksdb.db.seek.micros",
-        /// Waits of writers while writes were slowed down or stopped.
+        /// Time that a writer waited because writes were slowed down or stopped.
         WriteStall = "rocksdb.db.write.stall",
         /// The size of a value that a get found, in bytes.
         BytesPerRead = "rocksdb.bytes.per.read",
-        /// The size of the batches of a group, in bytes.
+        /// The size of the batches of a group of writes, in bytes.
         BytesPerWrite = "rocksdb.bytes.per.write",
-        /// The size of the values that a get of several keys found, in bytes.
+        /// The total size of the values that a get of several keys found, in bytes.
         BytesPerMultiget = "rocksdb.bytes.per.multiget",
         FlushTime = "rocksdb.db.flush.micros",
         /// Checking files for ingestion, and linking or copying them into the directory.
@@ -69,7 +69,7 @@ fn bucket_of(value: u64) -> usize {
     BOUNDS.partition_point(|&bound| bound < value).min(BUCKETS - 1)
 }
 
-/// A histogram's counters, written by one thread or shared.
+/// A histogram's counters, which are written by a single thread or shared.
 #[derive(Debug)]
 pub(super) struct Buckets {
     counts: [AtomicU64; BUCKETS],
@@ -90,7 +90,7 @@ impl Default for Buckets {
 }
 
 impl Buckets {
-    /// Adds a measurement, incrementing counters with `add`.
+    /// Adds a measurement. `add` increments a counter.
     #[inline]
     pub(super) fn record(&self, value: u64, add: impl Fn(&AtomicU64, u64)) {
         add(&self.counts[bucket_of(value)], 1);
@@ -103,13 +103,15 @@ impl Buckets {
         }
     }
 
-    /// Resets minimum and maximum. The counts are reset by subtracting a baseline.
+    /// Resets minimum and maximum. The counts are not reset here:
+    /// [`Statistics::reset`](super::Statistics::reset) stores a baseline, which is subtracted from
+    /// them.
     pub(super) fn forget_extremes(&self) {
         self.min.store(u64::MAX, Relaxed);
         self.max.store(0, Relaxed);
     }
 
-    /// Adds these counts to `sum`.
+    /// Adds these counters to `sum`.
     pub(super) fn add_to(&self, sum: &mut Distribution) {
         for (sum, count) in sum.counts.iter_mut().zip(&self.counts) {
             *sum += count.load(Relaxed);
@@ -137,7 +139,7 @@ impl Default for Distribution {
 }
 
 impl Distribution {
-    /// Subtracts the counts of an earlier copy.
+    /// Subtracts the counts of an earlier copy from this one.
     pub(super) fn subtract(&mut self, earlier: &Self) {
         for (count, earlier) in self.counts.iter_mut().zip(&earlier.counts) {
             *count = count.saturating_sub(*earlier);
@@ -149,8 +151,8 @@ impl Distribution {
         self.counts.iter().sum()
     }
 
-    /// Returns the value at or below which `percent` of the measurements lie, interpolated within
-    /// its bucket.
+    /// Returns the value at or below which `percent` of the measurements lie. The value is
+    /// interpolated within its bucket.
     fn percentile(&self, percent: f64) -> f64 {
         let rank = self.count() as f64 * (percent / 100.0);
         let mut below = 0;
@@ -186,18 +188,18 @@ impl Distribution {
     }
 }
 
-/// Summary figures of a histogram, in its unit; all zero without measurements.
+/// Summary figures of a histogram, in the histogram's unit; all zero without measurements.
 ///
-/// Percentiles are interpolated within their bucket, whose upper bound is about 1.5 times the
-/// lower.
+/// Percentiles are interpolated within their bucket. A bucket's upper bound is about 1.5 times its
+/// lower bound.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 #[non_exhaustive]
 pub struct HistogramData {
     /// Number of measurements.
     pub count: u64,
-    /// Sum.
+    /// Sum of the measurements.
     pub sum: u64,
-    /// Mean.
+    /// Mean of the measurements.
     pub average: f64,
     /// Median.
     pub median: f64,
@@ -227,7 +229,7 @@ mod tests {
         distribution.summary()
     }
 
-    /// Checks the bounds against those that RocksDB prints in its histograms.
+    /// Checks the bucket bounds against those that RocksDB prints with its histograms.
     #[test]
     fn buckets_have_rocksdb_s_bounds() {
         let first = [
@@ -247,9 +249,11 @@ mod tests {
         let evenly = summary(1..=100);
         assert_eq!((evenly.count, evenly.sum, evenly.average), (100, 5050, 50.5));
         assert_eq!((evenly.min, evenly.max), (1, 100));
-        // 34 values up to 34, 17 in (34, 51]: the 50th is 16/17 of the way.
+        // 34 values are at most 34, and 17 are in the bucket (34, 51]. So the 50th value is 16/17
+        // of the way through this bucket.
         assert!((evenly.median - 50.0).abs() < 1e-9, "{evenly:?}");
-        // 76 up to 76, 24 in (76, 110]: the 95th would be 19/24 of the way, but 100 is the highest.
+        // 76 values are at most 76, and 24 are in the bucket (76, 110]. The 95th would be 19/24 of
+        // the way through this bucket, but no percentile exceeds the highest value, 100.
         assert_eq!((evenly.percentile_95, evenly.percentile_99), (100.0, 100.0));
         let one = summary([7]);
         assert_eq!((one.median, one.percentile_99, one.max), (7.0, 7.0, 7));

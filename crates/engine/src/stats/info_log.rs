@@ -21,7 +21,7 @@ pub(crate) struct InfoLog {
     storage: Arc<dyn Storage>,
     clock: Arc<dyn Clock>,
     directory: PathBuf,
-    /// The prefix of the file names.
+    /// The name of the current file, with which the names of old files begin.
     prefix: String,
     level: InfoLogLevel,
     /// Number of files kept, including the current one.
@@ -43,7 +43,8 @@ struct Current {
 
 impl InfoLog {
     /// Starts the LOG of the database in `directory`, an absolute path, and renames an existing
-    /// one. `old` are the times of the old files there. The LOG is in `elsewhere` if that is given.
+    /// LOG. `old` are the times in the names of the old files there. If `elsewhere` is given, the
+    /// LOG is in that directory instead.
     pub(crate) fn begin(
         storage: &Arc<dyn Storage>,
         clock: &Arc<dyn Clock>,
@@ -78,8 +79,8 @@ impl InfoLog {
         Ok(log)
     }
 
-    /// Renames the existing file and starts a new one. `old` are the times of the old files, if
-    /// known.
+    /// Renames the existing file and starts a new one. `old` are the times in the names of the old
+    /// files, in microseconds since 1970, if known.
     fn roll(&self, mut old: Option<Vec<u64>>) -> Result<Current> {
         let path = self.directory.join(&self.prefix);
         let now_us = self.clock.wall_us();
@@ -94,7 +95,8 @@ impl InfoLog {
         Ok(Current { file, bytes: 0, begun_us: now_us })
     }
 
-    /// Returns the times of the old files; 0 for a file without a time in its name.
+    /// Returns the times in the names of the old files, in microseconds since 1970; 0 for a file
+    /// without a time in its name.
     fn list_old(&self) -> Vec<u64> {
         let entries = self.storage.list(&self.directory).unwrap_or_default();
         let times = entries.iter().filter_map(|entry| {
@@ -106,7 +108,8 @@ impl InfoLog {
         times.collect()
     }
 
-    /// Removes the oldest files, so that `keep` files remain, including the current one.
+    /// Removes the oldest files, so that `keep` files remain, including the current one. `times`
+    /// are the times in the names of the old files.
     fn remove_old(&self, mut times: Vec<u64>) {
         times.sort_unstable();
         let surplus = times.len().saturating_sub(self.keep.saturating_sub(1));
@@ -143,7 +146,7 @@ impl InfoLog {
         let line = format!("{} {name} {message}\n", Utc(now_us));
         let mut current = self.current.lock();
         if current.as_ref().is_some_and(|current| self.is_over(current, now_us)) {
-            // If a new file cannot be started, the current one continues.
+            // If no new file can be started, the current one continues to be used.
             if let Ok(next) = self.roll(None) {
                 *current = Some(next);
             }
@@ -186,10 +189,11 @@ impl fmt::Display for Utc {
     }
 }
 
-/// Returns the date of a day counted from 1970-01-01, in the proleptic Gregorian calendar.
+/// Returns the year, month and day of a day counted from 1970-01-01, in the proleptic Gregorian
+/// calendar.
 fn civil_from_days(days: u64) -> (u64, u64, u64) {
-    // Counted from 0000-03-01, so that the leap day is the last of its year; 400 years have 146,097
-    // days.
+    // Days are counted from 0000-03-01 here, so that the leap day is the last of its year. 400
+    // years have 146,097 days.
     let days = days + 719_468;
     let (era, of_era) = (days / 146_097, days % 146_097);
     let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;

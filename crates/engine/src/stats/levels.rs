@@ -6,45 +6,45 @@ use tailwater_io::sync::Mutex;
 
 use super::{Histogram, Statistics, Ticker};
 
-/// Totals of the flushes and compactions that wrote to one level: the reported part of RocksDB's
-/// `InternalStats::CompactionStats`.
+/// Totals of the flushes and compactions that wrote to one level. They are those figures of
+/// RocksDB's `InternalStats::CompactionStats` that its reports contain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct LevelFigures {
-    /// Their duration, in microseconds.
+    /// Total duration of the flushes and compactions, in microseconds.
     pub(crate) micros: u64,
     /// CPU time of merging, in microseconds.
     pub(crate) cpu_micros: u64,
-    /// Their number.
+    /// Number of flushes and compactions.
     pub(crate) count: u64,
-    /// The bytes of tables read in the levels above the one that was written.
+    /// Bytes of tables read from the levels above the one that was written.
     pub(crate) bytes_read_above: u64,
-    /// The bytes of tables read in the level that was written.
+    /// Bytes of tables read from the level that was written.
     pub(crate) bytes_read_in_level: u64,
-    /// The bytes of tables written.
+    /// Bytes of tables written.
     pub(crate) bytes_written: u64,
     /// Bytes of tables written, before compression.
     pub(crate) bytes_written_uncompressed: u64,
-    /// The bytes of tables that were moved here without rewriting.
+    /// Bytes of tables that were moved to this level without rewriting them.
     pub(crate) bytes_moved: u64,
     pub(crate) bytes_read_blob: u64,
     pub(crate) bytes_written_blob: u64,
-    /// The tables read, from all levels.
+    /// Number of tables read, from all levels.
     pub(crate) files_read: u64,
-    /// The tables written.
+    /// Number of tables written.
     pub(crate) files_written: u64,
-    /// The records read.
+    /// Number of records read.
     pub(crate) records_read: u64,
-    /// The records read that were not written again.
+    /// Number of records read that were not written again.
     pub(crate) records_dropped: u64,
 }
 
 impl LevelFigures {
-    /// Adds the totals of others.
+    /// Adds the totals in `other`.
     pub(crate) fn add(&mut self, other: &Self) {
         self.combine(other, u64::saturating_add);
     }
 
-    /// Returns the totals since `earlier`.
+    /// Returns the totals less those at an earlier point in time, `earlier`.
     pub(crate) fn since(mut self, earlier: &Self) -> Self {
         self.combine(earlier, u64::saturating_sub);
         self
@@ -137,7 +137,7 @@ pub(crate) struct Ingestion {
     pub(crate) micros: u64,
     pub(crate) bytes: u64,
     pub(crate) keys: u64,
-    /// Whether it was copied rather than linked.
+    /// Whether the ingested file was copied rather than linked.
     pub(crate) is_copy: bool,
 }
 

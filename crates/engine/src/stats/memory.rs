@@ -1,4 +1,4 @@
-//! Memory of readers outside the block cache.
+//! Memory that readers use outside the block cache.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -11,7 +11,7 @@ pub(crate) struct ReaderMemory {
 }
 
 impl ReaderMemory {
-    /// Returns the number of iterators.
+    /// Returns the number of open iterators.
     pub(crate) fn iterators(&self) -> u64 {
         self.iterators.load(Relaxed)
     }
@@ -22,7 +22,7 @@ impl ReaderMemory {
     }
 }
 
-/// An iterator, counted while it lives.
+/// Counts an iterator as open while this lives.
 #[derive(Debug)]
 pub(crate) struct IteratorCharge(Arc<ReaderMemory>);
 
@@ -40,7 +40,7 @@ impl Drop for IteratorCharge {
     }
 }
 
-/// The readahead buffer of an iterator, charged while it lives.
+/// Charges the readahead buffer of an iterator while this lives.
 #[derive(Debug)]
 pub(crate) struct ReadAheadCharge {
     memory: Arc<ReaderMemory>,
@@ -48,7 +48,7 @@ pub(crate) struct ReadAheadCharge {
 }
 
 impl ReadAheadCharge {
-    /// Charges an empty buffer.
+    /// Creates the charge of an empty buffer.
     pub(crate) fn new(memory: &Arc<ReaderMemory>) -> Self {
         Self { memory: Arc::clone(memory), bytes: 0 }
     }

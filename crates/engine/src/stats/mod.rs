@@ -1,9 +1,9 @@
 //! Statistics of a database, for its operator.
 //!
 //! - [`Statistics`]: tickers and histograms, kept only if requested.
-//! - `activity`, `families`, `levels`: figures that every database keeps of its writes, stalls,
-//!   flushes and compactions; `report` formats them.
-//! - `memory`: memory of readers.
+//! - `activity`, `families`, `levels`: figures that every database keeps about its writes, stalls,
+//!   flushes and compactions. `report` formats these figures.
+//! - `memory`: memory that readers use outside the block cache.
 //! - The `LOG` file.
 
 mod activity;

@@ -1,8 +1,8 @@
 //! [`Statistics`]: tickers and histograms of a database's operations.
 //!
 //! Counting takes no lock. Each of the first 128 threads has counters of its own, on cache lines
-//! that no other thread writes; reading sums them. A reset does not write the counters: it stores
-//! their sums as a baseline, which reading subtracts.
+//! that no other thread writes. A read sums the counters of all threads. A reset does not write the
+//! counters: it stores their sums as a baseline, which later reads subtract.
 
 use std::fmt::{self, Write as _};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -16,15 +16,16 @@ use super::histograms::{Buckets, Distribution, Histogram, HistogramData};
 use super::thread_slot::{self, NUMBERS};
 use super::tickers::Ticker;
 
-/// The tickers and histograms of one database, or of several that share it, by RocksDB's names.
+/// The tickers and histograms of one database, or of several databases that share this object, by
+/// RocksDB's names.
 ///
 /// Without a statistics object
 /// ([`OpenOptions::set_statistics`](crate::open_options::OpenOptions::set_statistics)), each count
 /// costs only a branch. With one, gets, seeks and writes also read the clock. The figures are those
-/// of RocksDB's default level, `kExceptDetailedTimers`, where they apply to this engine; other
-/// names are unknown.
+/// that RocksDB keeps at its default level, `kExceptDetailedTimers`, as far as they apply to this
+/// engine; other names are unknown.
 ///
-/// Any thread may use it. Each thread that counts takes about 16 KiB.
+/// Any thread may use this object. Each thread that counts uses about 16 KiB of memory.
 ///
 /// ```
 /// # fn main() -> tailwater::Result<()> {
@@ -49,7 +50,7 @@ use super::tickers::Ticker;
 /// ```
 pub struct Statistics {
     clock: Arc<dyn Clock>,
-    /// Counters of one thread each, by the thread's number.
+    /// For each numbered thread, the counters that it alone writes, indexed by the thread's number.
     own: Box<[OnceLock<Box<Counters>>]>,
     /// Counters shared by threads without a number.
     shared: Counters,
@@ -57,14 +58,14 @@ pub struct Statistics {
     baseline: Mutex<Totals>,
 }
 
-/// Aligned to two cache lines: processors fetch lines in pairs.
+/// Aligned to two cache lines, because processors fetch lines in pairs.
 #[repr(align(128))]
 struct Counters {
     tickers: [AtomicU64; Ticker::COUNT],
     histograms: [Buckets; Histogram::COUNT],
 }
 
-/// Sums at a point in time.
+/// The sums of all threads' counters at a point in time.
 struct Totals {
     tickers: [u64; Ticker::COUNT],
     histograms: Vec<Distribution>,
@@ -135,7 +136,7 @@ impl Statistics {
         Some(distribution.summary())
     }
 
-    /// Resets all counts to zero. Concurrent counts may fall before or after the reset.
+    /// Resets all counts to zero. A concurrent count is either reset or counted after the reset.
     pub fn reset(&self) {
         let mut baseline = self.baseline();
         for &ticker in Ticker::ALL {
@@ -149,7 +150,7 @@ impl Statistics {
         }
     }
 
-    /// Returns all figures, one per line, in the form of RocksDB's `Statistics::ToString`.
+    /// Returns all figures, one per line, in the format of RocksDB's `Statistics::ToString`.
     pub fn text(&self) -> String {
         let mut text = String::new();
         // Writing to a string does not fail.
@@ -188,7 +189,7 @@ impl Statistics {
         Started(self.clock.monotonic_ns())
     }
 
-    /// Adds the duration since a start to a histogram. Returns it in microseconds.
+    /// Adds the duration since `started` to a histogram. Returns the duration in microseconds.
     #[inline]
     pub(crate) fn record_since(&self, histogram: Histogram, started: Started) -> u64 {
         let micros = self.clock.monotonic_ns().saturating_sub(started.0) / 1000;
@@ -196,7 +197,7 @@ impl Statistics {
         micros
     }
 
-    /// Returns the calling thread's counters, to add several figures.
+    /// Returns the calling thread's counters, for a caller that adds several figures.
     #[inline]
     pub(crate) fn recorder(&self) -> Recorder<'_> {
         match thread_slot::number().and_then(|number| self.own.get(number)) {
@@ -242,7 +243,7 @@ pub(crate) struct Started(u64);
 /// The counters to which the calling thread adds.
 pub(crate) struct Recorder<'s> {
     counters: &'s Counters,
-    /// Whether only this thread writes them.
+    /// Whether only this thread writes the counters.
     is_own: bool,
 }
 
@@ -277,7 +278,7 @@ mod tests {
     #[test]
     fn threads_lose_no_count() {
         let statistics = Statistics::new();
-        // More threads than numbers, so that some share counters.
+        // There are more threads than numbers, so that some threads share counters.
         std::thread::scope(|scope| {
             for _ in 0..NUMBERS + 16 {
                 scope.spawn(|| {

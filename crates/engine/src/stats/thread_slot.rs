@@ -1,5 +1,6 @@
-//! A unique number for each living thread, so that data indexed by it has one writer. Unlike those
-//! of `tailwater_io::thread::ordinal`, the numbers are few and are reused.
+//! A unique number for each living thread. Data indexed by this number has a single writer at a
+//! time. Unlike the numbers of `tailwater_io::thread::ordinal`, these numbers are few and are
+//! reused.
 
 use std::cell::Cell;
 
@@ -9,10 +10,10 @@ use tailwater_io::sync::Mutex;
 pub(super) const NUMBERS: usize = 128;
 /// Marks a thread that has not yet requested a number.
 const UNKNOWN: usize = usize::MAX;
-/// Marks a thread without a number.
+/// Marks a thread that has no number, because none was left or the thread is ending.
 const NONE: usize = usize::MAX - 1;
 
-/// The numbers that no thread has.
+/// The numbers that no living thread has.
 static FREE: Mutex<Free> = Mutex::new(Free { returned: Vec::new(), next: 0 });
 
 struct Free {
@@ -22,13 +23,13 @@ struct Free {
 }
 
 thread_local! {
-    /// Has no destructor, so that reading it is one plain load.
+    /// This thread's number. It has no destructor, so that reading it is one plain load.
     static NUMBER: Cell<usize> = const { Cell::new(UNKNOWN) };
-    /// Returns the number when the thread ends.
+    /// Makes this thread's number available to other threads when the thread ends.
     static ENDING: Ending = const { Ending };
 }
 
-/// Its destructor runs at the end of a thread.
+/// A value whose destructor runs at the end of its thread.
 struct Ending;
 
 impl Drop for Ending {
@@ -44,7 +45,7 @@ impl Drop for Ending {
 /// Returns the calling thread's number, below [`NUMBERS`]; `None` if none is left, or if the thread
 /// is ending.
 ///
-/// The next thread with the same number sees all writes of the previous one.
+/// A thread that gets the number of an earlier thread sees all writes of the earlier thread.
 #[inline]
 pub(super) fn number() -> Option<usize> {
     match NUMBER.get() {
@@ -66,7 +67,7 @@ fn take() -> Option<usize> {
     let number = match ENDING.try_with(|_| number) {
         Ok(number) => number,
         Err(_) => {
-            // The thread is ending and could not return the number later, so it gets none.
+            // The thread is ending. It could not return the number later, so it gets none.
             FREE.lock().returned.extend(number);
             None
         }

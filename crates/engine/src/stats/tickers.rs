@@ -1,6 +1,6 @@
 //! Tickers, by RocksDB's names (`monitoring/statistics.cc`).
 
-/// Declares an enumeration of figures with their names.
+/// Declares an enumeration of figures with their names in RocksDB.
 macro_rules! figures {
     ($(#[$about:meta])* $kind:ident { $($(#[$doc:meta])* $variant:ident = $name:literal,)* }) => {
         $(#[$about])*
@@ -30,16 +30,17 @@ macro_rules! figures {
 pub(super) use figures;
 
 figures! {
-    /// The tickers. Blocks that open tables keep are not looked up in the block cache, and so count
-    /// neither as hits nor as misses.
+    /// The tickers. Blocks that open tables keep in memory are not looked up in the block cache. So
+    /// they count neither as hits nor as misses.
     Ticker {
         /// Lookups in the block cache that found no block.
         BlockCacheMiss = "rocksdb.block.cache.miss",
         /// Lookups in the block cache that found the block.
         BlockCacheHit = "rocksdb.block.cache.hit",
-        /// Blocks inserted into the block cache, including redundant inserts.
+        /// Blocks inserted into the block cache, including inserts of blocks that were already
+        /// there.
         BlockCacheAdd = "rocksdb.block.cache.add",
-        /// Blocks refused by the block cache for lack of room.
+        /// Blocks that the block cache refused because they did not fit.
         BlockCacheAddFailures = "rocksdb.block.cache.add.failures",
         BlockCacheIndexMiss = "rocksdb.block.cache.index.miss",
         BlockCacheIndexHit = "rocksdb.block.cache.index.hit",
@@ -67,17 +68,19 @@ figures! {
         BlockCacheDataAddRedundant = "rocksdb.block.cache.data.add.redundant",
         /// Searches of a table avoided by a filter of whole keys.
         BloomFilterUseful = "rocksdb.bloom.filter.useful",
-        /// Positives of filters of whole keys.
+        /// Lookups in filters of whole keys that did not exclude the key.
         BloomFilterFullPositive = "rocksdb.bloom.filter.full.positive",
-        /// Positives of filters of whole keys in tables that had the key.
+        /// Lookups in filters of whole keys that did not exclude the key, in tables that had the
+        /// key.
         BloomFilterFullTruePositive = "rocksdb.bloom.filter.full.true.positive",
         /// Lookups in filters of prefixes.
         BloomFilterPrefixChecked = "rocksdb.bloom.filter.prefix.checked",
         /// Searches of a table avoided by a filter of prefixes.
         BloomFilterPrefixUseful = "rocksdb.bloom.filter.prefix.useful",
-        /// Positives of filters of prefixes in tables that had the key.
+        /// Lookups in filters of prefixes that did not exclude the key's prefix, in tables that had
+        /// the key.
         BloomFilterPrefixTruePositive = "rocksdb.bloom.filter.prefix.true.positive",
-        /// Gets answered by memtables.
+        /// Gets that memtables answered.
         MemtableHit = "rocksdb.memtable.hit",
         /// Gets that searched tables.
         MemtableMiss = "rocksdb.memtable.miss",
@@ -95,7 +98,7 @@ figures! {
         BytesWritten = "rocksdb.bytes.written",
         /// The bytes of values that gets found.
         BytesRead = "rocksdb.bytes.read",
-        /// Seeks of iterators, including those to either end.
+        /// Seeks of iterators, including those to the first or last key.
         DbSeek = "rocksdb.number.db.seek",
         /// Steps of iterators to the next key.
         DbNext = "rocksdb.number.db.next",
@@ -109,20 +112,21 @@ figures! {
         DbPrevFound = "rocksdb.number.db.prev.found",
         /// The bytes of keys and values at which iterators were positioned.
         IterBytesRead = "rocksdb.db.iter.bytes.read",
-        /// Seeks of iterators past many versions of one key.
+        /// Seeks of iterators past many versions of a key.
         Reseeks = "rocksdb.number.reseeks.iteration",
         IteratorsCreated = "rocksdb.num.iterator.created",
         IteratorsDeleted = "rocksdb.num.iterator.deleted",
         /// Tables that compactions opened for themselves with direct I/O. RocksDB has no such
         /// ticker.
         CompactionDirectFileOpens = "tailwater.compaction.direct.file.opens",
-        /// Warm handover: blocks that compactions and flushes handed over; regions handed over only
-        /// to the page cache that users have read since; bytes handed over to the block cache.
-        /// RocksDB has no such tickers.
+        /// Three tickers of warm handover, which RocksDB does not have. The first counts blocks
+        /// that compactions and flushes handed over. The second counts regions that were handed
+        /// over only to the page cache and that users have read since. The third counts bytes
+        /// handed over to the block cache.
         HandoverBlocks = "tailwater.handover.blocks",
         HandoverBlocksRead = "tailwater.handover.blocks.read",
         HandoverCachedBytes = "tailwater.handover.cached.bytes",
-        /// Tables opened in any other way.
+        /// Tables opened, except those counted by the ticker of compactions with direct I/O.
         FileOpens = "rocksdb.no.file.opens",
         /// Tables that could not be opened.
         FileErrors = "rocksdb.no.file.errors",
@@ -139,7 +143,7 @@ figures! {
         WalBytes = "rocksdb.wal.bytes",
         /// Batches whose writer led their group.
         WriteBySelf = "rocksdb.write.self",
-        /// Batches that another writer wrote, as leader of the group.
+        /// Batches that were written by another writer, the leader of the batch's group.
         WriteByOther = "rocksdb.write.other",
         /// Batches that were logged.
         WriteWithWal = "rocksdb.write.wal",

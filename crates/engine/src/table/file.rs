@@ -19,29 +19,31 @@ static NEXT_CACHE_ID: AtomicU64 = AtomicU64::new(1);
 /// Metadata of a table from the MANIFEST. Versions share it.
 #[derive(Debug)]
 pub(crate) struct FileMetadata {
-    /// The edit that added it.
+    /// The version edit's entry that added the table.
     added: NewFile,
     cache_id: u64,
-    /// Its reader if it is open; set and cleared by the table cache.
+    /// The table's reader if it is open; set and cleared by the table cache.
     pub(crate) table: EpochCell<TableReader>,
     /// Held while the table is opened, so that only one thread reads its metadata.
     pub(crate) opening: Mutex<()>,
-    /// Whether it was read since the table cache's last check.
+    /// Whether the table was read since the clock hand of the open tables last visited it.
     pub(crate) touched: AtomicBool,
-    /// Whether it is an input of a compaction. Accessed under the lock that is held while
-    /// compactions are picked.
+    /// Whether the table is an input of a compaction. Accessed only under the lock that is held
+    /// while compactions are picked.
     being_compacted: AtomicBool,
-    /// Whether its file has LevelDB's name.
+    /// Whether the table's file has LevelDB's name.
     has_leveldb_name: AtomicBool,
-    /// Statistics of its contents, known once the table was written or first opened.
+    /// Statistics of the table's contents, known once the table was written or first opened.
     statistics: OnceLock<FileStatistics>,
-    /// Shared with the metadata of the same file in other levels, in other versions.
+    /// Counts the references to the file's bytes. Shared with the metadata of the same file in
+    /// other levels, in other versions.
     bytes: Arc<FileBytes>,
-    /// Its regions that users read recently; created on first use.
+    /// The table's regions that users read recently; created on first use.
     hot_regions: OnceLock<Arc<HotRegions>>,
 }
 
-/// The bytes of a table's file, which are needed as long as any [`FileMetadata`] shares this.
+/// The bytes of a table's file. They are needed as long as any [`FileMetadata`] holds a reference
+/// to this object.
 #[derive(Debug)]
 struct FileBytes;
 
@@ -50,9 +52,9 @@ struct FileBytes;
 pub(crate) struct FileStatistics {
     /// Number of records, including range tombstones.
     pub(crate) entries: u64,
-    /// Number of deletions among them, including range tombstones.
+    /// Number of deletions among the records, including range tombstones.
     pub(crate) deletions: u64,
-    /// Number of range tombstones among them.
+    /// Number of range tombstones among the records.
     pub(crate) range_deletions: u64,
     /// Uncompressed size of the internal keys, in bytes.
     pub(crate) raw_key_bytes: u64,
@@ -65,8 +67,9 @@ pub(crate) struct FileStatistics {
 }
 
 impl FileStatistics {
-    /// Creates the statistics from `properties`. Old tables do not count range tombstones as
-    /// records.
+    /// Creates the statistics from `properties`. In old tables, the numbers of records and
+    /// deletions do not include range tombstones. They are raised to at least the number of range
+    /// tombstones.
     pub(crate) fn of(properties: &Properties) -> Self {
         let deletions = properties.num_deletions.max(properties.num_range_deletions);
         Self {
@@ -98,8 +101,8 @@ impl FileMetadata {
         }
     }
 
-    /// Creates the metadata of a table that moves from another level: its blocks stay in the block
-    /// cache.
+    /// Creates the metadata of a table that is moved from another level. The table's blocks stay
+    /// valid in the block cache.
     pub(crate) fn moved(from: &Self, added: NewFile) -> Self {
         let statistics = from.statistics.clone();
         let bytes = Arc::clone(&from.bytes);
@@ -109,13 +112,13 @@ impl FileMetadata {
         Self { cache_id, has_leveldb_name, statistics, bytes, hot_regions, ..Self::new(added) }
     }
 
-    /// Whether only the caller needs the table's file: no version has it in any level. `self` must
-    /// not be in a version that can still be acquired.
+    /// Whether only the caller still needs the table's file, because no version has the file in any
+    /// level. `self` must not be in a version that can still be acquired.
     pub(crate) fn is_last(self: &Arc<Self>) -> bool {
         Arc::strong_count(self) == 1 && Arc::strong_count(&self.bytes) == 1
     }
 
-    /// Returns the name of its file.
+    /// Returns the name of the table's file.
     pub(crate) fn name(&self) -> FileKind {
         match self.has_leveldb_name.load(Ordering::Relaxed) {
             true => FileKind::LevelDbTable(self.number()),
@@ -123,38 +126,38 @@ impl FileMetadata {
         }
     }
 
-    /// Records that its file has LevelDB's name.
+    /// Records that the table's file has LevelDB's name.
     pub(crate) fn set_leveldb_name(&self) {
         self.has_leveldb_name.store(true, Ordering::Relaxed);
     }
 
-    /// Whether it is an input of a compaction.
+    /// Whether the table is an input of a compaction.
     pub(crate) fn is_being_compacted(&self) -> bool {
         self.being_compacted.load(Ordering::Relaxed)
     }
 
-    /// Sets whether it is an input of a compaction.
+    /// Sets whether the table is an input of a compaction.
     pub(crate) fn set_being_compacted(&self, being_compacted: bool) {
         self.being_compacted.store(being_compacted, Ordering::Relaxed);
     }
 
-    /// Returns the statistics of its contents, if they are known.
+    /// Returns the statistics of the table's contents, if they are known.
     pub(crate) fn statistics(&self) -> Option<&FileStatistics> {
         self.statistics.get()
     }
 
-    /// Sets the statistics of its contents, unless they are already set.
+    /// Sets the statistics of the table's contents, unless they are already set.
     pub(crate) fn set_statistics(&self, statistics: FileStatistics) {
         let _ = self.statistics.set(statistics);
     }
 
-    /// Returns its regions that users read recently.
+    /// Returns the table's regions that users read recently.
     pub(crate) fn hot_regions(&self, generations: &Arc<Generations>) -> &Arc<HotRegions> {
         self.hot_regions
             .get_or_init(|| Arc::new(HotRegions::new(Arc::clone(generations), self.size())))
     }
 
-    /// Returns the write time of its oldest data, in seconds since 1970; 0 if unknown.
+    /// Returns the write time of the table's oldest data, in seconds since 1970; 0 if unknown.
     pub(crate) fn oldest_ancestor_time_s(&self) -> u64 {
         let by_table = |table: &FileStatistics| table.oldest_ancestor_time_s;
         match self.added.oldest_ancestor_time_s {
@@ -163,7 +166,7 @@ impl FileMetadata {
         }
     }
 
-    /// Returns its creation time, in seconds since 1970; 0 if unknown.
+    /// Returns the creation time of the table, in seconds since 1970; 0 if unknown.
     pub(crate) fn creation_time_s(&self) -> u64 {
         match self.added.creation_time_s {
             0 => self.statistics().map_or(0, |table| table.creation_time_s),
@@ -171,52 +174,52 @@ impl FileMetadata {
         }
     }
 
-    /// Returns the edit that added it.
+    /// Returns the version edit's entry that added the table.
     pub(crate) fn added(&self) -> &NewFile {
         &self.added
     }
 
-    /// Returns its file number.
+    /// Returns the table's file number.
     pub(crate) fn number(&self) -> u64 {
         self.added.number
     }
 
-    /// Returns its length, in bytes.
+    /// Returns the length of the table's file, in bytes.
     pub(crate) fn size(&self) -> u64 {
         self.added.size
     }
 
-    /// Returns its smallest internal key.
+    /// Returns the table's smallest internal key.
     #[inline]
     pub(crate) fn smallest(&self) -> &[u8] {
         &self.added.smallest
     }
 
-    /// Returns its largest internal key. If its trailer is the maximum, it is the exclusive end of
-    /// a range tombstone.
+    /// Returns the table's largest internal key. If the key's trailer is the maximum, the key is
+    /// the exclusive end of a range tombstone.
     #[inline]
     pub(crate) fn largest(&self) -> &[u8] {
         &self.added.largest
     }
 
-    /// Returns the user key of its smallest key.
+    /// Returns the user key of the table's smallest key.
     #[inline]
     pub(crate) fn smallest_user_key(&self) -> &[u8] {
         key::user_key(&self.added.smallest)
     }
 
-    /// Returns the user key of its largest key.
+    /// Returns the user key of the table's largest key.
     #[inline]
     pub(crate) fn largest_user_key(&self) -> &[u8] {
         key::user_key(&self.added.largest)
     }
 
-    /// Returns its highest sequence number.
+    /// Returns the table's highest sequence number.
     pub(crate) fn largest_sequence(&self) -> Sequence {
         self.added.largest_sequence
     }
 
-    /// Returns the properties that its reader verifies when it opens the file.
+    /// Returns the facts about the table that its reader verifies or uses when it opens the file.
     pub(crate) fn identity(&self) -> TableIdentity {
         let unique_id = self.added.unique_id;
         TableIdentity {

@@ -1,4 +1,5 @@
-//! A point lookup in progress: its result so far, from the newest source to older ones.
+//! A point lookup in progress. It searches from the newest source to older ones, and holds the
+//! result so far.
 
 use tailwater_format::key::{self, ParsedKey, Sequence, ValueType};
 use tailwater_format::{timed_value, wide_column};
@@ -7,27 +8,27 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::merge_operator::FamilyMergeOperator;
 use crate::table::sink::{Owner, Sink};
 
-/// Whether older sources still matter.
+/// Whether a lookup must search older sources.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// The result is undecided: continue with older sources.
+    /// The result is undecided: the lookup continues with older sources.
     Continue,
     /// The result is final.
     Done,
 }
 
-/// The result of the key's records so far.
+/// The result of the records of the key that were read so far.
 #[derive(Debug, PartialEq, Eq)]
 enum Answer {
-    /// Undecided.
+    /// Undecided: no record so far ends the search.
     Open,
     /// The key is deleted.
     Deleted,
     /// The sink has the value.
     Delivered,
-    /// A copy of the base value of the operands.
+    /// A copy of the value on which the merge operands are based.
     Base(Vec<u8>),
-    /// The value, or the base of the operands, is in a blob file.
+    /// The value, or the base of the merge operands, is in a blob file.
     Blob {
         /// The key as it was written with the value.
         user_key: Vec<u8>,
@@ -45,8 +46,8 @@ pub(crate) struct Lookup<'a, S> {
     /// Whether the table being searched has records of the key; set by that table.
     pub(crate) met_key: bool,
     sink: &'a mut S,
-    /// The newest range tombstone that covers the key in the sources searched so far; 0 if there is
-    /// none.
+    /// The sequence number of the newest range tombstone that covers the key in the sources
+    /// searched so far; 0 if there is none.
     covering: Sequence,
     /// Merge operands, newest first.
     operands: Vec<Vec<u8>>,
@@ -60,7 +61,8 @@ impl<'a, S: Sink> Lookup<'a, S> {
         Self { user_key, snapshot, met_key: false, sink, covering: 0, operands: Vec::new(), answer }
     }
 
-    /// Returns the trailer with which to seek: it precedes every visible record of the key.
+    /// Returns the trailer with which to seek: it sorts before those of all visible records of the
+    /// key.
     #[inline]
     pub(crate) fn seek_trailer(&self) -> u64 {
         key::pack_trailer(self.snapshot, ValueType::FOR_SEEK)
@@ -72,29 +74,29 @@ impl<'a, S: Sink> Lookup<'a, S> {
         self.covering = self.covering.max(sequence.unwrap_or(0));
     }
 
-    /// Whether a range tombstone covers the key in all older sources.
+    /// Whether a range tombstone was found that covers the key in all older sources.
     #[inline]
     pub(crate) fn is_covered(&self) -> bool {
         self.covering > 0
     }
 
-    /// Whether the value, or the base of the operands, is in a blob file.
+    /// Whether the value, or the base of the merge operands, is in a blob file.
     #[inline]
     pub(crate) fn needs_blob(&self) -> bool {
         matches!(self.answer, Answer::Blob { .. })
     }
 
-    /// Returns the number of operands, as a position for [`Lookup::rewind`].
+    /// Returns the number of operands so far, to which [`Lookup::rewind`] can return.
     pub(crate) fn mark(&self) -> usize {
         self.operands.len()
     }
 
-    /// Drops the operands taken since `mark`, because their source will be searched again.
+    /// Drops the operands added since `mark`, because their source will be searched again.
     pub(crate) fn rewind(&mut self, mark: usize) {
         self.operands.truncate(mark);
     }
 
-    /// Takes the next older record of the key.
+    /// Adds the next older record of the key to the result.
     #[inline]
     pub(crate) fn accept(
         &mut self,
@@ -134,14 +136,15 @@ impl<'a, S: Sink> Lookup<'a, S> {
         }
     }
 
-    /// Whether the key was found to have a value, ignoring a missing base of merge operands.
+    /// Whether the key was found to have a value. Merge operands without a base do not count.
     #[inline]
     pub(crate) fn found_value(&self) -> bool {
         !matches!(self.answer, Answer::Open | Answer::Deleted)
     }
 
-    /// Completes the lookup: reads a blob, by its key and index, and merges operands. Returns
-    /// whether the key has a value, which the sink then holds.
+    /// Completes the lookup: if the value is in a blob file, calls `read_blob` with the key and the
+    /// blob index; then merges the operands. Returns whether the key has a value, which the sink
+    /// then holds.
     pub(crate) fn finish(
         self,
         merge_operator: &FamilyMergeOperator,

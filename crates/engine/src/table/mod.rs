@@ -1,4 +1,4 @@
-//! Tables (SST files): readers, their iterators, the cache of open ones, and builders.
+//! Tables (SST files): their readers, iterators over them, the cache of open tables, and builders.
 //!
 //! Reading has three stages: `reader::BlockFile` reads a block from the file, the block cache keeps
 //! it, and `TableReader` and `TableIterator` search it.

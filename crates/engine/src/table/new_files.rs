@@ -12,22 +12,23 @@ use crate::error::Result;
 use crate::io_modes::IoModes;
 use crate::options::DbOptions;
 
-/// Number of bytes of a table written before writeback is started, if no option sets it. The table
-/// is synced anyway, but writing all of it back at the end would delay users' reads.
+/// Number of bytes of a table after which the writeback of those bytes is started, if no option
+/// sets it. The table is synced at the end anyway, but writing all of it back then would delay
+/// users' reads.
 const EARLY_WRITEBACK: u64 = 1 << 20;
 
-/// Maximum buffer size of a writer, in bytes: larger buffers would only take memory.
+/// Maximum buffer size of a writer, in bytes. Larger buffers would use memory without benefit.
 const BUFFER_MAX: u64 = 64 << 20;
 
-/// Buffer size up to which the options apply unchanged, in bytes. A larger buffer is limited to the
-/// expected size of its file.
+/// Buffer size up to which the options apply unchanged, in bytes. A larger buffer is reduced to the
+/// expected size of its file, but not below this size.
 const BUFFER_USEFUL: usize = 1 << 20;
 
 /// Maximum size of a preallocation, in bytes.
 const MAX_PREALLOCATION: u64 = 1 << 20;
 
-/// Number of buffers per table writer: one being filled and one being written, and two for the
-/// previous table, which may release its buffers slightly later.
+/// Number of buffers per table writer. One is being filled and one is being written. The other two
+/// are for the writer's previous table, which may release its buffers slightly later.
 const BUFFERS: usize = 4;
 
 /// Returns a pool of buffers for `writers` concurrent table writers.
@@ -67,7 +68,7 @@ impl NewFiles<'_> {
         self.create_as(Create::New, path, purpose, priority, expected_bytes)
     }
 
-    /// Like [`NewFiles::create`], for a file that may exist.
+    /// Like [`NewFiles::create`], but the file may already exist.
     pub(crate) fn create_as(
         &self,
         create: Create,
@@ -96,7 +97,7 @@ impl NewFiles<'_> {
             // If the removal fails, an empty file remains.
             let _ = self.storage.remove(path);
         })?;
-        // Only compactions yield to foreground reads, since writers wait for flushes.
+        // Only compactions yield to foreground reads. Flushes do not, since writers wait for them.
         if purpose == Purpose::CompactionWrite {
             writer.give_way_to(Arc::clone(self.storage.statistics().foreground()));
         }
@@ -107,7 +108,7 @@ impl NewFiles<'_> {
     }
 
     /// Keeps the warm blocks of a table that is being written in the page cache. If the file cannot
-    /// be opened for that, none are kept; that is not an error.
+    /// be opened for that purpose, no blocks are kept; that is not an error.
     pub(crate) fn warm_through_page_cache(
         &self,
         writer: &mut SequentialWriter,
@@ -119,7 +120,7 @@ impl NewFiles<'_> {
         }
     }
 
-    /// Returns the size of one write of a file of `expected_bytes`.
+    /// Returns the size of each write to a file of `expected_bytes`, in bytes.
     fn buffer_bytes(&self, mode: IoMode, expected_bytes: u64) -> usize {
         let useful = usize::try_from(expected_bytes).unwrap_or(usize::MAX).max(BUFFER_USEFUL);
         let buffer_bytes = buffer_size(self.database).min(useful);

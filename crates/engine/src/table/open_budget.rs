@@ -1,15 +1,15 @@
 //! The budget of files that compactions open in addition to the shared open tables.
 //!
-//! Compactions that read in an I/O mode of their own open their inputs a second time. The number of
-//! open files of a process is limited (`RLIMIT_NOFILE`), and reaching the limit would make users'
-//! reads fail. So these opens are counted: once half the budget is used, files are closed as soon
-//! as they have been read, and a compaction takes no more level-0 tables at a time than its share
-//! of the budget.
+//! Compactions that read in an I/O mode of their own open their input files a second time. The
+//! number of open files of a process is limited (`RLIMIT_NOFILE`), and reaching the limit would
+//! make users' reads fail. So these second opens are counted against a budget. Once half the budget
+//! is used, files are closed as soon as they have been read. A compaction merges only as many
+//! level-0 tables at a time as its share of the budget allows.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Minimum number of level-0 tables that a compaction may always take.
+/// Minimum number of level-0 tables that a compaction may always merge at a time.
 const FAN_IN_MIN: usize = 4;
 
 /// Number of descriptors per input file of a compaction: one for the file, and one for its
@@ -19,12 +19,12 @@ const DESCRIPTORS: usize = 2;
 /// The open-file budget of compactions, shared by the compactions of a database.
 #[derive(Debug)]
 pub(crate) struct OpenBudget {
-    /// The budget, in descriptors, like `taken`.
+    /// The budget, in file descriptors, like `taken`.
     capacity: AtomicUsize,
     taken: AtomicUsize,
 }
 
-/// An open file, counted until this is dropped.
+/// An open file, which counts against the budget until this is dropped.
 #[derive(Debug)]
 pub(crate) struct OpenPermit(Arc<OpenBudget>);
 
@@ -56,8 +56,9 @@ impl OpenBudget {
         self.taken.load(Ordering::Relaxed) < self.capacity.load(Ordering::Relaxed) / 2
     }
 
-    /// Returns the maximum number of level-0 tables, all open simultaneously, for each of `jobs`
-    /// concurrent compactions or subcompactions. `reads_ahead` says whether each table has a ring.
+    /// Returns the maximum number of level-0 tables that each of `jobs` concurrent compactions or
+    /// subcompactions may have open at a time. `reads_ahead` says whether each table has a
+    /// readahead ring.
     pub(crate) fn fan_in(&self, jobs: usize, reads_ahead: bool) -> usize {
         let share = self.capacity.load(Ordering::Relaxed) / 2 / jobs.max(1);
         let descriptors = if reads_ahead { DESCRIPTORS } else { 1 };

@@ -1,39 +1,40 @@
-//! Divides the process's limit on open files between databases.
+//! Division of the process's limit on open files between the kinds of files of a database.
 //!
 //! The number of open files of a process is limited (`RLIMIT_NOFILE`). Part of the limit is
-//! reserved for files other than tables and blob files that users read: logs, the MANIFEST, locks,
-//! inputs and outputs of compactions, directories that are listed or synced. Tables and blob files
-//! share the rest; the option `max_open_files` can only lower it.
+//! reserved for files other than the tables and blob files that users read: logs, the MANIFEST,
+//! locks, inputs and outputs of compactions, and directories that are listed or synced. Tables and
+//! blob files share the rest; the option `max_open_files` can only reduce it.
 
 /// Number of files reserved for logs, the MANIFEST, locks, and the program's own files.
 const OTHER_FILES: usize = 64;
-/// Maximum share of the limit reserved for those files: 1/OTHER_PART.
+/// Maximum share of the limit that [`OTHER_FILES`] may be: 1/OTHER_PART.
 const OTHER_PART: usize = 4;
 /// Share of the limit reserved for compactions: 1/COMPACTION_PART.
 const COMPACTION_PART: usize = 4;
-/// Minimum number of open files of compactions, however low the limit is.
+/// Minimum number of files that compactions may open, however low the limit is.
 const COMPACTIONS_MIN: usize = 32;
 /// Minimum number of tables kept open, however low the limit is.
 const TABLES_MIN: usize = 16;
-/// Maximum share of the rest that blob files take: 1/BLOB_FILE_PART.
+/// Maximum share of blob files in the files for users' reads: 1/BLOB_FILE_PART.
 const BLOB_FILE_PART: usize = 8;
 
-/// Numbers of files that a database keeps open.
+/// The maximum numbers of files that a database keeps open, by kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct OpenShares {
-    /// Tables; `None` for no limit.
+    /// Maximum number of open tables; `None` for no limit.
     pub(crate) tables: Option<usize>,
-    /// The process's limit on open files, if it bounds tables; `None` if the option does.
+    /// The process's limit on open files, if it determines `tables`; `None` if the option
+    /// `max_open_files` does.
     pub(crate) limited_by: Option<usize>,
-    /// Blob files; `None` for no limit.
+    /// Maximum number of open blob files; `None` for no limit.
     pub(crate) blob_files: Option<usize>,
-    /// Files that compactions open for themselves, in descriptors.
+    /// Budget for files that compactions open for themselves, in file descriptors.
     pub(crate) compactions: usize,
 }
 
 impl OpenShares {
-    /// Divides a limit of `limit` open files, [`usize::MAX`] for none. A negative `max_open_files`
-    /// means as many as the limit allows.
+    /// Divides a limit of `limit` open files; [`usize::MAX`] means no limit. A negative
+    /// `max_open_files` means as many as the limit allows.
     pub(crate) fn new(limit: usize, max_open_files: i32) -> Self {
         let others = OTHER_FILES.min(limit / OTHER_PART);
         let for_users = limit - others - limit / COMPACTION_PART;

@@ -1,12 +1,14 @@
 //! The open tables of all column families of a database.
 //!
-//! If there are too many, a clock hand visits them: it passes over tables that were read since its
-//! last visit, and closes the first that was not. Readers in use stay open until they are released.
+//! If too many tables are open, a clock hand visits them. It passes over tables that were read
+//! since its last visit, and closes the first table that was not. A closed reader that is in use
+//! stays open until it is released.
 //!
-//! The bound is the option `max_open_files`, or the tables' share of the process's limit
-//! on open files ([`OpenShares`]). Other code in the process may use more descriptors than were
-//! reserved for it. So when the process runs out of descriptors, every database in it closes some
-//! of its tables ([`relieve`]) and lowers its bound, which then recovers slowly.
+//! The bound is the option `max_open_files`, or the tables' share of the process's limit on open
+//! files ([`OpenShares`]). Other code in the process may use more descriptors than were reserved
+//! for it. So when the process runs out of descriptors, every database in the process closes some
+//! of its tables and lowers its bound, which then recovers slowly. This is called relief
+//! ([`relieve`]).
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -23,19 +25,20 @@ use crate::table::{FileMetadata, OpenShares};
 /// No limit on open tables.
 const UNBOUNDED: usize = usize::MAX;
 
-/// Share of the open tables that relief closes when the process has no descriptor left,
-/// 1/RELIEF_PART, and their minimum number.
+/// When the process has no descriptor left, relief closes 1/RELIEF_PART of the open tables of each
+/// database, but at least [`RELIEF_MIN`].
 const RELIEF_PART: usize = 8;
 const RELIEF_MIN: usize = 16;
 
-/// Number of tables closed under a bound lowered by relief after which the bound grows by one.
+/// After relief lowered the bound, the bound grows by one each time that this many openings of
+/// tables have closed others.
 const CLOSED_PER_GROWTH: usize = 32;
-/// Number of times that relief checks whether closed tables were released, and the wait between
-/// these checks.
+/// Number of times that relief checks whether closed files were released, and the wait between two
+/// checks.
 const LOOKS: usize = 20;
 const BETWEEN_LOOKS: Duration = Duration::from_micros(100);
 
-/// Minimum number of entries at which entries of deleted tables are pruned.
+/// Minimum number of entries at which the entries of deleted tables are removed.
 const PRUNED_MIN: usize = 1024;
 
 /// All caches of open files in the process.
@@ -61,14 +64,14 @@ pub(crate) fn relieve(keeper: Weak<dyn KeepsFilesOpen>) {
 pub(crate) struct OpenTables {
     /// Maximum number of open tables; [`UNBOUNDED`] for no limit.
     capacity: AtomicUsize,
-    /// The bound as it is without relief.
+    /// The value to which `capacity` recovers after relief lowered it.
     share: AtomicUsize,
-    /// Whether reads of tables are recorded, because the hand may close some soon.
+    /// Whether reads of tables are recorded, because the hand may close some tables soon.
     tracks_reads: AtomicBool,
     hand: Mutex<ClockHand>,
     /// The process's limit on open files, if it bounds the tables; otherwise 0.
     limited_by: AtomicUsize,
-    /// The bound last reported in the LOG; 0 if none was.
+    /// The bound that was last reported in the LOG; 0 if none was reported.
     reported: AtomicUsize,
     info_log: OnceLock<Arc<InfoLog>>,
 }
@@ -77,9 +80,9 @@ pub(crate) struct OpenTables {
 struct ClockHand {
     /// The open tables, in the order in which the hand visits them.
     open: VecDeque<Weak<FileMetadata>>,
-    /// Number of entries at which deleted tables are pruned next.
+    /// Number of entries at which the entries of deleted tables are removed next.
     pruned_at: usize,
-    /// Number of tables closed since relief lowered the bound.
+    /// Number of times that opening a table closed others because relief had lowered the bound.
     closed: usize,
 }
 
@@ -105,9 +108,9 @@ impl OpenTables {
         self.tracks_reads.load(Ordering::Relaxed)
     }
 
-    /// Sets the LOG in which to report that the process's limit on open files causes tables to be
-    /// closed, and reports it immediately if there are more tables than may be open. `tables` is
-    /// the number of tables.
+    /// Sets the LOG. If the process's limit on open files causes tables to be closed, that is
+    /// reported in the LOG, immediately if there are already more tables than may be open. `tables`
+    /// is the number of tables.
     pub(crate) fn report_to(&self, info_log: &Arc<InfoLog>, tables: usize) {
         let _ = self.info_log.set(Arc::clone(info_log));
         if tables > self.capacity() {
@@ -122,7 +125,8 @@ impl OpenTables {
             let mut hand = self.hand.lock();
             let opened = files.iter().filter(|file| file.table.load_arc().is_some());
             let listed: HashSet<_> = files.iter().map(Arc::as_ptr).collect();
-            // New tables that are not yet in a version are known only here.
+            // New tables that are not yet in a version are not in `files`, so their entries are
+            // kept.
             hand.open.retain(|file| file.strong_count() > 0 && !listed.contains(&file.as_ptr()));
             hand.open.extend(opened.map(Arc::downgrade));
             self.set_bound(shares);
@@ -158,14 +162,15 @@ impl OpenTables {
             closed
         };
         if closed {
-            // A closed reader holds its file until its epoch is collected, and the bound counts
-            // files.
+            // The file of a closed reader stays open until the reader's epoch is collected, and the
+            // bound counts open files.
             epoch::collect();
             self.report_limit();
         }
     }
 
-    /// Records reads once three quarters of the bound are open, since tables may soon be closed.
+    /// Turns on the recording of reads once the number of open tables reaches three quarters of the
+    /// bound, since tables may soon be closed.
     fn track_reads(&self, open: usize) {
         let is_near = open >= self.capacity() / 4 * 3;
         if self.tracks_reads() != is_near {
@@ -233,13 +238,13 @@ impl ClockHand {
         self.open.push_back(Arc::downgrade(file));
     }
 
-    /// Removes the entries of deleted tables, whose memory is not freed before.
+    /// Removes the entries of deleted tables. The memory of their metadata is freed only by this.
     fn prune(&mut self) {
         self.open.retain(|file| file.strong_count() > 0);
     }
 
-    /// Closes up to `count` tables that are not in use, recently read ones last. Returns their
-    /// number.
+    /// Closes up to `count` tables that are not in use; recently read tables are closed last.
+    /// Returns the number of closed tables.
     fn close_unused(&mut self, count: usize) -> usize {
         let (mut closed, mut looked, open) = (0, 0, self.open.len());
         while closed < count && looked < 2 * open {
@@ -247,7 +252,7 @@ impl ClockHand {
             let Some(next) = self.open.pop_front() else { break };
             let Some(victim) = next.upgrade() else { continue };
             let was_read = victim.touched.swap(false, Ordering::Relaxed);
-            // One reference is the file's, and one is this.
+            // The file's metadata holds one reference, and `it` is another.
             let is_used = victim.table.load_arc().is_some_and(|it| Arc::strong_count(&it) > 2);
             if was_read || is_used {
                 self.open.push_back(next);
@@ -259,8 +264,8 @@ impl ClockHand {
         closed
     }
 
-    /// Closes open tables until `capacity` are left, recently read ones last. `newest` does not
-    /// count as recently read. Returns whether any table was closed.
+    /// Closes open tables until `capacity` are left; recently read tables are closed last. `newest`
+    /// is treated as if it had not been read recently. Returns whether any table was closed.
     fn close_beyond(&mut self, capacity: usize, newest: Option<&Arc<FileMetadata>>) -> bool {
         let mut closed = false;
         let mut looked = 0;
@@ -291,7 +296,7 @@ fn close_some_of_all(exhausted: Exhausted) -> bool {
     for keeper in &keepers {
         closed |= keeper.close_some(exhausted);
     }
-    // A read or memtable insert in progress keeps all closed files open until it ends.
+    // A read or memtable insert in progress keeps all closed files open until the operation ends.
     for _ in 0..LOOKS {
         if epoch::collect() > 0 {
             return true;

@@ -21,7 +21,7 @@ pub(crate) trait Sink {
     /// Takes a value that `owner` keeps in memory.
     fn put(&mut self, value: &[u8], owner: Owner<'_>);
 
-    /// Takes a value made for this get: read from a blob file or merged from operands.
+    /// Takes a value made for this get, that is, read from a blob file or merged from operands.
     fn put_owned(&mut self, value: Vec<u8>);
 
     /// Returns the length of the value that it took, in bytes.
@@ -44,10 +44,10 @@ impl Sink for Vec<u8> {
     }
 }
 
-/// A value pinned in its block, without a copy, while this lives.
+/// A value that was read without a copy: its block stays in memory while this lives.
 ///
-/// It keeps only that block in memory; compactions and flushes continue. A value from a memtable or
-/// blob file, or merged from operands, is a copy.
+/// It keeps only the value's block in memory; compactions and flushes continue. A value that comes
+/// from a memtable or blob file, or was merged from operands, is a copy.
 ///
 /// ```
 /// # fn main() -> tailwater::Result<()> {
@@ -103,8 +103,8 @@ impl Sink for Option<PinnedValue> {
                 let block = block.to_arc();
                 match subslice_range(block.bytes(), value) {
                     Some(range) => Pin::Block(block, range),
-                    // An entity without a default column has an empty one, which is not in any
-                    // block.
+                    // For an entity without a default column, the value is an empty slice that is
+                    // not in any block.
                     None => Pin::Owned(value.to_vec()),
                 }
             }

@@ -1,7 +1,7 @@
 //! The open tables of a column family.
 //!
-//! A table's reader is stored in its [`FileMetadata`], so that a read finds it with one load.
-//! [`OpenTables`] limits how many are open, and selects those to close.
+//! A table's reader is stored in its [`FileMetadata`], so that a read finds the reader with one
+//! load. [`OpenTables`] limits how many tables are open, and selects those to close.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -31,7 +31,7 @@ pub(crate) struct TableCache {
     io_modes: Arc<IoModes>,
     context: Arc<TableContext>,
     open: Arc<OpenTables>,
-    /// Set in the cache of a compaction, which opens its own readers.
+    /// Set if this cache belongs to a compaction, which opens its own readers.
     inputs: Option<InputReaders>,
 }
 
@@ -40,8 +40,8 @@ pub(crate) struct TableCache {
 #[derive(Debug)]
 struct InputReaders {
     budget: Arc<OpenBudget>,
-    /// Readers that were opened to inspect their tables, kept for the merge. Readers of tables
-    /// below level 0 are kept only while the budget has room.
+    /// Readers that were opened to inspect their tables, by file number, kept for the merge.
+    /// Readers of tables below level 0 are kept only while less than half the budget is used.
     kept: Mutex<HashMap<u64, Arc<TableReader>>>,
 }
 
@@ -57,14 +57,15 @@ impl TableCache {
         Self { storage, directories, io_modes, context, open, inputs: None }
     }
 
-    /// Whether compactions read tables in another I/O mode than users.
+    /// Whether compactions read tables in another I/O mode than users do.
     pub(crate) fn compactions_read_otherwise(&self) -> bool {
         let (users, compactions) = (Purpose::UserRead, Purpose::CompactionRead);
         let mut directories = self.directories.iter();
         directories.any(|directory| self.io_modes.differ(users, compactions, directory))
     }
 
-    /// Returns the I/O mode of compaction reads: direct, if it is direct in any directory.
+    /// Returns the I/O mode of compaction reads: direct if it is direct in any directory, otherwise
+    /// that of the first directory.
     pub(crate) fn mode_of_inputs(&self) -> IoMode {
         let purpose = Purpose::CompactionRead;
         let mut modes = self.directories.iter().map(|at| self.io_modes.mode(purpose, at));
@@ -72,15 +73,16 @@ impl TableCache {
         modes.fold(first, |all, mode| if mode == IoMode::Direct { mode } else { all })
     }
 
-    /// Returns the largest request that none of the tables' devices splits, in bytes, if known.
+    /// Returns the size of the largest request, in bytes, that none of the tables' devices splits,
+    /// if known.
     pub(crate) fn request_bytes_max(&self) -> Option<usize> {
         let directories = self.directories.iter();
         directories.filter_map(|at| self.io_modes.request_bytes_max(&*self.storage, at)).min()
     }
 
     /// Returns a cache of the same tables for a compaction that reads them once, in order, in an
-    /// I/O mode of its own. Each open creates a separate reader, which counts against `budget`, is
-    /// closed when it is dropped, and uses neither filters nor the block cache.
+    /// I/O mode of its own. Each open creates a separate reader. The reader counts against
+    /// `budget`, is closed when it is dropped, and uses neither filters nor the block cache.
     pub(crate) fn of_inputs(&self, budget: &Arc<OpenBudget>) -> Self {
         let context = TableContext {
             comparator: self.context.comparator.clone(),
@@ -146,14 +148,14 @@ impl TableCache {
             return Ok(table);
         }
         if purpose == Purpose::CompactionRead {
-            // A merge may run at low priority, and must not take a lock that users take.
+            // A compaction may run at low priority, and must not take a lock that users take.
             return self.open_uncached(file, purpose).map(Arc::new);
         }
         self.open_shared(file, purpose)
     }
 
-    /// Opens a shared table. One of several concurrent callers opens it, and the others wait for
-    /// it.
+    /// Opens a shared table. If several threads call this concurrently for a table, one opens it
+    /// and the others wait.
     fn open_shared(&self, file: &Arc<FileMetadata>, purpose: Purpose) -> Result<Arc<TableReader>> {
         let _opening = file.opening.lock();
         if let Some(table) = file.table.load_arc() {
@@ -165,8 +167,8 @@ impl TableCache {
         Ok(table)
     }
 
-    /// Like [`TableCache::open`], for a table that is inspected before it is read: the reader is
-    /// kept for the later read, if the budget has room.
+    /// Like [`TableCache::open`], for a table that a compaction inspects before reading it. The
+    /// reader is kept for the later read, if the budget allows.
     pub(crate) fn open_to_look(
         &self,
         file: &Arc<FileMetadata>,
@@ -185,13 +187,14 @@ impl TableCache {
         Ok(table)
     }
 
-    /// Returns the number of tables that may be opened in advance: as many as are kept open.
+    /// Returns the number of tables that may be opened in advance, which is the maximum number of
+    /// tables kept open.
     pub(crate) fn open_max(&self) -> usize {
         self.open.capacity()
     }
 
-    /// Returns the number of new tables that may be opened in advance, so that they displace
-    /// neither each other nor tables in use.
+    /// Returns the number of new tables that may be opened in advance without closing each other or
+    /// tables in use.
     pub(crate) fn new_tables_max(&self) -> usize {
         match self.open.capacity() {
             usize::MAX => usize::MAX,
@@ -199,7 +202,7 @@ impl TableCache {
         }
     }
 
-    /// Opens a separate reader, which is not cached.
+    /// Opens a separate reader, which is not put into the cache.
     pub(crate) fn open_uncached(
         &self,
         file: &FileMetadata,
@@ -213,7 +216,7 @@ impl TableCache {
         statistics.record_since(Histogram::TableOpenIo, started);
         let ticker = match &opened {
             Err(_) => Ticker::FileErrors,
-            // Counted separately, since they would far outnumber other opens.
+            // These opens are counted separately, since they would far outnumber other opens.
             Ok(table) if self.inputs.is_some() && table.mode() == IoMode::Direct => {
                 Ticker::CompactionDirectFileOpens
             }
@@ -232,7 +235,7 @@ impl TableCache {
         let permit = self.inputs.as_ref().map(|inputs| inputs.budget.take());
         let opened = match self.storage.open(&path, mode, purpose) {
             Err(error) if error.is_not_found() => {
-                // The table may have LevelDB's file name.
+                // The table's file may have LevelDB's name.
                 let old_name =
                     path.with_file_name(FileKind::LevelDbTable(file.number()).to_string());
                 let opened = self.storage.open(&old_name, mode, purpose);
@@ -260,7 +263,8 @@ impl TableCache {
         self.directory(file.added().path_id).join(file.name().to_string())
     }
 
-    /// Returns the directory of a path id, or the last one if there are fewer.
+    /// Returns the directory with this path id, or the last directory if there is none with this
+    /// id.
     pub(crate) fn directory(&self, path_id: u8) -> &Path {
         let directory = self.directories.get(usize::from(path_id)).or(self.directories.last());
         directory.map_or(Path::new(""), PathBuf::as_path)

@@ -1,14 +1,15 @@
-//! Warm handover during the installation of tables.
+//! Warm handover during the installation of new tables: blocks that users read stay cached.
 //!
 //! # Order
 //!
-//! 1. [`WarmInstallation::begin`] copies the staged blocks into the memory of the block cache,
-//!    before the turn to change the versions.
+//! 1. [`WarmInstallation::begin`] copies the staged blocks, that is, the warm blocks of the new
+//!    tables, into the memory of the block cache. This happens before the thread gets its turn to
+//!    change the versions.
 //! 2. New tables are opened in [`WarmInstallation::opening_order`].
-//! 3. [`WarmInstallation::install`] inserts the blocks, once the MANIFEST has the tables and before
-//!    readers see them.
-//! 4. [`HandedOver::forget`] erases the blocks of the replaced tables, when readers see the new
-//!    ones.
+//! 3. [`WarmInstallation::install`] inserts the blocks, after the MANIFEST has the tables and
+//!    before readers see them.
+//! 4. [`HandedOver::forget`] erases the blocks of the replaced tables, after readers see the new
+//!    tables.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -20,13 +21,13 @@ use crate::cache::Key;
 use crate::handover::TableHandover;
 use crate::table::{FileMetadata, ReadProfile};
 
-/// The handovers to tables that are being installed, by table number.
+/// The handovers of warm blocks to tables that are being installed, with the tables' numbers.
 #[derive(Debug)]
 pub(crate) struct WarmInstallation {
     handovers: Vec<(u64, TableHandover)>,
 }
 
-/// The end of an installation.
+/// The last step of an installation, to be done when readers see the new tables.
 #[must_use]
 #[derive(Debug)]
 pub(crate) struct HandedOver {
@@ -34,9 +35,9 @@ pub(crate) struct HandedOver {
 }
 
 impl WarmInstallation {
-    /// Takes the handovers of new tables, by number. Must not be called during the turn to change
-    /// the versions, because it copies, nor from a low-priority thread, because it takes a lock
-    /// that users' reads take.
+    /// Takes the handovers of new tables, with the tables' numbers. Must not be called during the
+    /// turn to change the versions, because copying takes time, nor from a low-priority thread,
+    /// because this takes a lock that users' reads take.
     pub(crate) fn begin(mut handovers: Vec<(u64, TableHandover)>) -> Self {
         handovers.iter_mut().for_each(|(_, handover)| handover.copy_into_cache());
         Self { handovers }
@@ -51,8 +52,8 @@ impl WarmInstallation {
         files
     }
 
-    /// Makes the `added` tables warm, right before readers see them in place of the `replaced`
-    /// ones.
+    /// Inserts the warm blocks of the `added` tables into the cache, right before readers see these
+    /// tables in place of the `replaced` ones.
     pub(crate) fn install<'f>(
         self,
         added: &[Arc<FileMetadata>],
@@ -69,8 +70,9 @@ impl WarmInstallation {
         HandedOver { had_staged_blocks: staged_bytes > 0 }
     }
 
-    /// If the block cache is full, marks the blocks of tables that are about to be replaced as the
-    /// first to evict. Otherwise the new blocks would evict each other.
+    /// If the staged blocks do not fit into the block cache, marks the blocks of the tables that
+    /// are about to be replaced as the first to evict. Otherwise the staged blocks would evict each
+    /// other.
     fn make_room<'f>(
         &self,
         staged_bytes: usize,
@@ -85,7 +87,8 @@ impl WarmInstallation {
 }
 
 impl HandedOver {
-    /// Erases the blocks of replaced tables from the block cache, if the new tables fill it.
+    /// Erases the blocks of replaced tables from the block cache, if the new tables had staged
+    /// blocks.
     pub(crate) fn forget<'f>(self, replaced: impl Iterator<Item = &'f Arc<FileMetadata>>) {
         if self.had_staged_blocks {
             replaced.for_each(|file| {
@@ -99,7 +102,8 @@ impl HandedOver {
 
 /// Calls `visit` with the cache keys of a table's data blocks.
 fn for_each_block(file: &FileMetadata, visit: impl Fn(&BlockCache, Key)) {
-    // If this required reading the index, the blocks are left until the table is deleted.
+    // If finding the blocks required reading the index from the file, they are left in the cache
+    // until the table is deleted.
     let table = file.table.load_arc().filter(|table| !table.is_index_partitioned());
     let Some(table) = table else { return };
     let Some(cache) = table.handover().and_then(|handover| handover.cache.as_ref()) else { return };

@@ -10,18 +10,18 @@
 //! so a slot above [`SLOT_MIN`] is at most 1/16 larger than its contents. An allocation above
 //! [`SLOT_MAX`] is a mapping of its own. An empty region is released to the system, and may be cut
 //! into slots of another size later. The free pages of a region that is at most three quarters full
-//! are released. Both happen when dropped slots are reclaimed: before a new region is added, and in
-//! [`Slabs::release`]. So memory in use exceeds the contents by slots dropped since, by up to a
-//! quarter of each region, and by free slots in partly used pages. Address space is kept until the
-//! slabs and all slots are dropped.
+//! are released, too. Both happen when dropped slots are reclaimed: before a new region is added,
+//! and in [`Slabs::release`]. So memory in use exceeds the contents by the slots that were dropped
+//! but not yet reclaimed, by up to a quarter of each region, and by free slots in partly used
+//! pages. Address space is kept until the slabs and all slots are dropped.
 //!
 //! # Threads
 //!
 //! Taking a slot takes the lock of its size, which foreground inserts take: a low-priority thread
 //! must not do so. Dropping a slot pushes it on a stack of its size, without a lock; unmapping a
-//! large allocation takes a lock in the kernel. A thread that finds no free slot reclaims dropped
-//! ones of that size. A thread that needs a new region first reclaims some of every size.
-//! [`Slabs::release`] reclaims all.
+//! large allocation takes a lock in the kernel. A thread that finds no free slot of a size reclaims
+//! dropped slots of that size. A thread that needs a new region first reclaims some dropped slots
+//! of every size. [`Slabs::release`] reclaims all dropped slots.
 //!
 //! The scheme (slots of equal size in aligned slabs) is that of J. Bonwick, "The Slab Allocator",
 //! USENIX Summer 1994.
@@ -55,13 +55,14 @@ const STEPS: usize = 16;
 const SIZES: usize = 1 + (SLOT_MAX / SLOT_MIN).ilog2() as usize * STEPS;
 /// Maximum number of dropped slots reclaimed under one holding of a lock.
 const PIECE: usize = 32;
-/// Number of times that each size reclaims [`PIECE`] slots before a new region is added: in total
-/// as many as a region has slots of 4 KiB, so that reclaiming keeps up when block sizes change.
+/// Number of times that each size reclaims up to [`PIECE`] slots before a new region is added. In
+/// total, these are as many slots as a region has if they are 4 KiB each, so that reclaiming keeps
+/// up when block sizes change.
 const PIECES: usize = 8;
-/// Share of free slots from which a region's free pages are released: 1/SPARSE_PART.
+/// A region's free pages are released once 1/SPARSE_PART of its slots are free.
 const SPARSE_PART: usize = 4;
-/// Share of slots that must have become free since a region was last trimmed before it is trimmed
-/// again: 1/AGAIN_PART.
+/// After a region was trimmed, it is trimmed again only once another 1/AGAIN_PART of its slots have
+/// become free.
 const AGAIN_PART: usize = 16;
 /// Maximum number of sparse regions to trim before a new region is added.
 const TRIMS: usize = 2;
@@ -107,7 +108,7 @@ pub(super) struct Returned {
     pub(super) next: *mut Returned,
 }
 
-/// A lock-free stack of dropped slots, which is only taken as a whole.
+/// A lock-free stack of dropped slots. Slots are pushed one by one, but all are taken together.
 #[derive(Debug)]
 pub(super) struct ReturnedStack(AtomicPtr<Returned>);
 
@@ -123,11 +124,11 @@ impl ReturnedStack {
     pub(super) unsafe fn push(&self, slot: NonNull<Returned>) {
         let mut next = self.0.load(Ordering::Relaxed);
         loop {
-            // SAFETY: the caller owns the slot, which is large enough, and it is shared only when
-            // the exchange succeeds.
+            // SAFETY: the slot is large enough, and the caller owns it exclusively until the
+            // exchange succeeds.
             unsafe { slot.write(Returned { next }) };
             // Pairs with the Acquire in `take_all`: the taker sees this write, and writes to the
-            // slot only after this thread's reads of it.
+            // slot only after this thread has finished reading the value in it.
             let (success, failure) = (Ordering::Release, Ordering::Relaxed);
             match self.0.compare_exchange_weak(next, slot.as_ptr(), success, failure) {
                 Ok(_) => return,
@@ -154,7 +155,7 @@ struct Regions {
     returned: Chain,
 }
 
-/// The first of a list of dropped slots, or null.
+/// A list of dropped slots: its first slot, or null.
 struct Chain(*mut Returned);
 
 impl Default for Chain {
@@ -172,10 +173,10 @@ struct Cut {
     /// A bit for each slot that is free.
     free: Box<[u64]>,
     used: usize,
-    /// Maximum of `used` since its free pages were last released.
+    /// Maximum of `used` since the region's free pages were last released.
     most_used: usize,
-    /// Whether its free pages are being released. While they are, no slot is taken from it, and it
-    /// is not removed.
+    /// Whether the region's free pages are being released. While they are, no slot is taken from
+    /// the region, and the region is not removed.
     is_being_trimmed: bool,
 }
 
@@ -188,7 +189,8 @@ unsafe impl Send for Region {}
 /// The mapped memory.
 #[derive(Default)]
 struct Space {
-    /// Unmapped when the slabs and their last slot are dropped.
+    /// Address space in which the regions lie. It is unmapped when the slabs and their last slot
+    /// are dropped.
     chunks: Vec<Pages>,
     /// Regions without physical memory, by address.
     empty: BTreeMap<usize, Region>,
@@ -205,7 +207,8 @@ impl Slabs {
         Arc::new(Self { sizes: (0..SIZES).map(size).collect(), space: Mutex::default() })
     }
 
-    /// Copies bytes; `None` if there is no memory, or they are longer than 4 GiB.
+    /// Copies bytes into a slot or a mapping; `None` if there is no memory, or the bytes are longer
+    /// than 4 GiB.
     pub(crate) fn copy(self: &Arc<Self>, bytes: &[u8]) -> Option<SlabBytes> {
         let length = u32::try_from(bytes.len()).ok()?;
         let index = size_index(bytes.len());
@@ -249,8 +252,8 @@ impl Slabs {
         regions.take(size.slot)
     }
 
-    /// Reclaims dropped slots of a size, [`PIECE`] at most, and then calls `then` under the same
-    /// lock. Returns its result, and whether more dropped slots may be left.
+    /// Reclaims at most [`PIECE`] dropped slots of a size, and then calls `then` under the same
+    /// lock. Returns the result of `then`, and whether more dropped slots may be left.
     fn reclaim<T>(&self, size: &Size, then: impl FnOnce(&mut Regions) -> T) -> (T, bool) {
         let mut empty = Vec::new();
         let mut regions = size.regions.lock();
@@ -279,7 +282,7 @@ impl Slabs {
         self.trim(usize::MAX);
     }
 
-    /// Releases the free pages of sparse regions, `regions` of them at most.
+    /// Releases the free pages of sparse regions, of at most `regions` regions.
     fn trim(&self, mut regions: usize) {
         for size in &self.sizes {
             let mut from = 0;
@@ -292,8 +295,9 @@ impl Slabs {
         }
     }
 
-    /// Releases the free pages of the first open region of a size at or above an address, if the
-    /// region is sparse. Returns its address, and whether it was sparse.
+    /// Looks at the first region of a size with free slots, at or above the address `from`, and
+    /// releases its free pages if the region is sparse. Returns the region's address, and whether
+    /// it was sparse.
     fn trim_next(&self, size: &Size, from: usize) -> Option<(usize, bool)> {
         let mut regions = size.regions.lock();
         let address = *regions.open.range(from..).next()?;
@@ -306,8 +310,8 @@ impl Slabs {
                 let begin = (slots.start * size.slot).next_multiple_of(page);
                 let end = slots.end * size.slot / page * page;
                 if begin < end {
-                    // SAFETY: these are whole pages of free slots, and none is taken until trimming
-                    // ends.
+                    // SAFETY: these are whole pages of free slots, and no slot of the region is
+                    // taken until trimming ends.
                     unsafe { Pages::release(start.add(begin), end - begin) };
                 }
             }
@@ -329,7 +333,7 @@ impl Slabs {
 }
 
 impl Regions {
-    /// Takes the free slot in the region with the lowest address.
+    /// Takes the first free slot of the region with the lowest address among those with free slots.
     fn take(&mut self, slot: usize) -> Option<NonNull<u8>> {
         let address = *self.open.first()?;
         let cut = self.all.get_mut(&address)?;
@@ -361,8 +365,8 @@ impl Regions {
         self.open.insert(address);
     }
 
-    /// Marks dropped slots as free, [`PIECE`] at most, and moves regions that become empty into
-    /// `empty`, except the last open one. Returns whether more dropped slots may be left.
+    /// Marks at most [`PIECE`] dropped slots as free. Moves regions that become empty into `empty`,
+    /// except the last region with free slots. Returns whether more dropped slots may be left.
     fn reclaim(&mut self, size: &Size, empty: &mut Vec<Region>) -> bool {
         for _ in 0..PIECE {
             if self.returned.0.is_null() {
@@ -387,7 +391,7 @@ impl Regions {
         let Some(cut) = self.all.get_mut(&address) else { panic!("a slot outside all regions") };
         let index = (slot_address - address) / slot;
         let bits = u64::BITS as usize;
-        // Otherwise two values would share the memory.
+        // If the slot were already free, two values would later share its memory.
         assert!(cut.free[index / bits] >> (index % bits) & 1 == 0, "a slot was returned twice");
         cut.free[index / bits] |= 1 << (index % bits);
         if cut.used == REGION / slot {
@@ -408,8 +412,9 @@ impl Regions {
         self.all.remove(&address).map(|cut| cut.region)
     }
 
-    /// Returns the start of a region and its free slots, if it has become sparse enough to trim. No
-    /// slot is taken from it until the [end](Self::end_trimming).
+    /// Returns the start of a region and the bits of its free slots, if it has become sparse enough
+    /// to trim. No slot is taken from the region until [`end_trimming`](Self::end_trimming) is
+    /// called.
     fn begin_to_trim(&mut self, address: usize, slot: usize) -> Option<(NonNull<u8>, Box<[u64]>)> {
         let cut = self.all.get_mut(&address)?;
         let slots = REGION / slot;
@@ -432,7 +437,7 @@ impl Regions {
     }
 }
 
-/// Returns the runs of set bits.
+/// Returns the runs of set bits, as ranges of bit indexes.
 fn runs(bits: &[u64]) -> impl Iterator<Item = Range<usize>> {
     let is_set = |at: usize| bits[at / 64] >> (at % 64) & 1 == 1;
     let end = bits.len() * 64;

@@ -8,7 +8,7 @@ use std::thread;
 use super::*;
 use crate::cache::tests::seed;
 
-/// Returns bytes that identify themselves.
+/// Returns bytes that depend on `seed`, so that the values of different slots can be distinguished.
 fn pattern(length: usize, seed: usize) -> Vec<u8> {
     (0..length).map(|at| (at ^ seed) as u8).collect()
 }
@@ -107,7 +107,8 @@ fn every_dropped_slot_is_reclaimed() {
     let block = pattern(4000, 7);
     let per_region = REGION / slot_bytes(size_index(block.len()).unwrap());
     let mut held: Vec<_> = (0..per_region).map(|_| slabs.copy(&block).unwrap()).collect();
-    // More than one call reclaims, so that some are left when the next slot is taken.
+    // More slots are dropped than one call reclaims, so that some are left when the next slot is
+    // taken.
     held.truncate(per_region - PIECE - 8);
     held.push(slabs.copy(&block).unwrap());
     drop(held);
@@ -130,12 +131,12 @@ fn trimming_a_sparse_region_zeroes_only_its_free_pages() {
         let bytes = unsafe { std::slice::from_raw_parts(start.as_ptr(), 5000) };
         match seed % 50 {
             0 => assert!(bytes == block(seed), "block {seed}"),
-            // Others may share a page with a slot that is still used.
+            // The other dropped blocks may share a page with a slot that is still used.
             15..=35 => assert!(bytes.iter().all(|&byte| byte == 0), "block {seed}"),
             _ => {}
         }
     }
-    // Its slots are reused.
+    // The free slots of the trimmed region are reused.
     held.extend((200..340).map(|seed| (seed, slabs.copy(&block(seed)).unwrap())));
     assert_eq!(slabs.bytes(), REGION);
     assert!(held.iter().all(|(seed, copy)| **copy == block(*seed)));

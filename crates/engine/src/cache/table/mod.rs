@@ -1,10 +1,10 @@
 //! A hash table with lock-free reads and one writer at a time.
 //!
 //! A bucket is one cache line: a control word and seven pointers. Bytes 0 to 6 of the control word
-//! are the tags of the pointers (eight bits of the hash, 0 for an empty slot); byte 7 counts the
-//! entries that probed past this bucket because it was full. A lookup compares all tags
-//! simultaneously and goes on to the next bucket only if that count is not zero, so it almost
-//! always reads one line of the table, and removal leaves no tombstones.
+//! are the tags of the pointers (eight bits of the hash, 0 for an empty slot). Byte 7 counts the
+//! entries that are stored in a later bucket because this one was full when they were inserted. A
+//! lookup compares all tags simultaneously and continues with the next bucket only if that count is
+//! not zero. So it almost always reads one line of the table, and removal leaves no tombstones.
 //!
 //! # Invariants
 //!
@@ -34,9 +34,10 @@ const LANES: usize = 7;
 const LANE_LOW_BITS: u64 = 0x0001_0101_0101_0101;
 /// The highest bit of each tag.
 const LANE_HIGH_BITS: u64 = LANE_LOW_BITS << 7;
-/// One entry in the count of entries that probed past a bucket.
+/// The value of one entry in the count of entries that passed a full bucket (byte 7 of the control
+/// word).
 const PASSED_ONE: u64 = 1 << 56;
-/// The saturated count.
+/// The highest value of that count, at which it saturates.
 const PASSED_FULL: u64 = 0xff << 56;
 
 #[repr(align(64))]
@@ -58,7 +59,7 @@ impl<V> Bucket<V> {
 
 /// The table. Its size is fixed; the shard replaces a full table with one of twice the size.
 pub(super) struct Table<V> {
-    /// Their number is a power of two.
+    /// The number of buckets is a power of two.
     buckets: Box<[Bucket<V>]>,
 }
 
@@ -81,7 +82,7 @@ impl<V> Table<V> {
         (hash >> 56).max(1)
     }
 
-    /// Returns all buckets, in probing order from the hash's own.
+    /// Returns all buckets in probing order, starting with the hash's own bucket.
     fn walk(&self, hash: u64) -> impl Iterator<Item = &Bucket<V>> {
         let mask = self.buckets.len() - 1;
         let home = hash as usize;
@@ -99,8 +100,8 @@ impl<V> Table<V> {
         for bucket in self.walk(hash) {
             let control = bucket.control.load(Ordering::Acquire);
             let difference = control ^ tags;
-            // A zero byte borrows: its highest bit is set here, perhaps with those of higher bytes,
-            // which the comparison of keys rejects.
+            // The highest bit of each byte that is zero is set. The subtraction may borrow from
+            // higher bytes and set their bits, too; the comparison of keys rejects those.
             let mut matches = difference.wrapping_sub(LANE_LOW_BITS) & !difference & LANE_HIGH_BITS;
             while matches != 0 {
                 let lane = matches.trailing_zeros() as usize / 8;

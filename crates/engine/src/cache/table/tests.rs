@@ -26,7 +26,8 @@ fn a_table_agrees_with_a_map_when_buckets_overflow() {
         let mut map = BTreeMap::new();
         for step in 0..400 {
             let key = key(1, random.u64(..40));
-            // Few distinct hashes: most entries share their bucket, many their tag.
+            // There are few distinct hashes: most entries share their bucket, and many share their
+            // tag.
             let hash = key.hash() & 0x0300_0000_0000_0001;
             // SAFETY: no entry is freed before it was removed, and there is one thread.
             let found = unsafe { table.find(hash, key) }.map(std::ptr::from_ref);

@@ -60,7 +60,8 @@ pub(super) fn key(file: u64, block: u64) -> Key {
     Key { file, offset: block * 4096 }
 }
 
-/// Creates a cache of one shard with room for `entries` of [`UNIT`], plus headroom.
+/// Creates a cache of one shard with a capacity for `entries` entries of [`UNIT`] bytes, plus
+/// headroom.
 fn cache_of(entries: usize) -> Cache<Block> {
     Cache::with_shards((entries * UNIT * 64).div_ceil(63) + 64, 1)
 }
@@ -78,7 +79,8 @@ fn settle(cache: &Cache<Block>) {
     }
 }
 
-/// Retries until it succeeds: other tests' guards may delay the drop of evicted entries.
+/// Calls `attempt` until it succeeds: guards of other tests in this process may delay the drop of
+/// evicted entries.
 fn patiently<T>(cache: &Cache<Block>, mut attempt: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();
     loop {
@@ -91,7 +93,7 @@ fn patiently<T>(cache: &Cache<Block>, mut attempt: impl FnMut() -> Option<T>) ->
     }
 }
 
-/// Inserts a block of [`UNIT`] for which eviction can always make room.
+/// Inserts a block of [`UNIT`] bytes. Eviction must always be able to free this many.
 fn put(cache: &Cache<Block>, key: Key, priority: Priority) -> Arc<Cached<Block>> {
     patiently(cache, || match cache.insert(key, Block::new(key, 0), UNIT - OVERHEAD, priority) {
         Inserted::Admitted(cached) => Some(cached),
@@ -153,8 +155,8 @@ fn hashes_of_neighbouring_blocks_spread_evenly() {
                 let hash = Key { file: 100 + number % files, offset }.hash();
                 bins[(hash >> shift & (BINS - 1)) as usize] += 1;
             }
-            // With a uniform hash, 64 Ki keys in 64 bins stay within 6 standard deviations of 32
-            // around 1024.
+            // With a uniform hash, each of 64 bins gets 1024 of 64 Ki keys on average, with a
+            // standard deviation of 32; this allows 6 standard deviations.
             let worst = bins.iter().map(|&count| count.abs_diff(1024)).max();
             assert!(
                 worst.is_some_and(|worst| worst < 192),

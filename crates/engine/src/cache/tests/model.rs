@@ -7,19 +7,21 @@ use super::*;
 const FILES: u64 = 6;
 const BLOCKS: u64 = 40;
 
-/// The model: values held outside the cache, and the last value inserted for each key.
+/// The model: the values held outside the cache, and the serial number of the value last inserted
+/// for each key.
 struct Model {
     random: fastrand::Rng,
     cache: Cache<Block>,
-    /// The serial number of the value that each key may have.
+    /// The serial number of the value that the cache may hold for each key.
     known: BTreeMap<Key, u64>,
     held: Vec<Arc<Cached<Block>>>,
     next_serial: u64,
-    /// Number of inserts that were admitted, that found the key present, and of erased entries.
+    /// Number of inserts that were admitted; of inserts that found the key present; of entries
+    /// erased.
     admitted: usize,
     present: usize,
     erased: usize,
-    /// Maximum usage permitted after the capacity was lowered, in bytes.
+    /// Upper limit of the usage while it still exceeds a capacity that was lowered, in bytes.
     excused: usize,
 }
 

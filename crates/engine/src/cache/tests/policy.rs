@@ -47,14 +47,14 @@ fn hit_entries_survive_a_scan_as_large_as_the_cache() {
     assert_eq!(others, 0, "blocks that were never hit outlived the scan");
 
     assert!((0..32).all(|block| hit(&cache, key(1, block))));
-    // Entries that are hit occasionally survive a scan of any length.
+    // The 32 entries are hit occasionally here, and must survive a scan of any length.
     for block in 0..5000 {
         put(&cache, key(3, block), Priority::Low);
         if block % 16 == 0 {
             assert!((0..32).all(|block| hit(&cache, key(1, block))), "lost at {block}");
         }
     }
-    // Without hits, they are evicted.
+    // Without hits, the same entries are evicted.
     for block in 0..300 {
         put(&cache, key(4, block), Priority::Low);
     }
@@ -126,7 +126,7 @@ fn an_erased_value_stays_charged_while_it_is_held() {
     held.verify(key(1, 0));
     assert_eq!((cache.entries(), cache.usage(), cache.pinned_usage()), (0, UNIT, UNIT));
 
-    // While the value is pinned, another one can be inserted for the key.
+    // While the erased value is pinned, another value can be inserted for the key.
     put(&cache, key(1, 0), Priority::Low);
     assert_eq!(cache.usage(), 2 * UNIT);
     drop(held);
@@ -231,7 +231,7 @@ fn entries_can_be_erased_and_listed_by_file() {
         assert_eq!(*found, (key(8, block), priority, was_hit, rounds));
     }
     assert_eq!(entries.len(), 100);
-    // Freed ring places are reused.
+    // The ring slots freed above are reused.
     for block in 0..100 {
         put(&cache, key(9, block), Priority::Low);
     }
@@ -248,7 +248,8 @@ fn a_block_larger_than_a_shards_share_is_admitted() {
         assert_eq!(outcome(&inserted), "admitted", "block {file}");
     }
     assert_eq!(cache.usage(), 7 * (large + OVERHEAD));
-    // A further insert evicts one of these entries, whatever its own shard.
+    // Each further insert evicts one of the entries inserted above, even if that entry is in
+    // another shard.
     for file in 7..100 {
         patiently(&cache, || {
             let block = Block::new(key(file, 0), 0);
@@ -307,7 +308,7 @@ fn an_insert_scans_a_bounded_number_of_entries() {
 fn giving_back_memory_evicts_the_coldest_whole_regions() {
     let entry = Cache::<usize>::ENTRY_OVERHEAD + 100;
     let (regions, each) = (8, 32);
-    // Includes the headroom.
+    // The capacity includes the headroom.
     let cache = Cache::<usize>::with_shards(regions * each * entry * 64 / 63 + entry, 4);
     let region = |number: usize| number % regions;
     let at = |number: usize| key(1, number as u64);
@@ -316,15 +317,15 @@ fn giving_back_memory_evicts_the_coldest_whole_regions() {
     for number in all.clone() {
         cache.insert(at(number), REGION * region(number) + number, 100, Priority::Low);
     }
-    // A region with a pinned entry stays, although it was not hit.
+    // The region with a pinned entry stays, although its entries were not hit.
     let is_cold = |number: usize| region(number) == 5 || region(number) == 6;
     for number in all.clone().filter(|&number| !is_cold(number) && region(number) != 3) {
         assert!(cache.lookup(at(number), &pin()).is_some());
     }
     let (capacity, two_regions) = (cache.capacity(), 2 * each * entry);
-    // Even for a slightly lower capacity, whole regions are evicted.
+    // Even for a capacity lowered by slightly less, whole regions are evicted.
     cache.give_back(capacity - two_regions + 5 * entry, |&address| address);
-    // Readers of other tests may delay the freeing.
+    // Readers of other tests in this process may delay the freeing.
     while cache.unlinked_usage() > 0 {
         std::thread::yield_now();
         cache.collect();

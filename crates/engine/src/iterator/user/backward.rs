@@ -1,4 +1,5 @@
-//! Moving backward: all records of the previous key are read to determine its value.
+//! Moving backward. The records of a key come oldest first, so all of them are read to determine
+//! the key's value.
 
 use std::cmp::Ordering;
 
@@ -7,11 +8,11 @@ use tailwater_format::key::{self, ValueType};
 use super::{DbIterator, Direction, EntryLocation, FIRST_TRAILER, set_internal_key};
 use crate::error::Result;
 
-/// The result of a key's records so far, read oldest first, without the merge operands that are
-/// newer.
+/// The result of the records of a key that were read so far, oldest first. Merge operands that are
+/// newer than this result are kept separately.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Base {
-    /// No value so far, or deleted.
+    /// There was no value so far, or it was deleted.
     Nothing,
     /// `self.value` holds the content of a record of this type.
     Record(ValueType),
@@ -60,7 +61,7 @@ impl DbIterator {
             match self.view.comparator.compare(record.user_key, &self.key) {
                 Ordering::Less => break,
                 Ordering::Equal => passed += 1,
-                // Continuing would loop.
+                // Continuing would repeat the same keys forever.
                 Ordering::Greater => return Err(self.out_of_order(record.user_key)),
             }
             if passed > self.view.max_sequential_skip {
@@ -73,8 +74,8 @@ impl DbIterator {
                 continue;
             }
             if self.view.equates_different_bytes {
-                // If keys with different bytes compare equal, the bytes of the newest record's key
-                // are shown.
+                // If keys with different bytes compare equal, the iterator returns the bytes of the
+                // newest record's key.
                 self.note_key();
             }
             if let Some(cover) = self.merged.cover() {
@@ -129,7 +130,7 @@ impl DbIterator {
     }
 
     /// Like [`DbIterator::fold_key`], for a key with many records: starts at the newest visible
-    /// one, and reads only as far as needed.
+    /// record, and reads older records only as far as needed.
     #[cold]
     fn fold_key_from_newest(&mut self) -> Result<EntryLocation> {
         let trailer = key::pack_trailer(self.view.snapshot, ValueType::FOR_SEEK);

@@ -1,4 +1,4 @@
-//! Moving forward: to the newest visible record of the next key that has a value.
+//! Moving forward, to the newest visible record of the next key that has a value.
 
 use tailwater_format::key::{self, ParsedKey, ValueType};
 
@@ -10,9 +10,10 @@ impl DbIterator {
     #[inline]
     pub(super) fn step_forward(&mut self) -> Result<()> {
         if self.direction == Direction::Backward {
-            // The sources are before the key whose value was copied: all its records are skipped.
+            // Moving backward has left the sources before the key whose value was copied. All
+            // records of that key are skipped.
             self.direction = Direction::Forward;
-            // The key may have another prefix than the target of the last seek.
+            // The next key may have another prefix than the target of the last seek.
             self.merged.ask_prefix_filters(false);
             set_internal_key(&mut self.target, &self.key, FIRST_TRAILER);
             self.merged.seek(&self.target)?;
@@ -24,7 +25,7 @@ impl DbIterator {
     }
 
     /// Moves forward from the current record of the merged sources to the first key that has a
-    /// value. With `passing`, the records of the key in `self.key` are skipped.
+    /// value. With `passing`, records of the key in `self.key` are skipped first.
     pub(super) fn find_forward(&mut self, mut passing: bool) -> Result<()> {
         self.place = EntryLocation::Nowhere;
         let mut passed = 0;
@@ -37,7 +38,7 @@ impl DbIterator {
             if passing {
                 let order = self.view.comparator.compare(record.user_key, &self.key);
                 if order.is_lt() {
-                    // Continuing would loop.
+                    // Continuing would repeat the same keys forever.
                     return Err(self.out_of_order(record.user_key));
                 }
                 same_key = order.is_eq();
@@ -79,8 +80,8 @@ impl DbIterator {
         Ok(())
     }
 
-    /// Seeks past the records of the key being skipped, or to the visible records of a key whose
-    /// newest records are invisible.
+    /// Seeks past the remaining records of a key that is being skipped, or to the newest visible
+    /// record of a key that also has many newer, invisible records.
     #[cold]
     fn leap(&mut self, same_key: bool) -> Result<()> {
         if same_key {
@@ -89,7 +90,7 @@ impl DbIterator {
             let trailer = key::pack_trailer(self.view.snapshot, ValueType::FOR_SEEK);
             set_internal_key(&mut self.target, key::user_key(self.merged.key()), trailer);
         }
-        // The last record of a key may be exactly the target.
+        // The last record of a key may have exactly the target's internal key.
         let comparator = &self.view.comparator;
         let stays = key::compare_internal(comparator, self.merged.key(), &self.target).is_eq();
         if stays { self.merged.next() } else { self.merged.seek(&self.target) }
@@ -102,8 +103,8 @@ impl DbIterator {
         self.key.extend_from_slice(key::user_key(self.merged.key()));
     }
 
-    /// Starting at the newest visible record of the key in `self.key`, merges it and older records
-    /// into a value. Returns the location of the value.
+    /// Merges the newest visible record of the key in `self.key`, at which the sources are, and
+    /// older records into a value. Returns the location of the value.
     pub(super) fn fold_records_below(&mut self) -> Result<EntryLocation> {
         self.operands.clear();
         let mut base = None;
@@ -148,7 +149,7 @@ impl DbIterator {
         Ok(EntryLocation::Copied)
     }
 
-    /// Returns the blob index in a record of this type, if reading the blob is deferred.
+    /// Returns the blob index in a record of this type, if the iterator defers reading blobs.
     pub(super) fn deferred_blob<'a>(
         &self,
         value_type: ValueType,
@@ -182,8 +183,8 @@ impl DbIterator {
         ParsedKey::parse(self.merged.key()).map_err(|error| self.damaged(error.to_string()))
     }
 
-    /// Returns the error for a record of `user_key` that, in the current direction, should not
-    /// follow the key in `self.key`.
+    /// Returns the error for a record of `user_key` that follows the key in `self.key` although the
+    /// current direction excludes that.
     #[cold]
     pub(super) fn out_of_order(&self, user_key: &[u8]) -> Error {
         let (found, last) = (user_key.escape_ascii(), self.key.escape_ascii());

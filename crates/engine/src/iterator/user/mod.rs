@@ -1,9 +1,9 @@
 //! The user's view of a column family: one value per key, at one snapshot, within bounds.
 //!
-//! Moving forward, the iterator is on the newest visible record of its key, and skips the older
-//! records after it when it moves on. Moving backward, the records of a key come oldest first, so
-//! its value is only known once all of them have been read: the iterator is then before its key and
-//! holds a copy of the value.
+//! Moving forward, the iterator is on the newest visible record of its key. When it moves on, it
+//! skips the older records of the key. Moving backward, the records of a key come oldest first, so
+//! the key's value is known only once all of them have been read. The sources are then before the
+//! key, and the iterator holds a copy of the value.
 
 mod backward;
 mod counts;
@@ -32,18 +32,18 @@ use operands::Operands;
 use pinned::PinnedKeys;
 use refresh::{Origin, Refresh};
 
-/// The last possible trailer, after every record of its key.
+/// The last possible trailer: it sorts after those of all other records of the user key.
 const LAST_TRAILER: u64 = 0;
-/// The first possible trailer, before every record of its key.
+/// The first possible trailer: it sorts before those of all records of the user key.
 const FIRST_TRAILER: u64 = key::pack_trailer(MAX_SEQUENCE, 0xff);
 
 /// An iterator over the keys and values of a column family, in the comparator's order.
 ///
-/// It sees one sequence number, fixed when it was created, and keeps the memtables and tables it
-/// needs for that; a long scan can release them with [`DbIterator::refresh_at`] or
-/// [`ReadOptions::auto_refresh_iterator_with_snapshot`]. A new iterator has no position; a seek
-/// sets it. After an error it has no position until the next seek. It may be sent to another thread
-/// but not be shared.
+/// It sees the state at one sequence number, fixed when it was created, and keeps the memtables and
+/// tables of that state in use. A long scan can release them with [`DbIterator::refresh_at`] or
+/// [`ReadOptions::auto_refresh_iterator_with_snapshot`]. A new iterator has no position until a
+/// seek sets it. After an error it has no position until the next seek. It may be sent to another
+/// thread but not be shared.
 ///
 /// ```
 /// # fn main() -> tailwater::Result<()> {
@@ -69,11 +69,12 @@ pub struct DbIterator {
     source: Arc<SuperVersion>,
     /// The source of newer super versions; `None` on a read-only handle.
     origin: Option<Origin>,
-    /// Whether it moves to newer super versions on its own.
+    /// Whether the iterator moves to newer super versions on its own.
     refreshes: bool,
-    /// Whether it lost its sources because moving to newer ones failed.
+    /// Whether the iterator lost its sources because moving to newer ones failed.
     is_incomplete: bool,
-    /// A failed [`DbIterator::refresh`] or [`DbIterator::refresh_at`], to be retried.
+    /// The state requested by a [`DbIterator::refresh`] or [`DbIterator::refresh_at`] that failed
+    /// and is to be retried.
     unfinished: Option<Refresh>,
     /// Whether `view` belongs to an older super version than the sources, until the next seek.
     is_view_old: bool,
@@ -86,16 +87,16 @@ pub struct DbIterator {
     /// The current value, if `place` is [`EntryLocation::Copied`].
     value: Vec<u8>,
     operands: Operands,
-    /// The user key with the bytes that were written with the value, going backward or for an
-    /// unread blob, if they may differ from `key`.
+    /// The user key as it was written with the value. Used when moving backward or for a blob that
+    /// has not been read, if the bytes may differ from `key`.
     base_key: Vec<u8>,
-    /// Copies of the keys that it has visited, if these must keep their addresses.
+    /// Copies of the keys that the iterator has visited, if these must keep their addresses.
     pinned: Option<PinnedKeys>,
     /// Buffer for a key to seek to.
     target: Vec<u8>,
-    /// The prefix to which it is restricted, if any.
+    /// The prefix to which the iterator is restricted, if any.
     prefix: Option<Vec<u8>>,
-    /// Its counts, if there is a statistics object.
+    /// The iterator's counts, if there is a statistics object.
     counts: Option<Counts>,
     #[expect(dead_code, reason = "counted while it lives")]
     charge: IteratorCharge,
@@ -107,14 +108,14 @@ struct ReadSettings {
     plan: ReadPlan,
     prefix_same_as_start: bool,
     total_order_seek: bool,
-    /// Whether blobs are read only on request.
+    /// Whether blobs are read only when [`DbIterator::prepare_value`] is called.
     defers_blobs: bool,
 }
 
 /// The part of a column family that an iterator sees.
 pub(crate) struct View {
     pub(crate) comparator: Comparator,
-    /// Whether the comparator can find keys with different bytes equal.
+    /// Whether the comparator can treat keys with different bytes as equal.
     pub(crate) equates_different_bytes: bool,
     pub(crate) snapshot: Sequence,
     /// Inclusive lower bound of the visible keys.
@@ -123,22 +124,23 @@ pub(crate) struct View {
     pub(crate) upper_bound: Option<Vec<u8>>,
     /// The prefix extractor, if only keys with the prefix of the last seek's key are visible.
     pub(crate) prefix_extractor: Option<PrefixExtractor>,
-    /// The prefix extractor for filters, if a seek need only find keys with the target's prefix.
+    /// The prefix extractor for filters, if a seek may miss keys that do not have the target's
+    /// prefix.
     pub(crate) filter_prefixes: Option<PrefixExtractor>,
-    /// Maximum number of records that it steps over before it seeks instead.
+    /// Maximum number of records that the iterator steps over one by one before it seeks instead.
     pub(crate) max_sequential_skip: u64,
 }
 
-/// The location of the current key and value.
+/// Where the current key and value are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum EntryLocation {
     /// There is no position.
     Nowhere,
-    /// On the current record of the merged sources.
+    /// In the current record of the merged sources.
     OnRecord,
-    /// In its own buffers.
+    /// In the iterator's own buffers.
     Copied,
-    /// The key is in its own buffer; the value is in a blob file and has not been read.
+    /// The key is in the iterator's own buffer. The value is in a blob file and has not been read.
     Unread,
 }
 
@@ -201,7 +203,7 @@ impl DbIterator {
         })
     }
 
-    /// Whether it is positioned on a key.
+    /// Whether the iterator is positioned on a key.
     #[inline]
     pub fn valid(&self) -> bool {
         self.place != EntryLocation::Nowhere
@@ -225,8 +227,8 @@ impl DbIterator {
         }
     }
 
-    /// Returns the current value; empty without a position, or if [`DbIterator::prepare_value`] has
-    /// yet to read it.
+    /// Returns the current value. It is empty without a position, and while
+    /// [`DbIterator::prepare_value`] has not yet read a deferred value.
     #[inline]
     pub fn value(&self) -> &[u8] {
         match self.place {
@@ -242,7 +244,7 @@ impl DbIterator {
         self.valid().then(|| (self.key(), self.value()))
     }
 
-    /// Moves to the first key. With a lower bound, it is like a seek to that bound.
+    /// Moves to the first key, or to the first key at or after the lower bound if there is one.
     ///
     /// # Errors
     /// Errors from reading a table or blob file, here and in every other move.
@@ -272,8 +274,7 @@ impl DbIterator {
         }
     }
 
-    /// Moves to the last key. With an upper bound, it is like a [`DbIterator::seek_for_prev`] to
-    /// that bound.
+    /// Moves to the last key, or to the last key before the upper bound if there is one.
     pub fn seek_to_last(&mut self) -> Result<()> {
         let begun = self.counts.as_ref().map(|counts| counts.begin());
         let moved = self.go_to_last();
@@ -301,8 +302,8 @@ impl DbIterator {
     }
 
     /// Moves to the first key at or after `target`. With a prefix extractor and without
-    /// `total_order_seek`, only keys with `target`'s prefix are reliable: after them keys may be
-    /// missing, and overwritten or deleted entries may show, as in RocksDB.
+    /// `total_order_seek`, only keys with `target`'s prefix are reliable. After these, keys may be
+    /// missing, and overwritten or deleted entries may be returned, as in RocksDB.
     pub fn seek(&mut self, target: impl AsRef<[u8]>) -> Result<()> {
         let begun = self.counts.as_ref().map(|counts| counts.begin());
         let moved = self.go_to(target.as_ref());
@@ -390,8 +391,8 @@ impl DbIterator {
         settled
     }
 
-    /// Reads the value if that was deferred ([`ReadOptions::allow_unprepared_value`]); otherwise it
-    /// does nothing.
+    /// Reads the value if reading it was deferred ([`ReadOptions::allow_unprepared_value`]);
+    /// otherwise does nothing.
     ///
     /// # Errors
     /// Errors from reading a blob file; the iterator then has no position.
@@ -411,7 +412,7 @@ impl DbIterator {
         self.go(Direction::Forward, |merged, target| merged.seek(target))
     }
 
-    /// Moves the merged sources with `place`, and from there to the nearest visible key.
+    /// Moves the merged sources by calling `place`, and from there to the nearest visible key.
     fn go(
         &mut self,
         direction: Direction,
@@ -503,11 +504,11 @@ impl View {
     }
 }
 
-/// Returns the sources of a super version, newest first. Sources that are also in `old`, those of
-/// an earlier super version, are kept.
+/// Returns the sources of a super version, newest first. A source in `old`, the sources of an
+/// earlier super version, is kept if it is also part of the new one.
 ///
-/// With a target, each source is at its first record at or after the target or, going backward, at
-/// its last record at or before it; a kept source stays where it is, on the same side of the
+/// With a target, each new source is at its first record at or after the target or, going backward,
+/// at its last record at or before it. A kept source stays where it is, on the same side of the
 /// target. Without a target, a seek must follow.
 fn leaves(
     source: &SuperVersion,

@@ -4,8 +4,8 @@ use crate::error::Result;
 use crate::merge_operator::FamilyMergeOperator;
 use crate::table::fold;
 
-/// The operands of one key, in the order in which they were read. Buffers are reused from key to
-/// key.
+/// The operands of one key, in the order in which they were read. The buffers are reused for the
+/// next key.
 #[derive(Debug, Default)]
 pub(super) struct Operands {
     bytes: Vec<u8>,
@@ -27,7 +27,8 @@ impl Operands {
         self.ends.push(self.bytes.len());
     }
 
-    /// Merges the operands into a base value. `newest_first` is the order in which they were read.
+    /// Merges the operands into a base value. `newest_first` says whether they were read newest
+    /// first.
     pub(super) fn fold(
         &self,
         merge_operator: &FamilyMergeOperator,

@@ -1,18 +1,18 @@
-//! Keys that keep their addresses while their iterator lives.
+//! Copies of keys that keep their addresses as long as their iterator lives.
 
-/// Size of a chunk of memory, in bytes, unless a key is larger.
+/// Size of a chunk of memory, in bytes. A larger key has a larger chunk of its own.
 const CHUNK_BYTES: usize = 32 << 10;
 
 /// Copies of the keys that an iterator has visited.
 ///
-/// They are copies even if a block or memtable has the key in one piece: so every key is pinned,
-/// whatever its encoding and the direction, and the iterator can release the blocks that it has
-/// passed.
+/// A key is copied even if a block or memtable holds its bytes in one piece. So every key is
+/// pinned, whatever its encoding and the direction of the iterator, and the iterator can release
+/// the blocks that it has passed.
 #[derive(Debug, Default)]
 pub(super) struct PinnedKeys {
-    /// No chunk grows past its initial capacity, so that no key is moved.
+    /// The keys, concatenated. No chunk grows past its initial capacity, so that no key is moved.
     chunks: Vec<Vec<u8>>,
-    /// Start of the last key in the last chunk.
+    /// Start of the last key in the last chunk, in bytes.
     last: usize,
 }
 

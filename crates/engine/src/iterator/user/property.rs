@@ -3,17 +3,18 @@
 use super::DbIterator;
 
 impl DbIterator {
-    /// Returns a property by RocksDB's name, as bytes; `None` if there is none of that name.
+    /// Returns the property with this RocksDB name, as bytes; `None` if there is no property of
+    /// that name.
     ///
     /// - `rocksdb.iterator.super-version-number`: the number, in decimal, of the version of the
-    ///   column family that it reads.
+    ///   column family that the iterator reads.
     /// - `rocksdb.iterator.is-key-pinned`: `1` if the key stays at its address until the iterator
     ///   is dropped ([`ReadOptions::pin_data`](crate::ReadOptions::pin_data)), otherwise `0`.
-    /// - `rocksdb.iterator.is-value-pinned`: the same for the value, which is never pinned: `0`.
-    /// - `rocksdb.iterator.internal-key`: the user key, as in RocksDB.
+    /// - `rocksdb.iterator.is-value-pinned`: always `0`, because values are never pinned.
+    /// - `rocksdb.iterator.internal-key`: the current user key, as in RocksDB.
     ///
-    /// Without a position, the two properties about pinning are `Iterator is not valid.`, and the
-    /// key is empty.
+    /// Without a position, the value of the two properties about pinning is `Iterator is not
+    /// valid.`, and that of the internal key is empty.
     pub fn property(&self, name: &str) -> Option<Vec<u8>> {
         let of_place = |is_pinned: bool| match self.valid() {
             true => u8::from(is_pinned).to_string(),

@@ -1,18 +1,19 @@
 //! Moving an iterator to a newer super version of the column family, so that memtables and tables
 //! that only the iterator needs can be released.
 //!
-//! The iterator keeps its sequence number, so both super versions show it the same keys and values,
-//! though perhaps in other sources: a flush moves records to a table, a compaction drops invisible
-//! ones. Sources that are in both super versions are kept with their positions and read-ahead; the
-//! others are created and positioned.
+//! The iterator keeps its sequence number, so it returns the same keys and values from both super
+//! versions. But they may be in other sources: a flush moves records to a table, and a compaction
+//! drops invisible records. Sources that are in both super versions are kept with their positions
+//! and read-ahead. The other sources are created and positioned.
 //!
-//! It moves at the beginning of a step, not at its end, so that the current key and value keep
-//! their addresses until the step. Moving forward, all new sources are positioned at the first
-//! record of the current key, and the step skips all its records. Moving backward, they are
-//! positioned before these. A seek or a change of direction positions all sources anyway.
+//! The iterator moves to the newer super version at the beginning of a step, not at its end, so
+//! that the current key and value keep their addresses until the step. Moving forward, all new
+//! sources are positioned at the first record of the current key, and the step then skips all
+//! records of this key. Moving backward, the new sources are positioned before the records of the
+//! current key. A seek or a change of direction positions all sources anyway.
 //!
-//! After an error during the move, the iterator has no sources and no position; the next seek
-//! creates them.
+//! After an error during this move, the iterator has no sources and no position; the next seek
+//! creates the sources.
 
 use std::sync::{Arc, Weak};
 
@@ -29,18 +30,19 @@ use super::{DbIterator, EntryLocation, FIRST_TRAILER, leaves, set_internal_key};
 pub(super) struct Origin {
     family: WeakFamily,
     shared: Weak<ReadState>,
-    /// Whether the options ask the iterator to refresh itself while it has a snapshot.
+    /// Whether the read options ask the iterator to refresh itself while it has a snapshot.
     is_asked: bool,
-    /// Held while the iterator refreshes itself, so that every newer super version keeps what the
-    /// iterator shows.
+    /// Held while the iterator refreshes itself, so that every newer super version keeps the
+    /// records that the iterator shows.
     snapshot: Option<Snapshot>,
 }
 
-/// The state that an iterator is to see: a snapshot's, or the current one.
+/// The state that an iterator is to see: that of a snapshot or, with `None`, the current state.
 pub(super) struct Refresh(Option<Snapshot>);
 
 impl DbIterator {
-    /// Enables moving to newer super versions, automatically if the options ask for that.
+    /// Enables moving to newer super versions; the moves are automatic if the read options ask for
+    /// that.
     pub(crate) fn set_origin(
         &mut self,
         family: &ColumnFamily,
@@ -55,8 +57,8 @@ impl DbIterator {
     }
 
     /// Moves the iterator to the current state of the database, and releases the memtables and
-    /// tables that it kept for the earlier state. It has no position until the next seek. It no
-    /// longer refreshes itself, since it no longer has a snapshot.
+    /// tables that it kept for the earlier state. It then has no position until the next seek. It
+    /// no longer refreshes itself, since it no longer has a snapshot.
     ///
     /// # Errors
     /// Read-only, on a read-only handle; closed, if the database has no handle left; invalid
@@ -86,8 +88,8 @@ impl DbIterator {
         if snapshot.is_some_and(|snapshot| !snapshot.is_of(&shared)) {
             return Err(Error::invalid_argument("the snapshot belongs to another database"));
         }
-        // Loaded before the sequence number: a newer version may lack records visible at an older
-        // number.
+        // The super version is loaded before the sequence number: a newer super version may lack
+        // records that are visible at an older sequence number.
         let Some(source) = origin.family.super_version() else {
             let message = "the iterator's column family was dropped, and has no handle left";
             return Err(Error::invalid_argument(message));
@@ -99,8 +101,9 @@ impl DbIterator {
             None => shared.published(),
         };
         self.place = EntryLocation::Nowhere;
-        // Retried until it succeeds: at its snapshot, which is held, or at a later sequence number,
-        // since nothing keeps the records visible at this one.
+        // The refresh is retried until it succeeds. A refresh to a snapshot is retried at that
+        // snapshot, which is held. Any other is retried at a later sequence number, since nothing
+        // keeps the records visible at this one.
         self.unfinished = Some(refresh);
         self.go_over(source, sequence, None)?;
         self.unfinished = None;
@@ -139,7 +142,7 @@ impl DbIterator {
         Ok(())
     }
 
-    /// Moves to a newer super version before a step to the next key.
+    /// Moves to a newer super version, if there is one, before a step to the next key.
     #[cold]
     pub(super) fn refresh_before_next(&mut self) -> Result<()> {
         self.hold_key();
@@ -151,7 +154,7 @@ impl DbIterator {
         self.go_over_to_newest(target)
     }
 
-    /// Moves to a newer super version before a step to the previous key.
+    /// Moves to a newer super version, if there is one, before a step to the previous key.
     #[cold]
     pub(super) fn refresh_before_previous(&mut self) -> Result<()> {
         self.hold_key();
@@ -162,7 +165,7 @@ impl DbIterator {
         self.go_over_to_newest(target)
     }
 
-    /// Copies the current key, whose record may be released.
+    /// Copies the current key, because the source of its record may be released.
     fn hold_key(&mut self) {
         if self.place == EntryLocation::OnRecord {
             self.note_key();
@@ -172,14 +175,15 @@ impl DbIterator {
 
     fn go_over_to_newest(&mut self, direction: Option<Direction>) -> Result<()> {
         let newest = self.origin.as_ref().and_then(|origin| origin.family.super_version());
-        // If the column family no longer exists, there are no newer ones.
+        // If the column family no longer exists, there are no newer super versions.
         let source = newest.unwrap_or_else(|| Arc::clone(&self.source));
         self.is_view_old = true;
         self.go_over(source, self.view.snapshot, direction)
     }
 
-    /// Moves to another super version, and to the state at `sequence`. With a direction, the
-    /// sources are positioned before the records of the current key.
+    /// Moves to another super version, and to the state at `sequence`. With a direction, the new
+    /// sources are positioned where the records of the current key begin: forward, at or after the
+    /// first record; backward, before it.
     fn go_over(
         &mut self,
         source: Arc<SuperVersion>,

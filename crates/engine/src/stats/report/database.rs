@@ -5,10 +5,10 @@ use std::fmt::Write as _;
 use super::human::{Count, Micros, gigabytes, megabytes};
 use crate::stats::activity::Done;
 
-/// Minimum duration over which rates are computed, in seconds.
+/// The duration by which rates are divided is at least this, in seconds.
 pub(super) const SHORTEST_S: f64 = 0.001;
 
-/// Returns the text of a database's statistics since it was opened, and since `earlier`.
+/// Returns the text of a database's statistics, since it was opened (`total`) and since `earlier`.
 pub(crate) fn database_text(total: &Done, earlier: &Done) -> String {
     let interval = since(total, earlier);
     let mut text = format!(
@@ -17,7 +17,7 @@ pub(crate) fn database_text(total: &Done, earlier: &Done) -> String {
     );
     append(&mut text, "Cumulative", total, true);
     append(&mut text, "Interval", &interval, false);
-    // Databases do not share a memtable limit, so it never stops writes.
+    // Databases do not share a memtable limit here, so such a limit never stops writes.
     text.push_str("Write Stall (count): write-buffer-manager-limit-stops: 0\n");
     text
 }

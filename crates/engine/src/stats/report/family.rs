@@ -8,16 +8,16 @@ use crate::stall::StallCause;
 use crate::stats::families::{FamilyDone, FamilyStatistics, StallCounts};
 use crate::stats::levels::{Figures, LevelFigures, Work};
 
-/// Names of the columns after level, files, size and score.
+/// Names of the columns that follow the level, files, size and score.
 const COLUMNS: &str = "Read(GB)  Rn(GB) Rnp1(GB) Write(GB) WPreComp(GB) Wnew(GB) Moved(GB) W-Amp \
                        Rd(MB/s) Wr(MB/s) Comp(sec) CompMergeCPU(sec) Comp(cnt) Avg(sec) KeyIn \
                        KeyDrop Rblob(GB) Wblob(GB)";
 
-/// The reported part of a column family's current state.
+/// The part of a column family's current state that is reported.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct FamilyState {
     pub(crate) name: String,
-    /// The figures by level.
+    /// The state of each level.
     pub(crate) levels: Vec<LevelState>,
     pub(crate) blob_files: usize,
     pub(crate) blob_bytes: u64,
@@ -31,14 +31,14 @@ pub(crate) struct FamilyState {
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct LevelState {
     pub(crate) files: usize,
-    /// The files that are inputs of running compactions.
+    /// Number of files that are inputs of running compactions.
     pub(crate) files_being_compacted: usize,
     pub(crate) bytes: u64,
     /// The compaction score; a level with a score of at least 1 needs compaction.
     pub(crate) score: f64,
 }
 
-/// Returns the totals of a column family, from which the next interval is measured.
+/// Returns the current totals of a column family. The next interval is measured from them.
 pub(crate) fn family_done(state: &FamilyState, statistics: &FamilyStatistics) -> FamilyDone {
     let figures = statistics.levels.figures();
     FamilyDone {
@@ -73,11 +73,11 @@ pub(crate) fn family_text(state: &FamilyState, statistics: &FamilyStatistics) ->
     text
 }
 
-/// Returns the text of the stall counts and, if there were any stalls, of the number of stalls
-/// since `earlier`.
+/// Returns the text of the stall counts. If there were any stalls and `earlier` is given, adds the
+/// number of stalls beyond `earlier`.
 pub(crate) fn stall_text(stalls: &StallCounts, earlier: Option<u64>) -> String {
-    // Stall conditions are checked without regard to running compactions, so the counts with
-    // ongoing compactions are 0.
+    // Stall conditions are checked without regard to running compactions. So the two counts of
+    // stalls with ongoing compactions are always 0.
     let mut text = format!(
         "Write Stall (count): cf-l0-file-count-limit-delays-with-ongoing-compaction: 0, \
          cf-l0-file-count-limit-stops-with-ongoing-compaction: 0, \
@@ -104,7 +104,7 @@ pub(crate) fn stall_text(stalls: &StallCounts, earlier: Option<u64>) -> String {
 
 fn header(family: &str, rows: &str) -> String {
     let columns = format!("{rows}    Files   Size     Score {COLUMNS}");
-    // The rule is as long as the line with its newline.
+    // The rule below the columns is as long as their line, including its newline.
     let rule = "-".repeat(columns.len() + 1);
     format!("\n** Compaction Stats [{family}] **\n{columns}\n{rule}\n")
 }
@@ -231,7 +231,7 @@ fn sum(figures: &Figures) -> LevelFigures {
     sum
 }
 
-/// Returns part/whole; 0 if `whole` is 0.
+/// Returns `part` divided by `whole`; 0 if `whole` is 0.
 fn ratio(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }

@@ -2,8 +2,7 @@
 
 use std::fmt;
 
-/// A count, with suffix K for ten thousand or more, M for ten million or more and G for ten billion
-/// or more.
+/// A count. It is shown in K from ten thousand, in M from ten million and in G from ten billion.
 pub(super) struct Count(pub(super) u64);
 
 impl fmt::Display for Count {
@@ -18,7 +17,8 @@ impl fmt::Display for Count {
     }
 }
 
-/// A size, in the largest unit of KB, MB, GB and TB that makes it at least 1, otherwise in KB.
+/// A size in bytes. It is shown in the largest unit of KB, MB, GB and TB in which it is at least 1,
+/// otherwise in KB.
 pub(super) struct Bytes(pub(super) u64);
 
 impl fmt::Display for Bytes {
@@ -37,7 +37,7 @@ impl fmt::Display for Bytes {
     }
 }
 
-/// A duration in microseconds, as hours, minutes and seconds.
+/// A duration in microseconds. It is shown as hours, minutes and seconds.
 pub(super) struct Micros(pub(super) u64);
 
 impl fmt::Display for Micros {
@@ -48,12 +48,12 @@ impl fmt::Display for Micros {
     }
 }
 
-/// Returns bytes in MB.
+/// Converts bytes to MB.
 pub(super) fn megabytes(bytes: u64) -> f64 {
     bytes as f64 / f64::from(1 << 20)
 }
 
-/// Returns bytes in GB.
+/// Converts bytes to GB.
 pub(super) fn gigabytes(bytes: u64) -> f64 {
     bytes as f64 / f64::from(1 << 30)
 }

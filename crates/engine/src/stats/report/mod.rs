@@ -2,7 +2,7 @@
 //! that existing parsers work.
 //!
 //! An interval begins when statistics were last written to the LOG. File latencies by level and the
-//! kinds of block cache entries are not recorded and therefore omitted.
+//! numbers of block cache entries by kind are not recorded, so they are omitted.
 
 mod database;
 mod family;

@@ -10,8 +10,8 @@ use crate::error::{Error, Result};
 
 /// The writer of a table's blocks.
 ///
-/// It reuses its buffers and the codec's context, so that writing allocates nothing once they have
-/// grown.
+/// It reuses its buffers and the codec's context, so that writing allocates no memory once the
+/// buffers have grown.
 pub(super) struct BlockWriter {
     writer: SequentialWriter,
     path: PathBuf,
@@ -30,9 +30,9 @@ pub(super) struct BlockWriter {
 /// A block that was written.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Written {
-    /// Its location.
+    /// The block's location in the file.
     pub(super) handle: BlockHandle,
-    /// Its compression.
+    /// The block's compression.
     pub(super) compression: Compression,
 }
 
@@ -44,8 +44,8 @@ struct Verifier {
 }
 
 impl BlockWriter {
-    /// Creates a writer at the start of a file. `verify` verifies every compressed block by
-    /// decompressing it.
+    /// Creates a writer at the start of a file. With `verify`, every compressed block is verified
+    /// by decompressing it.
     pub(super) fn new(
         writer: SequentialWriter,
         path: &Path,
@@ -81,12 +81,12 @@ impl BlockWriter {
         self.offset
     }
 
-    /// Returns the checksum of blocks.
+    /// Returns the type of the blocks' checksums.
     pub(super) fn checksum(&self) -> BlockChecksum {
         self.checksum
     }
 
-    /// Returns the compression of blocks that benefit from it.
+    /// Returns the compression that is applied to blocks if it saves enough.
     pub(super) fn compression(&self) -> Compression {
         self.compressor.compression()
     }
@@ -147,7 +147,7 @@ impl BlockWriter {
         self.write_bytes(&ZEROS[..length as usize])
     }
 
-    /// Returns the file, for the owner to sync and close.
+    /// Returns the file writer, for the owner to sync and close.
     pub(super) fn into_writer(self) -> SequentialWriter {
         self.writer
     }

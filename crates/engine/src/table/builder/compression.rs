@@ -15,7 +15,7 @@ use crate::options::{ColumnFamilyOptions, CompactionStyle, CompressionOptions, C
 pub struct TableCompression {
     /// The algorithm.
     pub kind: Compression,
-    /// Its parameters.
+    /// The algorithm's parameters.
     pub options: CompressionOptions,
 }
 
@@ -40,8 +40,8 @@ impl TableCompression {
     }
 
     /// Returns the compression of tables that compactions write into `level`. `base_level` is the
-    /// first level below 0 that has tables, or 1; `bottommost` says whether no deeper level has
-    /// any.
+    /// first level below level 0 that has tables, or 1. `bottommost` says whether no deeper level
+    /// has tables.
     pub fn for_level(
         options: &ColumnFamilyOptions,
         level: usize,
@@ -84,7 +84,8 @@ impl TableCompression {
     /// Creates a compressor of blocks.
     ///
     /// # Errors
-    /// Unsupported, for an algorithm that is not written or a level that it does not have.
+    /// Unsupported, for an algorithm that cannot be written or a compression level that the
+    /// algorithm does not have.
     pub(super) fn compressor(&self) -> tailwater_format::Result<Compressor> {
         let options = CompressorOptions {
             level: self.options.level,
@@ -101,7 +102,7 @@ impl TableCompression {
             ("window_bits", i64::from(options.window_bits)),
             ("level", options.level.into()),
             ("strategy", options.strategy.into()),
-            // Dictionaries are never written, whatever the options say.
+            // Dictionaries are never written, whatever the column family's options say.
             ("max_dict_bytes", 0),
             ("zstd_max_train_bytes", 0),
             ("enabled", options.enabled.into()),

@@ -18,7 +18,7 @@ pub(super) struct Extent {
     pub(super) smallest_sequence: Sequence,
     pub(super) largest_sequence: Sequence,
     pub(super) oldest_blob_file_number: Option<u64>,
-    /// The smallest preferred sequence number of a timed value.
+    /// The smallest preferred sequence number of the timed values.
     pub(super) smallest_preferred_sequence: Sequence,
 }
 
@@ -36,8 +36,8 @@ impl Extent {
         }
     }
 
-    /// Adds an entry, whose internal key is above all previous ones. [`Extent::end`] gets the last
-    /// key.
+    /// Adds an entry whose internal key is above all previous ones. The last entry's key must also
+    /// be passed to [`Extent::end`].
     #[inline]
     pub(super) fn add(
         &mut self,
@@ -59,7 +59,8 @@ impl Extent {
         }
     }
 
-    /// Ends the entries, with the internal key of the last one. Called only if there are entries.
+    /// Ends the entries; `last_key` is the internal key of the last one. Called only if there are
+    /// entries.
     pub(super) fn end(&mut self, comparator: &Comparator, last_key: &[u8]) {
         let first_key = std::mem::take(&mut self.first_key);
         self.add_range(comparator, &first_key, last_key);
@@ -102,8 +103,8 @@ impl Extent {
     }
 }
 
-/// Returns the internal end key of a range tombstone that ends at a user key, exclusive: it sorts
-/// before every record of that key.
+/// Returns the internal key of the end of a range tombstone whose exclusive end is a user key. It
+/// sorts before every record of that user key.
 pub(super) fn tombstone_end(user_key: &[u8]) -> Vec<u8> {
     let mut end = Vec::new();
     let trailer = key::pack_trailer(MAX_SEQUENCE, ValueType::RangeDeletion as u8);

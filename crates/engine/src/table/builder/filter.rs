@@ -11,13 +11,13 @@ pub(super) struct FilterBuilder {
     bloom: BloomBuilder,
     whole_keys: bool,
     prefixes: Option<PrefixExtractor>,
-    /// Whether the block is built twice, to detect memory or CPU faults.
+    /// Whether the block is built twice and compared, to detect memory or CPU faults.
     checks: bool,
 }
 
 impl FilterBuilder {
-    /// Creates a builder without keys; `None` if the format has no filters. For a Ribbon policy it
-    /// builds a Bloom filter of the same accuracy, which every reader accepts.
+    /// Creates a builder without keys; `None` if the format has no filters. For a Ribbon policy,
+    /// the builder makes a Bloom filter of the same accuracy instead, which every reader accepts.
     pub(super) fn new(format: &Format) -> Option<Self> {
         Some(Self {
             bloom: format.filter_policy?.bloom_builder()?,

@@ -28,14 +28,14 @@ pub struct FinishedTable {
     pub unique_id: [u64; 2],
     /// The properties, as written to the file.
     pub properties: Properties,
-    /// The table's part in warm handover, if any.
+    /// The table's part of the warm handover, if any.
     pub(crate) table_handover: Option<TableHandover>,
 }
 
 impl FinishedTable {
-    /// Returns the version edit's entry that adds the table to `level`. Fields that the table does
-    /// not determine keep their defaults: its path, its epoch, and the bytes that its range
-    /// tombstones cover.
+    /// Returns the version edit's entry that adds the table to `level`. The table does not
+    /// determine its path, its epoch, and the number of bytes that its range tombstones cover;
+    /// these fields keep their defaults.
     pub fn new_file(&self, level: u32) -> NewFile {
         NewFile {
             level,

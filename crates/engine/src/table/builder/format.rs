@@ -15,8 +15,8 @@ const VERSION_MIN: u32 = 5;
 /// Size of the pages that aligned blocks do not cross, in bytes.
 const PAGE: u64 = 4096;
 
-/// The format of the tables of a column family: its options, which must be sanitized and checked,
-/// and the objects that they name. Shared by all builders of the family.
+/// The format of the tables of a column family: its options, and the objects that the options name.
+/// The options must have been sanitized and checked. Shared by all builders of the column family.
 #[derive(Debug, Clone)]
 pub struct Format {
     pub(super) comparator: Comparator,
@@ -27,16 +27,16 @@ pub struct Format {
 }
 
 impl Format {
-    /// Returns the format for a column family's options. `merge_operator_name` is the operator's
-    /// own name, if there is one.
+    /// Returns the format for a column family's options. `merge_operator_name` is the name that the
+    /// merge operator itself returns, if there is one.
     pub fn new(
         options: &ColumnFamilyOptions,
         comparator: Comparator,
         prefix_extractor: Option<PrefixExtractor>,
         merge_operator_name: Option<&str>,
     ) -> Self {
-        // A filter hashes the bytes of keys, and would miss keys that are equal but have different
-        // bytes.
+        // A filter hashes the bytes of keys. It would miss keys that the comparator finds equal
+        // although their bytes differ.
         let filter_policy = match comparator.equates_different_bytes() {
             true => None,
             false => filter_policy(&options.table_factory.filter_policy),
@@ -59,7 +59,7 @@ impl Format {
 
     pub(super) fn block_options(&self) -> BuilderOptions {
         let options = &self.options;
-        // A hash index would miss such keys, too.
+        // A hash index would miss keys that are equal with different bytes, too.
         let hashed = options.data_block_index_type == DataBlockIndexType::BinaryAndHash
             && self.comparator.distinguishes_all_bytes();
         BuilderOptions {
@@ -78,8 +78,8 @@ impl Format {
         }
     }
 
-    /// Whether index values are delta-encoded, which requires that blocks have no padding between
-    /// them.
+    /// Whether index values are delta-encoded. The encoding requires that data blocks have no
+    /// padding between them.
     pub(super) fn delta_index_values(&self) -> bool {
         !self.options.block_align
     }
@@ -124,15 +124,18 @@ fn filter_policy(policy: &options::FilterPolicy) -> Option<FilterPolicy> {
 pub(super) struct BlockLimits {
     /// Size at which a block ends, in bytes.
     size: usize,
-    /// Size above which a block ends before an entry that would exceed `size`, in bytes; 0 disables
-    /// this.
+    /// Size above which a block ends before an entry that would make it exceed `size`, in bytes. 0
+    /// disables this rule, so that a block ends only once it has reached `size`.
     almost_full: usize,
-    /// Whether a block with its trailer must not exceed `size`, however full it is.
+    /// Whether a block and its trailer together must not exceed `size`. If `almost_full` is not 0,
+    /// a block then ends before any entry that would make it exceed `size`, even if the block is
+    /// smaller than `almost_full`.
     aligned: bool,
 }
 
 impl BlockLimits {
-    /// Whether a block ends before an entry with a key and value of these lengths.
+    /// Whether the current block must end before an entry with a key and value of these lengths is
+    /// added.
     #[inline]
     pub(super) fn end_before(
         &self,

@@ -1,15 +1,15 @@
 //! Building of tables that RocksDB reads as its own.
 //!
 //! A [`Builder`] takes entries in the order of their internal keys, and range tombstones in any
-//! order. Flush, recovery, compaction and writers of tables for ingestion all use it, with the
-//! [`Format`] shared by a column family's tables, the [`TableCompression`] of the level, and the
-//! [`Origin`].
+//! order. Flush, recovery, compaction and the writers of tables for ingestion all use it. Its
+//! parameters are the [`Format`] shared by a column family's tables, the [`TableCompression`] of
+//! the level, and the [`Origin`].
 //!
 //! # Invariants
 //! - Keys ascend strictly; an entry out of order is refused and not added.
 //! - Blocks end where RocksDB ends them, and hold the bytes that RocksDB would write.
 //! - Properties count exactly what was added: the next compaction checks the counts.
-//! - The first failure latches: nothing is added after it, and every later call returns it.
+//! - The first failure is final: nothing is added after it, and every later call returns it.
 //!
 //! # Steps
 //! 1. Data blocks are written as they fill up. Each block's index entry is added when the next
@@ -20,8 +20,9 @@
 //!    syncs.
 //!
 //! # Crash
-//! Until the last step no MANIFEST names the file, and recovery removes it. A partial file cannot
-//! be mistaken for a table: the footer is written last, and checksums protect the bytes before it.
+//! Until the last step, no MANIFEST names the file, and after a crash recovery removes it. A
+//! partial file cannot be mistaken for a table: the footer is written last, and checksums protect
+//! the bytes before it.
 //!
 //! Source: `table/block_based/block_based_table_builder.cc`, `db/builder.cc`, `FileMetaData` in
 //! `db/version_edit.{h,cc}`.
@@ -57,12 +58,12 @@ use format::BlockLimits;
 pub use format::Format;
 pub use origin::Origin;
 
-/// Builds one table. Dropping it before [`Builder::finish`] leaves an incomplete file, for its
-/// owner to remove.
+/// Builds one table. Dropping the builder before [`Builder::finish`] leaves an incomplete file,
+/// which the file's owner removes.
 ///
-/// Used by one thread at a time. Once its buffers have grown to the size of a block, adding an
-/// entry allocates only its eight-byte hash for the filter. Memory: two blocks, the index, the
-/// filter's hashes and the range tombstones, until the table is finished.
+/// Used by one thread at a time. Once the builder's buffers have grown to the size of a block,
+/// adding an entry allocates memory only for its eight-byte hash for the filter. Memory used until
+/// the table is finished: two blocks, the index, the filter's hashes and the range tombstones.
 #[derive(Debug)]
 pub struct Builder {
     format: Arc<Format>,
@@ -72,17 +73,17 @@ pub struct Builder {
     limits: BlockLimits,
     index: IndexBuilder,
     filter: Option<FilterBuilder>,
-    /// Internal start keys and end keys.
+    /// The internal start key and the end user key of each range tombstone.
     range_tombstones: Vec<(Vec<u8>, Vec<u8>)>,
     range_tombstones_length: usize,
     extent: Extent,
     properties: Properties,
-    /// The finished block that is being written.
+    /// Buffer for the finished block that is being written.
     finished_block: Vec<u8>,
     separator: Vec<u8>,
-    /// The table's part in warm handover, if any.
+    /// The table's part of the warm handover, if any.
     table_handover: Option<TableHandover>,
-    /// Write times of sequence numbers, if the table records them.
+    /// Write times of sequence numbers, if they are to be stored in the table.
     times: Option<Arc<SequenceTimes>>,
     failure: Option<Error>,
 }
@@ -127,7 +128,7 @@ impl Builder {
         })
     }
 
-    /// Omits the filter, whatever the format says: for the last level with
+    /// Omits the filter, whatever the format says. Used for the last level with
     /// `optimize_filters_for_hits`. Must be called before the first entry.
     #[must_use]
     pub fn without_filter(mut self) -> Self {
@@ -135,7 +136,8 @@ impl Builder {
         self
     }
 
-    /// Keeps in memory the blocks whose records come from blocks that users read.
+    /// Enables warm handover: keeps in memory the new blocks whose records come from blocks that
+    /// users read.
     #[must_use]
     pub(crate) fn with_handover(mut self, table_handover: Option<TableHandover>) -> Self {
         self.table_handover = table_handover;
@@ -169,22 +171,25 @@ impl Builder {
     /// # Errors
     /// Corruption, for a key that is out of order or not an internal key, or for a malformed blob
     /// index, entity or timed value; not supported, for a key or value of 4 GiB; errors from
-    /// writing the file, possibly from blocks written much earlier. Each is latched.
+    /// writing the file, possibly from blocks written much earlier. Every later call returns the
+    /// same error.
     pub fn add(&mut self, internal_key: &[u8], value: &[u8]) -> Result<()> {
         self.latched(|builder| builder.add_entry(internal_key, value))
     }
 
-    /// Adds a range tombstone, given as the internal key of its start, with the range deletion
-    /// type, and the user key of its end. The table's key range grows to include it.
+    /// Adds a range tombstone. `start` is the internal key of its start, with the range deletion
+    /// type; `end` is the user key of its end. The table's key range grows to include the
+    /// tombstone.
     ///
     /// # Errors
-    /// Corruption, for a key of another type or an empty range; latched.
+    /// Corruption, for a key of another type or an empty range. Every later call returns the same
+    /// error.
     pub fn add_range_tombstone(&mut self, start: &[u8], end: &[u8]) -> Result<()> {
         self.add_range_tombstone_within(start, end, start, &tombstone_end(end))
     }
 
-    /// Adds a range tombstone that a compaction truncated at the bounds of the file: the table
-    /// covers only the part between two internal keys, both included.
+    /// Adds a range tombstone that a compaction truncated at the bounds of the file. The table's
+    /// key range grows only by the part between two internal keys, both included.
     ///
     /// # Errors
     /// The errors of [`Builder::add_range_tombstone`]; corruption, for bounds that are out of
@@ -209,13 +214,14 @@ impl Builder {
         self.properties.num_entries
     }
 
-    /// Returns the size of the complete blocks in the file, in bytes. RocksDB compares this with a
-    /// table's target size.
+    /// Returns the size of the complete blocks in the file, in bytes. This is the size that RocksDB
+    /// compares with a table's target size.
     pub fn size(&self) -> u64 {
         self.output.offset()
     }
 
-    /// Returns an approximate upper bound of the file's size if it were finished now, in bytes.
+    /// Returns an approximate upper bound of the size, in bytes, that the file would have if it
+    /// were finished now.
     pub fn size_estimate(&self) -> u64 {
         let pending = match self.block.is_empty() {
             true => 0,
@@ -226,7 +232,8 @@ impl Builder {
 
     /// Abandons the table. The file is incomplete; the owner removes it.
     pub fn abandon(self) {
-        // Dropping the writer waits for calls in progress and cancels the others.
+        // Dropping the writer waits for I/O calls in progress and cancels those that have not
+        // begun.
         drop(self.output);
     }
 
@@ -265,8 +272,8 @@ impl Builder {
         if key.value_type == ValueType::RangeDeletion {
             return Err(self.out_of_place("a range deletion among the entries", internal_key));
         }
-        // The block is empty only before the very first entry: a block ends only when the next one
-        // begins.
+        // The block is empty only before the table's first entry, because a block ends only when
+        // the next one begins.
         let comparator = &self.format.comparator;
         let last = self.block.last_key();
         if !self.block.is_empty() && key::compare_internal(comparator, last, internal_key).is_ge() {

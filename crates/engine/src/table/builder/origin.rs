@@ -6,7 +6,7 @@ use tailwater_format::table::{IndexType, Properties, UniqueId};
 use super::compression::TableCompression;
 use super::format::Format;
 
-/// The origin of a table. Times are in seconds since 1970; 0 is unknown.
+/// The origin of a table. Times are in seconds since 1970; 0 means unknown.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Origin {
     /// The number in the file's name.
@@ -21,8 +21,8 @@ pub struct Origin {
     pub column_family_id: Option<u32>,
     /// The column family's name.
     pub column_family_name: String,
-    /// The time when the oldest of the data was first flushed; for tables of FIFO compaction, when
-    /// the file was created.
+    /// The time when the oldest data in the table was first flushed. For tables of FIFO compaction,
+    /// the time when the file was created.
     pub oldest_ancestor_time_s: u64,
     /// The time when the file was created.
     pub creation_time_s: u64,
@@ -30,8 +30,8 @@ pub struct Origin {
     pub oldest_key_time_s: u64,
     /// The time when the newest key was written.
     pub newest_key_time_s: u64,
-    /// Whether the table is created outside a database, for ingestion: its keys have sequence
-    /// number 0, and ingestion assigns a global one.
+    /// Whether the table is created outside a database, for ingestion. The keys of such a table
+    /// have sequence number 0, and ingestion assigns them a global one.
     pub external: bool,
 }
 
@@ -42,8 +42,9 @@ impl Origin {
             .map_or([0; 2], |id| id.words())
     }
 
-    /// Returns the number mixed into all checksums of the table; never 0. It differs between the
-    /// files of a database, so that a block of another file in the wrong place fails its checksum.
+    /// Returns the number that is mixed into all checksums of the table; never 0. The number
+    /// differs between the files of a database, so that a block of another file at the wrong
+    /// position fails its checksum.
     pub(super) fn base_context(&self) -> u32 {
         let id =
             UniqueId::forced(self.db_id.as_bytes(), self.session_id.as_bytes(), self.file_number);

@@ -1,4 +1,4 @@
-//! Everything after the data blocks, which [`Builder::finish`] writes.
+//! Writing of everything after the data blocks, by [`Builder::finish`].
 
 use tailwater_format::block::{self, BuilderOptions};
 use tailwater_format::filter::COMPATIBILITY_NAME;
@@ -28,12 +28,12 @@ impl MetaBlocks {
 }
 
 impl Builder {
-    /// Completes the table and returns the file, whose buffers are not flushed: the owner syncs and
-    /// closes it.
+    /// Completes the table, and returns the file with unflushed buffers. The owner syncs and closes
+    /// it.
     ///
     /// # Errors
-    /// Invalid argument, for a table without entries; the latched failure; errors from writing the
-    /// file. The file is then incomplete.
+    /// Invalid argument, for a table without entries; the failure of an earlier call; errors from
+    /// writing the file. After an error, the file is incomplete.
     pub fn finish(mut self) -> Result<(FinishedTable, SequentialWriter)> {
         let table = self.latched(Self::write_rest)?;
         Ok((table, self.output.into_writer()))
@@ -180,18 +180,18 @@ impl Builder {
         Ok(self.output.write_plain(&mut block)?.handle)
     }
 
-    /// Returns the approximate size of everything after the data blocks, in bytes, if the table
-    /// were finished after the current block. It is an upper bound if separators are on average not
-    /// longer than keys.
+    /// Returns the approximate size, in bytes, that everything after the data blocks would have if
+    /// the table were finished after the current block. It is an upper bound if separators in the
+    /// index are on average not longer than keys.
     pub fn tail_size_estimate(&self) -> u64 {
         let filter = self.filter.as_ref().map_or(0, |filter| filter.size_estimate());
         let entry = BLOCK_TRAILER_LENGTH + FOOTER_LENGTH + self.block.last_key().len();
-        // Each tombstone also takes two lengths and a restart.
+        // Each tombstone also takes two lengths and a restart offset.
         let tombstones = self.range_tombstones_length + 16 * self.range_tombstones.len();
         (filter + self.index.size_estimate() + entry + tombstones) as u64 + SMALL_BLOCKS
     }
 
-    /// Whether the footer refers to the index, rather than the metaindex.
+    /// Whether the footer refers to the index. Otherwise the metaindex does.
     fn footer_has_index(&self) -> bool {
         self.format.options.format_version < 6
     }

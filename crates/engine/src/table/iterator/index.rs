@@ -11,10 +11,10 @@ use crate::cache::Cached;
 use crate::error::Result;
 use crate::table::{ReadProfile, TableReader};
 
-/// An iterator over a table's index: on a data block, or invalid.
+/// An iterator over the entries of a table's index. Each entry is about one data block.
 #[derive(Default)]
 pub(super) struct IndexIterator {
-    /// The whole index, or the root of a partitioned one.
+    /// The whole index or, if the index is partitioned, its root.
     root: Level,
     /// The current partition, if the index is partitioned.
     partition: Level,
@@ -29,7 +29,7 @@ struct Level {
     cursor: IndexCursor,
 }
 
-/// A movement in an index block.
+/// The target of a seek in an index block.
 #[derive(Clone, Copy)]
 enum SeekTarget<'a> {
     First,
@@ -80,7 +80,7 @@ impl Level {
 }
 
 impl IndexIterator {
-    /// Releases its blocks, before a switch to another table. It is then invalid.
+    /// Releases the blocks, before a switch to another table. The iterator is then invalid.
     pub(super) fn leave(&mut self) {
         for level in [&mut self.root, &mut self.partition] {
             level.block = None;
@@ -88,7 +88,7 @@ impl IndexIterator {
         }
     }
 
-    /// Whether it is positioned on a data block.
+    /// Whether the iterator is positioned on a data block.
     pub(super) fn valid(&self) -> bool {
         self.leaf().valid()
     }
@@ -175,7 +175,8 @@ impl IndexIterator {
         Ok(())
     }
 
-    /// Moves past the end of a partition to the first entry of the next.
+    /// If the iterator is past the end of a partition, moves to the first entry of the next
+    /// partition.
     fn skip_forward(&mut self, table: &TableReader, profile: &ReadProfile) -> Result<()> {
         while !self.partition.valid() && self.root.valid() {
             self.root.next(table)?;
@@ -185,7 +186,7 @@ impl IndexIterator {
         Ok(())
     }
 
-    /// Loads the root's current partition.
+    /// Loads the partition to which the root's current entry refers.
     fn load_partition(&mut self, table: &TableReader, profile: &ReadProfile) -> Result<()> {
         self.partition.cursor.reset();
         if !self.root.valid() {
@@ -203,8 +204,8 @@ impl IndexIterator {
 }
 
 impl TableReader {
-    /// Calls `block` for each data block with the user key of its index entry, at or just past the
-    /// block's last key, and with its handle.
+    /// Calls `block` for each data block. Its arguments are the user key of the block's index
+    /// entry, which is at or just past the block's last key, and the block's handle.
     pub(crate) fn for_each_data_block(
         &self,
         profile: &ReadProfile,

@@ -1,7 +1,7 @@
 //! An iterator over the records of one table, in internal key order.
 //!
 //! The iterator holds its current data block and, if the index is partitioned, the current index
-//! block. It moves forward and backward; past either end it is invalid.
+//! block. It moves forward and backward. Past the last and before the first record, it is invalid.
 
 mod index;
 mod readahead;
@@ -41,10 +41,12 @@ pub(crate) struct TableIterator {
     read_ahead: ReadAhead,
     /// Whether a seek checks the filter for the prefix of its target.
     asks_prefix_filter: bool,
-    /// The prefix extractor of the read options, which may differ from the table's.
+    /// The column family's current prefix extractor, which may differ from that of the table's
+    /// filter.
     prefixes: Option<PrefixExtractor>,
     filter_cursor: IndexCursor,
-    /// The current key with the table's global sequence number, if it has one.
+    /// The current key with the table's global sequence number. Used only if the table has such a
+    /// number.
     global_key: Vec<u8>,
 }
 
@@ -68,8 +70,8 @@ impl TableIterator {
         }
     }
 
-    /// Returns the data block in which the index locates the first record at or above an internal
-    /// key; `None` past the last block.
+    /// Returns the data block that, according to the index, holds the first record at or above an
+    /// internal key; `None` if the key is past the last block.
     pub(crate) fn data_block(
         table: &TableReader,
         profile: &ReadProfile,
@@ -81,15 +83,15 @@ impl TableIterator {
         Ok(index.valid().then(|| index.handle()))
     }
 
-    /// Switches to another table, unpositioned, keeping only its buffers.
+    /// Switches to another table and keeps only the buffers. The iterator has no position.
     pub(crate) fn move_to(&mut self, table: Arc<TableReader>, plan: &ReadPlan) {
         self.leave();
         self.read_ahead.restart(plan, &table);
         self.table = table;
     }
 
-    /// Switches to a table that replaced this one, unpositioned, and continues with the same
-    /// readahead.
+    /// Switches to a table that replaced the current one, and continues with the same readahead.
+    /// The iterator has no position.
     pub(crate) fn continue_in(&mut self, table: Arc<TableReader>, plan: &ReadPlan) {
         self.leave();
         self.read_ahead.continue_in(plan, &table);
@@ -108,8 +110,8 @@ impl TableIterator {
         &self.table
     }
 
-    /// Sets whether later seeks check the prefix filter, and end invalid if the table has no key
-    /// with the target's prefix.
+    /// Sets whether later seeks check the prefix filter. If the filter shows that the table has no
+    /// key with the target's prefix, such a seek leaves the iterator invalid.
     pub(crate) fn ask_prefix_filter(&mut self, ask: bool) {
         self.asks_prefix_filter = ask;
     }
@@ -119,7 +121,7 @@ impl TableIterator {
         self.prefixes = prefixes;
     }
 
-    /// Whether it is positioned on a record.
+    /// Whether the iterator is positioned on a record.
     #[inline]
     pub(crate) fn valid(&self) -> bool {
         self.block.is_some() && self.cursor.valid()
@@ -217,13 +219,13 @@ impl TableIterator {
         Ok(())
     }
 
-    /// Fails if the iterator is below the sought internal key. This happens only in a table whose
-    /// records are out of order, where a caller that seeks forward would loop forever.
+    /// Returns an error if the iterator is below the sought internal key. This happens only in a
+    /// table whose records are out of order; a caller that seeks forward would then loop forever.
     pub(crate) fn check_not_below(&self, target: &[u8]) -> Result<()> {
         self.check_order(target, Ordering::Less)
     }
 
-    /// Fails if the iterator is above the sought internal key, like
+    /// Returns an error if the iterator is above the sought internal key, like
     /// [`TableIterator::check_not_below`].
     pub(crate) fn check_not_above(&self, target: &[u8]) -> Result<()> {
         self.check_order(target, Ordering::Greater)
@@ -319,8 +321,8 @@ impl TableIterator {
         }
         self.block = None;
         if self.profile.purpose == Purpose::CompactionRead {
-            // Checked before the block is read, since a buffered read brings it into the page
-            // cache.
+            // The warmth is determined before the block is read, because a buffered read puts the
+            // block into the page cache.
             self.warmth = self.table.warmth(handle);
         }
         self.block = Some(self.read_ahead.load(&self.table, handle, &self.profile)?);
@@ -328,8 +330,9 @@ impl TableIterator {
         Ok(true)
     }
 
-    /// Returns the trailer with which to seek in the blocks. Records with a global sequence number
-    /// store zeros, which sort after every other trailer of their key.
+    /// Returns the trailer with which to seek in the blocks. If the table has a global sequence
+    /// number, its records store sequence number 0, so the seek goes before all stored records of
+    /// the user key.
     fn stored_trailer(&self, trailer: u64) -> u64 {
         match self.table.global_sequence() {
             None => trailer,

@@ -1,9 +1,9 @@
 //! Readahead of an iterator that moves through a table block by block.
 //!
 //! The first blocks are read one at a time, since a seek often needs no more. After a few
-//! sequential reads, a larger part of the file is read in one request, and twice as much the next
-//! time, up to a maximum. Cached blocks are taken from the cache and do not break the sequence. A
-//! compaction that reads with direct I/O streams its tables instead.
+//! sequential reads, a larger part of the file is read in one request. The size of the request
+//! doubles each time, up to a maximum. Cached blocks are taken from the cache and do not interrupt
+//! the sequence. A compaction that reads with direct I/O streams its tables instead.
 
 use std::sync::Arc;
 
@@ -19,22 +19,22 @@ use crate::table::{ReadProfile, TableReader};
 
 use super::stream::{BlockStream, Streaming};
 
-/// Maximum size of a readahead, in bytes: a larger one would only take memory.
+/// Maximum size of a readahead, in bytes. A larger one would use memory without benefit.
 const READ_AHEAD_MAX: usize = 64 << 20;
 
 /// The kind of readahead of an iterator.
 #[derive(Debug, Clone)]
 pub(crate) enum ReadPlan {
-    /// Automatic; grows with sequential reads.
+    /// The size is chosen automatically, and grows with sequential reads.
     Growing,
     /// A fixed number of bytes at a time.
     Fixed(usize),
-    /// Requests in flight while the iterator decodes.
+    /// Several requests are in flight while the iterator decodes.
     Streamed(Arc<Streaming>),
 }
 
 impl ReadPlan {
-    /// Returns the plan to read this many bytes ahead; 0 means automatic.
+    /// Returns the plan to read this many bytes ahead at a time; 0 means automatic.
     pub(crate) fn of_bytes(bytes: usize) -> Self {
         if bytes > 0 { Self::Fixed(bytes) } else { Self::Growing }
     }
@@ -47,15 +47,16 @@ pub(super) struct ReadAhead {
     charge: ReadAheadCharge,
     /// Offset of `buffer` in the file.
     start: u64,
-    /// Offset of the next block if reads are sequential.
+    /// Offset at which the next block begins if reads are sequential.
     expected: u64,
     sequential: u64,
-    /// Whether the next block counts as sequential wherever it is, since the iterator continues
-    /// from another table.
+    /// Whether the next block counts as sequential at any offset, because the iterator has just
+    /// continued from another table.
     is_continued: bool,
     /// Size of the next readahead, in bytes.
     length: usize,
-    /// Whether `length` was requested: then it applies from the first block and does not grow.
+    /// Whether `length` was requested by an option. It then applies from the first block and does
+    /// not grow.
     fixed: bool,
     stream: Option<BlockStream>,
 }
@@ -82,7 +83,7 @@ impl ReadAhead {
         }
     }
 
-    /// Restarts for another table, like [`ReadAhead::new`], keeping the buffer.
+    /// Restarts for another table, like [`ReadAhead::new`], but keeps the buffer.
     pub(super) fn restart(&mut self, plan: &ReadPlan, table: &TableReader) {
         if let Some(stream) = &mut self.stream {
             return stream.leave();
@@ -96,7 +97,7 @@ impl ReadAhead {
         self.charge = last.charge;
     }
 
-    /// Continues at the same pace in another table with the same records.
+    /// Continues with the same readahead size in another table that has the same records.
     pub(super) fn continue_in(&mut self, plan: &ReadPlan, table: &TableReader) {
         let (length, sequential) = (self.length, self.sequential);
         self.restart(plan, table);
@@ -145,7 +146,7 @@ impl ReadAhead {
             table.count(Ticker::PrefetchHits, 1);
         }
         let Some(raw) = self.span(handle.offset, needed) else {
-            // The file ends inside the block: the ordinary read reports it.
+            // The file ends inside the block. The ordinary read reports that as an error.
             return table.load_absent(handle, BlockKind::Data, profile);
         };
         let dictionary = table.dictionary_for(BlockKind::Data);
@@ -153,7 +154,7 @@ impl ReadAhead {
         table.keep(handle, BlockKind::Data, bytes, profile)
     }
 
-    /// Returns a span of the file, if it was read ahead.
+    /// Returns the bytes of a span of the file, if it was read ahead.
     fn span(&self, offset: u64, length: usize) -> Option<&[u8]> {
         let from = usize::try_from(offset.checked_sub(self.start)?).ok()?;
         self.buffer.as_deref()?.get(from..from.checked_add(length)?)
@@ -167,7 +168,7 @@ impl ReadAhead {
         profile: &ReadProfile,
     ) -> Result<()> {
         let file = table.file();
-        // Direct reads start at an aligned offset anyway.
+        // Direct reads must start at an aligned offset, so the readahead starts there, too.
         let start = match file.handle().mode() {
             IoMode::Direct => offset - offset % file.handle().alignment() as u64,
             IoMode::Buffered | IoMode::Uncached | IoMode::DropBehind => offset,
@@ -201,8 +202,8 @@ fn from_stream(
     let needed = file.length_with_trailer(handle)?;
     let raw = stream.read(table, handle, needed, profile)?;
     if raw.len() < needed {
-        // The stream or the file ends inside the block: the ordinary read returns it or reports the
-        // error.
+        // The stream or the file ends inside the block. The ordinary read returns the block or
+        // reports the error.
         return table.load_absent(handle, BlockKind::Data, profile);
     }
     let dictionary = table.dictionary_for(BlockKind::Data);

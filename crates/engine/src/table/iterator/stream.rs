@@ -1,4 +1,5 @@
-//! Streaming of whole tables with direct I/O: requests are issued ahead of the decoder.
+//! Streaming of whole tables with direct I/O. Read requests are issued before the decoder needs
+//! their data.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,9 +17,9 @@ use crate::table::{ReadProfile, TableIterator, TableReader};
 /// Settings shared by the streams of a compaction.
 #[derive(Debug)]
 pub(crate) struct Streaming {
-    /// Size of one request, in bytes.
+    /// Size of each request, in bytes.
     pub(crate) request_bytes: usize,
-    /// Number of requests in flight ahead of the decoder.
+    /// Number of requests in flight, beyond the one that is being decoded.
     pub(crate) depth: usize,
     /// The buffers of requests.
     pub(crate) buffers: BufferPool,
@@ -26,7 +27,7 @@ pub(crate) struct Streaming {
     pub(crate) workers: Option<Arc<Workers>>,
     /// The foreground reads to which the streams yield.
     pub(crate) foreground: Arc<Foreground>,
-    /// Upper bound, as a user key: blocks whose keys are all above it are not read.
+    /// Upper bound, as a user key: blocks all of whose keys are above it are not read.
     pub(crate) until: Option<Vec<u8>>,
 }
 
@@ -35,7 +36,7 @@ pub(crate) struct Streaming {
 pub(super) struct BlockStream {
     streaming: Arc<Streaming>,
     reader: Option<SequentialReader>,
-    /// Whether `reader` reads the iterator's current table.
+    /// Whether `reader` is reading the iterator's current table.
     is_here: bool,
     charge: ReadAheadCharge,
 }
@@ -56,7 +57,7 @@ impl BlockStream {
         self.is_here = false;
     }
 
-    /// Returns the `length` bytes of a block and its trailer; fewer if the file or the streamed
+    /// Returns the `length` bytes of a block and its trailer, or fewer if the file or the streamed
     /// span ends earlier.
     pub(super) fn read(
         &mut self,
@@ -106,7 +107,7 @@ impl BlockStream {
         Ok(reader)
     }
 
-    /// Returns the end of the last data block to stream.
+    /// Returns the file offset of the end of the last data block to stream.
     fn end(&self, table: &TableReader, profile: &ReadProfile) -> Result<u64> {
         let data = match table.properties().data_size {
             0 => table.file().length(),

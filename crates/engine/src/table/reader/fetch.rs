@@ -11,7 +11,7 @@ use tailwater_io::{Purpose, ReadFile};
 
 use crate::error::{Error, Result};
 
-/// Maximum length of a block, in bytes: all length fields have 32 bits.
+/// Maximum length of a block, in bytes. All length fields have 32 bits.
 const MAX_BLOCK_LENGTH: u64 = u32::MAX as u64;
 
 /// Per-thread buffers and codecs, kept so that reading a block allocates only the block.
@@ -31,7 +31,7 @@ thread_local! {
 }
 
 fn with_scratch<R>(read: impl FnOnce(&mut Scratch) -> R) -> R {
-    // A thread that is ending may already have dropped its scratch.
+    // If the thread is ending, it may already have dropped its scratch.
     let mut scratch = SCRATCH.try_with(Cell::take).ok().flatten().unwrap_or_default();
     let result = read(&mut scratch);
     let _ = SCRATCH.try_with(|kept| kept.set(Some(scratch)));
@@ -88,7 +88,8 @@ impl BlockFile {
         })
     }
 
-    /// Unpacks a block that was read ahead. `raw` is exactly the block and its trailer.
+    /// Verifies and decompresses a block that was read ahead. `raw` is exactly the block and its
+    /// trailer.
     pub(crate) fn unpack_read_ahead(
         &self,
         raw: &[u8],

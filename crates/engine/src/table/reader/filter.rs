@@ -12,7 +12,7 @@ use crate::table::reader::{BlockAccess, FilterKind, Loading, Probe, ReadProfile,
 
 impl TableReader {
     /// Whether the table may contain the user key; `None` if a needed block is not accessible. Also
-    /// returns the probe to count if the table turns out to contain the key.
+    /// returns the event to count if the table then turns out to contain the key.
     #[inline]
     pub(crate) fn may_contain<A: BlockAccess>(
         &self,
@@ -43,8 +43,8 @@ impl TableReader {
         Ok((has, Some(present)))
     }
 
-    /// Whether the table may have a key with the prefix of `user_key`, for an iterator that stays
-    /// within that prefix; `None` if a needed block is not accessible.
+    /// Whether the table may have a key with the prefix of `user_key`; `None` if a needed block is
+    /// not accessible. Used by iterators that need not show keys with other prefixes.
     pub(crate) fn may_contain_prefix<A: BlockAccess>(
         &self,
         access: &A,
@@ -58,7 +58,7 @@ impl TableReader {
         }
     }
 
-    /// Whether the filter's prefixes were made by this extractor.
+    /// Whether the prefixes in the filter were extracted by this extractor.
     pub(crate) fn filters_by(&self, prefixes: Option<&PrefixExtractor>) -> bool {
         match (&self.filter.prefixes, prefixes) {
             (Some(own), Some(current)) => own.same_as(current),
@@ -118,8 +118,8 @@ impl TableReader {
                 let format = self.filter_index_format();
                 self.seek_index(&root, format, cursor, user_key, trailer).map_err(damaged)?;
                 if !cursor.valid() {
-                    // The key is past the last partition's last key, but that partition may contain
-                    // its prefix.
+                    // The key is past the last partition's last key, but the last partition may
+                    // contain the key's prefix.
                     cursor.seek_to_last(root.bytes(), root.layout(), format).map_err(damaged)?;
                 }
                 if !cursor.valid() {

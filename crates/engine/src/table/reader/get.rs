@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::table::reader::{BlockAccess, TableReader};
 use crate::table::{Lookup, Owner, Sink, Step};
 
-/// Cursors of a point lookup, which each thread keeps for its next one.
+/// Cursors of a point lookup. Each thread keeps them for its next lookup.
 #[derive(Debug, Default)]
 pub(crate) struct GetCursors {
     root: IndexCursor,
@@ -22,11 +22,11 @@ pub(crate) struct GetCursors {
 pub(crate) enum TableStep {
     /// The lookup has taken all records of its key in the table.
     Taken(Step),
-    /// A block is not accessible. The lookup is in its state before this table.
+    /// A needed block is not accessible. The lookup is as it was before it searched this table.
     Unreachable,
 }
 
-/// The end of a lookup in a data block.
+/// The reason why a lookup in a data block ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum BlockStep {
     /// The lookup is complete.
@@ -38,8 +38,8 @@ enum BlockStep {
 }
 
 impl TableReader {
-    /// Passes everything that the table has about the key to `lookup`: the range tombstone that
-    /// covers it, then its records, newest first.
+    /// Passes everything that the table has about the key to `lookup`: first the newest range
+    /// tombstone that covers the key, then the key's records, newest first.
     pub(crate) fn get<A: BlockAccess, S: Sink>(
         &self,
         access: &A,
@@ -51,7 +51,8 @@ impl TableReader {
         match may_contain {
             None => return Ok(TableStep::Unreachable),
             Some(may_contain) => {
-                // Filters do not contain range tombstones.
+                // Filters do not contain range tombstones, so these are searched whatever the
+                // filter says.
                 if !self.range_tombstones.is_empty() {
                     let tombstones = &self.range_tombstones;
                     lookup.cover(tombstones.covering_sequence(lookup.user_key, lookup.snapshot));
@@ -149,7 +150,8 @@ impl TableReader {
     ) -> Result<BlockStep> {
         let (bytes, layout) = (block.bytes(), block.layout());
         let (user_key, snapshot) = (lookup.user_key, lookup.snapshot);
-        // Records with a global sequence number store zeros, which sort after every snapshot.
+        // Records of a table with a global sequence number store sequence number 0, so the search
+        // starts before all stored records of the key.
         let trailer = match self.global_sequence {
             None => lookup.seek_trailer(),
             Some(_) => key::pack_trailer(key::MAX_SEQUENCE, ValueType::FOR_SEEK),

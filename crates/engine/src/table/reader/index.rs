@@ -13,7 +13,7 @@ use crate::cache::Cached;
 use crate::error::Result;
 use crate::table::reader::{BlockAccess, MetaBlock, ReadProfile, TableReader};
 
-/// Compares an internal key with one given as user key and trailer.
+/// Compares an internal key with another one that is given as user key and trailer.
 #[inline(always)]
 pub(crate) fn compare_to(
     comparator: &Comparator,
@@ -67,7 +67,8 @@ impl TableReader {
         if self.index.user_keys { entry } else { key::user_key(entry) }
     }
 
-    /// Compares an index key with an internal key; by user key only if index keys are user keys.
+    /// Compares an index key with an internal key. If index keys are user keys, only the user keys
+    /// are compared.
     pub(crate) fn compare_index_key(&self, entry: &[u8], internal_key: &[u8]) -> Ordering {
         if self.index.user_keys {
             self.comparator().compare(entry, key::user_key(internal_key))
@@ -85,7 +86,7 @@ impl TableReader {
         }
     }
 
-    /// Returns a meta block, kept with the table or accessed like any block.
+    /// Returns a meta block. It is kept with the table, or accessed like any other block.
     #[inline]
     pub(super) fn meta_block<'a, A: BlockAccess>(
         &'a self,
@@ -118,7 +119,8 @@ impl TableReader {
         self.index.partitioned
     }
 
-    /// Loads the root of the index from the table, the cache or the file.
+    /// Loads the root of the index, which may be kept with the table, in the cache or only in the
+    /// file.
     pub(crate) fn load_index_root(&self, profile: &ReadProfile) -> Result<Arc<Cached<Block>>> {
         match &self.index.root.kept {
             Some(kept) => Ok(Arc::clone(kept)),

@@ -1,8 +1,8 @@
-//! An open table: the locations of its parts, and the parts kept in memory.
+//! An open table: the locations of its parts, and those parts that are kept in memory.
 //!
-//! Opening reads the footer, the metaindex, the properties, the range tombstones, and, unless the
-//! block cache holds them, the index and the filter. A table that uses an unsupported feature is
-//! refused with the feature's name.
+//! Opening reads the footer, the metaindex, the properties and the range tombstones. It also reads
+//! the index and the filter, unless the block cache is to hold them. Opening refuses a table that
+//! uses an unsupported feature, with an error that names the feature.
 
 mod access;
 mod fetch;
@@ -44,7 +44,7 @@ pub(crate) struct TableContext {
     pub(crate) prefix_extractor: Option<PrefixExtractor>,
     /// The block cache; `None` caches no blocks.
     pub(crate) block_cache: Option<Arc<BlockCache>>,
-    /// Whether filters are used.
+    /// Whether filters are used for lookups.
     pub(crate) uses_filters: bool,
     /// Whether a table's unique id is checked against the MANIFEST.
     pub(crate) verifies_unique_ids: bool,
@@ -52,7 +52,7 @@ pub(crate) struct TableContext {
     pub(crate) meta_blocks: MetaBlockPlacement,
     /// Automatic readahead of iterators.
     pub(crate) auto_read_ahead: AutoReadAhead,
-    /// Whether the system is advised that reads are random.
+    /// Whether the operating system is advised that reads are random.
     pub(crate) advises_random: bool,
     /// The statistics to which reads are added, if any.
     pub(crate) statistics: Option<Arc<Statistics>>,
@@ -66,15 +66,15 @@ pub(crate) struct TableContext {
 /// table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct MetaBlockPlacement {
-    /// The tables that keep the roots of their partitioned indexes and filters.
+    /// Which tables keep the roots of their partitioned indexes and filters in memory.
     pub(crate) roots: Kept,
-    /// The tables that keep their unpartitioned indexes and filters.
+    /// Which tables keep their unpartitioned indexes and filters in memory.
     pub(crate) whole: Kept,
     /// Whether index and filter blocks in the block cache have a higher priority than data blocks.
     pub(crate) high_priority: bool,
 }
 
-/// The tables that keep a type of block in memory while they are open.
+/// Which tables keep a type of block in memory while they are open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kept {
     /// No tables.
@@ -86,7 +86,7 @@ pub(crate) enum Kept {
 }
 
 impl MetaBlockPlacement {
-    /// Keeps all these blocks with the open table.
+    /// All index and filter blocks are kept with the open table.
     pub(crate) const WITH_TABLE: Self =
         Self { roots: Kept::Always, whole: Kept::Always, high_priority: true };
 }
@@ -111,8 +111,8 @@ impl AutoReadAhead {
 #[derive(Debug)]
 pub(crate) struct TableReader {
     context: Arc<TableContext>,
-    /// The file number in the keys of its blocks in the block cache; the same whenever the file is
-    /// opened.
+    /// The file number in the block cache's keys of the table's blocks. It is the same each time
+    /// the file is opened.
     cache_id: u64,
     file: BlockFile,
     footer: Footer,
@@ -123,9 +123,10 @@ pub(crate) struct TableReader {
     /// The block of range tombstones, if the file has any.
     range_deletions: Option<BlockHandle>,
     range_tombstones: Arc<FragmentedRangeTombstones>,
-    /// The sequence number of all records of an ingested file, whose records store zeros.
+    /// The sequence number of all records of an ingested file. The records themselves store zeros.
     global_sequence: Option<Sequence>,
-    /// The file's part of the open-file budget of compactions, if it counts against it.
+    /// The permit that counts the open file against the open-file budget of compactions, if it
+    /// does.
     permit: Option<OpenPermit>,
     /// The regions that users read recently, for warm handover.
     hot_regions: Option<Arc<HotRegions>>,
@@ -146,9 +147,9 @@ struct Index {
 #[derive(Debug)]
 struct Filter {
     kind: FilterKind,
-    /// Whether it contains whole keys.
+    /// Whether the filter contains whole keys.
     whole_keys: bool,
-    /// The extractor of the prefixes that it contains, if any.
+    /// The extractor of the prefixes that the filter contains, if any.
     prefixes: Option<PrefixExtractor>,
 }
 
@@ -179,17 +180,17 @@ impl TableReader {
         self.hot_regions = Some(hot_regions);
     }
 
-    /// Whether traversing the index may read blocks from the file.
+    /// Whether visiting all entries of the index may require reading blocks from the file.
     pub(crate) fn is_index_partitioned(&self) -> bool {
         self.index.partitioned || self.index.root.kept.is_none()
     }
 
-    /// Returns the warm handover of its column family.
+    /// Returns the warm handover of the table's column family.
     pub(crate) fn handover(&self) -> Option<&Arc<Handover>> {
         self.context.handover.as_ref()
     }
 
-    /// Returns the warmth of a data block, for warm handover.
+    /// Returns the caches from which users read a data block recently, for warm handover.
     #[inline]
     pub(crate) fn warmth(&self, handle: BlockHandle) -> Warmth {
         match &self.context.handover {
@@ -279,7 +280,7 @@ impl TableReader {
         size_of::<Self>() + kept(&self.index.root) + filter + dictionary + tombstones
     }
 
-    /// Returns the dictionary with which blocks of a kind are compressed.
+    /// Returns the dictionary with which blocks of a kind are compressed, if there is one.
     pub(crate) fn dictionary_for(&self, kind: BlockKind) -> Option<&DecompressionDictionary> {
         self.dictionary.as_ref().filter(|_| kind == BlockKind::Data)
     }

@@ -26,21 +26,21 @@ use crate::table::reader::{
 };
 
 /// Size of the first read at a file's end, in bytes, if the MANIFEST does not record the length of
-/// its tail.
+/// the table's tail.
 const DEFAULT_TAIL_LENGTH: u64 = 64 << 10;
 
 /// Facts about a table from the MANIFEST that its reader needs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TableIdentity {
-    /// The file number in the keys of its blocks in the block cache.
+    /// The file number in the block cache's keys of the table's blocks.
     pub(crate) cache_id: u64,
-    /// The largest sequence number in it; `None` if unknown.
+    /// The largest sequence number in the table; `None` if unknown.
     pub(crate) largest_sequence: Option<Sequence>,
-    /// Its expected unique id.
+    /// The table's expected unique id; `None` if it is not checked.
     pub(crate) unique_id: Option<[u64; 2]>,
     /// The length of everything after the data blocks, in bytes; 0 if unknown.
     pub(crate) tail_length: u64,
-    /// Whether it is in level 0.
+    /// Whether the table is in level 0.
     pub(crate) level_0: bool,
 }
 
@@ -57,8 +57,7 @@ impl TableIdentity {
     }
 }
 
-/// The end of a file, read in one request because it contains all parts of a table that opening
-/// needs.
+/// The end of a file, read in one request. It contains all parts of a table that opening needs.
 struct Tail {
     bytes: Vec<u8>,
     start: u64,
@@ -148,7 +147,7 @@ impl TableReader {
     }
 }
 
-/// Calls `entry` with every key and value of a block.
+/// Calls `entry` with every key and value of a block of entries.
 fn for_each_entry(
     block: &Block,
     entry: &mut impl FnMut(&[u8], &[u8]) -> tailwater_format::Result<()>,
@@ -229,8 +228,8 @@ impl Opening<'_> {
                 Some(MetaName::PartitionedFilter(COMPATIBILITY_NAME)) => {
                     names.partitioned_filter = Some(handle);
                 }
-                // Hash indexes, user-defined indexes, filters of unknown policies and obsolete
-                // blocks are never needed for a correct result.
+                // Other meta blocks are never needed for a correct result: hash indexes,
+                // user-defined indexes, filters of unknown policies and obsolete blocks.
                 _ => {}
             }
             Ok(())
@@ -360,8 +359,8 @@ impl Opening<'_> {
     }
 }
 
-/// Returns the extractor of the prefixes in a table's filter: the column family's if it has the
-/// recorded name, otherwise the built-in one with that name. Without an extractor, the filter's
+/// Returns the extractor of the prefixes in a table's filter. It is the column family's if that has
+/// the recorded name, otherwise the built-in one with that name. Without an extractor, the filter's
 /// prefixes are not used.
 fn prefix_extractor(name: &[u8], context: &TableContext) -> Option<PrefixExtractor> {
     let name = str::from_utf8(name).ok()?;
@@ -371,8 +370,8 @@ fn prefix_extractor(name: &[u8], context: &TableContext) -> Option<PrefixExtract
     }
 }
 
-/// Refuses a table whose blocks were compressed by a user-defined manager. Any other error in the
-/// property is ignored, since each block records its own compression.
+/// Refuses a table whose blocks were compressed by a user-defined compression manager. Any other
+/// error in the property is ignored, since each block records its own compression.
 fn check_compressions(
     file: &BlockFile,
     properties: &Properties,
@@ -404,8 +403,8 @@ fn check_unique_id(
     Err(Error::corruption(file.path(), message))
 }
 
-/// Returns the global sequence number of an ingested table, whose properties mark it as external
-/// and whose records store zeros.
+/// Returns the global sequence number of an ingested table. The properties of such a table mark it
+/// as external, and its records store zeros.
 fn global_sequence(
     file: &BlockFile,
     properties: &Properties,

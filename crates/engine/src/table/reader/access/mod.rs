@@ -1,4 +1,4 @@
-//! Access to a table's blocks: in memory only, or also from the file.
+//! Access to a table's blocks: only to those in memory, or also from the file.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -21,13 +21,13 @@ pub(crate) struct ReadProfile {
     pub(crate) purpose: Purpose,
     /// Whether block checksums are checked.
     pub(crate) verify_checksums: bool,
-    /// Whether the blocks that it reads are added to the block cache.
+    /// Whether blocks that are read from the file are added to the block cache.
     pub(crate) fill_cache: bool,
 }
 
 /// A way to access blocks.
 pub(crate) trait BlockAccess {
-    /// Returns the block at `handle`; `None` if this access cannot provide it.
+    /// Returns the block at `handle`; `None` if this kind of access cannot provide the block.
     fn block<'a>(
         &'a self,
         table: &'a TableReader,
@@ -39,7 +39,7 @@ pub(crate) trait BlockAccess {
     fn count(&self, table: &TableReader, probe: Probe);
 }
 
-/// The counted events of a get in tables.
+/// The events that are counted while a get searches tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Probe {
     /// A data block was in the cache.
@@ -52,13 +52,13 @@ pub(crate) enum Probe {
     KeyAbsent,
     /// A filter of whole keys may contain the key.
     KeyPossible,
-    /// The table has the key after a positive from its filter of whole keys.
+    /// The table has the key, after its filter of whole keys said that it may.
     KeyPresent,
     /// A filter of prefixes excluded the key's prefix.
     PrefixAbsent,
     /// A filter of prefixes may contain the key's prefix.
     PrefixPossible,
-    /// The table has the key after a positive from its filter of prefixes.
+    /// The table has the key, after its filter of prefixes said that it may have the key's prefix.
     PrefixPresent,
 }
 
@@ -87,7 +87,7 @@ impl Probe {
         }
     }
 
-    /// Counts it `by` times.
+    /// Adds `by` to the tickers of this event.
     fn add_to(self, statistics: &Statistics, by: u64) {
         let (ticker, also) = Self::TICKERS[self as usize];
         let recorder = statistics.recorder();
@@ -98,12 +98,13 @@ impl Probe {
     }
 }
 
-/// Access to blocks in memory only: takes no lock, touches no reference count, allocates nothing.
+/// Access to blocks in memory only. It takes no lock, changes no reference count and allocates no
+/// memory.
 ///
-/// Counts are buffered: if a table's block is not in memory, the table is searched again with
-/// [`Loading`], and counted when it is read.
+/// Counts are buffered. If one of a table's blocks is not in memory, the counts for that table are
+/// dropped; the table is then searched again with [`Loading`], and counted there.
 pub(crate) struct Resident<'g> {
-    /// Keeps the blocks in memory.
+    /// Keeps the blocks in memory while the guard lives.
     pub(crate) guard: &'g Guard,
     counts: Counts,
 }
@@ -113,7 +114,7 @@ pub(crate) struct Resident<'g> {
 pub(crate) struct Counts {
     /// The counts, indexed by [`Probe`].
     probes: [Cell<u32>; Probe::COUNT],
-    /// Charge of the cached blocks that were read, in bytes; only with statistics.
+    /// Charge of the cached blocks that were read, in bytes. Counted only if there are statistics.
     cached_bytes: Cell<u64>,
 }
 
@@ -124,7 +125,7 @@ impl<'g> Resident<'g> {
         Self { guard, counts: Counts::default() }
     }
 
-    /// Returns the counts so far, for [`Resident::rewind`].
+    /// Returns the counts so far, to which [`Resident::rewind`] can return.
     #[inline]
     pub(crate) fn mark(&self) -> Counts {
         self.counts.clone()
@@ -246,8 +247,8 @@ impl TableReader {
         Ok(block)
     }
 
-    /// Returns the block at `handle`, if it is cached. A compaction read does not count as a hit,
-    /// since it does not show that the block should stay cached.
+    /// Returns the block at `handle`, if it is cached. A compaction's read is not a hit for the
+    /// eviction policy, since it does not show that users need the block.
     pub(crate) fn resident(
         &self,
         handle: BlockHandle,
@@ -278,8 +279,8 @@ impl TableReader {
         block
     }
 
-    /// Parses the uncompressed bytes of the block at `handle`, and inserts the block into the cache
-    /// if `profile` says so.
+    /// Parses the uncompressed bytes of the block at `handle`. Inserts the block into the cache if
+    /// `profile` says so.
     pub(crate) fn keep(
         &self,
         handle: BlockHandle,
@@ -316,7 +317,7 @@ impl TableReader {
     }
 }
 
-/// The block cache tickers of one kind of block.
+/// The block cache tickers of a kind of block.
 struct CacheTickers {
     miss: Ticker,
     add: Ticker,

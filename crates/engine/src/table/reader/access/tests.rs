@@ -9,7 +9,8 @@ use crate::db::Db;
 use crate::open_options::OpenOptions;
 use crate::write::WriteOptions;
 
-/// Covers a block that another thread inserted first, and one that a compaction reads.
+/// Checks the counts of a block that another thread inserted first, and of a block that a
+/// compaction reads.
 #[test]
 fn redundant_inserts_and_compaction_misses_have_their_own_counts() {
     let statistics = Arc::new(Statistics::new());

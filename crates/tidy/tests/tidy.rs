@@ -160,7 +160,7 @@ fn lines_have_at_most_100_columns() {
     let mut long = Vec::new();
     for (path, text) in files(".rs") {
         for (number, line) in text.lines().enumerate() {
-            // Only comments, because strings cannot always be broken.
+            // Only lines with comments are checked, because long strings cannot always be broken.
             if line.chars().count() > 100 && line.trim_start().starts_with("//") {
                 long.push(format!("{path}:{}", number + 1));
             }
@@ -265,7 +265,7 @@ fn unsafe_code_stays_where_it_is_allowed() {
     let outside = files(".rs").into_iter().filter(|(path, text)| {
         let allows = text.contains("expect(unsafe_code") || text.contains("allow(unsafe_code");
         let listed = UNSAFE_ALLOWED.iter().any(|allowed| {
-            // A folder may be allowed by the file of its module.
+            // An allowed folder `a/` also allows the file `a.rs` of the module.
             path.starts_with(allowed) || *path == format!("{}.rs", allowed.trim_end_matches('/'))
         });
         let is_source = path.contains("/src/");

@@ -9,7 +9,7 @@ pub type Contents = BTreeMap<String, String>;
 /// The engine that executes a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Engine {
-    /// The engine that runs the scenarios.
+    /// The engine of the target on which the scenarios run.
     Own,
     /// RocksDB.
     RocksDb,
@@ -22,7 +22,7 @@ pub struct Step {
     pub text: String,
     /// The engine that executes the step.
     pub engine: Engine,
-    /// Whether the step may fail if there are no expectations.
+    /// Whether the step may also fail, with any message.
     pub may_fail: bool,
     /// The action.
     pub action: Action,
@@ -65,13 +65,13 @@ pub enum Action {
     Enter(String),
     /// Unpacks a golden database into a directory.
     Unpack(String, String),
-    /// Matching files must exist.
+    /// Checks that for each pattern at least one matching file exists.
     There(Vec<String>),
-    /// No matching files may exist.
+    /// Checks that no matching file exists.
     Gone(Vec<String>),
-    /// Files that matched when the scenario had been set up must exist, with the same bytes.
+    /// Checks that the files that matched after the setup still exist and have the same bytes.
     Kept(Vec<String>),
-    /// Sets the options for all further openings by this path.
+    /// Sets the options with which all later steps open the database at this path.
     With(String, Vec<(String, String)>),
     /// Runs an operation on the database at a path.
     Database(String, Work),

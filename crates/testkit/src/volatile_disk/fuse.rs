@@ -103,7 +103,7 @@ impl Filesystem for OneFile {
         reply: ReplyWrite,
     ) {
         match self.0.write(offset, data) {
-            // The kernel writes less than 4 GiB at a time.
+            // The length fits, because the kernel writes less than 4 GiB at a time.
             Ok(()) => reply.written(data.len() as u32),
             Err(Refused::PastTheEnd) => reply.error(Errno::EFBIG),
             Err(Refused::NoPower) => reply.error(Errno::EIO),

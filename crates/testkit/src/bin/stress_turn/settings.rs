@@ -1,5 +1,5 @@
 //! The options to open the database with: those of its OPTIONS file, with overrides in later
-//! rounds, none of which changes the value of a key.
+//! rounds, which never change the value of a key.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
 //! Checks the layers of each crate: a module uses only modules below it in the crate's list. The
-//! façade, the module with the public interface, is at the top.
+//! crate's root, which is its public façade, may use every module.
 //!
 //! Add a new module to the list of its crate, below every module that uses it.
 

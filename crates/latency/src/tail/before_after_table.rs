@@ -1,4 +1,5 @@
-//! The effect of one compaction on later reads: a table of the reads alone before and after it.
+//! The effect of one compaction on later reads: a table of the reads before and after the
+//! compaction, both without concurrent work.
 
 use std::fmt;
 

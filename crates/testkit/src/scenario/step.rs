@@ -22,7 +22,7 @@ pub struct Step {
     pub text: String,
     /// The engine that executes the step.
     pub engine: Engine,
-    /// Whether the step may also fail, with any message.
+    /// Whether the step may either succeed or fail, with any message.
     pub may_fail: bool,
     /// The action.
     pub action: Action,

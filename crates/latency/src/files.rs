@@ -73,7 +73,8 @@ pub struct Temporary {
 impl Temporary {
     /// Takes ownership of an existing directory.
     ///
-    /// # Errors An error if this process already has another interrupt handler.
+    /// # Errors
+    /// An error if this process already has another interrupt handler.
     pub fn new(directory: TempDir) -> Result<Self, Failure> {
         let path = directory.path().to_owned();
         let _on_interrupt = on_interrupt(move || {

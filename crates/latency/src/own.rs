@@ -40,7 +40,8 @@ pub(crate) struct OwnDirectory {
 impl OwnDirectory {
     /// Creates a directory, after removing an earlier directory of this program at the same path.
     ///
-    /// # Errors Something else exists at `path`, which this program did not create; errors from the
+    /// # Errors
+    /// Something else exists at `path`, which this program did not create; errors from the
     /// filesystem.
     pub(crate) fn create(path: &Path) -> Result<Self, Failure> {
         let own = Self::at(path)?;
@@ -52,7 +53,8 @@ impl OwnDirectory {
     /// Registers a path for removal. The directory may be created later, and is removed only if
     /// this program created it.
     ///
-    /// # Errors An error if this process already has another interrupt handler.
+    /// # Errors
+    /// An error if this process already has another interrupt handler.
     pub(crate) fn at(path: &Path) -> Result<Self, Failure> {
         let interrupted = path.to_owned();
         let _on_interrupt = on_interrupt(move || {
@@ -87,8 +89,9 @@ impl Drop for OwnDirectory {
 
 /// Removes a directory that this program created, if it exists.
 ///
-/// # Errors This program did not create the directory, which is then left unchanged; errors from
-/// the filesystem.
+/// # Errors
+/// This program did not create the directory, which is then left unchanged; errors from the
+/// filesystem.
 pub(crate) fn remove_own(path: &Path) -> Result<(), Failure> {
     let removed = for_removal(path);
     // An interrupted earlier removal may have left the renamed directory.
@@ -111,7 +114,8 @@ fn for_removal(path: &Path) -> PathBuf {
 
 /// Returns whether a directory exists at `path` that this program created.
 ///
-/// # Errors Something exists at `path` that this program did not create.
+/// # Errors
+/// Something exists at `path` that this program did not create.
 #[expect(clippy::disallowed_methods, reason = "not a database's directory")]
 fn is_own(path: &Path) -> Result<bool, Failure> {
     let named = |error| format!("{}: {error}", path.display());

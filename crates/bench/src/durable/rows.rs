@@ -17,9 +17,9 @@ pub(super) struct Row<'e> {
     pub(super) writes: Writes<'e>,
 }
 
-/// The writer of a row.
+/// The kind of writes that a row measures.
 pub(super) enum Writes<'e> {
-    /// No engine.
+    /// Raw writes, without an engine.
     Raw(Raw),
     /// An engine, with these options.
     Engine {

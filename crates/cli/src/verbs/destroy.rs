@@ -54,8 +54,8 @@ fn says_database(name: &str) -> bool {
 /// MANIFEST.
 ///
 /// # Errors
-/// Refused, if the OPTIONS file cannot be read and no options are given: directories named in it
-/// would be left behind.
+/// Refused, if the OPTIONS file cannot be read and no options are given: the directories that the
+/// file names would be left behind.
 fn options(
     storage: &Arc<dyn Storage>,
     directory: &Path,
@@ -63,8 +63,8 @@ fn options(
 ) -> Result<OpenOptions> {
     let mut options = new_options(given)?;
     match (Settings::load(storage, directory, given), given.options) {
-        // The OPTIONS file is read again under the lock, because other processes may change it
-        // until then.
+        // The OPTIONS file is read again while the lock is held, because other processes may change
+        // it until the lock is taken.
         (Ok(_), over) => options.set_load_when_opened(over.unwrap_or_default()),
         (Err(Failure::Engine(error)), Some(_)) => {
             complain(&format_args!("{error}; using the options of --options instead"))

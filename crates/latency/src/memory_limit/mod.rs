@@ -124,8 +124,9 @@ pub struct Paths {
 impl MemoryLimit {
     /// Creates a limit of `bytes` on this machine.
     ///
-    /// # Errors I/O errors, if a group was created and cannot be used. It is not an error if no
-    /// method works: the result is then no limit.
+    /// # Errors
+    /// I/O errors, if a group was created and cannot be used. It is not an error if no method
+    /// works: the result is then no limit.
     pub fn new(bytes: u64) -> Result<Self, Failure> {
         Self::on(Host::default(), bytes)
     }

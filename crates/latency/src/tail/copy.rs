@@ -108,7 +108,8 @@ fn copy_file(storage: &PosixStorage, from: &Path, to: &Path) -> Result<(), Failu
 
 /// Checks that a filesystem has enough space.
 ///
-/// # Errors Too little space; the message states the required space and `why` it is needed.
+/// # Errors
+/// Too little space; the message states the required space and `why` it is needed.
 pub(super) fn check_free_space(directory: &Path, needed: u64, why: &str) -> Result<(), Failure> {
     let system = rustix::fs::statvfs(directory)
         .map_err(|error| format!("{}: {}", directory.display(), io::Error::from(error)))?;

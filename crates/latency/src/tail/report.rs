@@ -154,7 +154,8 @@ impl Report {
 impl ConfigurationReport {
     /// Creates a row, not yet compared with others.
     ///
-    /// # Errors None in practice: figures that cannot be aggregated.
+    /// # Errors
+    /// None in practice: figures that cannot be aggregated.
     pub(super) fn new(row: Row, runs: Vec<Run>) -> Result<Self, Failure> {
         let figures = runs.iter().map(|run| serde_json::to_value(&run.figures));
         let figures = figures.collect::<Result<Vec<_>, _>>()?;

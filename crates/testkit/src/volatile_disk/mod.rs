@@ -115,7 +115,8 @@ impl VolatileDisk {
     /// Unmounts the filesystem and mounts the disk's contents again, after restoring the power. The
     /// filesystem recovers from its journal. No process may still use the filesystem.
     ///
-    /// # Errors I/O errors, if the filesystem is in use or cannot be mounted.
+    /// # Errors
+    /// I/O errors, if the filesystem is in use or cannot be mounted.
     pub fn mount_again(&mut self) -> Result<PathBuf, String> {
         self.unmount()?;
         self.disk.restore();

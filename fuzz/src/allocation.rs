@@ -36,8 +36,8 @@ fn shrink(length: usize) {
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         grow(layout.size());
-        // SAFETY: the caller fulfils this function's contract, which is that of the system's
-        // allocator.
+        // SAFETY: the caller fulfils this function's contract, which is the contract of the
+        // system's allocator.
         unsafe { System.alloc(layout) }
     }
 

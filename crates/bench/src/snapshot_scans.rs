@@ -1,12 +1,12 @@
 //! Scans of one snapshot, with and without iterators that refresh themselves.
 //!
-//! This reproduces the experiment of the pull request that introduced such iterators in RocksDB
-//! (13354), with the same parameters. Entries with keys of 32 bytes and values of 512 bytes are
-//! written into one memtable, which is flushed by the recovery at the next opening. Each operation
-//! then creates an iterator with the same snapshot, seeks a random key and steps over many entries.
-//! At a fixed interval, by default once a second, a new version of the column family is installed,
-//! to which iterators can refresh themselves. Both kinds of iterators run at the same time, each on
-//! its own database, so that other load on the machine affects both.
+//! This reproduces the experiment of the pull request that introduced iterators that refresh
+//! themselves in RocksDB (13354), with the same parameters. Entries with keys of 32 bytes and
+//! values of 512 bytes are written into one memtable, which is flushed by the recovery at the next
+//! opening. Each operation then creates an iterator with the same snapshot, seeks a random key and
+//! steps over many entries. At a fixed interval, by default once a second, a new version of the
+//! column family is installed, to which iterators can refresh themselves. Both kinds of iterators
+//! run at the same time, each on its own database, so that other load on the machine affects both.
 
 use std::fmt::Write as _;
 use std::path::Path;

@@ -2,8 +2,8 @@
 //! create is never removed.
 //!
 //! A directory is created exclusively, and a mark file is written into it before anything else.
-//! Only a directory with the mark, or an empty one, is removed; anything else at that path is an
-//! error that names the path. Symbolic links are never followed.
+//! Only a directory with the mark, or an empty directory, is removed. If anything else exists at
+//! its path, an error names the path. Symbolic links are never followed.
 //!
 //! A directory is renamed before it is removed, so that threads that are still creating files in it
 //! fail, and its mark is removed last.
@@ -50,8 +50,8 @@ impl OwnDirectory {
         Ok(own)
     }
 
-    /// Registers a path for removal. The directory may be created later, and is removed only if
-    /// this program created it.
+    /// Registers a path for removal when the returned value is dropped or at an interruption. The
+    /// directory may be created later, and is removed only if this program created it.
     ///
     /// # Errors
     /// An error if this process already has another interrupt handler.

@@ -200,7 +200,8 @@ fn words_of_prose(path: &str, text: &str) -> Vec<(usize, String)> {
     words
 }
 
-/// Returns the places where a file's prose contains rejected phrases, including across line ends.
+/// Returns a message for each rejected phrase in a file's prose, with the line. Phrases that
+/// continue on the next line are found, too.
 fn rejected_phrases(path: &str, text: &str) -> Vec<String> {
     let words = words_of_prose(path, text);
     let mut found = Vec::new();

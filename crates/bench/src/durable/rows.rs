@@ -100,7 +100,8 @@ fn options_with(options: &str, more: &str) -> String {
 }
 
 /// Returns the label of the row with which engines are compared: the first row of a second engine
-/// if there is one, otherwise the first of several configurations; `None` if there is only one row.
+/// if there is a second engine, otherwise the first of several configurations; `None` if engines
+/// have only one row.
 pub(super) fn reference<'r>(rows: &'r [Row<'_>]) -> Option<&'r str> {
     let engines: Vec<_> = rows.iter().filter(|row| !row.is_raw()).collect();
     let first = engines.first()?;

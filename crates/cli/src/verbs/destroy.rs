@@ -43,8 +43,9 @@ pub(crate) fn run(arguments: &DestroyArguments, output: &mut Output) -> Result<O
     Ok(Outcome::Well)
 }
 
-/// Returns whether a file with this name proves that there is a database, or the remains of one
-/// whose destruction was interrupted: a destruction removes CURRENT first.
+/// Returns whether a file with this name proves that the directory contains a database, or the
+/// remains of a database whose destruction was interrupted. CURRENT alone is not a sufficient test,
+/// because a destruction removes it first.
 fn says_database(name: &str) -> bool {
     use FileKind::{Current, Identity, Manifest, Options};
     matches!(FileKind::parse(name), Some(Current | Identity | Manifest(_) | Options(_)))

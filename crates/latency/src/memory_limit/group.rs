@@ -158,7 +158,7 @@ pub(super) struct V2Limit {
 
 impl V2Limit {
     pub(super) fn new(group: Group, bytes: u64) -> io::Result<Self> {
-        // A kernel that does not account for swap has no such file.
+        // A kernel that does not account for swap does not have this file, and the write fails.
         let refuses_swap = group.write("memory.swap.max", "0").is_ok();
         let mut limit = Self { group, refuses_swap };
         limit.set(bytes)?;

@@ -158,8 +158,8 @@ fn assignment(plan: &Plan, database: &Path, seed: u64, catch_up: Option<CatchUp>
     }
 }
 
-/// Returns the number of bytes that the consumer read from segments. Reading them does not count as
-/// misses of the hot set.
+/// Returns the number of bytes that the consumer read from the log's segments. These bytes are not
+/// counted as misses of the hot set.
 fn log_bytes(figures: &Figures) -> f64 {
     let read = figures.kernel.bytes_per_purpose.get(Purpose::LogRead.name());
     read.map_or(0.0, |read| read.read_bytes)

@@ -248,7 +248,7 @@ struct Work {
     log_bytes: Option<u64>,
 }
 
-/// Runs all threads until the end, or until one of them fails.
+/// Runs all threads until the end of the run, or until a thread fails.
 fn work(
     database: &dyn TailDatabase,
     clock: &SystemClock,

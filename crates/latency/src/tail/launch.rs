@@ -73,7 +73,8 @@ pub(super) struct Processes {
 }
 
 impl Processes {
-    /// Creates a launcher with this memory limit, if one can be set here; `None` means no limit.
+    /// Creates a launcher. Its processes have this memory limit, if this machine supports a limit;
+    /// `None` requests no limit.
     ///
     /// # Errors
     /// Errors from creating the limit.
@@ -95,7 +96,7 @@ impl Processes {
         Ok(command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?)
     }
 
-    /// Rejects an incident that is impossible here.
+    /// Rejects an incident that is impossible on this machine.
     ///
     /// # Errors
     /// A message with the argument's name.

@@ -12,8 +12,9 @@
 //! `results` are stored run by run, so that an interrupted experiment can be resumed; `report` and
 //! `table` present the results.
 //!
-//! A crash may leave directories with temporary names, which the next experiment in the same
-//! directory removes. A source database gets its final name only when it is complete.
+//! An experiment that is killed may leave directories with temporary names, which the next
+//! experiment in the same directory removes. A source database gets its final name only when it is
+//! complete.
 
 mod aggregate;
 mod arguments;

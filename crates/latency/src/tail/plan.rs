@@ -312,8 +312,8 @@ impl Plan {
         ROCKSDB_14743_HOT_KEYS.into_iter().map(of_hot_set).collect()
     }
 
-    /// Returns the rows of a run in the order in which they are measured: in successive runs, each
-    /// row goes first in turn.
+    /// Returns the rows of a run in the order in which they are measured: the row that goes first
+    /// changes from run to run.
     pub(super) fn order(&self, run: usize) -> impl Iterator<Item = Row> {
         let count = self.rows.len();
         (0..count).map(move |turn| self.rows[(turn + run) % count])

@@ -39,8 +39,8 @@ pub(super) struct ConfigurationReport {
     pub(super) variation: Value,
     /// Ratios of the medians to the medians of the same engine's `buffered` row.
     ratios_to_buffered: Value,
-    /// The figures of work in which the row differs from its engine's reference row, so that their
-    /// latencies are not comparable.
+    /// The figures of work in which the row differs from its engine's reference row. Unless the
+    /// list is empty, the latencies of the two rows are not comparable.
     #[serde(serialize_with = "as_fields")]
     pub(super) unequal_work: Vec<Work>,
     /// The figures of work in which the row differs from the first engine's row of the same
@@ -152,7 +152,7 @@ impl Report {
 }
 
 impl ConfigurationReport {
-    /// Creates a row, not yet compared with others.
+    /// Creates the report of a row, without the comparisons with other rows.
     ///
     /// # Errors
     /// None in practice: figures that cannot be aggregated.

@@ -62,7 +62,7 @@ impl Source {
         matches!(described, Ok(Some(description)) if description == *self)
     }
 
-    /// Builds the database, replacing any database that was created here.
+    /// Builds the database, replacing a database that this program created at the same path.
     ///
     /// # Errors
     /// A foreign file or directory at the database's path; errors from the engine and the

@@ -224,7 +224,7 @@ pub(super) mod tests {
         }
     }
 
-    /// A database whose third read takes 10 ms, and all others 10 us.
+    /// A database whose third read takes 10 ms. All other reads take 10 us.
     struct Hesitating<'c> {
         clock: &'c SteppingClock,
         reads: AtomicU64,

@@ -33,7 +33,8 @@ pub struct Runner<'a> {
 /// selects the scenarios whose names contain its value.
 ///
 /// # Panics
-/// If a scenario ends differently from the document: the message lists all such scenarios.
+/// If a scenario has a result other than the document states. The message lists all scenarios with
+/// such results.
 pub fn run_all(
     column: Column,
     rocksdb: Option<SharedRocksDb>,

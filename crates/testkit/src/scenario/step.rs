@@ -80,7 +80,7 @@ pub enum Action {
 /// An operation on a database. Each operation opens the database, and closes it at the end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Work {
-    /// Puts entries, which are written to the log. If there is no database, one is created.
+    /// Puts entries, which are written only to the log. A missing database is created.
     Put(Vec<(String, String)>),
     /// Flushes memtables and logs to tables.
     Flush,
@@ -90,20 +90,22 @@ pub enum Work {
     CreateFamily(String),
     /// Drops a column family.
     DropFamily(String),
-    /// Ingests a copy of a table that was built outside.
+    /// Ingests a copy of a table that was built outside the database.
     Ingest(String),
-    /// Ingests a table that was built outside, and moves its file.
+    /// Ingests a table that was built outside the database by moving its file into the database.
     Move(String),
     /// Creates a checkpoint.
     Checkpoint(String),
     /// Removes the database.
     Destroy,
-    /// Opens it for writing, and returns its contents.
+    /// Opens the database for writing, and returns its contents.
     Open,
-    /// Opens it for writing, and takes over directories that another database has claimed.
+    /// Opens the database for writing, and takes over directories that another database has
+    /// claimed.
     Adopt,
-    /// Opens it for reading, and returns its contents.
+    /// Opens the database for reading only, and returns its contents.
     Look,
-    /// Builds a table outside any database; the path is the file's.
+    /// Builds a table outside any database. The path of the operation is the path of the table's
+    /// file.
     External(Vec<(String, String)>),
 }

@@ -32,7 +32,7 @@ struct Older {
 pub struct Loss {
     /// Number of sectors written since the last flush.
     pub pending: usize,
-    /// Number of those sectors that lost their newest bytes.
+    /// Number of pending sectors that lost their newest bytes.
     pub lost: usize,
 }
 

@@ -14,7 +14,8 @@ pub(crate) struct Mutation {
     pub(crate) changed: &'static str,
 }
 
-/// All mutations, one for each check that keeps the engine from changing files of others.
+/// All mutations, one for each check that keeps the engine from changing files of another database
+/// or program.
 pub(crate) const MUTATIONS: [Mutation; 55] = [
     Mutation {
         what: "opens directories of another database",

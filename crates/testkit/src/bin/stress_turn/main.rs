@@ -143,8 +143,8 @@ fn round(
     Ok(())
 }
 
-/// Prints what opening a database left out. A kill can only truncate the last record of the last
-/// log or of the MANIFEST; any other loss is an error.
+/// Prints the data that recovery left out when a database was opened. A kill can only truncate the
+/// last record of the last log or of the MANIFEST; any other loss is an error.
 fn report_opening(db: &Db) -> Result<(), String> {
     for left_out in db.left_out() {
         println!("left out: {left_out:?}");

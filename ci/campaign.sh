@@ -4,9 +4,9 @@
 #
 # usage: ci/campaign.sh [MINUTES]     default 30
 #
-# Ends at the first failure, which prints the seed that reproduces it. Prints the number of rounds. Runs
-# AddressSanitizer and memcheck (ci/sanitize.sh) first, unless TAILWATER_SANITIZE=off, and Apache Iggy's command line
-# (ci/cli.sh), which it installs once.
+# Ends at the first failure; the failing test prints the seed that reproduces the failure. Otherwise
+# prints the number of rounds. Runs AddressSanitizer and memcheck (ci/sanitize.sh) first, unless
+# TAILWATER_SANITIZE=off, and Apache Iggy's command line (ci/cli.sh), which it installs once.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -27,9 +27,10 @@ for ((round = 1; SECONDS - began < minutes * 60; round++)); do
         --test crash --test directories --test metamorphic --test concurrency --test model --test table_builder \
         --test option_extremes --test damage
     cargo test --quiet --locked -p tailwater --lib compaction
-    # A hundred power cuts, which require root.
+    # The tests with power cuts, a hundred cuts by default, which require root.
     TAILWATER_ROUNDS=${TAILWATER_ROUNDS:-12} cargo test --quiet --locked -p tailwater --test power_cuts
-    # The message log, and a server killed a hundred times under load from real clients.
+    # The tests of the message log, including a server that is killed a hundred times under load
+    # from real clients.
     TAILWATER_ROUNDS=${TAILWATER_ROUNDS:-4} cargo test --quiet --locked -p tailwater-log --test log
     TAILWATER_ROUNDS=${TAILWATER_ROUNDS:-10} cargo test --quiet --locked -p tailwater-server --test server killed
 done

@@ -1,14 +1,16 @@
 #!/usr/bin/env bash
-# Runs Apache Iggy's command line, unmodified, against the server: its commands, each with a pattern for its output
-# (except for the line that repeats the arguments), and polls with their exact payloads. `message flush`, `login`,
-# `session` and `context` are not tested.
+# Runs Apache Iggy's command line, unmodified, against the server. The output of each command must
+# match a pattern (the line of the output that repeats the arguments is ignored), and polls must
+# return exactly the expected payloads. `message flush`, `login`, `session` and `context` are not
+# tested.
 #
 # usage: ci/cli.sh [ADDRESS]
 #
-# Without ADDRESS it builds `tailwater` and serves a temporary directory; with ADDRESS it uses the server at that
-# address, whose root user must be iggy / iggy. TAILWATER_SERVER is the path of a built `tailwater`, and TAILWATER_IGGY
-# that of an installed `iggy`; without it, `iggy-cli` is installed below `target/iggy-cli` (a few minutes, once). Ends
-# at the first difference.
+# Without ADDRESS it builds `tailwater` and serves a temporary directory; with ADDRESS it uses the
+# server at that address, whose root user must be iggy / iggy. TAILWATER_SERVER is the path of a
+# built `tailwater`, and TAILWATER_IGGY the path of an installed `iggy`. Without TAILWATER_IGGY,
+# `iggy-cli` is installed below `target/iggy-cli` (a few minutes, once). The script ends at the
+# first difference.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -108,7 +110,7 @@ expect 'Created' root partition create shop orders 2
 expect '5' root topic get shop orders
 expect 'Deleted' root partition delete shop orders 1
 
-# Messages: each partitioning.
+# Messages: sends with each kind of partitioning.
 expect 'sent' root message send --partition-id 0 shop orders m00 m01 m02 m03
 expect 'sent' root message send --partition-id 0 --headers 'color:string:red,size:uint64:7' shop orders m04
 expect 'sent' root message send --message-key key shop audits k01
@@ -116,7 +118,7 @@ expect 'sent' root message send --message-key key shop audits k02
 expect 'sent' root message send shop audits b01 b02
 refuse 'artition|rror' root message send --partition-id 99 shop orders m99
 
-# Polls: each strategy.
+# Polls: with each polling strategy.
 expect_payloads 'm00 m01 m02 m03 m04 ' --first --message-count 10 shop orders 0
 expect_payloads 'm00 m01 ' --first --message-count 2 shop orders 0
 expect_payloads 'm03 m04 ' --last --message-count 2 shop orders 0
@@ -124,7 +126,7 @@ expect_payloads 'm02 m03 ' --offset 2 --message-count 2 shop orders 0
 expect_payloads 'm00 m01 ' --next --auto-commit --message-count 2 --consumer 5 shop orders 0
 expect_payloads 'm02 m03 ' --next --auto-commit --message-count 2 --consumer 5 shop orders 0
 expect 'color' root message poll --offset 4 --message-count 1 --show-headers shop orders 0
-# A file of polled messages can be sent.
+# A file to which polled messages were written can be sent again.
 root message poll --first --message-count 5 --output-file "$scratch/messages" shop orders 0 >/dev/null
 expect 'sent' root message send --partition-id 1 --input-file "$scratch/messages" shop orders
 
@@ -170,7 +172,8 @@ created=$(root pat create robot 1day) || fail 'pat create' "$created"
 token=$(grep -oE '[A-Za-z0-9_-]{20,}' <<<"$created" | tail -1)
 expect 'robot' root pat list
 expect 'TCP' anonymous --token "$token" me
-# Without a keyring this reports a failure, after the server has deleted the token.
+# Without a keyring the command reports a failure after the server has deleted the token, so the
+# failure is ignored.
 root pat delete robot >/dev/null || true
 refuse 'rror' anonymous --token "$token" me
 

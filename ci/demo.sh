@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Shows on this disk the effect of direct I/O on the tail latency of reads during compactions: a small version of the
-# experiment of `tailwater tail`. docs/tail.md describes it and its output.
+# Shows the effect of direct I/O on the tail latency of reads during compactions, on this machine's
+# disk. It runs a small version of the experiment of `tailwater tail`; docs/tail.md describes the
+# experiment and its output.
 #
 #   ci/demo.sh [ARGUMENTS]   ARGUMENTS are passed to `tailwater tail --quick`
 #

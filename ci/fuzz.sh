@@ -15,7 +15,8 @@ shift || true
 jobs=${FUZZ_JOBS:-2}
 host=$(rustc -vV | sed -n 's/^host: //p')
 
-# The flags that cargo-fuzz passes to a nightly compiler, except for the sanitizer, which a stable compiler lacks.
+# The flags that cargo-fuzz passes to a nightly compiler, without the flags for the sanitizer, which
+# a stable compiler lacks.
 coverage="-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4"
 coverage+=" -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table"
 coverage+=" -Cllvm-args=-sanitizer-coverage-trace-compares"
@@ -24,8 +25,8 @@ if [ $# -gt 0 ]; then targets=("$@"); else
     mapfile -t targets < <(cd fuzz_targets && ls -- *.rs | sed 's/\.rs$//')
 fi
 
-# With --target the flags apply to the targets and their libraries, but not to build scripts, which have no fuzzer to
-# link to.
+# With --target, the flags apply to the fuzz targets and their libraries, but not to build scripts.
+# Build scripts could not be linked with these flags, because they are not linked with the fuzzer.
 RUSTFLAGS="--cfg fuzzing $coverage" cargo build --quiet --release --target "$host" \
     "${targets[@]/#/--bin=}"
 cargo run --quiet --package tailwater-fuzz-seeds -- corpus ../tests/golden/*.tar.zst
@@ -33,7 +34,7 @@ cargo run --quiet --package tailwater-fuzz-seeds -- corpus ../tests/golden/*.tar
 binaries=target/$host/release
 mkdir -p artifacts target/logs
 
-# Runs one target and writes its line of the table.
+# Runs one fuzz target and writes its line of the summary.
 run() {
     local target=$1 log=target/logs/$1.log status=0
     mkdir -p "corpus/$target"

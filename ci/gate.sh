@@ -9,7 +9,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-# Random tests use a fixed seed, so that a failing gate points to the change. ci/campaign.sh uses new seeds.
+# Random tests use a fixed seed, so that a failure of the gate is caused by the change under test.
+# ci/campaign.sh uses new seeds.
 export TAILWATER_SEED=${TAILWATER_SEED:-20261120}
 
 mode=${1:-full}
@@ -46,7 +47,7 @@ if [ "$mode" = fast ]; then
 fi
 
 step "Apache Iggy's Python client"
-# If this fails, the test that needs the client reports that it was skipped.
+# If the installation fails, the test that needs the Python client reports that it was skipped.
 python=target/python/bin/python
 if ! "$python" -c "import apache_iggy" 2>/dev/null; then
     { python3 -m venv target/python && "$python" -m pip install --quiet apache-iggy==0.9.0; } ||
@@ -62,7 +63,8 @@ for example in first_program column_families migrating_from_rocksdb direct_io bu
 done
 
 step "models of the lock-free parts"
-# Separate build directories, so that the builds of the tests stay valid.
+# The model checker has its own build directory, because its flags would invalidate the builds of
+# the tests.
 RUSTFLAGS="--cfg loom" cargo test --quiet --locked -p tailwater --lib --target-dir target/loom -- loom models
 
 step "models of the message log"

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Verifies that the tools of ci/sanitize.sh detect defects: plants one defect at a time in a copy of the working tree,
-# and fails if the tool does not find it.
+# Verifies that the tools of ci/sanitize.sh detect defects. Plants one defect at a time in a copy of
+# the working tree, and fails if the tool for this kind of defect does not find it.
 #
 # usage: ci/planted.sh [NAME...]     default: all of ci/planted/*.patch
 #
-# The copy is in target/planted; its builds share the directories of ci/sanitize.sh. Prints the tool's message for each
-# defect.
+# The copy is in target/planted; it is built in the build directories of ci/sanitize.sh. Prints the
+# tool's message for each defect.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -13,8 +13,8 @@ copy=target/planted/source
 host=$(rustc -vV | sed -n 's/^host: //p')
 target=$PWD/target
 
-# For each defect: the tool that must find it, the tests to run, and the expected message. AddressSanitizer's name for a
-# read out of bounds depends on where it begins and ends.
+# For each defect: the tool that must find it, the tests to run, and the expected message.
+# AddressSanitizer's name for a read out of bounds depends on where the read begins and ends.
 declare -A tool=(
     [epoch-use-after-free]="address epoch:: heap-use-after-free"
     [skiplist-out-of-bounds]="address memtable:: ERROR: AddressSanitizer"

@@ -10,8 +10,8 @@
 #   loom       every interleaving, and every value that a load may return, of the lock-free parts.
 #   thread     is skipped, with the reason.
 #
-# TAILWATER_STEP_MINUTES bounds the duration of a step's tests, by default 20, without the builds, which are in
-# target/asan and target/loom.
+# TAILWATER_STEP_MINUTES is the maximum duration of the tests of a step, by default 20 minutes, not
+# counting their build. The builds are in target/asan and target/loom.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -24,8 +24,9 @@ say() {
     echo "== $* (at ${SECONDS}s)"
 }
 
-# Builds a crate's tests with the environment and the arguments after `--`, and runs the tests whose names contain one
-# of the filters under the command in `under`: run_tests FILTER... -- ARGUMENT...
+# run_tests FILTER... -- ARGUMENT...: builds a crate's tests in the current environment, with the
+# arguments after `--` for cargo. Runs the tests whose names contain one of the filters, under the
+# command in `under`.
 under=()
 run_tests() {
     local filters=() built binary
@@ -37,12 +38,13 @@ run_tests() {
     done
 }
 
-# The tests of unsafe code in the engine's library.
+# Filters for the tests of unsafe code in the engine's library.
 engine_filters=(epoch:: cache:: memtable::)
 
 address() {
     say "AddressSanitizer: all tests of tailwater-io, and tests of epochs, caches, memtables and LZ4"
-    # Required because a stable compiler ships the sanitizer's runtime but does not allow enabling it.
+    # RUSTC_BOOTSTRAP is required because a stable compiler includes the sanitizer's runtime but
+    # does not allow enabling the sanitizer.
     export RUSTC_BOOTSTRAP=1 RUSTFLAGS="-Zsanitizer=address --cfg asan"
     # Some memory is leaked deliberately: thread slots, and buffers that the kernel may still write to.
     export ASAN_OPTIONS=detect_leaks=0:detect_stack_use_after_return=1
@@ -59,7 +61,8 @@ memcheck() {
     fi
     say "memcheck: the tests of epochs, caches, memtables, buffers and LZ4"
     under=(valgrind --quiet --error-exitcode=9 --leak-check=no --fair-sched=yes)
-    # memcheck does not support io_uring. Tests with many rounds run fewer.
+    # memcheck does not support io_uring. With TAILWATER_SLOW_TOOL, tests that repeat their work
+    # make fewer rounds.
     export TAILWATER_SLOW_TOOL=1 TAILWATER_IO_URING=off
     run_tests buffer:: -- -p tailwater-io --lib
     run_tests lz4 -- -p tailwater-format --lib
@@ -82,7 +85,7 @@ thread() {
 if [ $# -gt 0 ]; then steps=("$@"); else steps=(address memcheck loom thread); fi
 for step in "${steps[@]}"; do
     case $step in address | memcheck | loom | thread) ;; *) sed -n 's/^# usage: //p' "$0" >&2; exit 2 ;; esac
-    # A subshell, so that a step's settings do not affect others.
+    # Each step runs in a subshell, so that its environment does not affect other steps.
     ("$step")
 done
 echo

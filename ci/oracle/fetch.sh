@@ -5,8 +5,8 @@
 #
 # Fetches the binding with Maven, into Maven's local repository, unless it is already there;
 # compiles the program next to this script; and extracts the native library from the binding, so
-# that starting the program does not unpack it every time. Up-to-date files are kept.
-# Exits with 2, and a message on standard error, if a prerequisite is missing.
+# that starting the program does not unpack it every time. Files that are up to date are not created
+# again. Exits with 2, and a message on standard error, if a prerequisite is missing.
 set -eu
 
 version=11.8.1
@@ -23,7 +23,7 @@ for program in java javac jar; do
     command -v "$program" >/dev/null || missing "Java is not installed: '$program' is missing"
 done
 mkdir -p "$directory"
-# Test programs that start at the same time take turns.
+# The lock lets only one of several test programs that start at the same time prepare the oracle.
 exec 9>"$directory/lock"
 if command -v flock >/dev/null; then
     flock 9

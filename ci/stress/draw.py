@@ -31,7 +31,8 @@ MODES = {
 
 # Options that are not drawn, because Tailwater deliberately refuses them or the files that they produce.
 REFUSED = {
-    # The fifth choice, "custom", writes blocks with a compression that only db_stress has.
+    # The fifth choice of db_crashtest.py, "custom", is left out: its blocks are compressed in a way
+    # that only db_stress supports.
     "compression_manager": lambda: random.choice(["mixed", "none", "autoskip", "randommixed"]),
     # RocksDB would refuse tables without the user-defined index, and Tailwater builds none.
     "use_udi_as_primary_index": 0,
@@ -39,7 +40,8 @@ REFUSED = {
 
 # Drawn options with which Tailwater refuses to open a database for writing, with their replacements.
 OPENED_OTHERWISE = {
-    # Tailwater does not archive logs, so a follower of the database would miss them.
+    # Tailwater does not archive logs, so a process that follows the database would miss log
+    # records.
     "WAL_ttl_seconds": "0",
     "WAL_size_limit_MB": "0",
 }
@@ -53,7 +55,7 @@ MAX_KEYS = [1000, 10_000, 40_000]
 # Compaction styles, with the frequencies of whitebox_crash_main in db_crashtest.py.
 COMPACTION_STYLES = [0, 0, 0, 0, 1, 1, 2]
 
-# Flags of db_crashtest.py, which are false by default.
+# Flags that db_crashtest.py reads from its command line; all are false by default.
 FLAGS = [
     "simple", "cf_consistency", "txn", "optimistic_txn", "test_best_efforts_recovery", "enable_ts",
     "test_multiops_txn", "test_tiered_storage",
@@ -78,7 +80,7 @@ class Options:
         told = dict.fromkeys(FLAGS, False) | MODES[self.mode][1]
         random.seed(seed)
         self._drawn = self._module.gen_cmd_params(argparse.Namespace(**told))
-        # The mode for tiered storage sets its own compaction style.
+        # The mode for tiered storage sets a compaction style itself.
         if "test_tiered_storage" not in MODES[self.mode][1]:
             self._drawn["compaction_style"] = style
             if style == 1 and rng.random() < 0.5:

@@ -14,12 +14,12 @@ OPERATES = "Starting database operations"
 VERIFIED = "Crash-recovery verification passed"
 # Messages of db_stress on standard error that do not indicate a failure.
 HARMLESS = re.compile(r"open_files_async requires skip_stats_update_on_db_open")
-# Maximum duration of a run that is not meant to be killed, in seconds. A run that is still working after that is
-# killed; a run that is not working counts as hanging.
+# Maximum duration of a run that is not meant to be killed, in seconds. After this time, a run that
+# still uses the processor is killed as slow; a run that does not counts as hanging.
 PATIENCE = 300
 
-# Messages that indicate that db_stress failed because of an error that it injected itself, or because of a file in
-# which it had injected one.
+# Messages that indicate that db_stress failed because of an error that it had injected itself, or
+# because of a file into which it had injected an error.
 INJECTED = re.compile(r"injected[a-z ]* error|Seen error\. Skip writing buffer")
 
 
@@ -50,8 +50,9 @@ class Life:
         self.options = Options(setup.crashtest, setup.db_stress, self.database, self.expected, rng)
         self.turn = 0
         self.steps = 0
-        # Whether any run of db_stress kept a state for each key, and whether any did not: db_crashtest.py switches
-        # test_batches_snapshots together with disable_wal.
+        # Whether any run of db_stress kept a state for each key, and whether any run did not. Both
+        # can be true, because db_crashtest.py changes test_batches_snapshots together with
+        # disable_wal.
         self.had_numbered_keys = self.had_other_keys = False
         # Whether Tailwater has not yet opened the database.
         self.is_untouched = True
@@ -98,8 +99,9 @@ class Life:
 
     def rocksdb_verifies(self):
         """Makes db_stress open the database, bring its expected state up to date, verify all keys and close."""
-        # db_stress ends when no compaction is left, which never happens if all tables are due every second or two.
-        # With few open files it opens a table for nearly every key, and its listener sleeps during each opening.
+        # db_stress ends when no compaction is left. This never happens if every table is due for a
+        # periodic compaction every second or two. With few open files, db_stress opens a table for
+        # nearly every key, and its listener sleeps during each opening.
         others = {"verification_only": 1, "periodic_compaction_seconds": 0, "open_files": -1}
         command, self.last = self.options.command(self.rng.getrandbits(32), **others)
         self.db_stress(command, "verification", None, None)
@@ -167,7 +169,8 @@ class Life:
         overrides = [f"{name}={value}" for name, value in OPENED_OTHERWISE.items()] + self.setup.tailwater_options
         told += ["--options", ";".join(overrides)]
         if self.has_history():
-            # db_stress will replay as many of its writes as the sequence number indicates.
+            # db_stress will replay as many of its recorded writes as the database's sequence number
+            # indicates, so Tailwater must not change this number.
             told.append("--keeps-sequence")
         elif not self.had_other_keys:
             told += ["--expected", self.expected / "LATEST.state"]
@@ -217,7 +220,8 @@ class Life:
         copy = self.root / "before"
         shutil.rmtree(copy, ignore_errors=True)
         for directory in [self.database, self.expected]:
-            # A killed process whose kernel threads are still ending may replace names.
+            # The kernel may still be completing the last operations of a killed process, so files
+            # may be renamed or removed during the copy.
             shutil.copytree(directory, copy / directory.name, ignore_dangling_symlinks=True)
 
     def log(self, name):

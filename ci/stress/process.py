@@ -7,8 +7,8 @@ import time
 from pathlib import Path
 
 
-# Period over which it is determined whether a program is still working, in seconds, and the share of a processor's
-# time above which it is.
+# A program counts as still working if it uses more than the share WORKS of a processor's time,
+# measured over a period of LOOK seconds.
 LOOK = 5
 WORKS = 0.05
 
@@ -32,7 +32,7 @@ def run(command, log, kill_after=None, after_line=None, timeout=900, environment
     the processor, otherwise as a failure.
     """
     lines, errors = [], []
-    # Output is line-buffered, so that none is lost when the command is killed.
+    # Output is line-buffered, so that no line is lost when the command is killed.
     command = ["stdbuf", "-oL", *map(str, command)]
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace", env=environment
@@ -87,7 +87,7 @@ def _wait(process, kill_after, mark, timeout):
 def _processor_seconds(process):
     """Returns the processor time used by a process and by the children that it waited for, in seconds."""
     try:
-        # The fields after the name in parentheses begin with the third.
+        # The first field after the name in parentheses is the third field of the file.
         fields = Path(f"/proc/{process.pid}/stat").read_text().rsplit(")", 1)[1].split()
         return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
     except OSError:

@@ -10,7 +10,8 @@ use tailwater_fuzz::{Choices, allocation};
 fuzz_target!(|input: &[u8]| {
     let (choices, block) = Choices::split(input);
     let Ok(layout) = Layout::parse(block) else { return };
-    // A key is at most as long as the block; a cursor keeps the keys of one restart interval.
+    // A cursor keeps the keys of one restart interval in memory, and each key is at most as long as
+    // the block.
     let limit = 64 * block.len() + block.len() * block.len() / 2;
     allocation::within(limit, || walk(choices, block, &layout));
 });

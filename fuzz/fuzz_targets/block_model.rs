@@ -26,7 +26,8 @@ fuzz_target!(|input: &[u8]| {
     walk(moves, &block, &layout, &entries);
 });
 
-/// Returns entries with internal keys, in order: a few user keys in several versions.
+/// Returns entries in the order of their internal keys: several versions of each of a few user
+/// keys.
 fn entries(mut choices: Choices<'_>) -> Entries {
     let mut entries = BTreeMap::new();
     while !choices.is_empty() && entries.len() < 1000 {
@@ -86,8 +87,8 @@ fn walk(mut choices: Choices<'_>, block: &[u8], layout: &Layout, entries: &Entri
     }
 }
 
-/// Checks that a get through the hash index finds the same newest version as a seek, or none if
-/// there is none.
+/// Checks that a get through the hash index finds the same newest version of a key as a seek, or
+/// nothing if the key is not in the block.
 fn get(choices: &mut Choices<'_>, block: &[u8], layout: &Layout, entries: &Entries) {
     let target = target(choices, entries);
     let user_key = key::user_key(&target);

@@ -28,8 +28,8 @@ fuzz_target!(|input: &[u8]| {
             let block = CompressedBlock::parse(kind, data).expect("a block that was decompressed");
             assert_eq!(output.len(), block.uncompressed_length());
         }
-        // A reused context returns the same result, except for the error message, which zstd words
-        // differently once its dictionary is warm.
+        // A second decompression with the same context has the same result. Only the error message
+        // may differ: the wording of zstd depends on whether the dictionary was used before.
         let mut again = Vec::new();
         let second = decompressor.decompress(kind, data, dictionary.as_ref(), &mut again);
         assert_eq!(first.is_ok(), second.is_ok());
@@ -37,7 +37,8 @@ fuzz_target!(|input: &[u8]| {
     });
 });
 
-/// Returns the maximum memory of two outputs, in bytes, for an input of `length` bytes.
+/// Returns the maximum memory for decompressing an input of `length` bytes twice, with both outputs
+/// in memory, in bytes.
 fn output_max(kind: Compression, length: usize) -> usize {
     let amplification = match kind {
         Compression::None => 1,
@@ -45,7 +46,7 @@ fn output_max(kind: Compression, length: usize) -> usize {
         Compression::Lz4 | Compression::Lz4Hc => 255,
         Compression::Zlib => 1032,
         Compression::Zstd | Compression::ZstdNotFinal => 128 << 10,
-        // Its output grows as it is produced; its tables take 4 MB.
+        // The output grows while bzip2 produces it. The tables of bzip2 take another 4 MB.
         Compression::Bzip2 => 64 << 10,
         Compression::Xpress | Compression::Custom(_) => 0,
     };

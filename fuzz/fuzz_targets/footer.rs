@@ -47,8 +47,8 @@ fn complete(footer: &mut [u8; FOOTER_LENGTH], version: u8, offset: u64) {
     write_footer_checksum(footer, offset);
 }
 
-/// Checks that a footer with arbitrary fields is refused by the encoder, or decodes to the same
-/// footer.
+/// Checks that the encoder refuses a footer with arbitrary fields, or the encoded footer decodes to
+/// the same footer.
 fn check_written(mut choices: Choices<'_>) {
     let handle = |choices: &mut Choices<'_>| BlockHandle {
         offset: choices.number(5),

@@ -22,7 +22,7 @@ fuzz_target!(|input: &[u8]| {
     walk(moves, &block, &layout, format, &entries);
 });
 
-/// Returns entries for blocks that directly follow each other.
+/// Returns index entries in order, for data blocks that directly follow each other in a file.
 fn entries(mut choices: Choices<'_>, format: IndexFormat) -> Vec<IndexEntry> {
     let mut offset = choices.number(4);
     let mut sizes = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! Internal keys: they are split and reassembled, and their order is total.
+//! Internal keys can be split into their parts and reassembled, and their order is total.
 #![no_main]
 
 use std::cmp::Ordering;

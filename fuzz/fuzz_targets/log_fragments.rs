@@ -6,8 +6,8 @@ use tailwater_format::log::{BLOCK_LENGTH, HEADER_LENGTH};
 use tailwater_fuzz::{Choices, allocation, walk};
 use tailwater_fuzz_seeds::put_fragment;
 
-/// Maximum length of an input, in bytes: in a compressed log zstd may decompress each byte to 32
-/// KiB.
+/// Maximum length of an input, in bytes. It bounds the memory and the time of a run, because zstd
+/// may decompress each byte of a compressed log to 32 KiB.
 const LENGTH_MAX: usize = 1024;
 /// Maximum memory for decompressing one byte with zstd, in bytes, including the doubling of the
 /// buffer.
@@ -27,7 +27,7 @@ fuzz_target!(|input: &[u8]| {
     allocation::within(limit, || walk::read_log(&log, log_number));
 });
 
-/// Appends a fragment, or bytes that may be between fragments.
+/// Appends a fragment to the log, or bytes that are not a fragment.
 fn append(log: &mut Vec<u8>, log_number: u32, choices: &mut Choices<'_>) {
     let room = BLOCK_LENGTH - log.len() % BLOCK_LENGTH;
     match choices.below(16) {

@@ -1,4 +1,5 @@
-//! Records written to a record log are read back; from a truncated log, the records before the cut.
+//! Records that are written to a record log can be read back; from a truncated log, exactly the
+//! records before the cut can be read.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -25,7 +25,8 @@ fuzz_target!(|bytes: &[u8]| {
     change(text);
 });
 
-/// Changes options as in an open database: each line has a name and a value.
+/// Changes options in the same way as in an open database. Each line of `text` has a name and a
+/// value.
 fn change(text: &str) {
     let changes: Vec<(&str, &str)> = text.lines().filter_map(|line| line.split_once('=')).collect();
     let (mut database, mut family) = (DbOptions::default(), ColumnFamilyOptions::default());
@@ -46,8 +47,7 @@ fn check(options: &Options) {
     let text = options.to_document().to_text();
     let document = Document::parse(&text).expect("printed text can be parsed");
     let again = Options::from_document(&document, UnknownOptions::Refuse);
-    // Compared as text, because values may be floating-point numbers, and NaN does not equal
-    // itself.
+    // The options are compared as text, because a value may be NaN, which does not equal itself.
     let again = again.expect("printed options can be set").to_document().to_text();
     assert_eq!(again, text);
 }

@@ -1,4 +1,5 @@
-//! OPTIONS files: a parsed file can be written, and parses to the same document.
+//! OPTIONS files: the document of a parsed file can be written as text again, which parses to the
+//! same document.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -39,7 +39,7 @@ fn check(files: &Files) {
     }
 }
 
-/// Checks that the parts left out are in existing logs.
+/// Checks that every part that recovery left out is in an existing log.
 fn check_left_out(db: &Db, files: &Files) {
     for left_out in db.left_out() {
         let name = left_out.path.file_name().map(|name| name.to_string_lossy().into_owned());

@@ -1,6 +1,5 @@
 //! The message log's server: a frame of arbitrary bytes, or a request of any operation with any
-//! body, results in a reply or in the end of its own connection, and other clients are still
-//! served.
+//! body, results in a reply or ends its own connection, and the server still serves other clients.
 #![no_main]
 
 use std::collections::BTreeMap;

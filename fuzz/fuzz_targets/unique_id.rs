@@ -28,7 +28,8 @@ fuzz_target!(|input: &[u8]| {
         let again = encode_session_id(upper, lower);
         assert_eq!(decode_session_id(again.as_bytes()), Ok((upper, lower)));
     }
-    // Eight characters can hold this range, of which two bits belong to the lower number.
+    // The eight characters for the upper number also encode two bits of the lower number, which
+    // leaves this range for the upper number.
     let upper = upper % (36u64.pow(8) / 4);
     let written = encode_session_id(upper, lower);
     assert_eq!(decode_session_id(written.as_bytes()), Ok((upper, lower.max(1))));

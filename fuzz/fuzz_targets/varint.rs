@@ -1,4 +1,5 @@
-//! Varints: both widths agree, and decoded values encode to the same bytes.
+//! Varints: the decoders for 32 and 64 bits agree, and decoded values encode to the same bytes,
+//! unless the input was longer than necessary.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -25,7 +26,7 @@ fn check_varint(data: &[u8]) {
     let mut written = Vec::new();
     put_varint64(&mut written, value);
     assert_eq!(decode_varint64(&written), Some((value, varint_length(value))));
-    // Only an encoding that ends with zeros is longer than necessary.
+    // An encoding differs from the encoder's only if it is longer than necessary.
     assert_eq!(length == written.len(), data[..length] == written);
     let signed = Reader::new(data).varsigned64("n").expect("a varint");
     written.clear();
@@ -33,7 +34,8 @@ fn check_varint(data: &[u8]) {
     assert_eq!(decode_varint64(&written).map(|(value, _)| value), Some(value));
 }
 
-/// Checks that a reader never moves backward or beyond the end, and does not move when it fails.
+/// Checks that a `Reader` never moves backward or beyond the end of its bytes, and does not move
+/// when a read fails.
 fn check_reader(mut choices: Choices<'_>, data: &[u8]) {
     let mut reader = Reader::new(data);
     while !choices.is_empty() {

@@ -1,4 +1,5 @@
-//! Verification of an edited database terminates, and a database that it finds clean can be read.
+//! The verification of an edited database terminates. If it finds nothing except torn tails, the
+//! database can be read.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -16,8 +17,7 @@ fuzz_target!(|input: &[u8]| {
     allocation::within(MEMORY_MAX, || {
         let options = options(storage(&files), RecoveryMode::PointInTime);
         let report = verify(directory(), &options, &mut |_| {});
-        // Other findings include unsupported features; a database that uses them cannot be opened
-        // either.
+        // With other findings, such as damage or unsupported features, opening may fail.
         if report.findings.iter().all(|finding| finding.severity == Severity::TornTail) {
             let db = open(&files, RecoveryMode::PointInTime).expect("nothing is damaged");
             let missing = |left_out: &LeftOut| left_out.reason.contains("missing");

@@ -12,7 +12,8 @@ fuzz_target!(|bytes: &[u8]| {
     };
     let mut written = Vec::new();
     if edit.encode(&mut written).is_err() {
-        // A file without an epoch number, from an old version, can be read but not written.
+        // A file without an epoch number, as old versions of RocksDB wrote it, can be read but not
+        // written.
         assert!(edit.new_files.iter().any(|file| file.epoch_number == 0) || has_progress(&edit));
         return;
     }

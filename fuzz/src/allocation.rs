@@ -1,4 +1,5 @@
-//! A bound on memory: the allocator counts bytes, and a target states how many its input warrants.
+//! A bound on memory: the allocator counts the allocated bytes, and a target states the maximum for
+//! its input.
 #![expect(
     unsafe_code,
     reason = "implementing an allocator is unsafe; this one forwards every call to the system's"
@@ -7,9 +8,9 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Number of bytes allocated.
+/// Number of bytes that are currently allocated.
 static LIVE: AtomicUsize = AtomicUsize::new(0);
-/// Maximum number of bytes allocated since [`within`] last began.
+/// Maximum of [`LIVE`] since the last call of [`within`] began.
 static PEAK: AtomicUsize = AtomicUsize::new(0);
 
 /// Allowance for memory that does not depend on the input, in bytes: buffers of fixed length,
@@ -35,8 +36,8 @@ fn shrink(length: usize) {
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         grow(layout.size());
-        // SAFETY: the caller fulfils this function's contract, which is that of the system's
-        // allocator.
+        // SAFETY: the caller fulfils this function's contract, which is the contract of the
+        // system's allocator.
         unsafe { System.alloc(layout) }
     }
 
@@ -60,15 +61,16 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// Returns the number of bytes allocated.
+/// Returns the number of bytes that are currently allocated.
 pub fn live() -> usize {
     LIVE.load(Ordering::Relaxed)
 }
 
-/// Runs `body`, which may have up to `limit` bytes and [`SLACK`] allocated at any time.
+/// Runs `body`, and checks that at no time more than `limit` plus [`SLACK`] bytes of its
+/// allocations exist.
 ///
 /// # Panics
-/// If `body` had more allocated.
+/// If more bytes were allocated.
 pub fn within<T>(limit: usize, body: impl FnOnce() -> T) -> T {
     let before = LIVE.load(Ordering::Relaxed);
     PEAK.store(before, Ordering::Relaxed);

@@ -17,7 +17,7 @@ use tailwater_format::varint::{
 /// The format of a block.
 #[derive(Debug, Clone, Copy)]
 pub struct Shape {
-    /// Number of entries from one restart to the next, at least one.
+    /// Number of entries in a restart interval, at least one.
     pub restart_interval: usize,
     /// Whether values are in a separate section.
     pub values_apart: bool,
@@ -30,10 +30,12 @@ const VALUES_APART: u32 = 1 << 28;
 const HASH_INDEX: u32 = 1 << 31;
 const COLLISION: u8 = 254;
 const NO_ENTRY: u8 = 255;
-/// Number of restarts that a bucket can name.
+/// Maximum number of restarts in a block with a hash index, because a bucket stores the number of a
+/// restart in one byte.
 const RESTARTS_MAX: usize = 253;
 
-/// An entry of an index: a key, the location of its block, and the block's first key.
+/// An entry of an index block: a separator key, the location of the data block, and the data
+/// block's first key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IndexEntry {
     /// The separator, at or above every key of the block.

@@ -2,8 +2,8 @@
 //!
 //! An edit is four numbers and some bytes (the file, the action, the position, the length and the
 //! new bytes), so that any input is a list of edits. Most edits would only cause checksum
-//! mismatches; at a target's request the checksums are therefore recomputed, so that edits reach
-//! the code after the checks.
+//! mismatches. A target can therefore request that checksums are recomputed after the edits, so
+//! that the edited bytes reach the code behind the checks.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -45,7 +45,8 @@ pub struct Database {
 pub type Entries = Vec<(Vec<u8>, Vec<u8>)>;
 
 impl Database {
-    /// Returns the small database with this number, modulo their count. Each is parsed once.
+    /// Returns the small database with this number, modulo the number of small databases. Each
+    /// database is parsed only once.
     pub fn number(number: usize) -> &'static Self {
         static DATABASES: OnceLock<Vec<Database>> = OnceLock::new();
         let all = DATABASES
@@ -172,7 +173,7 @@ fn write_blob_checksums(original: &[u8], bytes: &mut [u8]) {
     put_crc(bytes, end + BLOB_FOOTER_LENGTH - 4, end..end + BLOB_FOOTER_LENGTH - 4);
 }
 
-/// Writes the checksum of a range at `at`, if both are inside `bytes`.
+/// Writes the checksum of the bytes `covered` at the offset `at`, if both are inside `bytes`.
 fn put_crc(bytes: &mut [u8], at: usize, covered: std::ops::Range<usize>) {
     let Some(crc) = bytes.get(covered).map(|covered| mask_crc32c(crc32c(covered))) else { return };
     if let Some(place) = bytes.get_mut(at..at + 4) {
@@ -209,8 +210,8 @@ pub fn options(storage: Arc<dyn Storage>, mode: RecoveryMode) -> OpenOptions {
     };
     let mut options =
         OpenOptions::load_from(storage, directory()).expect("OPTIONS files are not edited");
-    // With a bound on open files, tables are opened when they are read, so that a damaged one
-    // leaves the others readable.
+    // With a bound on open files, a table is opened when it is first read, so that a damaged table
+    // does not prevent reading the others.
     let text = format!("wal_recovery_mode={mode};max_open_files=8");
     options.set_options(&text).expect("valid options");
     options.set_block_cache(Arc::new(BlockCache::new(BLOCK_CACHE)));
@@ -225,7 +226,7 @@ pub fn open(files: &Files, mode: RecoveryMode) -> Result<Db> {
     Db::open_read_only(directory(), &options(storage(files), mode))
 }
 
-/// Returns the entries of a column family, read forward; an error ends them.
+/// Reads the entries of a column family forward, until the end or the first error.
 ///
 /// # Errors
 /// Errors from reading.

@@ -17,21 +17,22 @@ pub struct LogContents {
     pub records: Vec<Vec<u8>>,
     /// Whether any damage was found.
     pub damaged: bool,
-    /// The structure inside which the log ends, if any.
+    /// The kind of incomplete structure at the end of the log, if the log is torn.
     pub torn: Option<TornReason>,
 }
 
 /// Reads a log to its end.
 ///
 /// # Panics
-/// If the reader goes back, leaves the log, does not terminate, or the recovery modes
-/// contradict each other.
+/// If the reader moves backward or beyond the end of the log, or does not terminate, or if the
+/// verdicts of the recovery modes contradict each other.
 pub fn read_log(log: &[u8], log_number: u64) -> LogContents {
     let mut reader = RecordReader::new(SliceSource::new(log), log_number);
     let mut contents = LogContents::default();
     let (mut offset, mut record_end) = (0, 0);
-    // Each event except the end accounts for at least one byte; damage that interrupts a record
-    // accounts for the record's bytes.
+    // This bounds the number of events. Each event except the end is about at least one byte. A
+    // byte can be part of two events, because damage that interrupts a record is reported for the
+    // record's bytes, too.
     for _ in 0..2 * log.len() + 4 {
         let Ok(event) = reader.next_event();
         check_verdicts(&event);
@@ -63,7 +64,7 @@ pub fn read_log(log: &[u8], log_number: u64) -> LogContents {
     panic!("the log does not end");
 }
 
-/// Checks that an event that the strictest mode accepts is accepted in every mode, and that
+/// Checks that every mode accepts an event that the strictest mode accepts, and that the two most
 /// tolerant modes never fail.
 fn check_verdicts(event: &Event<'_>) {
     if RecoveryMode::AbsoluteConsistency.verdict(event) == Verdict::Continue {

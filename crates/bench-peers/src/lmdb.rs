@@ -9,7 +9,8 @@ use tailwater_bench::store::{Direction, Failure, Scanned, Store};
 
 use crate::TRANSACTION;
 
-/// Maximum size of the file, in bytes; unwritten parts are sparse.
+/// Maximum size of the database file, in bytes. The file is sparse: unwritten parts take no disk
+/// space.
 const MAP_BYTES: usize = 64 << 30;
 
 /// An LMDB database.

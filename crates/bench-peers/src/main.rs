@@ -1,4 +1,5 @@
-//! Runs the workloads of `tailwater-bench` on other engines and Tailwater, in one run.
+//! Runs the workloads of `tailwater-bench` on other engines and on Tailwater in turn, in a single
+//! process.
 //!
 //! Engines that accept RocksDB's options get the same option string. Others get the closest
 //! equivalent: fjall a cache of the same size, LZ4 and a Bloom filter; redb and LMDB, which are

@@ -92,7 +92,7 @@ impl Store for Redb {
     }
 
     fn compact(&self) -> Result<(), Failure> {
-        // A tree has no levels to compact; the commit makes its contents durable.
+        // A B-tree has no levels to compact. The empty commit makes all earlier commits durable.
         Ok(self.0.begin_write()?.commit()?)
     }
 

@@ -119,7 +119,7 @@ impl ScanSubject for Scanning {
     fn number(&self, property: &str) -> Result<u64, Failure> {
         let name = CString::new(property)?;
         let mut value = 0;
-        // SAFETY: the database is open, and there is room for the number.
+        // SAFETY: the database is open, and `value` has space for the number.
         let known = unsafe { c::rocksdb_property_int(self.db, name.as_ptr(), &mut value) };
         if known == 0 { Ok(value) } else { Err(format!("no property {property}").into()) }
     }
@@ -150,7 +150,8 @@ impl ScanSubject for Scanning {
     }
 
     fn renew_version(&self) -> Result<(), Failure> {
-        // The option is set to its current value, so that nothing changes.
+        // Setting an option installs a new version. The option is set to its current value, so that
+        // nothing else changes.
         let key = c"max_sequential_skip_in_iterations".as_ptr();
         let value = c"8".as_ptr();
         let mut error = ptr::null_mut();

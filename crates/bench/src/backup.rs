@@ -1,5 +1,5 @@
-//! A logical backup during overwrites: the memory and disk space that its iterator pins beyond the
-//! database.
+//! A logical backup during overwrites: measures the memory and disk space that the iterator of the
+//! backup pins in addition to the live contents of the database.
 
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,7 +21,7 @@ const VALUE_BYTES: usize = 1000;
 /// Options of the databases.
 const OPTIONS: &str = "create_if_missing=true;max_background_jobs=2;write_buffer_size=67108864;\
     compression=kNoCompression;block_based_table_factory={block_cache=67108864}";
-/// Number of entries between two checks of the clock.
+/// Number of entries that are read or overwritten between two checks of the clock.
 const BETWEEN_LOOKS: u64 = 256;
 /// Interval between two samples of the pinned memory and space.
 const SAMPLE: Duration = Duration::from_millis(200);
@@ -42,7 +42,7 @@ pub struct BackupArguments {
     subjects: Subjects,
 }
 
-/// Memory and disk space pinned beyond the database, in bytes.
+/// Memory and disk space pinned in addition to the live contents of the database, in bytes.
 #[derive(Debug, Clone, Copy, Default)]
 struct Kept {
     memtables: u64,
@@ -149,7 +149,7 @@ impl BackupArguments {
     }
 }
 
-/// Waits until `bytes` are due.
+/// Waits until `bytes` in total are due at the given rate, for work that began at `begun`.
 fn pace(begun: Instant, bytes: u64, megabytes_per_second: f64) {
     let due = Duration::from_secs_f64(bytes as f64 / (megabytes_per_second * 1e6));
     thread::sleep(due.saturating_sub(begun.elapsed()));

@@ -60,7 +60,7 @@ impl BasketArguments {
     }
 }
 
-/// One run of all workloads on all engines in turn.
+/// One round: all workloads on all engines in turn.
 struct Round<'a> {
     arguments: &'a BasketArguments,
     engines: &'a [&'a dyn Engine],
@@ -78,7 +78,7 @@ impl Round<'_> {
         let mut places: Vec<Option<OpenDatabase>> = self.engines.iter().map(|_| None).collect();
         for workload in self.needed(chosen) {
             for turn in 0..self.engines.len() {
-                // In successive rounds, each engine goes first in turn.
+                // The engine that goes first changes from round to round.
                 let index = (turn + self.round) % self.engines.len();
                 if workload.begins_anew() {
                     places[index] = None;

@@ -82,7 +82,7 @@ impl Arguments {
                         say!("error: the report cannot be written: {error}");
                         ExitCode::FAILURE
                     }
-                    // If the reader closed the pipe, it has read enough.
+                    // A broken pipe is no error: the reader of the output needs no more of it.
                     _ => ExitCode::SUCCESS,
                 }
             }

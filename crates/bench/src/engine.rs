@@ -1,5 +1,5 @@
-//! Engines to compare: workloads are compiled for each kind of store, and dispatched through the
-//! trait [`Subject`].
+//! Engines to compare. Workloads are generic over the store and compiled for each kind of store;
+//! commands call them through the trait [`Subject`].
 
 use std::marker::PhantomData;
 use std::path::Path;
@@ -69,7 +69,7 @@ pub trait Subject {
     fn settle(&self) -> Result<(), Failure>;
 }
 
-/// The engine with the store `S`.
+/// The engine whose databases are stores of the type `S`.
 #[derive(Debug)]
 pub struct Contender<S>(PhantomData<S>);
 

@@ -1,7 +1,8 @@
 //! One key that several threads get repeatedly.
 //!
-//! All reads hit the same few cache lines, so any write of a get to shared memory, such as a lock
-//! or a reference count, shows immediately: all threads together are slower than one alone.
+//! All reads use the same few cache lines. If a get writes to shared memory, such as a lock or a
+//! reference count, the result shows it: all threads together make fewer gets per second than one
+//! thread alone.
 
 use std::fmt::Write as _;
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! Overlapping range deletions on several engines; `workloads` describes the measurements.
+//! Overlapping range deletions on several engines; the module `workloads::range_deletions`
+//! describes the measurements.
 
 use std::fmt::Write as _;
 
@@ -84,7 +85,7 @@ impl RangeDeletionArguments {
         let mut figures = [vec![Vec::new(); engines.len()], vec![Vec::new(); engines.len()]];
         for round in 0..self.rounds {
             for turn in 0..engines.len() {
-                // In successive rounds, each engine goes first in turn.
+                // The engine that goes first changes from round to round.
                 let index = (turn + round) % engines.len();
                 for by_turns in [false, true] {
                     let engine = engines[index];

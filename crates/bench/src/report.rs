@@ -9,14 +9,15 @@ use crate::workloads::basket::Workload;
 
 /// The rates of several engines in several rounds.
 ///
-/// It is printed as a table in Markdown: for each workload the median of each engine, the ratio of
-/// the first engine's rate to each other engine's (the median of the rounds' ratios, so that
-/// disturbances in a round affect both sides), and below the table every run.
+/// It is printed as a table in Markdown, followed by the rates of every run. For each workload the
+/// table has the median rate of each engine, and the ratio of the first engine's rate to that of
+/// each other engine. A ratio is the median of the ratios in each round, so that a disturbance
+/// during a round affects both rates.
 #[derive(Debug)]
 pub(crate) struct Report {
     engines: Vec<&'static str>,
     rounds: usize,
-    /// Operations per second, by workload and engine, one for each round.
+    /// Operations per second: for each workload and each engine, the rates of all rounds.
     rates: BTreeMap<Workload, Vec<Vec<f64>>>,
 }
 

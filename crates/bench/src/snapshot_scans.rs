@@ -1,11 +1,12 @@
 //! Scans of one snapshot, with and without iterators that refresh themselves.
 //!
-//! This reproduces the experiment of the pull request that introduced such iterators in RocksDB
-//! (13354), with the same parameters. Entries of 32 and 512 bytes are written into one memtable,
-//! which recovery flushes. Each operation then creates an iterator with the same snapshot, seeks a
-//! random key and steps over many entries. Once a second a new version to switch to is installed.
-//! Both kinds of iterators run at the same time, each on its own database, so that other load on
-//! the machine affects both.
+//! This reproduces the experiment of the pull request that introduced iterators that refresh
+//! themselves in RocksDB (13354), with the same parameters. Entries with keys of 32 bytes and
+//! values of 512 bytes are written into one memtable, which is flushed by the recovery at the next
+//! opening. Each operation then creates an iterator with the same snapshot, seeks a random key and
+//! steps over many entries. At a fixed interval, by default once a second, a new version of the
+//! column family is installed, to which iterators can refresh themselves. Both kinds of iterators
+//! run at the same time, each on its own database, so that other load on the machine affects both.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -28,10 +29,10 @@ use crate::subjects::Subjects;
 const KEY_BYTES: usize = 32;
 /// Length of values, in bytes.
 const VALUE_BYTES: usize = 512;
-/// Options for writing the entries, which fit into one memtable.
+/// Options for writing the entries. All entries fit into one memtable.
 const FILLING: &str = "create_if_missing=true;write_buffer_size=1000000000;\
     max_write_buffer_number=2;compression=kNoCompression";
-/// Options for scanning the entries, which fit into the cache.
+/// Options for scanning the entries. All entries fit into the block cache.
 const SCANNING: &str = "max_write_buffer_number=2;compression=kNoCompression;\
     use_direct_reads=true;\
     block_based_table_factory={block_cache=4G;cache_index_and_filter_blocks=true}";
@@ -150,7 +151,7 @@ pub trait ScanSubject: Sync {
 struct Run {
     scans_per_second: f64,
     megabytes_per_second: f64,
-    /// Fraction of the blocks found in the cache.
+    /// Fraction of the block lookups that were hits in the block cache, 0 to 1.
     hits: f64,
 }
 
@@ -169,7 +170,7 @@ impl SnapshotScanArguments {
         for engine in chosen {
             let directories = self.fill(*engine)?;
             let options = self.subjects.options_over(SCANNING);
-            // Recovery flushes the entries in the logs.
+            // Opening the database flushes the entries in its logs to tables.
             let open = |at: usize| engine.open(directories[at].path(), &options);
             let subjects = [open(0)?, open(1)?];
             for &nexts in &self.seek_nexts {
@@ -216,7 +217,8 @@ impl SnapshotScanArguments {
         Ok(directories)
     }
 
-    /// Scans both databases at the same time, the second with iterators that refresh themselves.
+    /// Scans both databases at the same time. Only the scans of the second database use iterators
+    /// that refresh themselves.
     fn run_both(
         &self,
         subjects: &[Box<dyn ScanSubject>; 2],

@@ -7,9 +7,9 @@ pub use tailwater_latency::Failure;
 /// The direction of a scan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
-    /// From small keys to large ones.
+    /// From small keys to large keys.
     Forward,
-    /// From large keys to small ones.
+    /// From large keys to small keys.
     Backward,
 }
 
@@ -104,8 +104,8 @@ pub trait Store: Sized + Sync {
         Ok(found)
     }
 
-    /// Iterates over at most `limit` entries from `from`, or from the first entry in that
-    /// direction.
+    /// Iterates over at most `limit` entries in a direction, starting at `from` or, without `from`,
+    /// at the first entry in that direction.
     ///
     /// # Errors
     /// Errors from the engine.
@@ -116,7 +116,7 @@ pub trait Store: Sized + Sync {
         limit: u64,
     ) -> Result<Scanned, Failure>;
 
-    /// Rewrites everything into the last level, including data that is already there.
+    /// Rewrites all data into the last level, including data that is already in the last level.
     ///
     /// # Errors
     /// Errors from the engine.
@@ -128,7 +128,7 @@ pub trait Store: Sized + Sync {
     /// Errors from the engine.
     fn settle(&self) -> Result<(), Failure>;
 
-    /// Returns a property of the engine by RocksDB's name, if it knows it.
+    /// Returns a property of the engine by RocksDB's name for it, if the engine knows the name.
     ///
     /// # Errors
     /// Errors from the engine.

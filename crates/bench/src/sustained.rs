@@ -5,14 +5,15 @@
 //!
 //! - puts per second, and their latency: percentiles, the maximum, and the fraction of the time
 //!   spent in puts of more than 10 ms, which a writer perceives as stalls;
-//! - space: the bytes in the directory per byte of keys and values, on average, at most, and once
-//!   all background work was done;
+//! - space: the bytes in the directory per byte of keys and values: the average, the maximum, and
+//!   the value after all background work was done;
 //! - bytes that the process wrote per byte put, including logs;
-//! - the peak memory of the process, and the parts that the engine reports at the peak of anonymous
-//!   memory;
-//! - the levels, right after the last put and once all background work was done.
+//! - the peak memory of the process, and the engine's own figures of its parts when anonymous
+//!   memory was at its peak;
+//! - the levels, right after the last put and after all background work was done.
 //!
-//! Each engine runs in its own process, to separate their memory and writes.
+//! Each engine runs in its own process, to measure the memory and the writes of each engine
+//! separately.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -32,7 +33,7 @@ use crate::subjects::Subjects;
 use crate::workloads::basket::{Amount, Workload};
 use crate::workloads::overwriting::{LOOK_EVERY, MEMORY, Memory, Overwriting, STALL, Writes};
 
-/// Maximum number of checks of the directory until its size is stable.
+/// Maximum number of checks whether the size of the directory is stable.
 const LOOKS_FOR_SETTLED: usize = 60;
 
 /// The command's arguments.
@@ -184,7 +185,8 @@ impl Figures {
     }
 }
 
-/// Returns the size of a directory once it is stable: obsolete files may be removed gradually.
+/// Waits until the size of a directory is stable, because obsolete files may be removed gradually,
+/// and returns the size.
 fn settled_bytes(directory: &Path) -> Result<u64, Failure> {
     let mut bytes = directory_bytes(directory)?;
     for _ in 0..LOOKS_FOR_SETTLED {

@@ -15,7 +15,8 @@ use crate::snapshot_scans::{ScanEngine, ScanSubject, Scans};
 use crate::store::{Direction, Failure, Scanned, Store};
 
 thread_local! {
-    /// Buffer to which gets copy values: unlike pinning, copying updates no shared reference count.
+    /// Buffer to which gets copy values. Copying, unlike pinning, does not update a shared
+    /// reference count.
     static VALUE: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 

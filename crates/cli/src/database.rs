@@ -14,7 +14,7 @@ use crate::outcome::{Failure, Outcome, Result};
 use crate::output::say;
 use crate::settings::Settings;
 
-/// Read-ahead of a scan in a table, in bytes.
+/// Number of bytes that a scan reads ahead in a table.
 const READ_AHEAD_BYTES: usize = 512 << 10;
 
 /// Maximum number of attempts to read files that another process is writing.
@@ -23,14 +23,14 @@ pub(crate) const ATTEMPTS: usize = 16;
 /// A database that is open for reading.
 pub(crate) struct Database {
     pub(crate) db: Db,
-    /// The state of its MANIFEST.
+    /// The state that the database's MANIFEST records.
     pub(crate) manifest: ManifestState,
-    /// The outcome of opening the database, which may have left something out.
+    /// The outcome of opening the database: recovery may have left out damaged or incomplete data.
     pub(crate) outcome: Outcome,
 }
 
 impl Database {
-    /// Opens a database, and reports on standard error what opening left out.
+    /// Opens a database, and reports on standard error what recovery left out.
     pub(crate) fn open(directory: &Path, options: Overrides<'_>) -> Result<Self> {
         let manifest = manifest_state(&*storage(), directory)?;
         let mut settings = Settings::defaults(&storage(), options)?.effective;
@@ -75,8 +75,8 @@ pub(crate) fn manifest_state(
     }
 }
 
-/// Rejects invalid options for a verb that does not use them. `path` is a directory of a database
-/// or a file in one.
+/// Rejects invalid options, for a verb that does not use options. `path` is the directory of a
+/// database or a file in it.
 pub(crate) fn check_options(
     storage: &Arc<dyn Storage>,
     path: &Path,
@@ -97,8 +97,8 @@ pub(crate) fn storage() -> Arc<dyn Storage> {
     Arc::new(PosixStorage::new())
 }
 
-/// Returns the options for reading everything once: from a snapshot, in order, without filling the
-/// block cache, and without pinning files that become obsolete.
+/// Returns the options for reading all entries once: from a snapshot, in key order, without
+/// inserting blocks into the block cache, and without pinning files that become obsolete.
 pub(crate) fn read_once(db: &Db) -> ReadOptions {
     ReadOptions {
         snapshot: Some(db.snapshot()),
@@ -128,8 +128,8 @@ pub(crate) fn numbered_files(
     Ok(files)
 }
 
-/// Returns the files that a path and an optional number identify: a single file, or the files of a
-/// directory.
+/// Returns the files that a path and an optional number identify: a single file, or all files of
+/// one kind in a directory.
 pub(crate) fn files_at(
     storage: &dyn Storage,
     path: &Path,

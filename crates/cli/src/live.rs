@@ -1,8 +1,8 @@
 //! Distinguishes damage from concurrent writes of another process.
 //!
-//! Nothing is locked here, so files may appear, grow and disappear while they are read. A finding
-//! is not reported as damage if its file changed during the read, or if another process that has
-//! the database open may still append to the file.
+//! Verbs that only read do not take the database's lock, so files may appear, grow and disappear
+//! while they are read. A finding is not reported as damage if its file changed during the read, or
+//! if another process that has the database open may still append to the file.
 
 use std::path::Path;
 
@@ -50,12 +50,14 @@ pub(crate) fn read_listed(
     }
 }
 
-/// Returns whether another process is writing a file that had this stamp before it was read.
+/// Returns whether another process may be writing a file. `before` is the file's stamp from before
+/// the file was read.
 fn is_being_written(storage: &dyn Storage, path: &Path, before: Stamp) -> bool {
     let directory = path.parent().unwrap_or(Path::new("."));
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let may_grow = is_open_elsewhere(directory) && is_unfinished(storage, directory, name);
-    // Checked last: a file that was completed since then has a different stamp.
+    // The stamp is checked last: if the file was completed after `may_grow` was determined, its
+    // stamp differs.
     may_grow || stamp(storage, path) != before
 }
 
@@ -75,7 +77,8 @@ fn is_unfinished(storage: &dyn Storage, directory: &Path, name: &str) -> bool {
             matches!(FileKind::parse(&entry.name), Some(FileKind::Wal(other)) if other > number)
         });
     }
-    // The process that has the database open may be replacing the MANIFEST.
+    // The MANIFEST may be unreadable because the process that has the database open is replacing
+    // it.
     let Ok(state) = manifest_state(storage, directory) else { return true };
     let mut families = state.column_families.iter();
     match kind {

@@ -55,7 +55,7 @@ fn answer(mut output: Output, work: impl FnOnce(&mut Output) -> Result<Outcome>)
         Ok(outcome) => outcome.into(),
         Err(Failure::Closed) => ExitCode::SUCCESS,
         Err(failure) => {
-            // Earlier results are still in the buffer.
+            // Prints the results that were produced before the error and are still in the buffer.
             let _ = output.finish();
             output::complain(&failure);
             failure.exit_code()

@@ -1,21 +1,21 @@
-//! The result of a run, and its exit code.
+//! The result of a run of the program, and its exit code.
 
 use std::fmt;
 use std::io;
 use std::process::ExitCode;
 
-/// The outcome of a run that completed, from best to worst.
+/// The outcome of a run that completed, from best to worst, each with the exit code of the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Outcome {
-    /// All is well: 0.
+    /// No problem was found; exit code 0.
     Well,
-    /// All is well, except for a last record that was truncated by a crash: 3.
+    /// The only problem is a last record that a crash truncated; exit code 3.
     TornTail,
-    /// Something requires an unsupported feature and was not verified: 4.
+    /// A part of the database requires an unsupported feature and was not verified; exit code 4.
     Unsupported,
-    /// Something looks damaged, but another process may be writing it: 5.
+    /// A file looks damaged, but another process may be writing it; exit code 5.
     BeingWritten,
-    /// Something is damaged or missing: 1.
+    /// Data is damaged or missing; exit code 1.
     Damage,
 }
 
@@ -38,24 +38,25 @@ impl From<Outcome> for ExitCode {
     }
 }
 
-/// The reason why a run did not complete.
+/// The reason why a run did not complete, with the exit code of the program.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// An invalid request: 2.
+    /// An invalid command line; exit code 2.
     Usage(String),
-    /// An error from the engine: 1.
+    /// An error from the engine; exit code 1.
     Engine(tailwater::Error),
-    /// An error from the message log: 1.
+    /// An error from the message log; exit code 1.
     Log(tailwater_log::Error),
-    /// Something does not exist: 1.
+    /// Something that the command line names does not exist; exit code 1.
     NotFound(String),
-    /// A file could not be loaded completely: 1.
+    /// The input of `load` or `log import` could not be read completely; exit code 1.
     Input(String),
-    /// An obstacle that the user can remove: 1.
+    /// The program refuses the request because of an obstacle that the user can remove; exit code
+    /// 1.
     Refused(String),
-    /// The reader of the output is gone: 0.
+    /// The reader of standard output has closed it; exit code 0.
     Closed,
-    /// The output could not be written: 1.
+    /// The output could not be written; exit code 1.
     Output(io::Error),
 }
 

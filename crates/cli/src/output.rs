@@ -77,7 +77,7 @@ impl Output {
     }
 }
 
-/// Prints an error on standard error. Failures to do so are ignored.
+/// Prints an error on standard error. If this fails, the failure is ignored.
 pub(crate) fn complain(what: &impl Display) {
     say(format_args!("tailwater: {what}"));
 }

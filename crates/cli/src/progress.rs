@@ -1,6 +1,6 @@
 //! Progress of a long command.
 //!
-//! It is shown only if standard error is a terminal and standard output is not.
+//! Progress is shown only if standard error is a terminal and standard output is not a terminal.
 
 use std::io::{self, IsTerminal};
 use std::time::Duration;
@@ -10,13 +10,14 @@ use indicatif::{ProgressBar, ProgressStyle};
 /// Interval between updates.
 const TICK: Duration = Duration::from_millis(120);
 
-/// A progress line, removed when this is dropped.
+/// A progress line on standard error, removed when the value is dropped.
 pub(crate) struct Progress {
     bar: ProgressBar,
 }
 
 impl Progress {
-    /// Creates a counter without a known total: `what` is counted, in the plural.
+    /// Creates a counter without a known total. `what` is the name of the counted items, in the
+    /// plural.
     pub(crate) fn counting(what: &str) -> Self {
         let template = format!("{{spinner}} {{human_pos}} {what} in {{elapsed}}  {{wide_msg}}");
         Self::shown(ProgressBar::no_length(), &template)
@@ -34,7 +35,7 @@ impl Progress {
         self.bar.set_position(done);
     }
 
-    /// Sets the current item.
+    /// Shows the name of the item that is being processed.
     pub(crate) fn at(&self, what: impl Into<String>) {
         if !self.bar.is_hidden() {
             self.bar.set_message(what.into());

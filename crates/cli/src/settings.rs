@@ -10,19 +10,19 @@ use tailwater_io::Storage;
 use crate::arguments::Overrides;
 use crate::outcome::{Failure, Result};
 
-/// The options in effect, and their origins.
+/// The options in effect, and the options without the command line's overrides.
 pub(crate) struct Settings {
     /// The OPTIONS file, if there is one.
     pub(crate) path: Option<PathBuf>,
-    /// The options of the file and RocksDB's defaults.
+    /// The options of the OPTIONS file, and the defaults for all options that are not in it.
     pub(crate) filed: OpenOptions,
-    /// The settings with the command line's overrides.
+    /// The options in effect: `filed`, overridden by the options of the command line.
     pub(crate) effective: OpenOptions,
 }
 
 impl Settings {
-    /// Reads the newest OPTIONS file of a directory and applies an option string; its column-family
-    /// options apply to every family.
+    /// Reads the newest OPTIONS file of a directory and applies an option string; column-family
+    /// options in the string apply to every family.
     ///
     /// # Errors
     /// Usage, for an invalid option string, unknown names and invalid values; corruption, for an

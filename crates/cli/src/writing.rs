@@ -33,11 +33,11 @@ pub(crate) struct WritableDatabase {
 
 impl WritableDatabase {
     /// Opens a database with the options of its OPTIONS file, overridden by `given`, and takes its
-    /// lock. Reports on standard error what opening left out, and which options are not supported.
+    /// lock. Reports on standard error what recovery left out, and which options are not supported.
     ///
     /// # Errors
-    /// Not found, if there is no database and none may be created; refused, if another process
-    /// holds the lock; errors from the options and the engine.
+    /// Not found, if there is no database and `absent` does not allow creating one; refused, if
+    /// another process holds the lock; errors from the options and the engine.
     pub(crate) fn open(directory: &Path, given: Overrides<'_>, absent: Absent) -> Result<Self> {
         let storage = storage();
         let is_there = is_there(&*storage, directory)?;

@@ -10,7 +10,8 @@ pub const KEY_BYTES: usize = 16;
 
 /// Length of the text from which values are taken, in bytes.
 const TEXT_BYTES: usize = 1 << 20;
-/// Length of a piece of the text, whose second half repeats the first, in bytes.
+/// Length in bytes of a piece of the text. The second half of each piece repeats its first half, so
+/// that the text compresses to about half.
 const PIECE_BYTES: usize = 100;
 
 /// Returns the key of a number.
@@ -21,7 +22,7 @@ pub fn key(number: u64) -> [u8; KEY_BYTES] {
     key
 }
 
-/// Values of one length.
+/// Values that all have the same length.
 pub struct Values {
     text: Vec<u8>,
     length: usize,
@@ -40,8 +41,8 @@ impl Values {
         Self { text, length }
     }
 
-    /// Returns the value of a number. Values are consecutive pieces of the text, which wraps around
-    /// at its end.
+    /// Returns the value of a number. The values of consecutive numbers are consecutive parts of
+    /// the text; after its end they start again at its beginning.
     #[inline]
     pub fn get(&self, number: u64) -> &[u8] {
         let count = TEXT_BYTES / self.length.max(1);
@@ -50,7 +51,7 @@ impl Values {
     }
 }
 
-/// Values of one length that do not compress.
+/// Values that all have the same length and do not compress.
 pub struct RandomValues {
     bytes: Vec<u8>,
     length: usize,
@@ -64,10 +65,10 @@ impl RandomValues {
         Self { bytes, length }
     }
 
-    /// Returns the value of a number; there are 1,048,576 different ones.
+    /// Returns the value of a number: one of 1,048,576 overlapping parts of the random bytes.
     #[inline]
     pub fn get(&self, number: u64) -> &[u8] {
-        // An odd factor permutes all offsets, so the values of consecutive numbers do not overlap.
+        // The factor moves the values of consecutive numbers more than 100 KB apart.
         let begin = (number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) as usize % TEXT_BYTES;
         &self.bytes[begin..begin + self.length]
     }

@@ -1,4 +1,4 @@
-//! The small JSON files of reports. They are replaced atomically.
+//! Reads and writes the small files of reports. A write replaces the whole file atomically.
 
 use std::path::Path;
 
@@ -71,15 +71,15 @@ pub struct Temporary {
 }
 
 impl Temporary {
-    /// Takes over an existing directory.
+    /// Takes ownership of an existing directory.
     ///
     /// # Errors
-    /// Another interrupt handler in this process.
+    /// An error if this process already has another interrupt handler.
     pub fn new(directory: TempDir) -> Result<Self, Failure> {
         let path = directory.path().to_owned();
         let _on_interrupt = on_interrupt(move || {
-            // Threads may still be creating files in the directory, which they no longer can once
-            // it is gone.
+            // A removal fails while threads create files in the directory, so it is repeated. Once
+            // the directory is removed, the threads cannot create files in it.
             let is_removed = |_: &u32| remove_temporary(&path);
             let _ = (0..REMOVALS).find(is_removed);
         })?;

@@ -4,9 +4,9 @@
 //!   compactions; other engines can be measured in the same way, as a [`tail::TailEngine`];
 //! - [`log`]: `tailwater log bench`, the effect of persisting on the latency of a message log.
 //!
-//! The other modules are shared by both, and may be used by other benchmarks: [`memory_limit`]
-//! limits the page cache of a measured process, [`entries`] generates keys and values, [`files`]
-//! stores reports.
+//! The other modules are shared by both commands, and other benchmarks may use them, too:
+//! [`memory_limit`] limits the page cache of a measured process, [`entries`] generates keys and
+//! values, [`files`] stores reports.
 
 #[macro_use]
 pub mod say;

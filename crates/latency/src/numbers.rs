@@ -30,7 +30,7 @@ impl fmt::Display for Rate {
     }
 }
 
-/// Returns microseconds with three significant digits.
+/// Formats a number of microseconds with three significant digits.
 pub fn micros(us: f64) -> String {
     match us {
         us if us >= 99_950.0 => format!("{:.0}k", us / 1e3),

@@ -1,8 +1,9 @@
-//! Directories that this program creates, fills and removes; it never removes other directories.
+//! Directories that this program creates, fills and removes. A directory that the program did not
+//! create is never removed.
 //!
 //! A directory is created exclusively, and a mark file is written into it before anything else.
-//! Only a directory with the mark, or an empty one, is removed; anything else at that path is an
-//! error that names the path. Symbolic links are never followed.
+//! Only a directory with the mark, or an empty directory, is removed. If anything else exists at
+//! its path, an error names the path. Symbolic links are never followed.
 //!
 //! A directory is renamed before it is removed, so that threads that are still creating files in it
 //! fail, and its mark is removed last.
@@ -26,21 +27,22 @@ const MARK_TEXT: &str =
 /// Suffix of a directory's name while it is being removed.
 const REMOVED: &str = ".removed";
 
-/// A directory that was created here and is removed when the value is dropped, or at an
+/// A directory created by this program, which is removed when the value is dropped or at an
 /// interruption.
 #[derive(Debug)]
 pub(crate) struct OwnDirectory {
     path: PathBuf,
-    /// Whether the directory is kept.
+    /// Whether the directory is kept when the value is dropped.
     is_kept: bool,
     _on_interrupt: Guard,
 }
 
 impl OwnDirectory {
-    /// Creates a directory, after removing an earlier one that was created here.
+    /// Creates a directory, after removing an earlier directory of this program at the same path.
     ///
     /// # Errors
-    /// An existing path that was not created here; errors from the filesystem.
+    /// Something else exists at `path`, which this program did not create; errors from the
+    /// filesystem.
     pub(crate) fn create(path: &Path) -> Result<Self, Failure> {
         let own = Self::at(path)?;
         remove_own(path)?;
@@ -48,10 +50,11 @@ impl OwnDirectory {
         Ok(own)
     }
 
-    /// Registers a directory that may be created later, for removal if it was created here.
+    /// Registers a path for removal when the returned value is dropped or at an interruption. The
+    /// directory may be created later, and is removed only if this program created it.
     ///
     /// # Errors
-    /// Another interrupt handler in this process.
+    /// An error if this process already has another interrupt handler.
     pub(crate) fn at(path: &Path) -> Result<Self, Failure> {
         let interrupted = path.to_owned();
         let _on_interrupt = on_interrupt(move || {
@@ -84,13 +87,14 @@ impl Drop for OwnDirectory {
     }
 }
 
-/// Removes a directory that was created here, if it exists.
+/// Removes a directory that this program created, if it exists.
 ///
 /// # Errors
-/// The directory was not created here, and stays; errors from the filesystem.
+/// This program did not create the directory, which is then left unchanged; errors from the
+/// filesystem.
 pub(crate) fn remove_own(path: &Path) -> Result<(), Failure> {
     let removed = for_removal(path);
-    // Leftovers of an earlier removal are removed first.
+    // An interrupted earlier removal may have left the renamed directory.
     if is_own(&removed)? {
         remove_whole(&removed)?;
     }
@@ -101,17 +105,17 @@ pub(crate) fn remove_own(path: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns the name of a directory during its removal.
+/// Returns the path to which a directory is renamed before it is removed.
 fn for_removal(path: &Path) -> PathBuf {
     let mut name = OsString::from(path);
     name.push(REMOVED);
     PathBuf::from(name)
 }
 
-/// Returns whether a directory exists that was created here.
+/// Returns whether a directory exists at `path` that this program created.
 ///
 /// # Errors
-/// Something else exists at that path.
+/// Something exists at `path` that this program did not create.
 #[expect(clippy::disallowed_methods, reason = "not a database's directory")]
 fn is_own(path: &Path) -> Result<bool, Failure> {
     let named = |error| format!("{}: {error}", path.display());
@@ -121,7 +125,8 @@ fn is_own(path: &Path) -> Result<bool, Failure> {
     };
     let is_own = metadata.is_dir()
         && (symlink_metadata(path.join(MARK)).is_ok_and(|mark| mark.is_file())
-            // A crash may have occurred before the mark was written, or after it was removed.
+            // An empty directory may be left by a crash before its mark was written or after its
+            // mark was removed.
             || std::fs::read_dir(path).map_err(named)?.next().is_none());
     if is_own {
         return Ok(true);
@@ -183,7 +188,7 @@ mod tests {
         std::fs::write(path.join("deeper/file"), "1").unwrap();
         drop(own);
         assert!(!path.exists());
-        // A kept directory exists until another one is created in its place.
+        // A kept directory is removed when another directory is created at its path.
         OwnDirectory::create(&path).unwrap().keep();
         std::fs::write(path.join("file"), "1").unwrap();
         let again = OwnDirectory::create(&path).unwrap();
@@ -204,7 +209,8 @@ mod tests {
         assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 0);
     }
 
-    /// Regression test: whatever existed at the path of a directory was removed with its contents.
+    /// Regression test: creating a directory removed whatever existed at its path, with its
+    /// contents.
     #[test]
     fn directories_of_others_are_not_removed() {
         let scratch = tempfile::tempdir().unwrap();
@@ -219,7 +225,8 @@ mod tests {
         let unmarked = scratch.path().join("unmarked");
         std::fs::create_dir(&unmarked).unwrap();
         std::fs::write(unmarked.join("thesis"), "1").unwrap();
-        // Nor is anything removed at the path to which a directory is renamed for its removal.
+        // A directory of others at the path to which `taken` would be renamed is not removed
+        // either.
         let taken = scratch.path().join("taken");
         std::fs::create_dir(&taken).unwrap();
         std::fs::rename(&unmarked, for_removal(&taken)).unwrap();

@@ -1,7 +1,8 @@
 //! The contents of a database: every live entry, family by family.
 //!
-//! A dump, of a golden database or from the oracle, is the sequence of its entries, column families
-//! in the order of their ids and keys in the order of their family:
+//! A dump comes from a golden database or from the oracle. It is the sequence of all entries,
+//! sorted by the id of the column family and then by key in the order of the family's comparator.
+//! An entry has this format:
 //!
 //! ```text
 //! name length    4 bytes, little-endian

@@ -66,9 +66,9 @@ pub struct Bound {
 }
 
 impl Bound {
-    /// Mounts the directory `from` at the existing directory `to` as well, read-only if asked.
-    /// Without permission to mount, returns `None` after reporting on standard error what is
-    /// skipped.
+    /// Mounts the directory `from` also at the existing directory `to`, read-only if `read_only`.
+    /// Without permission to mount, returns `None` after reporting on standard error that `skipped`
+    /// is skipped.
     pub fn new(from: &Path, to: &Path, read_only: bool, skipped: &str) -> Option<Self> {
         let bind = run(Command::new("mount").arg("--bind").args([from, to]));
         let bound = bind.map(|_| Self { path: to.to_owned() }).and_then(|bound| {
@@ -93,8 +93,8 @@ impl Drop for Bound {
     }
 }
 
-/// Prints a line on standard error, without `eprintln!`, whose output is shown only for failing
-/// tests.
+/// Prints a line on standard error. It does not use `eprintln!`, because the test harness shows the
+/// output of `eprintln!` only for failing tests.
 pub fn say(line: &str) {
     let _ = std::io::stderr().write_all(format!("{line}\n").as_bytes());
 }
@@ -105,7 +105,7 @@ pub(crate) fn make(kind: &str, place: &Path) -> Result<(), String> {
     run(Command::new(format!("mkfs.{kind}")).args(arguments).arg(place)).map(drop)
 }
 
-/// Runs a command and returns its output; the error is its message.
+/// Runs a command and returns its output; if it fails, returns its message as the error.
 pub(crate) fn run(command: &mut Command) -> Result<String, String> {
     let program = command.get_program().to_string_lossy().into_owned();
     match command.output() {

@@ -1,4 +1,5 @@
-//! Helpers for storages that wrap another storage: they change some calls and forward the rest.
+//! Macros for storages that wrap another storage: the wrapper implements some calls itself, and the
+//! macros forward the others.
 
 /// Forwards calls of `tailwater_io::Storage` to a field of `self`: `forward_storage!(field: rename,
 /// remove);` inside the `impl`.

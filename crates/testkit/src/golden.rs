@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use crate::dump::{self, Entry};
 
-/// All databases.
+/// The golden databases, except the small ones.
 const NAMES: [&str; 10] = [
     "basic",
     "blobs",
@@ -138,8 +138,8 @@ fn write(path: &Path, contents: &[u8]) {
         .unwrap_or_else(|error| panic!("cannot write {}: {error}", path.display()));
 }
 
-/// Declares a test of `$check` for each golden database, and a test that checks that none of these
-/// tests is missing.
+/// Declares a test for each golden database that is not small: it calls `$check` with the
+/// database's name. A further test checks that the list of databases in this macro is complete.
 #[macro_export]
 macro_rules! golden_tests {
     ($check:path) => {

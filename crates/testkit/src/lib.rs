@@ -2,11 +2,12 @@
 //!
 //! - [`golden`]: databases written by RocksDB, with the contents that RocksDB read from them.
 //! - [`oracle`]: the real RocksDB, for databases written during a test.
-//! - [`dump`]: the contents of a database, in the format of both.
+//! - [`dump`]: the format of a database's contents, which [`golden`] and [`oracle`] share.
 //! - [`model`]: the expected results that follow from a dump.
 //! - [`mutation`]: mutated copies of the sources.
 //! - [`directory`]: snapshots of a directory, to verify that nothing changed it.
-//! - [`scenario`]: tests of databases that are moved, copied and damaged, from a table.
+//! - [`scenario`]: tests of databases that are moved, copied and damaged. They are defined by
+//!   tables in a document.
 //! - [`filesystem`]: small filesystems of several kinds, mounted for a test.
 //! - [`seed`]: random numbers from seeds, so that a failed test can be repeated.
 #![cfg_attr(

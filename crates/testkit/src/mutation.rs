@@ -1,7 +1,8 @@
 //! Mutated copies of this repository, to verify that tests detect the mutations.
 //!
-//! A [`MutatedTree`] contains the tracked files in a directory below `target`, changed so that an
-//! environment variable enables each mutation: one build serves all mutations.
+//! A [`MutatedTree`] is a copy of the tracked files in a directory below `target`, with all
+//! mutations inserted. An environment variable selects the enabled mutation, so that a single build
+//! is sufficient for all mutations.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,14 +15,14 @@ use std::process::{Command, Output};
 pub struct MutatedTree {
     tree: PathBuf,
     target: PathBuf,
-    /// The environment variable that names the enabled mutation.
+    /// The environment variable that contains the index of the enabled mutation.
     switch: String,
 }
 
 impl MutatedTree {
     /// Copies the tracked files to `target/NAME/tree`. `change` returns the new contents of a
     /// source file, given by its path from the root of the repository, or `None` if it is
-    /// unchanged. `switch` is the environment variable that names the mutation.
+    /// unchanged. `switch` is the environment variable that selects the mutation.
     ///
     /// # Errors
     /// Errors from reading and writing files, and from running git.
@@ -48,7 +49,7 @@ impl MutatedTree {
                 contents = changed.into_bytes();
             }
             kept.insert(to.clone());
-            // Unchanged files are not rewritten, so that they are not rebuilt.
+            // A file that the copy already has is not rewritten, so that cargo does not rebuild it.
             if fs::read(&to).ok().as_ref() != Some(&contents) {
                 fs::create_dir_all(to.parent().unwrap_or(&tree))?;
                 fs::write(&to, contents)?;
@@ -73,7 +74,8 @@ impl MutatedTree {
     }
 }
 
-/// Removes the files below a directory that are not among these: leftovers of an earlier copy.
+/// Removes the files below a directory that are not in `kept`, because they are left over from an
+/// earlier copy.
 #[expect(clippy::disallowed_methods, reason = "works on source files, outside any storage")]
 fn remove_others(directory: &Path, kept: &BTreeSet<PathBuf>) -> io::Result<()> {
     for entry in fs::read_dir(directory)? {

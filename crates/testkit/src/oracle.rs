@@ -28,8 +28,8 @@ pub struct Oracle {
     scratch: TempDir,
 }
 
-/// Commands for the oracle, line by line. Families and options are text; keys and values arbitrary
-/// bytes.
+/// Commands for the oracle, line by line. Names of column families and options are text; keys and
+/// values are arbitrary bytes.
 #[derive(Debug, Clone, Default)]
 pub struct Script {
     lines: String,
@@ -121,8 +121,8 @@ impl Oracle {
         }
     }
 
-    /// Executes a script, and returns the contents of the database that it leaves open, which is
-    /// then closed.
+    /// Executes a script that leaves a database open, returns the contents of this database, and
+    /// closes it.
     ///
     /// # Errors
     /// The first error.
@@ -179,8 +179,9 @@ fn make_ready() -> Result<PathBuf, String> {
 }
 
 impl Script {
-    /// Creates a script for the database in `directory`, which begins with its options and those of
-    /// its column families, as RocksDB's option strings without spaces.
+    /// Creates a script that begins by opening the database in `directory`. `database` are the
+    /// options of the database, and `families` the names and options of its column families, all as
+    /// RocksDB's option strings without spaces.
     pub fn open(directory: &Path, database: &str, families: &[(&str, &str)]) -> Self {
         let mut script = Self::describe(directory, database, families);
         script.line(&[&"open"]);
@@ -232,7 +233,7 @@ impl Script {
         self.line(&[&"single-delete", &family, &Hex(key)]);
     }
 
-    /// Deletes the keys from `from` to `to`, exclusive.
+    /// Deletes the keys from `from`, inclusive, to `to`, exclusive.
     pub fn delete_range(&mut self, family: &str, from: &[u8], to: &[u8]) {
         self.line(&[&"delete-range", &family, &Hex(from), &Hex(to)]);
     }
@@ -242,7 +243,7 @@ impl Script {
         self.line(&[&"timed-put", &family, &Hex(key), &Hex(value), &time_s]);
     }
 
-    /// Flushes a column family and waits for it.
+    /// Flushes a column family, and waits until the flush is done.
     pub fn flush(&mut self, family: &str) {
         self.line(&[&"flush", &family]);
     }

@@ -1,7 +1,7 @@
 //! Filesystems on a disk whose power is cut.
 //!
-//! `dd` writes files and `cat` reads them: they run in processes other than the one that serves the
-//! disk.
+//! The tests write files with `dd` and read them with `cat`, because only processes other than the
+//! one that serves the disk may use the filesystem.
 #![cfg(target_os = "linux")]
 #![expect(clippy::disallowed_methods, reason = "accesses files that are not a database's")]
 

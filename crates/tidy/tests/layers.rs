@@ -1,6 +1,7 @@
-//! Layers: a module of a crate uses only modules below it. The façade is at the top.
+//! Checks the layers of each crate: a module uses only modules below it in the crate's list. The
+//! crate's root, which is its public façade, may use every module.
 //!
-//! A new module is added to the list of its crate, below every module that uses it.
+//! Add a new module to the list of its crate, below every module that uses it.
 
 #![expect(clippy::disallowed_methods, reason = "reads the checkout, not a database")]
 
@@ -185,7 +186,8 @@ fn identifier(text: &str) -> &str {
     text.split_at(end).0
 }
 
-/// Returns what follows a path to the root in code: `crate::{a, b::c}` names `a` and `b`.
+/// Returns the first identifier after each occurrence of `root`, a path to the crate's root: for
+/// `crate::{a, b::c}` it returns `a` and `b`.
 fn names_after<'a>(root: &str, code: &'a str) -> Vec<&'a str> {
     let mut names = Vec::new();
     for rest in code.split(root).skip(1) {
@@ -210,7 +212,7 @@ fn names_after<'a>(root: &str, code: &'a str) -> Vec<&'a str> {
     names
 }
 
-/// Returns the modules whose items a crate's root re-exports, by the item.
+/// Returns the items that a crate's root re-exports, each with the module that it comes from.
 fn reexports(root: &str) -> BTreeMap<&str, &str> {
     let mut found = BTreeMap::new();
     for item in root.split("use ").skip(1) {
@@ -222,7 +224,8 @@ fn reexports(root: &str) -> BTreeMap<&str, &str> {
     found
 }
 
-/// Returns the uses of a module at or above one's own, as the file and the two modules.
+/// Returns a message for each use of a module that is above the file's own module, with the file
+/// and the two modules, and for each file whose module is not in `layers`.
 fn upward_uses(source: &Path, layers: &[&str]) -> Vec<String> {
     let root = code(&fs::read_to_string(source.join("lib.rs")).expect("a root"));
     let reexports = reexports(&root);

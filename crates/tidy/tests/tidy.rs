@@ -160,7 +160,7 @@ fn lines_have_at_most_100_columns() {
     let mut long = Vec::new();
     for (path, text) in files(".rs") {
         for (number, line) in text.lines().enumerate() {
-            // Only comments, because strings cannot always be broken.
+            // Only lines with comments are checked, because long strings cannot always be broken.
             if line.chars().count() > 100 && line.trim_start().starts_with("//") {
                 long.push(format!("{path}:{}", number + 1));
             }
@@ -200,7 +200,8 @@ fn words_of_prose(path: &str, text: &str) -> Vec<(usize, String)> {
     words
 }
 
-/// Returns the places where a file's prose contains rejected phrases, including across line ends.
+/// Returns a message for each rejected phrase in a file's prose, with the line. Phrases that
+/// continue on the next line are found, too.
 fn rejected_phrases(path: &str, text: &str) -> Vec<String> {
     let words = words_of_prose(path, text);
     let mut found = Vec::new();
@@ -265,7 +266,7 @@ fn unsafe_code_stays_where_it_is_allowed() {
     let outside = files(".rs").into_iter().filter(|(path, text)| {
         let allows = text.contains("expect(unsafe_code") || text.contains("allow(unsafe_code");
         let listed = UNSAFE_ALLOWED.iter().any(|allowed| {
-            // A folder may be allowed by the file of its module.
+            // An allowed folder `a/` also allows the file `a.rs` of the module.
             path.starts_with(allowed) || *path == format!("{}.rs", allowed.trim_end_matches('/'))
         });
         let is_source = path.contains("/src/");

@@ -21,8 +21,8 @@ const BLOCKS_MAX: usize = 3;
 /// Maximum number of records taken from one log.
 const RECORDS_MAX: usize = 12;
 
-/// Moves of a cursor: to the first entry, forward, back, to a key, to the last entry, back. Targets
-/// that interpret them as other choices get arbitrary ones.
+/// Moves of a cursor: to the first entry, forward, back, to a key, to the last entry, back. For
+/// targets that interpret choices in another way, these bytes are arbitrary choices.
 const MOVES: [u8; 24] =
     [0, 4, 4, 6, 4, 2, 3, b'k', b'e', b'y', 4, 6, 6, 1, 6, 6, 3, 2, b'k', b'1', 5, 1, 6, 0];
 
@@ -182,7 +182,8 @@ fn wal(corpora: &Corpora, log: &[u8], number: u64) -> io::Result<()> {
         let short = &record[..record.len().min(LENGTH_MAX)];
         corpora.add("write_batch", short)?;
     }
-    // The log's fragments, encoded as choices of `log_fragments`.
+    // The first fragments of the log, with payloads cut to 255 bytes, encoded as choices of the
+    // target `log_fragments`.
     let mut spelled = number_bytes[..4].to_vec();
     for fragment in fragments(log) {
         let payload = &log[fragment.payload];
@@ -225,7 +226,8 @@ fn options(corpora: &Corpora, text: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns batches of messages, one of them followed by a gap with its trailer, and a journal.
+/// Returns seeds for the message log: batches of messages, of which one is followed by a gap with
+/// its trailer, and a journal.
 fn message_batches() -> io::Result<Vec<Vec<u8>>> {
     let mut builder = Builder::new(7);
     for number in 0..3 {

@@ -10,7 +10,7 @@ use tailwater_format::log::{BLOCK_LENGTH, HEADER_LENGTH, RECYCLABLE_HEADER_LENGT
 pub struct Fragment {
     /// The fragment's type.
     pub kind: u8,
-    /// Range of header and payload in the log.
+    /// Range of the fragment in the log: header and payload.
     pub place: Range<usize>,
     /// Range of the payload in the log.
     pub payload: Range<usize>,
@@ -20,8 +20,8 @@ fn is_recyclable(kind: u8) -> bool {
     matches!(kind, 5..=8 | 11 | 131)
 }
 
-/// Returns the fragments of a log according to their lengths: in each block, up to the first
-/// fragment that does not fit.
+/// Returns the fragments of a log. They are located by the lengths in their headers alone; in each
+/// block, the fragments before the first one that does not fit into the block.
 pub fn fragments(log: &[u8]) -> Vec<Fragment> {
     let mut fragments = Vec::new();
     for (number, block) in log.chunks(BLOCK_LENGTH).enumerate() {

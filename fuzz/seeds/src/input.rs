@@ -1,8 +1,8 @@
 //! The input of a target: choices first, then the bytes to be decoded.
 //!
 //! The first byte is the number of bytes of choices that follow. A mutation of the data therefore
-//! leaves the choices alone and vice versa, and a real block becomes a seed when choices are put
-//! before it.
+//! does not change the choices, and a mutation of the choices does not change the data. A real
+//! block becomes a seed by putting choices before it.
 
 /// The choices of an input, taken one after the other. Once none are left, every choice is 0.
 #[derive(Debug, Clone)]
@@ -69,7 +69,7 @@ impl<'a> Choices<'a> {
         head
     }
 
-    /// Returns bytes that are preceded by their length in one byte.
+    /// Returns a string of bytes: reads its length from the next byte, then the bytes.
     pub fn string(&mut self) -> &'a [u8] {
         let length = usize::from(self.byte());
         self.bytes(length)

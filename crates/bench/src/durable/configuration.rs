@@ -16,7 +16,8 @@ pub(super) enum Configuration {
 }
 
 impl Configuration {
-    /// Returns its name in reports, and its options in addition to those of all engines.
+    /// Returns the configuration's name in reports, and the options that it adds to the options of
+    /// all engines.
     pub(super) fn row(self) -> (&'static str, &'static str) {
         match self {
             Self::Buffered => ("buffered", "wal_io_mode=buffered"),

@@ -1,4 +1,4 @@
-//! The measurements, in turn.
+//! Runs all measurements, one after the other.
 
 use std::path::Path;
 
@@ -25,7 +25,7 @@ pub(super) struct Experiment<'a, 'e> {
 }
 
 impl<'a, 'e> Experiment<'a, 'e> {
-    /// Creates the experiment that the arguments request. Each row is tested with one write. If the
+    /// Creates the experiment that the arguments request, and tests each row with one write. If the
     /// filesystem does not support direct I/O, raw writes are omitted, and the report says so.
     ///
     /// # Errors
@@ -68,7 +68,7 @@ impl<'a, 'e> Experiment<'a, 'e> {
         for run in 0..self.arguments.runs {
             for (&task, measured) in self.tasks.iter().zip(&mut measurements) {
                 for turn in 0..self.rows.len() {
-                    // In successive runs, each row goes first in turn.
+                    // The row that goes first changes from run to run.
                     let index = (turn + run) % self.rows.len();
                     let row = &self.rows[index];
                     if task.has(row) {
@@ -127,8 +127,8 @@ impl<'a, 'e> Experiment<'a, 'e> {
     }
 }
 
-/// Writes back the filesystem's dirty data, so that no measurement includes the writeback of
-/// another one.
+/// Writes back the filesystem's dirty data, so that the writeback for one measurement does not slow
+/// down the next.
 fn write_everything_back(directory: &Path) -> Result<(), Failure> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let directory = rustix::fs::open(directory, flags, Mode::empty())?;

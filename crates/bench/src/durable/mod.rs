@@ -6,8 +6,9 @@
 //! | `fillseq` | one writer puts keys in order, each put synced |
 //! | `unsynced` | the puts of `synced` without a sync, by one writer and by four |
 //!
-//! A raw write overwrites 4 KiB of a file of zeros with direct I/O, durably: the upper bound that
-//! the device sets for a log. There are as many threads as writers, each in its own region.
+//! A raw write durably overwrites 4 KiB of a file of zeros with direct I/O. The rate of raw writes
+//! is the upper bound that the device sets for a log. There are as many threads as writers, and
+//! each thread writes to its own region of the file.
 //!
 //! Each run measures every row once, in turn: engines, configurations of Tailwater
 //! (`configuration`) and raw writes. Ratios are computed within a run, because a device's speed

@@ -1,4 +1,4 @@
-//! Busy processes, one for each processor.
+//! Busy processes, one for each processor, that compete with the writers.
 //!
 //! A writer that waited for the device needs a processor when the device completes. Next to a busy
 //! process, the writer may wait for the end of that process's time slice, which is a scheduler
@@ -48,8 +48,8 @@ impl Drop for Neighbours {
     }
 }
 
-/// Computes until the process is killed, which the system does when the thread that started it
-/// ends.
+/// Computes until the process is killed. The system kills the process when the thread that started
+/// it ends.
 ///
 /// # Errors
 /// I/O errors, if the system does not support killing the process with its parent.

@@ -9,7 +9,7 @@ use tailwater_io::probe::{DurableBy, DurableFile};
 use crate::store::Failure;
 use crate::workloads::puts::{Figures, Length, measure};
 
-/// Length of the file that is overwritten, in blocks: 64 MiB.
+/// Length of the file that is overwritten, in blocks of `DurableFile::BLOCK_BYTES`: 64 MiB.
 const BLOCKS: u64 = (64 << 20) / DurableFile::BLOCK_BYTES as u64;
 
 /// The way in which raw writes become durable.

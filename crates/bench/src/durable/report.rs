@@ -25,7 +25,8 @@ pub(super) struct Report {
     runs: usize,
     /// Whether busy processes ran on every processor.
     neighbour: bool,
-    /// Label of the row with which engines are compared.
+    /// Label of the row with which all rows of engines are compared; `None` if there is only one
+    /// such row.
     compared_with: Option<String>,
     /// Properties of the system and the device, by name.
     environment: BTreeMap<&'static str, String>,
@@ -42,9 +43,11 @@ pub(super) struct Measurement {
     /// The engine's options; raw writes have none.
     options: Option<String>,
     median: Figures,
-    /// Median ratio of the row's rates to the rates of raw writes in the same runs.
+    /// Median over all runs of the ratio of the row's rate to the rate of raw writes in the same
+    /// run.
     to_raw: Option<f64>,
-    /// Median ratio to the row with which engines are compared.
+    /// Median over all runs of the ratio of the row's rate to the rate of the row `compared_with`
+    /// in the same run.
     to_compared: Option<f64>,
     runs: Vec<Figures>,
 }

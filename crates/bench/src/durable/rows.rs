@@ -17,9 +17,9 @@ pub(super) struct Row<'e> {
     pub(super) writes: Writes<'e>,
 }
 
-/// The writer of a row.
+/// The kind of writes that a row measures.
 pub(super) enum Writes<'e> {
-    /// No engine.
+    /// Raw writes, without an engine.
     Raw(Raw),
     /// An engine, with these options.
     Engine {
@@ -100,7 +100,8 @@ fn options_with(options: &str, more: &str) -> String {
 }
 
 /// Returns the label of the row with which engines are compared: the first row of a second engine
-/// if there is one, otherwise the first of several configurations; `None` if there is only one row.
+/// if there is a second engine, otherwise the first of several configurations; `None` if engines
+/// have only one row.
 pub(super) fn reference<'r>(rows: &'r [Row<'_>]) -> Option<&'r str> {
     let engines: Vec<_> = rows.iter().filter(|row| !row.is_raw()).collect();
     let first = engines.first()?;

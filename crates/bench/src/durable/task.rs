@@ -1,4 +1,4 @@
-//! One measurement that all rows make before the next begins.
+//! A task: one measurement that is made for all rows before the next task begins.
 
 use serde::Serialize;
 
@@ -6,7 +6,7 @@ use super::arguments::{DurableArguments, Part};
 use super::rows::Row;
 use crate::workloads::puts::{Length, Order, Putting};
 
-/// One measurement that all rows make before the next begins.
+/// One measurement that is made for all rows before the next task begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub(super) struct Task {
     pub(super) part: Part,

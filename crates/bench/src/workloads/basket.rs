@@ -68,7 +68,7 @@ impl Workload {
         }
     }
 
-    /// Returns whether the workload starts with a new database.
+    /// Returns whether the workload needs a new database.
     pub(crate) fn begins_anew(self) -> bool {
         matches!(self, Self::FillSeq | Self::FillRandom)
     }

@@ -12,9 +12,9 @@ use tailwater_latency::entries::{Values, key};
 use crate::process::{anonymous_bytes, directory_bytes};
 use crate::store::{Failure, Store};
 
-/// Duration from which a put counts as stalled.
+/// Minimum duration of a put that counts as stalled.
 pub(crate) const STALL: Duration = Duration::from_millis(10);
-/// Minimum lead of a rate-limited writer before it sleeps.
+/// Minimum time by which a rate-limited writer must be early before it sleeps.
 const TIMER_ERROR: Duration = Duration::from_millis(1);
 /// Properties of the engine's memory, and their labels.
 pub(crate) const MEMORY: [(&str, &str); 3] = [
@@ -22,9 +22,9 @@ pub(crate) const MEMORY: [(&str, &str); 3] = [
     ("rocksdb.block-cache-usage", "block cache"),
     ("rocksdb.estimate-table-readers-mem", "open tables"),
 ];
-/// Interval between two checks of the directory.
+/// Interval between two samples of the directory's size.
 pub(crate) const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// Number of memory samples per check of the directory.
+/// Number of samples of the memory for each sample of the directory's size.
 const MEMORY_SAMPLES: u32 = 25;
 
 /// Parameters of overwriting.
@@ -49,9 +49,9 @@ pub struct Writes {
     pub latencies: Histogram<u64>,
     /// Time spent in stalled puts.
     pub stalled: Duration,
-    /// Size of the directory in bytes, each second.
+    /// Samples of the directory's size, one for each second, in bytes.
     pub sizes: Vec<u64>,
-    /// The largest sample of the process's memory.
+    /// The sample of the process's memory with the most anonymous memory.
     pub memory: Memory,
 }
 
@@ -60,7 +60,7 @@ pub struct Writes {
 pub struct Memory {
     /// Anonymous memory: without code and page cache.
     pub(crate) anonymous: u64,
-    /// The parts reported by the engine, as in [`MEMORY`].
+    /// The engine's figures of its parts, in the order of [`MEMORY`].
     pub(crate) parts: [u64; MEMORY.len()],
 }
 
@@ -108,7 +108,8 @@ fn put_for(
 
 /// Waits until a put is due; returns its start time.
 fn wait_until(due: Instant, now: Instant) -> Instant {
-    // A put takes microseconds: the writer sleeps only if its lead exceeds the error of a timer.
+    // A put takes microseconds, less than the error of a timer. The writer therefore sleeps only if
+    // it is early by more than this error.
     let ahead = due.saturating_duration_since(now);
     if ahead < TIMER_ERROR {
         return now;
@@ -125,7 +126,8 @@ fn watch(
     let (mut sizes, mut most) = (Vec::new(), Memory::default());
     while !is_done.load(Ordering::Relaxed) {
         sizes.push(directory_bytes(directory)?);
-        // A memtable is flushed within a second: memory is sampled more often than the directory.
+        // Memory is sampled more often than the directory, because a memtable can be filled and
+        // flushed within a second.
         for _ in 0..MEMORY_SAMPLES {
             let memory = Memory::of(store)?;
             if memory.anonymous > most.anonymous {

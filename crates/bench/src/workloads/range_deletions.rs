@@ -2,8 +2,8 @@
 //!
 //! Each deletion extends a little beyond both ends of the previous one, so that in the end all
 //! deletions cover the keys in the middle. The deletions stay in the memtable while keys are read.
-//! An engine that splits them into disjoint fragments, each with all deletions that cover it, needs
-//! time and memory quadratic in their number.
+//! An engine that splits the deletions into disjoint fragments, and stores with each fragment all
+//! deletions that cover it, needs time and memory quadratic in the number of deletions.
 
 use std::time::{Duration, Instant};
 
@@ -12,11 +12,12 @@ use tailwater_latency::entries::{Values, key};
 
 use crate::store::{Direction, Failure, Store};
 
-/// Property with the total size of all tables, in bytes.
+/// Name of the property that is the total size of all tables, in bytes.
 const TABLE_BYTES: &str = "rocksdb.total-sst-files-size";
 /// Length of values, in bytes.
 const VALUE_BYTES: usize = 100;
-/// Number of keys that remain at each end of the key space, per deletion.
+/// Number of keys at each end of the key space that no deletion covers, divided by the number of
+/// deletions.
 const KEYS_BESIDE: u64 = 5;
 /// Number of keys by which each deletion extends the previous one, at each end.
 const KEYS_FURTHER: u64 = 20;
@@ -28,7 +29,7 @@ pub struct Deleting {
     pub deletions: u64,
     /// Number of gets.
     pub reads: u64,
-    /// Whether exactly one get follows each deletion.
+    /// Whether deletions and gets alternate: exactly one get follows each deletion.
     pub by_turns: bool,
 }
 

@@ -114,7 +114,7 @@ pub(crate) struct Common {
     pub(crate) adopt_directories: bool,
 }
 
-/// Arguments that override the database's files.
+/// Arguments of the command line that take precedence over what the database's files state.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Overrides<'a> {
     /// An option string.

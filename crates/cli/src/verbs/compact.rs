@@ -25,7 +25,7 @@ struct Compacted {
 /// The failed compaction of a column family.
 struct Failed {
     error: tailwater::Error,
-    /// Whether some of its tables were replaced before the failure.
+    /// Whether the compaction had already replaced some of the family's tables.
     changed: bool,
 }
 
@@ -53,7 +53,7 @@ pub(crate) fn run(arguments: &CompactArguments, output: &mut Output) -> Result<O
         match compact(&database, family, &range) {
             Ok(compacted) if output.is_json() => documents.push(compacted.document()),
             Ok(compacted) => compacted.print(output)?,
-            // Other column families may be intact.
+            // The remaining column families are still compacted, because they may be intact.
             Err(Failed { error, changed }) => {
                 let name = family.name();
                 match changed {
@@ -86,10 +86,11 @@ fn compact(
     range: &Range,
 ) -> std::result::Result<Compacted, Failed> {
     let mut before = tables(database, family);
-    // Tables that the compaction moves to the last level are not rewritten again.
+    // With this setting, tables that this compaction itself wrote to the last level are not
+    // rewritten again.
     let options =
         CompactRangeOptions { bottommost_level_compaction: BottommostRewrite::ForceOptimized };
-    // Memtables are flushed first, because only tables are counted.
+    // Memtables are flushed first, so that `before` includes their contents as tables.
     let flushed = database.db.flush_cf(family);
     if flushed.is_ok() {
         before = tables(database, family);

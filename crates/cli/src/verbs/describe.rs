@@ -28,7 +28,8 @@ pub(super) fn internal_key_json(output: &Output, internal_key: &[u8]) -> Value {
     }
 }
 
-/// Returns the sum of sizes from a MANIFEST; it saturates, because they may be arbitrary numbers.
+/// Returns the sum of sizes from a MANIFEST. The sum saturates, because a damaged MANIFEST may
+/// contain arbitrary numbers.
 fn sum(sizes: impl Iterator<Item = u64>) -> u64 {
     sizes.fold(0, u64::saturating_add)
 }

@@ -43,8 +43,9 @@ pub(crate) fn run(arguments: &DestroyArguments, output: &mut Output) -> Result<O
     Ok(Outcome::Well)
 }
 
-/// Returns whether a file with this name proves that there is a database, or the remains of one
-/// whose destruction was interrupted: a destruction removes CURRENT first.
+/// Returns whether a file with this name proves that the directory contains a database, or the
+/// remains of a database whose destruction was interrupted. CURRENT alone is not a sufficient test,
+/// because a destruction removes it first.
 fn says_database(name: &str) -> bool {
     use FileKind::{Current, Identity, Manifest, Options};
     matches!(FileKind::parse(name), Some(Current | Identity | Manifest(_) | Options(_)))
@@ -54,8 +55,8 @@ fn says_database(name: &str) -> bool {
 /// MANIFEST.
 ///
 /// # Errors
-/// Refused, if the OPTIONS file cannot be read and no options are given: directories named in it
-/// would be left behind.
+/// Refused, if the OPTIONS file cannot be read and no options are given: the directories that the
+/// file names would be left behind.
 fn options(
     storage: &Arc<dyn Storage>,
     directory: &Path,
@@ -63,8 +64,8 @@ fn options(
 ) -> Result<OpenOptions> {
     let mut options = new_options(given)?;
     match (Settings::load(storage, directory, given), given.options) {
-        // The OPTIONS file is read again under the lock, because other processes may change it
-        // until then.
+        // The OPTIONS file is read again while the lock is held, because other processes may change
+        // it until the lock is taken.
         (Ok(_), over) => options.set_load_when_opened(over.unwrap_or_default()),
         (Err(Failure::Engine(error)), Some(_)) => {
             complain(&format_args!("{error}; using the options of --options instead"))

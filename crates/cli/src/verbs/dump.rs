@@ -25,7 +25,7 @@ pub(crate) fn run(arguments: &DumpArguments, output: &mut Output) -> Result<Outc
         progress.at(format!("column family {}", escape(family.name().as_bytes())));
         match dump(&database, family, output, &progress) {
             Ok(()) => {}
-            // Other column families may be intact.
+            // The remaining column families are still printed, because they may be intact.
             Err(Failure::Engine(error)) => {
                 complain(&format!("column family '{}' ends here: {error}", family.name()));
                 outcome = Outcome::Damage;

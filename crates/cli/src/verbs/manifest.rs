@@ -151,7 +151,7 @@ fn blob_file_json(number: u64, blobs: u64, bytes: u64) -> Value {
     json!({ "number": number, "blobs": blobs, "blob_bytes": bytes })
 }
 
-/// Returns the fields that an edit has.
+/// Returns the fields that are set in an edit as JSON.
 fn edit_json(output: &Output, edit: &VersionEdit) -> Map<String, Value> {
     let list = |values: Vec<Value>| if values.is_empty() { Value::Null } else { json!(values) };
     let cursor = |cursor: &CompactCursor| {
@@ -223,8 +223,8 @@ fn undecodable(
     output.field(2, "DAMAGED", error)
 }
 
-/// Prints bytes that are not a record. A MANIFEST may end prematurely; any other loss of data is
-/// damage.
+/// Prints a range of bytes that is not a record. A MANIFEST may end inside a record; any other loss
+/// of data is damage.
 fn irregular(output: &mut Output, irregularity: &Irregularity) -> Result<Outcome> {
     let Irregularity { kind, offset, length, reason, .. } = irregularity;
     if output.is_json() {

@@ -162,7 +162,7 @@ impl Group {
         Self { kind, column_family: column_family.cloned(), title, entries: entries.collect() }
     }
 
-    /// Returns Tailwater's own options, which are in a separate file.
+    /// Returns Tailwater's own options, which are stored in a file other than the OPTIONS file.
     fn of_our_own(settings: &Settings) -> Self {
         let [effective, filed] =
             [&settings.effective, &settings.filed].map(|options| &options.database().tailwater);

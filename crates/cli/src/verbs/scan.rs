@@ -81,8 +81,9 @@ impl Range {
     fn begin(&self, database: &Database, family: &ColumnFamily) -> Result<DbIterator> {
         let comparator = family.comparator();
         let is_reversed = matches!(comparator, Comparator::ReverseBytewise);
-        // In bytewise order the keys with a prefix range from the prefix to its successor,
-        // exclusive; in reverse order, from after the successor to the prefix.
+        // In bytewise order, the keys with a prefix are from the prefix, inclusive, to the prefix's
+        // successor, exclusive. In reverse bytewise order, they are from the successor, exclusive,
+        // to the prefix, inclusive.
         let successor = successor(&self.prefix);
         let prefix = Some(self.prefix.clone()).filter(|prefix| !prefix.is_empty());
         let (first, end) = match is_reversed {
@@ -100,7 +101,8 @@ impl Range {
             (true, ..) => iterator.seek_to_last()?,
             (false, ..) => iterator.seek_to_first()?,
         }
-        // The successor itself does not have the prefix.
+        // In reverse order the lower bound, the successor, is included in the iterator's range, but
+        // it does not have the prefix.
         let on_successor = iterator.entry().is_some_and(|(key, _)| Some(key) == first.as_deref());
         if is_reversed && !self.reverse && on_successor {
             iterator.next()?;
@@ -109,7 +111,8 @@ impl Range {
     }
 }
 
-/// Returns the later or the earlier of two keys; a missing key does not bound the range.
+/// Returns the stricter of two bounds: the key that compares as `wanted` with the other one. A
+/// missing key is no bound.
 fn outermost(
     comparator: &Comparator,
     wanted: Ordering,

@@ -1,4 +1,5 @@
-//! `stats`: prints the levels of column families, their memory, and the I/O of reading both.
+//! `stats`: prints the levels and the memory of column families, and the I/O that this run itself
+//! made.
 
 use std::collections::BTreeMap;
 
@@ -34,7 +35,7 @@ pub(crate) fn run(arguments: &StatsArguments, output: &mut Output) -> Result<Out
         return Ok(database.outcome);
     }
     for family in &families {
-        // Counting the keys opens the tables, so that the memory figures include them.
+        // This property opens the tables, so that the memory figures below include the open tables.
         property(&database, family, "rocksdb.estimate-num-keys")?;
         let text = property(&database, family, "rocksdb.cfstats")?;
         output.line(text.trim_matches('\n'))?;

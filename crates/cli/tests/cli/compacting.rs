@@ -100,7 +100,7 @@ fn a_column_family_with_a_damaged_table_holds_what_it_held() {
     let database = golden::unpack("records");
     let path = database.path();
     db("flush", path, []).well();
-    // The oldest table of the counters.
+    // The oldest table of the column family `counters`.
     let damaged = file(path, "000009.sst");
     change(&damaged, |bytes| bytes[100] ^= 1);
     let before = tables(path);
@@ -110,8 +110,8 @@ fn a_column_family_with_a_damaged_table_holds_what_it_held() {
     let printed: Vec<&str> =
         answer.output.lines().filter_map(|line| line.split(':').next()).collect();
     assert_eq!(printed, ["default", "ranges", "singles"]);
-    // Two families have one table each, the default family has none, and the tables of the counters
-    // are unchanged.
+    // After the compaction two families have one table each, the default family has none, and the
+    // tables of `counters` are unchanged.
     let after = tables(path);
     let (stayed, new): (Vec<_>, Vec<_>) =
         after.iter().partition(|(path, _)| before.contains_key(*path));

@@ -1,4 +1,5 @@
-//! Damaged files: a run always ends with an exit code and names the damaged place.
+//! Damaged files: checks that the program always ends with one of its exit codes, and names the
+//! damaged file and position.
 
 use std::path::Path;
 
@@ -78,7 +79,7 @@ fn no_verb_panics_on_files_of_zeros_or_noise() {
 #[test]
 fn other_column_families_stay_readable() {
     let database = golden::unpack("records");
-    // The oldest table of the counters.
+    // The oldest table of the column family `counters`.
     change(&file(database.path(), "000009.sst"), |bytes| bytes[100] ^= 1);
     let answer = db("dump", database.path(), ["--all"])
         .ended(1, "column family 'counters' ends here")
@@ -171,7 +172,8 @@ fn blobs_after_damage_are_found() {
 fn contradictory_edits_are_reported() {
     let database = golden::unpack("basic");
     let manifest = manifest(database.path());
-    // Repeats the last record, which deletes tables that no longer exist.
+    // Repeats the last record. The copy deletes tables that no longer exist, so it is inconsistent
+    // with the records before it.
     change(&manifest, |bytes| bytes.extend_from_within(5792..));
     let answer = db("manifest", database.path(), []);
     assert_eq!(answer.code, 1);

@@ -41,10 +41,10 @@ impl Program {
     }
 }
 
-/// The output of a run; if it failed, its standard error.
+/// Returns the output of a run; if the run failed, returns its standard error as the error.
 fn succeeded(answer: Answer) -> Result<Answer, String> {
     match answer.code {
-        // The output is complete despite a torn tail.
+        // Exit code 3 means that a last record is truncated; the output is complete.
         0 | 3 => Ok(answer),
         1 | 2 => Err(answer.complaints),
         code => panic!("exit code {code}: {}", answer.complaints),

@@ -1,4 +1,4 @@
-//! `docs/cli.md` names every field of the JSON.
+//! Checks that `docs/cli.md` names every field of the JSON output.
 
 use std::collections::BTreeSet;
 

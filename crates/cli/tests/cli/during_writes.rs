@@ -22,9 +22,9 @@ fn wait_until_it_opens_a_pipe(child: &mut Child) {
     }
 }
 
-/// Regression test: options were read before the lock was taken, which undid changes that another
-/// process made in between; a column family that the other process created with a merge operator
-/// became unreadable.
+/// Regression test: the program read the options before it took the lock, and later wrote them
+/// back. This undid changes that another process had made in between: a column family that the
+/// other process had created with a merge operator became unreadable.
 #[test]
 #[expect(clippy::disallowed_methods, reason = "a pipe, not a database's file")]
 fn options_set_concurrently_by_another_process_are_kept() {
@@ -41,7 +41,7 @@ fn options_set_concurrently_by_another_process_are_kept() {
     let set = db("set-options", &home, ["write_buffer_size=12345678"]);
     let with_operator = ["counters", "--options", "merge_operator=uint64add"];
     let made = db("create-column-family", &home, with_operator);
-    // The program continues.
+    // Opening the pipe for writing lets the program continue.
     drop(std::fs::write(&aside, ""));
     assert!(child.wait().expect("a child").success());
     if set.code == 0 {
@@ -60,7 +60,8 @@ fn options_set_concurrently_by_another_process_are_kept() {
     assert_eq!(db("get", &home, ["k2"]).well().output, "2\n");
 }
 
-/// Regression test: a process without free descriptors reported that the database changes too fast.
+/// Regression test: a process that had no free file descriptors reported that the database changes
+/// too fast.
 #[test]
 fn too_few_descriptors_are_named() {
     let scratch = tempfile::tempdir().expect("a directory");
@@ -131,8 +132,8 @@ fn what_is_being_written_is_not_called_damaged() {
     let log = file(&home, ".log");
     change(&log, |bytes| bytes.truncate(bytes.len() - 1));
     db("wal", &home, []).ended(5, "another process is writing it");
-    // The process is killed while its input is open: at the end of its input it would continue to
-    // write.
+    // The process is killed while its input is still open, because it would continue to write at
+    // the end of its input.
     holder.kill().expect("killed");
     holder.wait().expect("an end");
     drop(input);

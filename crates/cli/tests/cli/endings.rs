@@ -1,4 +1,5 @@
-//! The ends of runs: exit codes, readers that stop reading, full disks.
+//! Tests of how runs of the program end: exit codes, readers that close the output early, full
+//! disks.
 
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
@@ -64,7 +65,7 @@ fn help_is_complete_and_exits_with_success() {
 fn directories_without_a_database_are_reported() {
     let empty = tempfile::tempdir().expect("a directory");
     let missing = empty.path().join("missing");
-    // The verbs that create a database are excluded.
+    // The verbs that create a missing database are excluded.
     let writing = WRITING_VERBS.into_iter().filter(|(verb, _)| !matches!(*verb, "put" | "load"));
     let verbs: Vec<_> = VERBS.into_iter().chain(writing).collect();
     for path in [empty.path(), &missing] {
@@ -121,7 +122,7 @@ fn what_is_not_supported_is_not_called_damaged() {
     let document = db("verify", directory.path(), ["--json"]).json();
     assert_eq!(document["verdict"], "unsupported");
     assert_eq!(document["findings"][0]["severity"], "unsupported");
-    // Damage takes precedence.
+    // If another file is damaged, the exit code for damage takes precedence.
     change(&file(directory.path(), ".blob"), |bytes| bytes[100] ^= 1);
     let answer = db("verify", directory.path(), []).ended(1, "");
     assert!(answer.output.contains("DAMAGED"), "{}", answer.output);

@@ -1,4 +1,4 @@
-//! `ingest`: its output, and what it rejects.
+//! `ingest`: its output, and the tables that it rejects.
 
 use tailwater_testkit::golden;
 

@@ -1,5 +1,5 @@
-//! Loading that is killed: acknowledged data exists, no package is loaded in part, and loading can
-//! be resumed.
+//! Kills `load` at random times, and checks that acknowledged data exists, no package is loaded in
+//! part, and loading can be resumed.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -35,7 +35,7 @@ const OPTIONS: [&str; 4] = [
 /// Number of packages per batch.
 const BATCH: usize = 7;
 
-/// The entries of a package in both column families.
+/// The entries that a package has in both column families.
 #[derive(Clone)]
 struct Package {
     entry: Entry,
@@ -70,7 +70,7 @@ fn dump_of(packages: &[Package]) -> String {
     hex_lines(entries.into_iter().chain(depends))
 }
 
-/// One database that is loaded, killed and loaded again.
+/// One database, into which packages are loaded by runs of which most are killed.
 struct Run {
     packages: Vec<Package>,
     path: PathBuf,
@@ -78,7 +78,8 @@ struct Run {
     acknowledgements: PathBuf,
     /// The argument of `--options`.
     options: &'static str,
-    /// Number of packages that are known to be loaded.
+    /// Number of packages that were in the database at the last check, so that they must stay in
+    /// it.
     present: usize,
     what: String,
 }
@@ -176,7 +177,7 @@ impl Run {
         self.present = found;
     }
 
-    /// Loads to the end.
+    /// Loads all packages in a run that is not killed.
     fn finish(&self) {
         let ended = self.begin().wait_with_output().expect("the process ends");
         let complaints = String::from_utf8_lossy(&ended.stderr);

@@ -75,7 +75,7 @@ fn dumps_load_back_in_both_forms() {
 fn lines_of_two_fields_go_into_the_given_column_family() {
     let scratch = tempfile::tempdir().expect("a directory");
     let path = scratch.path();
-    // Column families are created only when an entry needs them.
+    // A column family is created only when an entry is loaded into it.
     let text = b"a\\x09b\t1\nother\tk\t\\\\\n\t\nc\t\xc3\xa4";
     load(path, "tsv", &["--column-family", "users"], text).ended(0, "a new one was created");
     let expected = "users\t\t\nusers\t610962\t31\nusers\t63\tc3a4\nother\t6b\t5c\n";

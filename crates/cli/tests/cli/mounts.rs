@@ -1,5 +1,5 @@
-//! Outside directories on other mounts: mounted twice, read-only, inaccessible, and copied to
-//! another filesystem and back.
+//! Databases that use directories outside their home directory, on other mounts: the directories
+//! are mounted twice, read-only, inaccessible, or copied to another filesystem and back.
 
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -34,8 +34,8 @@ fn copy(from: &Path, to: &Path) {
     assert!(copied.expect("cp runs").success());
 }
 
-/// Regression test: a copy of the home treated the original's directory as its own if it was
-/// mounted at the same relative path.
+/// Regression test: a copy of a database's home directory treated the outside directory of the
+/// original as its own, if this directory was also mounted at the same path relative to the copy.
 #[test]
 fn a_directory_mounted_in_a_home_and_in_its_copy_belongs_to_the_original() {
     let scratch = tempfile::tempdir().expect("a directory");
@@ -136,7 +136,8 @@ fn a_directory_without_permission_is_named_and_keeps_its_files() {
         };
         for permissions in [0o000, 0o400, 0o300, 0o500] {
             refused("put", permissions);
-            // A read-only directory stops a destruction halfway.
+            // A directory that is readable but not writable stops a destruction halfway. This case
+            // is therefore tested last, below.
             if permissions != 0o500 {
                 refused("destroy", permissions);
             }
@@ -154,8 +155,8 @@ fn a_directory_without_permission_is_named_and_keeps_its_files() {
     }
 }
 
-/// A database that was copied to another filesystem and back no longer owns the directories that
-/// stayed in place.
+/// Checks that a database whose home directory was copied to another filesystem and back no longer
+/// owns its outside directories, which stayed in place.
 #[test]
 fn a_home_copied_to_another_filesystem_and_back_must_adopt_its_directories() {
     let Some(disk) = Mounted::new("ext4", 64 << 20, "a copy to another filesystem") else { return };
@@ -170,7 +171,8 @@ fn a_home_copied_to_another_filesystem_and_back_must_adopt_its_directories() {
     put(&away, "b", &options).ended(1, "--adopt-directories");
     copy(&away, &home);
     let answer = put(&home, "b", &options);
-    // The new home may have the inode of the removed one.
+    // The opening may succeed, because the new home directory may have the inode number of the
+    // removed one.
     if answer.code != 0 {
         answer.ended(1, "--adopt-directories");
         put(&away, "x", &options).ended(1, "--adopt-directories");

@@ -1,4 +1,5 @@
-//! `tailwater serve`: its messages when it starts and ends, and what it rejects.
+//! `tailwater serve`: its messages when it starts and ends, and the arguments and directories that
+//! it rejects.
 
 use std::io::{PipeReader, PipeWriter, Read, Write, pipe};
 use std::net::TcpStream;
@@ -48,7 +49,7 @@ fn signal(child: &Child, name: &str) {
     assert!(status.expect("kill runs").success());
 }
 
-/// Waits for the end, and returns the exit code and standard error.
+/// Waits until the server has ended, and returns its exit code and standard error.
 fn end(mut child: Child) -> (Option<i32>, String) {
     let mut text = String::new();
     let stderr = child.stderr.take();
@@ -64,7 +65,7 @@ fn a_signal_shuts_the_server_down_with_a_report() {
         let server = start(&path, &["--set", "system.logging.format=json"]);
         let http = address(&path, "http");
         assert!(!http.ends_with(":0"), "{http}");
-        // The server may already listen without answering.
+        // The server may listen before it answers requests.
         let deadline = Instant::now() + TIMEOUT;
         let answer = loop {
             let answer = TcpStream::connect(address(&path, "http")).and_then(|mut stream| {
@@ -159,7 +160,7 @@ fn end_in_time(mut child: Child) -> Option<i32> {
             return status.code();
         }
         if Instant::now() > deadline {
-            // A kill always ends the server.
+            // The process did not end in time, so it is killed.
             let _ = child.kill();
             panic!("the server hangs");
         }

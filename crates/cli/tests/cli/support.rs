@@ -9,7 +9,7 @@ use serde_json::Value;
 use tailwater::{OpenOptions, SstFileWriter};
 use tailwater_testkit::dump::Entry;
 
-/// The output of a run of the program.
+/// The exit code and the output of a run of the program.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) code: i32,
@@ -36,7 +36,8 @@ impl Answer {
         self
     }
 
-    /// Asserts the exit code and words in the message, and returns the output.
+    /// Asserts that the run ended with this exit code and that the message contains these words,
+    /// and returns the output.
     #[track_caller]
     pub(crate) fn ended(self, code: i32, words: &str) -> Self {
         assert_eq!(self.code, code, "{}{}", self.output, self.complaints);

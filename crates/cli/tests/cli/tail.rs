@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use crate::support::{Answer, program, read, run_with, write};
 
-/// Runs the experiment in a directory, with additional arguments: 4 MiB, a quarter of it hot, and
-/// no memory limit.
+/// Runs the experiment in a directory, with additional arguments. The database has 4 MiB, of which
+/// a quarter is the hot set, and there is no memory limit.
 fn tail(directory: &Path, arguments: &[&str]) -> Answer {
     let place = ["tail", "--directory", directory.to_str().expect("a path in UTF-8")];
     let small = ["--limit", "none", "--size", "4M", "--hot", "1M", "--write-rate", "4M"];
@@ -47,7 +47,7 @@ fn each_configuration_runs_in_a_process_of_its_own_and_is_reported() {
         assert!(log.as_f64() > Some(100_000.0), "{name}: {figures}");
     }
     assert_eq!(report["parameters"]["limited_by"], "none");
-    // The kept databases can be opened.
+    // Checks that a database that was kept can be opened.
     let kept = directory.path().join("tailwater-direct_compaction_read_write");
     crate::support::db("verify", &kept, []).well();
 }
@@ -82,7 +82,8 @@ fn impossible_experiments_are_refused_before_anything_is_created() {
     assert!(!place.exists());
 }
 
-/// Returns the command of an experiment without `--keep`, of which only the results remain.
+/// Returns the command of an experiment without `--keep`, so that all directories except the
+/// results are removed at the end.
 fn passing(directory: &Path, arguments: &[&str]) -> Command {
     let mut command = program();
     command.args(["tail", "--quick", "--directory"]).arg(directory);
@@ -142,7 +143,7 @@ fn an_experiment_takes_the_place_of_an_earlier_one_and_of_nothing_else() {
         let said = String::from_utf8_lossy(&ended.stderr);
         assert_eq!(ended.status.code(), Some(0), "{said}");
         assert_only_results_are_left(scratch.path());
-        // In a directory that the experiment created.
+        // A file of the user in a directory that the experiment created.
         let own = scratch.path().join("report/runs/march.csv");
         if round == 0 {
             write(&own, b"mine");
@@ -163,7 +164,7 @@ fn closed_output_pipes_do_not_stop_the_experiment() {
     assert_only_results_are_left(scratch.path());
 }
 
-/// Regression test: after a failure the source database stayed.
+/// Regression test: after a failure the experiment did not remove its source database.
 #[test]
 fn a_failure_leaves_no_database() {
     let scratch = tempfile::tempdir().expect("a directory");

@@ -1,4 +1,4 @@
-//! Verbs that read a database write nothing.
+//! Checks that the verbs that only read a database change no file.
 
 use tailwater_testkit::{directory, golden};
 

@@ -129,7 +129,7 @@ fn flush_moves_writes_from_logs_into_tables() {
         let count = |family: &serde_json::Value| family["table_count"].as_u64().expect("a count");
         families.iter().map(count).collect::<Vec<u64>>()
     };
-    // A database in the state after a process did not close it.
+    // A database whose last process ended without closing it.
     let (scratch, path) = new();
     db("put", &path, ["a", "1"]).ended(0, "a new one was created");
     db("create-column-family", &path, ["users"]).well();

@@ -1,4 +1,4 @@
-//! Producers and consumers.
+//! The producers and the consumers of a log, and their measurements.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,14 +13,14 @@ use super::LogBenchArguments;
 use super::event_loop::{Acknowledged, Connection, PollReply, Request};
 use crate::failure::Failure;
 
-/// Pause of a consumer after empty polls.
+/// Pause of a consumer after all its polls of a round returned no messages.
 const EMPTY_WAIT: Duration = Duration::from_micros(200);
 
 /// The measurements of a client.
 pub(super) struct Measured {
     /// Latencies in nanoseconds.
     pub(super) latencies: Histogram<u64>,
-    /// Number of messages sent or polled during the measurement.
+    /// Number of messages sent or polled, without messages that were due in the warm-up time.
     pub(super) messages: u64,
 }
 
@@ -63,7 +63,7 @@ fn make_batch(
     Ok(builder.finish())
 }
 
-/// Sends batches to its partitions as they are due.
+/// Runs producer number `producer`: sends batches to its partitions at their due times.
 pub(super) fn produce(
     arguments: &LogBenchArguments,
     schedule: Schedule,
@@ -83,7 +83,7 @@ pub(super) fn produce(
         return Ok(measured);
     }
     let mut payload = vec![b'x'; (arguments.message_size as usize).max(DUE_BYTES)];
-    // The producers are staggered.
+    // The due times of different producers are spread evenly over the interval.
     let mut due = schedule.start + interval / arguments.clients as u32 * producer as u32;
     for number in 0.. {
         if due >= schedule.end {
@@ -109,7 +109,8 @@ pub(super) fn produce(
     Ok(measured)
 }
 
-/// Polls its partitions in turn, until the producers have ended and all messages are polled.
+/// Runs consumer number `consumer`: polls its partitions in turn, until the producers have ended
+/// and all messages are polled.
 pub(super) fn consume(
     arguments: &LogBenchArguments,
     schedule: Schedule,
@@ -124,7 +125,7 @@ pub(super) fn consume(
         .map(|partition| (partition, 0))
         .collect();
     loop {
-        // Read before the polls: if it is set, the polls find all remaining messages.
+        // The flag is read before the polls: if it is set, these polls find all remaining messages.
         let is_over = producers_ended.load(Ordering::Acquire);
         let mut found = 0;
         for (partition, offset) in &mut mine {
@@ -140,7 +141,8 @@ pub(super) fn consume(
             }
             *offset = polled.end_offset();
             match polled.pieces.iter().any(|piece| matches!(piece, Piece::Header(_))) {
-                // The batch is in two pieces.
+                // The header and the messages of a batch are separate pieces, so they are joined
+                // first.
                 true => note(&polled.to_vec(), at, schedule, &mut measured)?,
                 false => {
                     for piece in &polled.pieces {

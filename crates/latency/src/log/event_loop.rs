@@ -21,7 +21,7 @@ pub(super) type Acknowledged = Result<Instant, tailwater_log::Error>;
 /// The result of a poll, and its time.
 pub(super) type PollReply = Result<(Polled, Instant), tailwater_log::Error>;
 
-/// Serves requests until all senders are dropped.
+/// Runs an event loop: serves requests until all senders are dropped.
 pub(super) fn serve(
     log: &Log,
     partitions: &[Arc<Partition>],
@@ -33,7 +33,7 @@ pub(super) fn serve(
             Request::Append { partition, batch, reply } => {
                 match partitions[partition].append(&batch) {
                     Ok(appended) => appended.ticket.on_complete(move |outcome| {
-                        // The client may be gone.
+                        // If the client has ended, the send fails, and nobody needs the reply.
                         let _ = reply.send(outcome.map(|()| Instant::now()));
                     }),
                     Err(error) => drop(reply.send(Err(error))),

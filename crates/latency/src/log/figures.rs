@@ -34,8 +34,8 @@ pub(super) struct Figures {
 }
 
 impl Side {
-    /// Creates the figures of a side. `samples` is the number of independent samples: all messages
-    /// of a batch are one.
+    /// Creates the figures of the producers or of the consumers. `samples` is the number of
+    /// independent samples: all messages of a batch count as one sample.
     pub(super) fn new(latencies: &Histogram<u64>, samples: f64, bytes_per_second: f64) -> Self {
         let micros = |nanos: u64| nanos as f64 / 1000.0;
         let mut all = BTreeMap::new();
@@ -59,7 +59,7 @@ impl Side {
 }
 
 impl Figures {
-    /// Returns the medians of several runs, figure by figure.
+    /// Returns the median of each figure over several runs.
     pub(super) fn median(of: &[Self]) -> Self {
         let producers: Vec<&Side> = of.iter().map(|figures| &figures.producers).collect();
         let consumers: Vec<&Side> = of.iter().map(|figures| &figures.consumers).collect();

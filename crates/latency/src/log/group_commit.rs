@@ -2,8 +2,9 @@
 //! numbers of partitions with concurrent appends.
 //!
 //! Every partition has a fixed number of appends in flight; each acknowledgement triggers the next
-//! append. Appends to one partition that wait for a write in flight are acknowledged by the next
-//! write; writes of several partitions are in flight together, and the device merges their flushes.
+//! append. While a write of a partition is in flight, further appends to this partition wait, and
+//! the next write persists and acknowledges all of them. Writes of different partitions are in
+//! flight at the same time, and the device merges their flushes.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -21,7 +22,7 @@ use crate::parsing::{above_zero, at_least_one};
 
 /// Interval between two samples of the kernel's figures.
 const SAMPLED: Duration = Duration::from_millis(250);
-/// Warm-up time before counting, as a fraction of the duration.
+/// Warm-up time before counting, as a fraction of the duration of a row.
 const WARM_UP: f64 = 0.1;
 
 /// Arguments of the experiment.
@@ -134,7 +135,7 @@ fn measure(
         let acknowledged = acknowledged.clone();
         let appended = partitions[partition].append(&batch)?;
         appended.ticket.on_complete(move |outcome| {
-            // The receiver is gone after the end.
+            // After the end of the row the receiver is dropped, and the send fails.
             let _ = acknowledged.send((partition, outcome));
         });
         Ok(())
@@ -142,7 +143,7 @@ fn measure(
     for _ in 0..in_flight {
         (0..partitions.len()).try_for_each(&append)?;
     }
-    // A durable write also counts as a sync.
+    // The storage counts a durable write as a sync, too.
     let syncs = || log.storage().statistics().snapshot(Purpose::LogAppend).syncs.count;
     let start = Instant::now();
     let counted_from = start + Duration::from_secs_f64(arguments.duration * WARM_UP);

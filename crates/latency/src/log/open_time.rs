@@ -22,7 +22,7 @@ const SEGMENT_BYTES: u64 = 64 << 10;
 const MESSAGE_BYTES: usize = 60 << 10;
 /// Number of persister threads while the log is filled.
 const PERSISTERS: usize = 16;
-/// Purposes of the reads when opening a log.
+/// Purposes of the reads that opening a log makes.
 const PURPOSES: [Purpose; 4] =
     [Purpose::LogRead, Purpose::LogIndex, Purpose::LogJournal, Purpose::Metadata];
 
@@ -62,7 +62,7 @@ pub(super) fn run(arguments: &OpenArguments) -> Result<String, Failure> {
     }
     text.push('\n');
     for run in 1..=arguments.runs {
-        // Start without any of the log's pages in memory.
+        // None of the log's pages may be in the page cache when it is opened.
         evict(&System::default(), &[directory.path()])?;
         let _ = writeln!(text, "{run:<6} {}", open(directory.path())?);
     }
@@ -115,7 +115,7 @@ fn fill(arguments: &OpenArguments, directory: &Path) -> Result<(), Failure> {
     batch.push(0, 0, &vec![b'x'; MESSAGE_BYTES], b"")?;
     let batch = batch.finish();
     for _ in 0..arguments.segments {
-        // Each partition gets one batch in turn; each batch starts a new segment.
+        // Appends one batch to each partition; each batch starts a new segment.
         for partition in 0..partitions {
             drop(log.partition(topic.partition(partition))?.append(&batch)?);
         }

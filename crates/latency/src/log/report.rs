@@ -38,7 +38,7 @@ pub(super) struct Row {
     pub(super) mode: Mode,
     pub(super) messages_required_to_save: u32,
     pub(super) size_of_messages_required_to_save: u64,
-    /// Whether thresholds differ between rows.
+    /// Whether the label shows the thresholds, because they differ between rows.
     #[serde(skip)]
     shows_thresholds: bool,
 }

@@ -1,4 +1,4 @@
-//! One run.
+//! One run of the experiment: one row, measured once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,7 +16,7 @@ use super::figures::{Figures, Side};
 use super::report::Row;
 use crate::failure::Failure;
 
-/// Warm-up time before measuring, as a fraction of the duration.
+/// Warm-up time before measuring, as a fraction of the duration of a run.
 const WARM_UP: f64 = 0.1;
 /// Interval between two samples of the kernel's figures.
 const SAMPLED: Duration = Duration::from_millis(250);

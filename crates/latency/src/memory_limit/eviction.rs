@@ -18,7 +18,7 @@ pub struct Evicted {
     /// Whether the caches of the whole machine were dropped. Otherwise the kernel was advised that
     /// the files are not needed, which it may have ignored.
     pub machine: bool,
-    /// Number of pages of the files still in memory, if the kernel reports it.
+    /// Number of the files' pages that are still in memory, if the kernel reports it.
     pub resident_pages: Option<u64>,
 }
 

@@ -1,4 +1,5 @@
-//! Accesses the kernel's settings files directly, not through `Storage`, which is for databases.
+//! Accesses the files by which the kernel is configured, without a `Storage`, because a `Storage`
+//! is for databases.
 #![expect(clippy::disallowed_methods, reason = "accesses kernel settings, not a database's files")]
 
 use std::io;
@@ -19,12 +20,12 @@ pub(super) fn read(path: &Path) -> Option<String> {
     std::fs::read_to_string(path).ok()
 }
 
-/// Creates a group.
+/// Creates a cgroup, which is a directory.
 pub(super) fn make_directory(path: &Path) -> io::Result<()> {
     std::fs::create_dir(path).map_err(|error| naming(path, error))
 }
 
-/// Removes a group.
+/// Removes a cgroup.
 pub(super) fn remove_directory(path: &Path) -> io::Result<()> {
     std::fs::remove_dir(path)
 }

@@ -15,7 +15,8 @@ use super::files;
 const TRIES: u32 = 100;
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// A group that is removed, with the processes in it, when the value is dropped.
+/// A cgroup. When the value is dropped, the processes in the group are killed and the group is
+/// removed.
 #[derive(Debug)]
 pub(super) struct Group {
     system: System,
@@ -24,7 +25,7 @@ pub(super) struct Group {
 }
 
 impl Group {
-    /// Creates a group, and moves a process into it to check that it is usable.
+    /// Creates a group, and checks that it is usable by moving a process into it.
     pub(super) fn new(system: &System, parent: &Path, name: &str) -> io::Result<Self> {
         let path = parent.join(name);
         files::make_directory(&system.path(&path))?;
@@ -157,7 +158,7 @@ pub(super) struct V2Limit {
 
 impl V2Limit {
     pub(super) fn new(group: Group, bytes: u64) -> io::Result<Self> {
-        // A kernel that does not account for swap has no such file.
+        // A kernel that does not account for swap does not have this file, and the write fails.
         let refuses_swap = group.write("memory.swap.max", "0").is_ok();
         let mut limit = Self { group, refuses_swap };
         limit.set(bytes)?;

@@ -1,4 +1,4 @@
-//! The places where a memory cgroup can be created.
+//! Finds the parent groups below which a memory cgroup can be created.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use super::files;
 /// Value of a cgroup v1 limit above which it means "unlimited", in bytes.
 const UNLIMITED: u64 = 1 << 60;
 
-/// Parent groups for new groups, or the reasons why there are none.
+/// The parent group for new groups in each hierarchy, or the reason why there is none.
 #[derive(Debug)]
 pub(super) struct Places {
     /// In the memory hierarchy of cgroup v1.
@@ -33,8 +33,9 @@ pub(super) fn places(system: &System) -> Places {
     }
 }
 
-/// Returns the top of the hierarchy, where the groups of dead runs can be found; or the process's
-/// own group if it has a limit, which new groups must not escape.
+/// Returns the parent of new groups. This is the process's own group if it has a limit, because new
+/// groups must not escape this limit. Otherwise it is the top of the hierarchy, where every later
+/// run finds the groups that killed runs left behind.
 fn v1(system: &System, mounts: &[Mount], cgroup: &str) -> Result<PathBuf, String> {
     let mount = hierarchy(mounts, Some("memory")).ok_or("no memory controller is mounted")?;
     let own = of_process(mounts, cgroup, Some("memory")).filter(|path| is_limited(system, path));

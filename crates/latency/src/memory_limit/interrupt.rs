@@ -1,8 +1,9 @@
 //! Actions to run on an interruption: SIGINT (Ctrl-C), SIGHUP or SIGTERM.
 //!
-//! Actions are registered, and removed by dropping their guards. At an interruption all registered
-//! actions run, the latest first, and the process exits with code 130. While they run, no guard can
-//! be created or dropped, so that nothing new starts concurrently.
+//! An action stays registered until its guard is dropped. At an interruption all registered actions
+//! run, the last registered one first, and the process exits with code 130. While the actions run,
+//! creating or dropping a guard blocks, so that no thread starts something new that needs an
+//! action.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -37,7 +38,8 @@ impl fmt::Debug for Guard {
     }
 }
 
-/// Registers an action. It must neither create nor drop a [`Guard`], and must not take long.
+/// Registers an action. The action must neither create nor drop a [`Guard`], and must not take
+/// long.
 ///
 /// # Errors
 /// I/O errors, or another interrupt handler in this process.

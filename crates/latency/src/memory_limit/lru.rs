@@ -1,5 +1,5 @@
-//! Disables the multi-generational LRU while there is a limit: its eviction rules differ from those
-//! under test.
+//! Disables the kernel's multi-generational LRU while there is a limit, because the experiments are
+//! about the eviction rules of the kernel's ordinary LRU lists.
 
 use tailwater_io::kernel::System;
 
@@ -7,7 +7,7 @@ use super::files;
 
 const SETTING: &str = "/sys/kernel/mm/lru_gen/enabled";
 
-/// The previous setting, restored when the value is dropped.
+/// The previous setting of the multi-generational LRU, restored when the value is dropped.
 #[derive(Debug)]
 pub(super) struct Lru {
     system: System,
@@ -16,7 +16,7 @@ pub(super) struct Lru {
 }
 
 impl Lru {
-    /// Disables the LRU, if the kernel has it and it is enabled.
+    /// Disables the multi-generational LRU, if the kernel has it and it is enabled.
     pub(super) fn switch_off(system: &System) -> Self {
         let was = mask(system);
         let is_off = match was {
@@ -36,7 +36,7 @@ impl Lru {
         RestoreOnInterrupt { system: self.system.clone(), mask: self.mask() }
     }
 
-    /// Returns a sentence for the report, if the kernel has the LRU.
+    /// Returns a sentence for the report, if the kernel has the multi-generational LRU.
     pub(super) fn describe(&self) -> Option<&'static str> {
         match (self.was?, self.is_off) {
             (0, _) => Some("The multi-generational LRU is off."),
@@ -68,7 +68,7 @@ impl RestoreOnInterrupt {
     }
 }
 
-/// Restores the setting, unless the LRU was off.
+/// Restores the setting `mask`, or does nothing if `mask` is 0.
 pub(super) fn put_back(system: &System, mask: u32) {
     if mask > 0 {
         // A process that was permitted to disable the LRU is permitted to enable it.

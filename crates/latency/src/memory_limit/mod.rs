@@ -1,7 +1,7 @@
 //! A limit on the memory of child processes, including page cache. Without a limit, the page cache
 //! may hold the whole database, and the effect that an experiment measures does not occur.
 //!
-//! The first of these methods that works is used:
+//! [`MemoryLimit::new`] uses the first of these methods that works:
 //!
 //! 1. a separate memory cgroup in cgroup v1, including swap if the kernel accounts for it; since v1
 //!    does not report stalls, also a second group in the unified hierarchy if that is mounted;
@@ -10,8 +10,9 @@
 //! 4. no limit. [`MemoryLimit::describe`] states the consequences.
 //!
 //! A child enters its group before its program starts: a shell script enters the group and then
-//! executes the program. Pages that another group read stay charged to that group while they are in
-//! memory, so callers [evict](fn@evict) them before measuring.
+//! executes the program. A page of a file is charged to the group that read it first, as long as
+//! the page is in memory. The pages of measured files therefore must not be in memory at the start:
+//! callers [evict](fn@evict) them before measuring.
 //!
 //! ```no_run
 //! # fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
@@ -68,7 +69,7 @@ use crate::failure::Failure;
 /// The machine on which limits are set: this one, or a fake one in tests.
 #[derive(Debug, Clone)]
 pub struct Host {
-    /// The location of `/proc` and `/sys`.
+    /// The root below which `/proc` and `/sys` are.
     pub system: System,
     /// The program `systemd-run`.
     pub systemd_run: PathBuf,
@@ -124,13 +125,13 @@ impl MemoryLimit {
     /// Creates a limit of `bytes` on this machine.
     ///
     /// # Errors
-    /// I/O errors, if a group was created and cannot be used. If no method works, that is not an
-    /// error.
+    /// I/O errors, if a group was created and cannot be used. It is not an error if no method
+    /// works: the result is then no limit.
     pub fn new(bytes: u64) -> Result<Self, Failure> {
         Self::on(Host::default(), bytes)
     }
 
-    /// Creates a limit on a machine, which may be fake.
+    /// Creates a limit of `bytes` on `host`, which may be a fake machine.
     ///
     /// # Errors
     /// The errors of [`Self::new`].
@@ -159,9 +160,9 @@ impl MemoryLimit {
         Ok(Self { how, lru, _interrupt: interrupt, host, bytes })
     }
 
-    /// Returns a command that runs a program inside the limit; arguments, environment and streams
-    /// are added to it as usual. The started process keeps its process id. It exits with code 125
-    /// if it cannot enter the group.
+    /// Returns a command that runs a program inside the limit. Callers add arguments, environment
+    /// and streams to the command as usual. The program runs under the process id of the spawned
+    /// child. The child exits with code 125 if it cannot enter the group.
     ///
     /// The program is killed when the limit is dropped, if it has not ended.
     pub fn command(&self, program: impl AsRef<OsStr>) -> Command {

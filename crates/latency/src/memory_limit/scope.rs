@@ -19,7 +19,7 @@ pub(super) struct Scopes {
 }
 
 impl Scopes {
-    /// Creates a factory of scopes, after a trial scope.
+    /// Creates a factory of scopes, after checking with a trial scope that scopes can be started.
     pub(super) fn new(host: &Host, name: &str, bytes: u64) -> Result<Self, String> {
         let scopes = Self {
             systemd_run: host.systemd_run.clone(),
@@ -37,7 +37,8 @@ impl Scopes {
         Err(said.lines().next_back().unwrap_or("it fails").trim().to_owned())
     }
 
-    /// Returns a command that runs in a new scope. systemd-run executes the program in place.
+    /// Returns a command that runs in a new scope. The program replaces the process of systemd-run
+    /// and keeps its process id.
     pub(super) fn command(&self, bytes: u64, program: &OsStr) -> Command {
         let number = self.started.fetch_add(1, Relaxed);
         let mut command = Command::new(&self.systemd_run);
@@ -51,7 +52,8 @@ impl Scopes {
         command
     }
 
-    /// Changes the limit of the last scope started. The first scope was the trial.
+    /// Changes the limit of the scope that was started last. If only the trial scope was started,
+    /// there is nothing to change.
     pub(super) fn set(&self, bytes: u64) -> Result<(), Failure> {
         let number = self.started.load(Relaxed) - 1;
         if number == 0 {

@@ -6,8 +6,9 @@ use serde_json::{Map, Value};
 
 use crate::numbers::median;
 
-/// Aggregates the numbers at the same place in each of `values`. Unknown numbers are ignored; if
-/// all are unknown, so is the result. A text is kept if it is the same in all values.
+/// Aggregates JSON values field by field. `with` computes each aggregate from the field's numbers
+/// in all values. A number that is missing or `null` is ignored; if all are, the aggregate is
+/// `null`. A text is kept if it is equal in all values, and becomes `null` otherwise.
 pub(super) fn aggregate(values: &[Value], with: &dyn Fn(&[f64]) -> Option<f64>) -> Value {
     let objects: Vec<&Map<String, Value>> = values.iter().filter_map(Value::as_object).collect();
     if objects.is_empty() {
@@ -29,8 +30,8 @@ pub(super) fn aggregate(values: &[Value], with: &dyn Fn(&[f64]) -> Option<f64>) 
     Value::Object(aggregated)
 }
 
-/// Returns the ratio of each number of `figures` to the number at the same place in `reference`;
-/// unknown if the latter is zero.
+/// Returns the ratio of each number in `figures` to the number of the same field in `reference`;
+/// `null` if the number in `reference` is missing or zero.
 pub(super) fn ratios(figures: &Value, reference: &Value) -> Value {
     match (figures, reference) {
         (Value::Object(figures), Value::Object(reference)) => {

@@ -1,4 +1,5 @@
-//! The effect of one compaction on later reads: a table of the reads alone before and after it.
+//! The effect of one compaction on later reads: a table of the reads before and after the
+//! compaction, both without concurrent work.
 
 use std::fmt;
 
@@ -6,7 +7,8 @@ use super::figures::Phase;
 use super::report::{ConfigurationReport, Report};
 use crate::numbers::micros;
 
-/// The medians of a report's reads before and after its compactions; empty if there are none.
+/// A table of the median figures of a report's reads before and after its compactions; prints
+/// nothing if the report has no compactions.
 pub(super) struct BeforeAfterTable<'r>(pub(super) &'r Report);
 
 impl fmt::Display for BeforeAfterTable<'_> {

@@ -2,8 +2,9 @@
 //!
 //! Each configuration runs an unthrottled writer. The writer first fills the memory that the engine
 //! allows; then the engine slows it down to the rate of flushes and compactions, which is the
-//! measured rate. A calibration run must therefore not be short. Because compactions have a backlog
-//! by then, only a fraction of the slowest configuration's rate is used.
+//! measured rate. A calibration run must therefore not be short. At the end of a calibration run
+//! compactions have a backlog, so the engine did not sustain the measured rate. Therefore only a
+//! fraction of the slowest configuration's rate is used.
 
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use super::figures::Figures;
 use super::plan::{Plan, Row};
 use crate::failure::Failure;
 
-/// Maximum duration of each configuration's run.
+/// Maximum duration of the calibration run of each configuration.
 const LONGEST: Duration = Duration::from_secs(60);
 /// Fraction of the slowest configuration's rate that is used.
 const SHARE: f64 = 0.6;

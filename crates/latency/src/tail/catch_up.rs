@@ -35,7 +35,7 @@ use crate::parsing::{above_zero, at_least_one};
 const BATCH: u32 = 100;
 /// Length of a message's payload, in bytes.
 const MESSAGE_BYTES: usize = 1000;
-/// Maximum number of messages of a poll.
+/// Maximum number of messages that a poll returns.
 const POLL: u32 = 1000;
 /// Size of the hot set, in percent of the memory limit.
 const HOT_PERCENT: f64 = 40.0;
@@ -72,7 +72,7 @@ pub struct CatchUpArguments {
     pub out: Option<PathBuf>,
 }
 
-/// The consumer's I/O mode, by name; `None` without a consumer.
+/// The modes: the name, and whether the consumer reads in direct mode; `None` without a consumer.
 const MODES: [(&str, Option<bool>); 3] =
     [("no consumer", None), ("buffered", Some(false)), ("direct", Some(true))];
 
@@ -158,8 +158,8 @@ fn assignment(plan: &Plan, database: &Path, seed: u64, catch_up: Option<CatchUp>
     }
 }
 
-/// Returns the bytes that the consumer read from segments, which do not count as misses of the hot
-/// set.
+/// Returns the number of bytes that the consumer read from the log's segments. These bytes are not
+/// counted as misses of the hot set.
 fn log_bytes(figures: &Figures) -> f64 {
     let read = figures.kernel.bytes_per_purpose.get(Purpose::LogRead.name());
     read.map_or(0.0, |read| read.read_bytes)

@@ -20,14 +20,15 @@ use super::workload::{End, Reading, Reads, Writing, read, write};
 use crate::entries::key;
 use crate::failure::Failure;
 
-/// Distance between the bytes that a neighbour accesses in its memory, in bytes.
+/// Size of a page, in bytes: a [`Task::Neighbour`] accesses one byte of each page of its memory.
 const PAGE_BYTES: usize = 4096;
-/// Number of threads that warm the cache before measuring.
+/// Number of threads that read the hot set into the cache before measuring.
 const WARMING_READERS: usize = 8;
-/// Duration of reads alone before one compaction and after it.
+/// Maximum duration of each of the two phases without concurrent work, before and after a
+/// compaction.
 const AROUND_COMPACTION: Duration = Duration::from_secs(10);
 
-/// The work of the process.
+/// The parameters of a measured run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Assignment {
     pub(super) engine: EngineName,
@@ -44,12 +45,12 @@ pub(super) struct Assignment {
     /// Whether the whole hot set is read once before measuring.
     pub(super) warms: bool,
     pub(super) incident: Option<Incident>,
-    /// A message log that a consumer reads to its end during the reads.
+    /// A message log that a consumer reads to its end while the readers read the hot set.
     #[serde(default)]
     pub(super) catch_up: Option<CatchUp>,
 }
 
-/// A consumer that catches up.
+/// A consumer of a message log that catches up: it reads the log from its beginning.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct CatchUp {
     /// Directory of the log.
@@ -64,13 +65,15 @@ pub(super) struct CatchUp {
 pub(super) enum Task {
     /// Measure a row.
     Measure(Assignment),
-    /// Hold this many bytes of memory until killed.
+    /// Hold this many bytes of memory until killed: a process that competes with the measured
+    /// process for memory.
     Neighbour(u64),
 }
 
 impl Assignment {
-    /// Returns the phases, which are measured separately: a compaction has a phase of reads alone
-    /// before and after it.
+    /// Returns the phases of the run, which are measured separately. A run with a compaction has
+    /// three phases: reads alone, reads during the compaction, and reads alone. Other runs have one
+    /// phase.
     pub(super) fn phases(&self) -> Vec<Self> {
         let alone = Self {
             concurrent_work: ConcurrentWork::Nothing,
@@ -142,7 +145,8 @@ fn have_memory(bytes: u64) -> ! {
         std::thread::sleep(Duration::from_secs(1) / STEPS as u32);
     }
     loop {
-        // The memory is accessed repeatedly, so that it counts as in use.
+        // The memory is accessed repeatedly, so that the kernel considers it in use and does not
+        // reclaim it.
         for page in taken.iter().flat_map(|step| step.iter().step_by(PAGE_BYTES)) {
             std::hint::black_box(*page);
         }
@@ -244,7 +248,7 @@ struct Work {
     log_bytes: Option<u64>,
 }
 
-/// Runs all threads until the end, or until one of them fails.
+/// Runs all threads until the end of the run, or until a thread fails.
 fn work(
     database: &dyn TailDatabase,
     clock: &SystemClock,
@@ -309,7 +313,7 @@ fn work(
             .into_iter()
             .map(|reader| reader.join().map_err(panicked)?)
             .collect::<Result<_, Failure>>();
-        // The readers' time ends here: a stalled writer ends later.
+        // The time of the reads ends here, because a stalled writer may end much later.
         let read_until_ns = clock.monotonic_ns();
         let written_bytes = concurrent_work.join().map_err(panicked)??;
         scan.map_or(Ok(()), |scan| scan.join().map_err(panicked)?)?;

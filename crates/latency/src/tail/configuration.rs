@@ -48,7 +48,8 @@ pub enum Configuration {
 }
 
 impl Configuration {
-    /// Configurations that are compared by default. The first one is the reference for the others.
+    /// Configurations that are compared by default. The first configuration is the reference for
+    /// the others.
     pub const DEFAULT: [Self; 5] = [
         Self::Buffered,
         Self::DirectCompactionWritesOnly,

@@ -17,7 +17,7 @@ use crate::own::MARK;
 
 /// Number of files that are copied concurrently.
 const THREADS: usize = 4;
-/// Number of bytes that are copied at a time.
+/// Number of bytes that are copied with one read and one write.
 const CHUNK: usize = 4 << 20;
 
 /// Files in a source database's directory that are not copied.
@@ -109,7 +109,7 @@ fn copy_file(storage: &PosixStorage, from: &Path, to: &Path) -> Result<(), Failu
 /// Checks that a filesystem has enough space.
 ///
 /// # Errors
-/// Too little space: the message states the required space and its use.
+/// Too little space; the message states the required space and `why` it is needed.
 pub(super) fn check_free_space(directory: &Path, needed: u64, why: &str) -> Result<(), Failure> {
     let system = rustix::fs::statvfs(directory)
         .map_err(|error| format!("{}: {}", directory.display(), io::Error::from(error)))?;

@@ -92,10 +92,11 @@ pub struct Activity {
     pub stalled: Duration,
     /// Compaction backlog in bytes, by the engine's own estimate.
     pub pending_compaction_bytes: u64,
-    /// Number of times that the engine reduced its background requests in favour of users' reads;
-    /// `None` if it never does.
+    /// Number of times that the engine allowed fewer background I/O requests at a time because
+    /// users' reads were slow; `None` if the engine never does this.
     pub held_back: Option<u64>,
-    /// The read calls on files for users; `None` if the engine does not report them.
+    /// Latencies of the read calls on files that were made for users' reads; `None` if the engine
+    /// does not report them.
     pub user_reads: Option<tailwater_io::Latencies>,
 }
 
@@ -109,7 +110,7 @@ pub struct Moved {
 }
 
 impl Activity {
-    /// Returns the activity since `earlier`; the backlog is the current backlog.
+    /// Returns the activity since `earlier`, with the current compaction backlog.
     pub(super) fn since(&self, earlier: &Self) -> Self {
         let moved = |(purpose, now): (&String, &Moved)| {
             let before = earlier.purposes.get(purpose).copied().unwrap_or_default();

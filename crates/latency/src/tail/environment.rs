@@ -16,13 +16,13 @@ use crate::failure::Failure;
 pub(super) struct Environment {
     /// Tailwater's version.
     version: &'static str,
-    /// Kind and meaning of the memory limit.
+    /// The kind of memory limit and its consequences, in sentences.
     memory_limit: String,
     /// Whether there was a limit.
     pub(super) is_limited: bool,
-    /// The request method of streams that read ahead: `io_uring` or `threads`.
+    /// The method by which streams that read ahead submit their reads: `io_uring` or `threads`.
     reads_ahead_by: &'static str,
-    /// [`kernel::Environment`], by names.
+    /// The fields of [`kernel::Environment`], by name.
     #[serde(flatten)]
     environment: BTreeMap<String, String>,
 }

@@ -76,14 +76,14 @@ impl<'a> Experiment<'a> {
         Ok(text)
     }
 
-    /// Builds the source database if it does not exist, after checking the space for it and one
-    /// copy.
+    /// Builds the source database if it does not exist, after checking that there is enough space
+    /// for it and for one copy.
     fn prepare(&self) -> Result<(), Failure> {
         let Plan { directory, parameters, .. } = &self.plan;
         let size = self.source.bytes();
         let is_there = self.source.is_there(directory);
-        // A copy grows by its logs and by data that is not yet compacted; in the experiment with
-        // one compaction, it grows by the whole database.
+        // A copy grows by its logs and by data that is not yet compacted. In the experiment with
+        // one compaction, the copy grows by the size of the whole database.
         let growth = match parameters.kind {
             Kind::Overwriting => (size / 4).max(256 << 20),
             Kind::Merging => size + (size / 20),
@@ -176,7 +176,7 @@ impl<'a> Experiment<'a> {
             duration,
             seed,
             warms: parameters.is_warm,
-            // Calibration runs have no incidents.
+            // Unthrottled writing is used only in calibration runs, which have no incidents.
             incident: parameters.incident.filter(|_| concurrent_work != ConcurrentWork::Writing),
             catch_up: None,
         };

@@ -17,21 +17,24 @@ pub(super) struct Figures {
     #[serde(flatten)]
     pub(super) latencies: Latencies,
     pub(super) reads: f64,
-    /// Duration in seconds.
+    /// Duration of the reads, in seconds.
     pub(super) seconds: f64,
     /// Fraction of the time in which the engine stalled the writer.
     pub(super) stall_share: f64,
-    /// Fraction of the time in which readers were runnable without a processor.
+    /// Fraction of the time in which readers were runnable but waited for a processor.
     pub(super) run_queue_share: Option<f64>,
-    /// Time per read in which a reader was runnable without a processor, in microseconds.
+    /// Mean time per read in which the reader was runnable but waited for a processor, in
+    /// microseconds.
     pub(super) run_queue_us_per_read: Option<f64>,
-    /// The engine's description of I/O that did not use the configured mode.
+    /// The engine's description of I/O that did not use the configured mode; `None` if there was
+    /// none.
     #[serde(default)]
     pub(super) fallen_back: Option<String>,
-    /// Pages of the databases in memory at the start, if the kernel reports them.
+    /// Number of the databases' pages that were in memory at the start of the run, if the kernel
+    /// reports it.
     #[serde(default)]
     pub(super) resident_before_pages: Option<f64>,
-    /// Reads alone right before and after the one compaction.
+    /// The reads without concurrent work, right before and right after the one compaction.
     #[serde(default)]
     pub(super) before_compaction: Option<Phase>,
     #[serde(default)]
@@ -39,18 +42,19 @@ pub(super) struct Figures {
     pub(super) kernel: Kernel,
 }
 
-/// Figures of a few seconds of reads alone.
+/// Figures of a few seconds of reads without concurrent work.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub(super) struct Phase {
     pub(super) reads_per_second: f64,
     #[serde(flatten)]
     pub(super) latencies: Latencies,
-    /// Pages fetched from the device per second, with or without the page cache, if known.
+    /// Number of pages fetched from the device per second, by misses of the page cache or by direct
+    /// I/O, if known.
     pub(super) fetched_pages_per_second: Option<f64>,
 }
 
 impl Phase {
-    /// Creates a phase from figures of reads alone and the pages that they fetched.
+    /// Creates a phase from the figures of reads without concurrent work.
     pub(super) fn of(figures: &Figures, fetched_pages_per_second: Option<f64>) -> Self {
         Self {
             reads_per_second: figures.reads_per_second,
@@ -68,11 +72,11 @@ pub(super) struct Kernel {
     pub(super) compaction_mb_per_second: Option<f64>,
     /// Compaction backlog at the end of the run, by the engine's estimate.
     pub(super) compaction_backlog_bytes: Option<f64>,
-    /// Number of times that the engine's streams were granted fewer requests than requested,
-    /// because users' reads were slow.
+    /// Number of times that a background stream of the engine was granted fewer concurrent requests
+    /// than it wanted, because users' reads were slow.
     #[serde(default)]
     pub(super) held_back: Option<f64>,
-    /// Read calls of the engine for users.
+    /// Read calls on files that the engine made for users' reads.
     #[serde(default)]
     pub(super) user_read_calls: Option<Calls>,
     /// Bytes that the engine read and wrote, by purpose.
@@ -82,7 +86,7 @@ pub(super) struct Kernel {
     pub(super) page_cache_of: Option<String>,
     pub(super) stalls_of: Option<String>,
     pub(super) missed_of: Option<String>,
-    /// [`kernel::Figures`], by their names.
+    /// The fields of [`kernel::Figures`], by name.
     #[serde(flatten)]
     pub(super) by_name: BTreeMap<String, Option<f64>>,
 }

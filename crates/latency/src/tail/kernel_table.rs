@@ -4,7 +4,8 @@ use std::fmt;
 
 use super::report::{ConfigurationReport, Report};
 
-/// A figure, its heading, and its divisor.
+/// For each column: the name of the figure, the heading, and the number by which the figure is
+/// divided.
 const FIGURES: [(&str, &str, f64); 10] = [
     ("dirtied_pages_per_second", "dirty/s", 1.0),
     ("refaulted_pages_per_second", "refault", 1.0),
@@ -18,7 +19,7 @@ const FIGURES: [(&str, &str, f64); 10] = [
     ("utilisation", "busy %", 0.01),
 ];
 
-/// The kernel's figures of a report, medians.
+/// The medians of the kernel's figures in a report.
 pub(super) struct KernelTable<'r>(pub(super) &'r Report);
 
 impl fmt::Display for KernelTable<'_> {

@@ -1,4 +1,4 @@
-//! Runs the work of a run in a separate process or, in tests, in this process.
+//! Runs the measured work in a separate process or, in tests, in this process.
 
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::process::ExitStatusExt as _;
@@ -28,10 +28,11 @@ const PROBED: Duration = Duration::from_millis(500);
 const PROBE_BYTES: u64 = 128 << 20;
 /// Interval between two samples of the kernel's figures.
 const SAMPLED: Duration = Duration::from_millis(200);
-/// Number of steps in which a limit is lowered, and the minimum duration of each.
+/// Number of steps in which the memory limit is lowered, and the minimum duration of a step.
 const LOWERING_STEPS: u64 = 16;
 const LOWERING_PAUSE: Duration = Duration::from_millis(100);
-/// Maximum number of pages in memory without a warning: 1 MiB.
+/// Maximum number of the databases' pages that may still be in memory after an eviction without a
+/// warning: 1 MiB.
 const RESIDENT_PAGES_MAX: u64 = 256;
 /// Signal that kills a process when memory runs out.
 const KILL: i32 = 9;
@@ -62,7 +63,7 @@ pub(super) trait Launch {
     /// Returns the kind of memory limit, as [`MemoryLimit::kind`] does.
     fn limited_by(&self) -> &'static str;
 
-    /// Returns a description of the memory limit, and whether there is one.
+    /// Returns a description of the memory limit, and whether there is a limit.
     fn memory_limit(&self) -> (String, bool);
 }
 
@@ -72,7 +73,8 @@ pub(super) struct Processes {
 }
 
 impl Processes {
-    /// Creates a launcher with this memory limit, if one can be set here; `None` means no limit.
+    /// Creates a launcher. Its processes have this memory limit, if this machine supports a limit;
+    /// `None` requests no limit.
     ///
     /// # Errors
     /// Errors from creating the limit.
@@ -94,7 +96,7 @@ impl Processes {
         Ok(command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?)
     }
 
-    /// Rejects an incident that is impossible here.
+    /// Rejects an incident that is impossible on this machine.
     ///
     /// # Errors
     /// A message with the argument's name.
@@ -111,9 +113,9 @@ impl Processes {
         }
     }
 
-    /// Causes an incident of the memory limit some time after the run has begun, and undoes it when
-    /// the run has ended. The channel `run` receives a message when the run begins, and is closed
-    /// when it ends.
+    /// Causes an incident that reduces the memory available to the run, some time after the run has
+    /// begun, and undoes the incident when the run has ended. The channel `run` receives a message
+    /// when the run begins, and is closed when it ends.
     fn disturb(
         &self,
         incident: Incident,
@@ -127,8 +129,8 @@ impl Processes {
         let bytes = limit.lock().bytes().unwrap_or(0);
         match incident {
             Incident::LowerLimit => {
-                // Cgroup v1 refuses a limit below the charged memory. Small steps let the process
-                // react.
+                // Cgroup v1 refuses a limit below the memory in use that it cannot reclaim. Small
+                // steps give the process time to reduce its memory.
                 for step in 1..=LOWERING_STEPS {
                     limit.lock().set(bytes - bytes / 2 * step / LOWERING_STEPS)?;
                     if run.recv_timeout(LOWERING_PAUSE) != Err(RecvTimeoutError::Timeout) {
@@ -166,7 +168,7 @@ impl Processes {
         for line in BufReader::new(output).lines() {
             match serde_json::from_str(&line?)? {
                 Message::Began => {
-                    // Without an incident there is no receiver.
+                    // Without an incident the channel has no receiver, and the send fails.
                     let _ = began.send(());
                     sampler = Some(self.sampler(assignment, child)?);
                 }

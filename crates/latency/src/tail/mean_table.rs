@@ -10,7 +10,7 @@ use crate::numbers::{Rate, micros};
 /// Formats a figure.
 type Write = fn(f64) -> String;
 
-/// A figure, its heading, and its format.
+/// For each column: the name of the figure, the heading, and the function that formats the figure.
 const FIGURES: [(&str, &str, Write); 5] = [
     ("reads_per_second", "reads/s", |rate| Rate(rate).to_string()),
     ("p50_us", "p50 us", micros),
@@ -19,7 +19,7 @@ const FIGURES: [(&str, &str, Write); 5] = [
     ("p9999_us", "p99.99 us", micros),
 ];
 
-/// The means of a report, each with its coefficient of variation.
+/// The means of the figures of a report, each with its coefficient of variation.
 pub(super) struct MeanTable<'r>(pub(super) &'r Report);
 
 impl fmt::Display for MeanTable<'_> {

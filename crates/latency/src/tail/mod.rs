@@ -2,17 +2,19 @@
 //!
 //! Readers read a hot set that fits into memory while a writer overwrites the whole key space of a
 //! database that does not fit, so that compactions run all the time. I/O of compactions through the
-//! page cache evicts the hot set. Configurations differ in which I/O bypasses the page cache, and
-//! the latencies of reads show the effect.
+//! page cache evicts the hot set. The compared configurations differ in which I/O bypasses the page
+//! cache; the latencies of reads show the effect.
 //!
-//! Steps, after `plan`: a source database is built once (`source`); then, for each run and each
-//! configuration in turn, it is copied (`copy`), the page cache is emptied, and a separate process
-//! (`launch`, `child`) opens the copy inside the memory limit, reads and writes (`workload`) and
-//! reports its measurements; `results` are stored run by run, so that an interrupted experiment can
-//! be resumed; `report` and `table` present the results.
+//! The experiment has these steps, after its parameters are determined (`plan`): a source database
+//! is built once (`source`); then, for each run and each configuration in turn, the source database
+//! is copied (`copy`), the page cache is emptied, and a separate process (`launch`, `child`) opens
+//! the copy inside the memory limit, reads and writes (`workload`) and reports its measurements;
+//! `results` are stored run by run, so that an interrupted experiment can be resumed; `report` and
+//! `table` present the results.
 //!
-//! An interruption leaves directories with temporary names, which the next experiment in the same
-//! place removes; a source database gets its name only when it is complete.
+//! An experiment that is killed may leave directories with temporary names, which the next
+//! experiment in the same directory removes. A source database gets its final name only when it is
+//! complete.
 
 mod aggregate;
 mod arguments;

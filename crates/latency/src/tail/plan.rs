@@ -18,16 +18,17 @@ use crate::entries::KEY_BYTES;
 
 /// Length of values, in bytes.
 const VALUE_BYTES: usize = 4096;
-/// Keys per byte of the memory limit in the published experiment.
+/// Number of keys per byte of the memory limit in the published experiment.
 const KEYS_PER_BYTE: f64 = 3_500_000.0 / (1u64 << 30) as f64;
-/// Options for two levels that are compacted only on request.
+/// Options of the experiment with one compaction: two levels, which are compacted only on request.
 const MERGING: &str = "num_levels=2;disable_auto_compactions=true";
-/// Rate limits of compactions in the experiment with one compaction: none, and twice and once
-/// Cassandra's default, in bytes per second.
+/// Rate limits of the compaction in the experiment with one compaction, in bytes per second: no
+/// limit, twice Cassandra's default, and Cassandra's default.
 const MERGING_RATES: [Option<u64>; 3] = [None, Some(128 << 20), Some(64 << 20)];
 /// The hot sets of RocksDB's experiment, in keys.
 const ROCKSDB_14743_HOT_KEYS: [u64; 2] = [7_500, 100_000];
-/// Size in bytes below which a database has smaller tables, so that their number stays the same.
+/// Size of all keys and values, in bytes, below which a database uses `TreeOptions::SMALL`. With
+/// its smaller tables, a small database has about as many tables as a large one.
 const SMALL_DATABASE: u64 = 4 << 30;
 
 /// The work that runs concurrently with the reads.
@@ -40,33 +41,35 @@ pub(super) enum Kind {
     Merging,
 }
 
-/// The parameters that determine whether runs are comparable: results may be combined if all are
-/// equal.
+/// The parameters of an experiment. Results of two experiments may be combined only if all
+/// parameters are equal.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Parameters {
     pub(super) kind: Kind,
     /// Tailwater's version.
     #[serde(default)]
     pub(super) version: String,
-    /// The memory limit of a run.
+    /// The memory limit of a run, in bytes; `None` for no limit.
     pub(super) limit_bytes: Option<u64>,
-    /// Kind of memory limit, known only once the limit is set.
+    /// Kind of memory limit, which is known only after the limit has been set.
     #[serde(default)]
     pub(super) limited_by: String,
     pub(super) keys: u64,
     pub(super) key_bytes: usize,
     pub(super) value_bytes: usize,
-    /// Number of keys that are read, starting with the first key.
+    /// Size of the hot set, in keys: the readers read this many keys, from the first key of the
+    /// database.
     pub(super) hot_keys: u64,
     pub(super) readers: usize,
-    /// Rate of an open loop; `None` for a closed loop.
+    /// Rate of reads of all readers in an open loop; `None` for a closed loop, in which each reader
+    /// starts a read when its previous one has returned.
     pub(super) reads_per_second: Option<f64>,
-    /// Write rate; `None` until it is calibrated.
+    /// Write rate in bytes of keys and values per second; `None` until the rate is calibrated.
     pub(super) write_bytes_per_second: Option<u64>,
     pub(super) duration_seconds: f64,
     #[serde(rename = "shape")]
     pub(super) tree_options: TreeOptions,
-    /// Block cache of configurations with a large one, in bytes.
+    /// Size of the block cache in configurations with a large block cache, in bytes.
     #[serde(default)]
     pub(super) block_cache_bytes: u64,
     /// Additional options of all rows, as an option string.
@@ -128,7 +131,7 @@ pub(super) struct Row {
     pub(super) engine: EngineName,
     #[serde(rename = "name")]
     pub(super) configuration: Configuration,
-    /// Rate limit of the engine's compactions.
+    /// Rate limit of the engine's compactions, in bytes per second; `None` for no limit.
     pub(super) compaction_bytes_per_second: Option<u64>,
 }
 
@@ -156,8 +159,8 @@ impl Row {
         format!("{}-{}", self.engine.name(), self.label().replace(' ', "-"))
     }
 
-    /// Returns the number of bytes that this row read with direct I/O; unknown if the engine does
-    /// not count users' reads.
+    /// Returns the number of bytes that a run of this row read with direct I/O; `None` if users'
+    /// reads use direct I/O and the engine does not count their bytes.
     pub(super) fn direct_bytes(self, figures: &Figures) -> Option<u64> {
         let counted = &figures.kernel.bytes_per_purpose;
         let direct = self.configuration.direct_reads();
@@ -168,8 +171,8 @@ impl Row {
         Some(direct.iter().map(bytes).sum::<f64>() as u64)
     }
 
-    /// Returns the number of pages per second that users' reads fetched from the device, if nothing
-    /// else used the page cache; unknown as above.
+    /// Returns the number of pages per second that users' reads fetched from the device, provided
+    /// that nothing else used the page cache; `None` if it is unknown.
     pub(super) fn fetched_pages_per_second(self, figures: &Figures) -> Option<f64> {
         if !self.configuration.reads_of_users_are_direct() {
             return figures.kernel.figure("missed_pages_per_second");
@@ -180,7 +183,7 @@ impl Row {
     }
 }
 
-/// Unit in which fetched bytes are reported.
+/// Size of a page in bytes, the unit in which fetched bytes are reported.
 const PAGE_BYTES: f64 = 4096.0;
 
 /// The plan of an experiment.
@@ -258,7 +261,8 @@ impl Defaults {
                 hot: HotSet::Percent(100.0 / 12.0),
                 configurations: &Configuration::MERGING,
                 reads_per_second: Some(10_000.0),
-                // This is enough readers that a read waiting for the disk rarely delays others.
+                // With this many readers, a read that waits for the disk rarely delays other reads
+                // that are due.
                 readers: 16,
                 runs: 1,
                 ..published
@@ -308,8 +312,8 @@ impl Plan {
         ROCKSDB_14743_HOT_KEYS.into_iter().map(of_hot_set).collect()
     }
 
-    /// Returns the rows of a run in the order in which they are measured: in successive runs, each
-    /// row goes first in turn.
+    /// Returns the rows of a run in the order in which they are measured: the row that goes first
+    /// changes from run to run.
     pub(super) fn order(&self, run: usize) -> impl Iterator<Item = Row> {
         let count = self.rows.len();
         (0..count).map(move |turn| self.rows[(turn + run) % count])
@@ -353,8 +357,8 @@ fn parameters(arguments: &TailArguments, defaults: &Defaults) -> Result<Paramete
         let hot = Bytes(hot_bytes);
         return Err(format!("--hot: {hot} are more than the database, {database} (--size)"));
     }
-    // This leaves room for block overhead, and for overwritten values and compacted blocks that are
-    // not yet evicted.
+    // The cache is 1.5 times the hot set, because it also holds block overhead, and overwritten
+    // values and compacted blocks that are not yet evicted.
     let block_cache = hot_keys * VALUE_BYTES as u64 / 2 * 3;
     Ok(Parameters {
         kind: defaults.kind,

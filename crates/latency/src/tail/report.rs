@@ -39,10 +39,11 @@ pub(super) struct ConfigurationReport {
     pub(super) variation: Value,
     /// Ratios of the medians to the medians of the same engine's `buffered` row.
     ratios_to_buffered: Value,
-    /// The measures of work by which the row differs from the reference row.
+    /// The figures of work in which the row differs from its engine's reference row. Unless the
+    /// list is empty, the latencies of the two rows are not comparable.
     #[serde(serialize_with = "as_fields")]
     pub(super) unequal_work: Vec<Work>,
-    /// The measures of work by which the row differs from the first engine's row of the same
+    /// The figures of work in which the row differs from the first engine's row of the same
     /// configuration.
     #[serde(serialize_with = "as_fields")]
     pub(super) unequal_work_of_engines: Vec<Work>,
@@ -134,8 +135,8 @@ impl Report {
         self.configurations.iter().find(same).filter(|first| first.row.engine != of.engine)
     }
 
-    /// Returns the figures with the work that a row should have done: the figures of `buffered`, or
-    /// else the medians of the engine's rows.
+    /// Returns the figures of the work with which a row's work is compared: the figures of the
+    /// engine's `buffered` row or, without such a row, the medians of the engine's rows.
     fn reference(&self, row: Row) -> Result<Figures, Failure> {
         if let Some(buffered) = self.buffered(row) {
             return Ok(buffered.median.clone());
@@ -151,10 +152,10 @@ impl Report {
 }
 
 impl ConfigurationReport {
-    /// Creates a row, not yet compared with others.
+    /// Creates the report of a row, without the comparisons with other rows.
     ///
     /// # Errors
-    /// Figures that cannot be aggregated, which does not occur.
+    /// None in practice: figures that cannot be aggregated.
     pub(super) fn new(row: Row, runs: Vec<Run>) -> Result<Self, Failure> {
         let figures = runs.iter().map(|run| serde_json::to_value(&run.figures));
         let figures = figures.collect::<Result<Vec<_>, _>>()?;

@@ -13,7 +13,7 @@ use crate::files::{create_directory, read_json, write_json, write_text};
 const MARK: &str = "RESULTS-OF-TAILWATER-TAIL";
 /// Text of the mark file.
 const MARK_TEXT: &str = "Each experiment overwrites the files in this directory.\n";
-/// Names of the files written to a results directory.
+/// Names of the files and directories that an experiment writes to its results directory.
 const WRITTEN: [&str; 4] = ["parameters.json", "report.json", "table.txt", "runs"];
 
 /// One run of one row.

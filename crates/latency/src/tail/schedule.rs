@@ -15,15 +15,15 @@ pub(super) struct Arrivals {
 }
 
 impl Arrivals {
-    /// Creates the schedule of one of `readers` readers, which together make `per_second` reads,
-    /// due in turn.
+    /// Creates the schedule of one of `readers` readers, which together make `per_second` reads per
+    /// second. The reads of different readers are due in turn.
     pub(super) fn new(start_ns: u64, per_second: f64, reader: usize, readers: usize) -> Self {
         let interval_ns = 1e9 / per_second * readers as f64;
         let offset_ns = interval_ns * reader as f64 / readers as f64;
         Self { start_ns, interval_ns, offset_ns, count: 0 }
     }
 
-    /// Returns the time at which the next read is due, on the clock of `start_ns`.
+    /// Returns the time at which the next read is due, on the same clock as `start_ns`.
     pub(super) fn next_ns(&mut self) -> u64 {
         let due = self.offset_ns + self.count as f64 * self.interval_ns;
         self.count += 1;
@@ -31,22 +31,24 @@ impl Arrivals {
     }
 }
 
-/// Limits a writer to a rate in bytes per second, in small bursts.
+/// Limits a writer to a rate in bytes per second. The writer writes in small bursts and sleeps
+/// between them.
 ///
-/// After a stall the writer catches up on at most a tenth of a second, so that it does not flood
-/// the engine.
+/// After a stall the writer catches up with at most the bytes of a tenth of a second, so that it
+/// does not flood the engine.
 #[derive(Debug)]
 pub(super) struct Pace<'c> {
     clock: &'c dyn Clock,
     bytes_per_second: f64,
-    /// Time at which all bytes so far were due.
+    /// Time at which, according to the rate, all bytes written so far are due.
     paid_ns: u64,
 }
 
 impl<'c> Pace<'c> {
-    /// Maximum lead over the rate: waking up for each write would cost more than writing.
+    /// Maximum time by which a write may be early. The writer sleeps only when it is ahead of the
+    /// rate by more, because waking up for each write would cost more than the write itself.
     const AHEAD: Duration = Duration::from_millis(10);
-    /// Maximum time to catch up.
+    /// Maximum time by which a writer that was stalled may be late and still catch up.
     const BEHIND: Duration = Duration::from_millis(100);
 
     /// Creates a pace that begins now.
@@ -54,7 +56,7 @@ impl<'c> Pace<'c> {
         Self { clock, bytes_per_second: bytes_per_second as f64, paid_ns: clock.monotonic_ns() }
     }
 
-    /// Waits until `bytes` are due, but not beyond `end_ns`.
+    /// Waits until the next write may start, at most until `end_ns`, and accounts for its `bytes`.
     pub(super) fn wait(&mut self, bytes: usize, end_ns: u64) {
         let now = self.clock.monotonic_ns();
         let behind = Self::BEHIND.as_nanos() as u64;

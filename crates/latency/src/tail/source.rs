@@ -1,9 +1,10 @@
 //! The source database; each run starts with a copy of it.
 //!
-//! Each key has a value, and all data is in the last level, as after filling and compacting; or,
-//! for a compaction of two inputs, every other key is in level 0. Keys are put in order, without a
-//! log, so that no byte is written twice. The database is built once and kept. A file in it
-//! contains its parameters; it is written before the database gets its final name.
+//! Each key has a value. All data is in the last level, as after filling and compacting; but for
+//! the experiment with one compaction, which merges two inputs, every other key is in level 0. Keys
+//! are put in order, without a log, so that no byte is written twice. The database is built once
+//! and kept. A file in it contains its parameters; it is written before the database gets its final
+//! name.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -61,7 +62,7 @@ impl Source {
         matches!(described, Ok(Some(description)) if description == *self)
     }
 
-    /// Builds the database, replacing any database that was created here.
+    /// Builds the database, replacing a database that this program created at the same path.
     ///
     /// # Errors
     /// A foreign file or directory at the database's path; errors from the engine and the

@@ -150,7 +150,8 @@ fn every_field_of_the_report_is_documented() {
                     if !document.contains(&format!("`{name}`")) {
                         missing.push(name.clone());
                     }
-                    // The fields of this one are purposes.
+                    // The fields of this object are named after purposes, so they are not
+                    // documented one by one.
                     if name != "bytes_per_purpose" {
                         values.push(value);
                     }
@@ -262,7 +263,8 @@ fn one_compaction_merges_two_inputs_while_reads_come_at_a_rate() {
         assert_eq!(configuration["compaction_bytes_per_second"].as_u64(), rate);
         let moved = &configuration["median"]["kernel"]["bytes_per_purpose"];
         let read = moved["compaction_read"]["read_bytes"].as_f64().unwrap_or(0.0);
-        // Both inputs are read completely.
+        // The compaction reads both of its inputs completely, unless its configuration does not
+        // compact.
         assert_eq!(read > (4 << 20) as f64, index < 3, "{index}: {read}");
         for phase in ["before_compaction", "after_compaction"] {
             let reads = &configuration["median"][phase]["reads_per_second"];

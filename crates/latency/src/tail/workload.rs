@@ -42,18 +42,18 @@ impl End {
 /// The parameters of the readers.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reading {
-    /// Number of hot keys; initially the first ones.
+    /// Number of hot keys; initially these are the first keys of the database.
     pub(super) hot_keys: u64,
     /// Number of all keys.
     pub(super) keys: u64,
-    /// Time from which the hot set moves, if at all.
+    /// Time from which the hot set moves, on the run's clock; `None` if it does not move.
     pub(super) moves_from_ns: Option<u64>,
     /// Number of readers.
     pub(super) readers: usize,
     /// Reads per second of all readers together; without a rate, each reader starts a read when its
     /// previous one has ended.
     pub(super) reads_per_second: Option<f64>,
-    /// Seed of the keys.
+    /// Seed of the random keys to read.
     pub(super) seed: u64,
 }
 
@@ -61,7 +61,7 @@ pub(super) struct Reading {
 const MOVES_NS: u64 = 10_000_000_000;
 
 impl Reading {
-    /// Returns the first hot key at some time.
+    /// Returns the number of the first hot key at the time `now_ns`.
     fn first_key(&self, now_ns: u64) -> u64 {
         let Some(from_ns) = self.moves_from_ns else { return 0 };
         let moved = now_ns.saturating_sub(from_ns) / MOVES_NS * (self.hot_keys / 2);
@@ -72,8 +72,8 @@ impl Reading {
 /// The results of a reader.
 #[derive(Debug)]
 pub(super) struct Reads {
-    /// Latency of each read, in nanoseconds; for reads that were due but not started before the
-    /// end, the time they waited.
+    /// Latency of each read, in nanoseconds. A read that was due but not started before the end of
+    /// the run counts with the time that it waited until the end.
     pub(super) latencies: Histogram<u64>,
     /// Number of completed reads.
     pub(super) count: u64,
@@ -155,8 +155,8 @@ fn open_loop(
     Ok((latencies, count))
 }
 
-/// Requests precise wakeups for this thread: by default the kernel adds 50 us. A failure is
-/// ignored.
+/// Requests precise wakeups for this thread: by default the kernel delays them by up to 50 us. A
+/// failure is ignored.
 fn wake_up_in_time() {
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
 }
@@ -174,7 +174,8 @@ pub(super) struct Writing {
     pub(super) seed: u64,
 }
 
-/// Overwrites random keys until the end; returns the number of bytes of keys and values.
+/// Overwrites random keys until the end; returns the number of bytes of the keys and values
+/// written.
 pub(super) fn write(
     database: &dyn TailDatabase,
     clock: &dyn Clock,
@@ -223,7 +224,7 @@ pub(super) mod tests {
         }
     }
 
-    /// A database whose third read takes 10 ms, and all others 10 us.
+    /// A database whose third read takes 10 ms. All other reads take 10 us.
     struct Hesitating<'c> {
         clock: &'c SteppingClock,
         reads: AtomicU64,

@@ -95,7 +95,7 @@ fn dropping_the_limit_ends_its_processes() {
         return;
     }
     let mut child = limit.command("sleep").arg("1000").spawn().expect("a child");
-    // Soon afterwards the process is in the group.
+    // The process enters its group shortly after it was started.
     let paths = limit.paths(child.id());
     while Paths::of_process(&System::default(), child.id()).memory != paths.memory {
         std::thread::sleep(Duration::from_millis(1));

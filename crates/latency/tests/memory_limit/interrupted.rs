@@ -13,7 +13,8 @@ use tailwater_testkit::filesystem::say;
 /// Path of the scratch file; set in the process that is to be interrupted.
 const SCRATCH: &str = "TAILWATER_INTERRUPTED_SCRATCH";
 
-/// Not a test on its own: a process that waits, with a limit, a child and a scratch file.
+/// Not a test on its own: the process that other tests interrupt. It creates a limit, a child and a
+/// scratch file, and waits.
 #[test]
 fn the_process_that_is_interrupted() {
     let Some(scratch) = std::env::var_os(SCRATCH).map(PathBuf::from) else { return };
@@ -25,10 +26,10 @@ fn the_process_that_is_interrupted() {
     let mut child = limit.command("sleep").arg("1000").spawn().expect("a child");
     let _child = kill_on_interrupt(&child);
     let group = limit.paths(child.id()).memory.map(|group| group.path().display().to_string());
-    // The test harness has already started this line.
+    // The line feed ends the line that the test harness has begun.
     println!("\nTHERE {} {}", child.id(), group.unwrap_or_default());
     let _ = child.wait();
-    // The parent waits for this process to end.
+    // The test waits until the interruption has ended this process.
     drop(limit);
     std::thread::sleep(Duration::from_secs(1000));
 }

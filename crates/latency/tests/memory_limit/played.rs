@@ -44,7 +44,8 @@ fn the_group(paths: &Paths) -> PathBuf {
     paths.memory.as_ref().expect("a group").path().to_owned()
 }
 
-/// Creates the file by which the kernel kills a group, so that no processes are killed by number.
+/// Creates the file by which the kernel would kill a whole group. With this file, the limit does
+/// not kill the group's processes by their ids, which would be real processes here.
 fn can_be_killed(root: &Path, group: &Path) {
     put(root, &group.join("cgroup.kill").display().to_string(), "0");
 }
@@ -199,7 +200,7 @@ fn a_group_that_cannot_be_entered_is_not_used() {
     let root = tempfile::tempdir().expect("a directory");
     let root = root.path();
     play_v2(root);
-    // A path that is not a group's directory.
+    // A file at the path of a group: no group can be created below it.
     std::fs::remove_dir_all(root.join("sys/fs/cgroup/user.slice")).expect("the slice");
     put(root, "/sys/fs/cgroup/user.slice", "no directory");
     put(root, "/sys/fs/cgroup/cgroup.subtree_control", "memory\n");

@@ -1,7 +1,8 @@
-//! Golden databases on the command line.
+//! Lists, unpacks and prints golden databases.
 //!
-//! `golden` lists them, `golden NAME DIRECTORY` unpacks one into a new directory, and `golden NAME`
-//! prints what RocksDB read from it, in the format of `tailwater db dump --all --hex`.
+//! `golden` lists their names. `golden NAME DIRECTORY` unpacks a golden database into a new
+//! directory. `golden NAME` prints the entries that RocksDB read from the database, in the format
+//! of `tailwater db dump --all --hex`.
 
 use std::io::{BufWriter, Write};
 use std::path::Path;

@@ -1,8 +1,9 @@
-//! A disk with slow flushes, on the command line: for measurements of synced writes.
+//! Provides a disk with slow flushes, to measure synced writes.
 //!
-//! `slow_disk FILESYSTEM MILLISECONDS` mounts a disk of 1 GiB with an `ext4`, `xfs` or `btrfs`
-//! filesystem, whose flushes take this long, prints its path, and unmounts it at the end of
-//! standard input. It has the requirements of [`tailwater_testkit::volatile_disk`].
+//! `slow_disk FILESYSTEM MILLISECONDS` creates a disk of 1 GiB on which each flush takes at least
+//! MILLISECONDS. It mounts an `ext4`, `xfs` or `btrfs` filesystem on the disk, prints the mount
+//! point, and unmounts the filesystem when standard input ends. The requirements are those of
+//! [`tailwater_testkit::volatile_disk`].
 
 use std::process::ExitCode;
 

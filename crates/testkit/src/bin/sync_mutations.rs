@@ -1,14 +1,15 @@
-//! Removes each sync call of the engine and of the message log, one at a time, reorders commands of
-//! the message log, and verifies that a test detects each mutation.
+//! Mutates the engine and the message log, one mutation at a time, and verifies that a test detects
+//! each mutation. A mutation removes one sync call, or makes a command of the message log overtake
+//! an earlier command.
 //!
 //! `cargo run -p tailwater-testkit --bin sync_mutations` copies the tracked files to
 //! `target/sync_mutations`, and changes each call in [`CRATES`] of a function whose name begins
-//! with `sync` so that an environment variable makes it succeed without effect; thus one build
-//! serves all calls. For each call it runs the crate's tests without the call, at least one of
-//! which must fail, and prints a line; it exits with 1 if any removal was not detected.
-//! [`OVERTAKINGS`] are mutations of the order of commands, which are tested in the same way. With
-//! arguments it runs only the mutations in files whose path contains one of them. `TAILWATER_SEED`
-//! is passed to the tests.
+//! with `sync` so that an environment variable makes the call succeed without effect. A single
+//! build therefore contains all mutations. For each call, the program runs the crate's tests with
+//! the call disabled and prints a line; at least one test must fail. It exits with 1 if any
+//! mutation was not detected. The mutations of the order of commands, [`OVERTAKINGS`], are tested
+//! in the same way. With arguments the program runs only the mutations in files whose path contains
+//! at least one of the arguments. `TAILWATER_SEED` is passed to the tests.
 
 use std::io;
 use std::process::ExitCode;
@@ -19,9 +20,10 @@ use tailwater_testkit::mutation::{MutatedTree, reason};
 /// A crate whose sync calls are removed.
 struct MutatedCrate {
     package: &'static str,
-    /// Directory of the calls.
+    /// Directory of the source files with the calls, relative to the repository.
     sources: &'static str,
-    /// Arguments of the tests, one of which must fail, the fastest first.
+    /// Arguments of `cargo test` for each group of tests, the fastest group first. A test of at
+    /// least one group must fail.
     tests: &'static [[&'static str; 3]],
 }
 
@@ -38,7 +40,8 @@ const CRATES: [MutatedCrate; 2] = [
             ["directories", "--", "random::"],
             ["crash", "--", "faults::"],
             ["crash", "--", "threads::"],
-            // These tests are for a sync whose removal only a measurement detects.
+            // These tests detect the removal of a sync that affects only the measured cost of
+            // writes.
             ["writing", "--", "direct_logs::"],
         ],
     },
@@ -48,19 +51,20 @@ const CRATES: [MutatedCrate; 2] = [
         tests: &[["log", "--", "durable::"], ["log", "--", "crash::"]],
     },
 ];
-/// A mutation of the message log in which a command overtakes one that it must wait for.
+/// A mutation of the message log that lets a command run before an earlier command that it must
+/// wait for.
 struct Overtaking {
     what: &'static str,
     /// Path of the file, relative to the log's sources.
     file: &'static str,
-    /// Texts that occur once in the file, and their replacements, in which `{on}` denotes the
-    /// condition that the mutation is enabled.
+    /// Texts to replace, which must occur exactly once in the file, and their replacements. `{on}`
+    /// in a replacement denotes a Rust expression that is true if the mutation is enabled.
     changes: &'static [(&'static str, &'static str)],
-    /// Arguments of the test that must fail.
+    /// Arguments of `cargo test` for the group of tests in which a test must fail.
     test: &'static [&'static str],
 }
 
-/// Arguments to build and run the model checker's tests.
+/// Arguments of `cargo test` for the model checker's tests.
 const INTERLEAVINGS: &[&str] = &[
     "--config",
     "build.rustflags=[\"--cfg\",\"shuttle\"]",
@@ -72,11 +76,11 @@ const INTERLEAVINGS: &[&str] = &[
     "log",
 ];
 
-/// Arguments to run the log's tests with a disk that delays writes.
+/// Arguments of `cargo test` for the log's tests with a disk that delays writes.
 const HELD: &[&str] = &["-p", "tailwater-log", "--test", "log", "--", "held::"];
-/// Arguments to run the log's tests of crashes.
+/// Arguments of `cargo test` for the log's tests of crashes.
 const CRASHES: &[&str] = &["-p", "tailwater-log", "--test", "log", "--", "crash::"];
-/// Arguments to run the log's tests against a model.
+/// Arguments of `cargo test` for the log's tests against a model.
 const MODEL: &[&str] = &["-p", "tailwater-log", "--test", "log", "--", "model::"];
 
 /// The mutations of the order of commands.
@@ -120,13 +124,14 @@ const OVERTAKINGS: [Overtaking; 4] = [
         test: INTERLEAVINGS,
     },
 ];
-/// Number of the first mutation of the order of commands; mutations of calls have lower numbers.
+/// Number of the first mutation in [`OVERTAKINGS`]. Removals of sync calls have lower numbers.
 const FIRST_OVERTAKING: usize = 10_000;
 
-/// The environment variable that names the call to leave out.
+/// The environment variable that contains the number of the enabled mutation.
 const REMOVED: &str = "TAILWATER_REMOVED_SYNC";
 
-/// Calls whose removal loses no data: each with its file, the call and the reason.
+/// Calls whose removal loses no data, so that no test has to detect it: the file, the call and the
+/// reason.
 const NOT_MISSED: [(&str, &str, &str); 5] = [
     (
         "segment/writer.rs",
@@ -264,8 +269,8 @@ fn main() -> io::Result<ExitCode> {
     Ok(if survived == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Returns a source file of the log with its overtakings inserted. Originals that do not occur
-/// exactly once are reported in `problems`.
+/// Returns the text of a source file of the log with the mutations of [`OVERTAKINGS`] for this file
+/// inserted. A text to replace that does not occur exactly once is reported in `problems`.
 fn let_overtake(text: &str, file: &str, problems: &mut Vec<String>) -> String {
     let mut changed = text.to_owned();
     for (index, overtaking) in OVERTAKINGS.iter().enumerate() {
@@ -285,8 +290,8 @@ fn let_overtake(text: &str, file: &str, problems: &mut Vec<String>) -> String {
     changed
 }
 
-/// Returns a source file in which every call of a function whose name begins with `sync` is
-/// conditional, except in its tests.
+/// Returns the text of a source file in which every call of a function whose name begins with
+/// `sync` can be disabled, except in the file's tests. Adds these calls to `calls`.
 fn make_removable(text: &str, of: usize, file: &str, calls: &mut Vec<Call>) -> String {
     let mut changed = String::with_capacity(text.len());
     let mut copied = 0;

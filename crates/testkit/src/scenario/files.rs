@@ -1,4 +1,5 @@
-//! The files around databases: the operations of steps, and their results.
+//! The files in and around databases: the operations by which steps change them, and their
+//! contents.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

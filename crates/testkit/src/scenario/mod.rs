@@ -3,7 +3,7 @@
 //! That document describes the steps of scenarios. Here they are parsed ([`all`]) and executed
 //! ([`Runner`]) on a [`Target`]: an engine, with a filesystem for its databases. The engine's tests
 //! run the library on a simulated disk and on a real filesystem, and the program's tests run the
-//! program. [`RocksDb`] runs the real RocksDB, for its own column.
+//! program. [`RocksDb`] runs the real RocksDB, for the column of RocksDB.
 //!
 //! In addition to the expectations of a row, the runner checks that every failed opening or
 //! destruction by Tailwater, and every opening for reading only, leaves all files unchanged, except
@@ -28,9 +28,9 @@ const DOCUMENT: &str = include_str!("../../../../docs/directories.md");
 /// A row of a table.
 #[derive(Debug, Clone)]
 pub struct Scenario {
-    /// The heading above its table, and a description.
+    /// The heading above the row's table, and the row's description.
     pub name: String,
-    /// The line of the document.
+    /// Number of the row's line in the document, from 1.
     pub line: usize,
     /// Steps that set the scenario up. All must succeed, with either engine.
     pub made_by: Vec<Step>,

@@ -1,4 +1,4 @@
-//! Parses the tables.
+//! Parses the tables of scenarios in `docs/directories.md`.
 
 use super::step::{Action, Contents, Engine, Expected, Step, Work};
 use super::{Column, Scenario};
@@ -55,7 +55,7 @@ fn steps(cell: &str) -> Result<Vec<Step>, String> {
     texts.map(|text| step(text).map_err(|error| format!("'{text}': {error}"))).collect()
 }
 
-/// Returns the words of a step; text in quotation marks is one word.
+/// A word of a step. Text in quotation marks is a single word.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Word {
     Plain(String),

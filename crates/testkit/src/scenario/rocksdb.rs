@@ -10,7 +10,8 @@ use super::target::{Answer, Job, Target};
 use crate::dump::Entry;
 use crate::oracle::{Oracle, Script};
 
-/// Options of column families; all others are options of the database.
+/// The options used by scenarios that belong to column families; all other options belong to the
+/// database.
 const FAMILY_OPTIONS: [&str; 3] = ["cf_paths", "enable_blob_files", "merge_operator"];
 
 /// The real RocksDB, which executes the steps of scenarios.
@@ -91,7 +92,8 @@ impl RocksDb {
         self.directory.join(job.path)
     }
 
-    /// Returns the column families of a database, all of which must be named when it is opened.
+    /// Returns the names of the column families of a database: RocksDB requires all names when the
+    /// database is opened.
     fn families(&mut self, job: &Job<'_>) -> Result<Vec<String>, String> {
         if !self.home(job).join("CURRENT").exists() {
             return Ok(vec!["default".to_owned()]);
@@ -103,7 +105,8 @@ impl RocksDb {
         Ok(names.split(' ').map(str::to_owned).collect())
     }
 
-    /// Returns the process, started in the working directory.
+    /// Returns the RocksDB process. A process that was started in another working directory is
+    /// replaced by one in the current working directory.
     fn oracle(&mut self) -> &mut Oracle {
         let is_there = self.running.as_ref().is_some_and(|(_, started)| *started == self.directory);
         if !is_there {

@@ -21,9 +21,9 @@ pub struct Runner<'a> {
     rocksdb: Option<SharedRocksDb>,
     root: PathBuf,
     directory: PathBuf,
-    /// Options given for each path.
+    /// Options with which steps open the database at each path.
     given: BTreeMap<String, String>,
-    /// All files after the setup.
+    /// All files as they were after the setup.
     made: BTreeMap<PathBuf, Node>,
     /// Name of the last file that a step removed or changed.
     file: String,
@@ -33,7 +33,8 @@ pub struct Runner<'a> {
 /// selects the scenarios whose names contain its value.
 ///
 /// # Panics
-/// If a scenario ends differently from the document: the message lists all such scenarios.
+/// If a scenario has a result other than the document states. The message lists all scenarios with
+/// such results.
 pub fn run_all(
     column: Column,
     rocksdb: Option<SharedRocksDb>,
@@ -153,8 +154,8 @@ impl<'a> Runner<'a> {
         self.directory = directory;
     }
 
-    /// Returns a path or options in the form for the engine: absolute paths are below the
-    /// scenario's directory.
+    /// Returns a path or an option string of a step as the engine needs it: every absolute path in
+    /// it is moved below the scenario's root directory.
     fn mapped(&self, text: &str) -> String {
         let root = self.root.to_string_lossy();
         let root = root.trim_end_matches('/');
@@ -246,7 +247,8 @@ impl<'a> Runner<'a> {
             for path in matches.keys() {
                 self.note(path);
                 let tree = self.target.files().tree();
-                // The contents of a directory follow it.
+                // A directory sorts before its contents, so the reverse order removes the contents
+                // first.
                 for (inner, node) in tree.iter().rev().filter(|(it, _)| it.starts_with(path)) {
                     self.target.files().remove(inner, node);
                 }
@@ -324,7 +326,7 @@ impl<'a> Runner<'a> {
         let may_change = match work {
             Work::Look => false,
             Work::Open | Work::Adopt | Work::Put(_) | Work::Destroy => answer.is_ok(),
-            // Writes may fail after the database was opened.
+            // The work may fail after opening the database has already changed files.
             _ => true,
         };
         if !may_change && engine == Engine::Own && self.target.is_tailwater() {

@@ -9,7 +9,7 @@ pub type Contents = BTreeMap<String, String>;
 /// The engine that executes a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Engine {
-    /// The engine that runs the scenarios.
+    /// The engine of the target on which the scenarios run.
     Own,
     /// RocksDB.
     RocksDb,
@@ -22,7 +22,7 @@ pub struct Step {
     pub text: String,
     /// The engine that executes the step.
     pub engine: Engine,
-    /// Whether the step may fail if there are no expectations.
+    /// Whether the step may either succeed or fail, with any message.
     pub may_fail: bool,
     /// The action.
     pub action: Action,
@@ -65,13 +65,13 @@ pub enum Action {
     Enter(String),
     /// Unpacks a golden database into a directory.
     Unpack(String, String),
-    /// Matching files must exist.
+    /// Checks that for each pattern at least one matching file exists.
     There(Vec<String>),
-    /// No matching files may exist.
+    /// Checks that no matching file exists.
     Gone(Vec<String>),
-    /// Files that matched when the scenario had been set up must exist, with the same bytes.
+    /// Checks that the files that matched after the setup still exist and have the same bytes.
     Kept(Vec<String>),
-    /// Sets the options for all further openings by this path.
+    /// Sets the options with which all later steps open the database at this path.
     With(String, Vec<(String, String)>),
     /// Runs an operation on the database at a path.
     Database(String, Work),
@@ -80,7 +80,7 @@ pub enum Action {
 /// An operation on a database. Each operation opens the database, and closes it at the end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Work {
-    /// Puts entries, which are written to the log. If there is no database, one is created.
+    /// Puts entries, which are written only to the log. A missing database is created.
     Put(Vec<(String, String)>),
     /// Flushes memtables and logs to tables.
     Flush,
@@ -90,20 +90,22 @@ pub enum Work {
     CreateFamily(String),
     /// Drops a column family.
     DropFamily(String),
-    /// Ingests a copy of a table that was built outside.
+    /// Ingests a copy of a table that was built outside the database.
     Ingest(String),
-    /// Ingests a table that was built outside, and moves its file.
+    /// Ingests a table that was built outside the database by moving its file into the database.
     Move(String),
     /// Creates a checkpoint.
     Checkpoint(String),
     /// Removes the database.
     Destroy,
-    /// Opens it for writing, and returns its contents.
+    /// Opens the database for writing, and returns its contents.
     Open,
-    /// Opens it for writing, and takes over directories that another database has claimed.
+    /// Opens the database for writing, and takes over directories that another database has
+    /// claimed.
     Adopt,
-    /// Opens it for reading, and returns its contents.
+    /// Opens the database for reading only, and returns its contents.
     Look,
-    /// Builds a table outside any database; the path is the file's.
+    /// Builds a table outside any database. The path of the operation is the path of the table's
+    /// file.
     External(Vec<(String, String)>),
 }

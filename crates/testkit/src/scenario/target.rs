@@ -8,7 +8,7 @@ use super::step::{Contents, Work};
 pub struct Job<'a> {
     /// The database's path, as a user would give it: relative to the working directory or not.
     pub path: &'a str,
-    /// Options that override those of its OPTIONS file: `name=value;name=value`.
+    /// Options that override those of the database's OPTIONS file: `name=value;name=value`.
     pub options: &'a str,
     /// The operation, with paths in the same form as the database's.
     pub work: &'a Work,

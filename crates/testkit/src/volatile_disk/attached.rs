@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use crate::filesystem::run;
 
-/// Number of attempts to unmount a busy filesystem, and the pause between them: a killed process
-/// may have system calls in progress, which keep its files open.
+/// Number of attempts to unmount a busy filesystem, and the pause between two attempts. A
+/// filesystem stays busy for a while after its users were killed, because system calls in progress
+/// keep files open.
 const ATTEMPTS: u32 = 500;
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -18,8 +19,9 @@ pub(super) struct LoopDevice {
 }
 
 impl LoopDevice {
-    /// Attaches a free loop device with direct I/O to the file, so that each request is forwarded
-    /// as a single one. Writes to the file bypass the page cache in either case.
+    /// Attaches a free loop device to the file, with direct I/O, so that the loop device forwards
+    /// each request as a single request. Writes to the file bypass the page cache even without
+    /// direct I/O of the loop device.
     pub(super) fn new(file: &Path) -> Result<Self, String> {
         let arguments = ["--find", "--show", "--direct-io=on"];
         let path = run(Command::new("losetup").args(arguments).arg(file))?;

@@ -13,13 +13,14 @@ pub(super) struct Contents {
     bytes: Vec<u8>,
     /// Size of a sector, which a power cut never tears, in bytes.
     sector: usize,
-    /// The number of the next write.
+    /// Number of the next write; writes are numbered from 0.
     next: u64,
-    /// Earlier states of sectors, the oldest first; the oldest one is durable.
+    /// Earlier states of sectors that a power cut may restore, by sector number. The states of a
+    /// sector are in the order of time; the first one is the durable state.
     older: BTreeMap<usize, Vec<Older>>,
 }
 
-/// The state of a sector until a write replaced it.
+/// The bytes of a sector until the write with number `replaced_by` replaced them.
 #[derive(Debug)]
 struct Older {
     replaced_by: u64,
@@ -31,7 +32,7 @@ struct Older {
 pub struct Loss {
     /// Number of sectors written since the last flush.
     pub pending: usize,
-    /// Number of those sectors that lost their newest bytes.
+    /// Number of pending sectors that lost their newest bytes.
     pub lost: usize,
 }
 
@@ -51,13 +52,15 @@ impl Contents {
         self.bytes.len()
     }
 
-    /// Returns the newest bytes from `offset`, fewer than `length` at the end, `None` past it.
+    /// Returns the newest bytes from `offset`, fewer than `length` if the disk ends before; `None`
+    /// if `offset` is beyond the end of the disk.
     pub(super) fn read(&self, offset: u64, length: usize) -> Option<&[u8]> {
         let rest = self.bytes.get(usize::try_from(offset).ok()?..)?;
         Some(&rest[..length.min(rest.len())])
     }
 
-    /// Writes `data` at `offset`; `None` past the end.
+    /// Writes `data` at `offset`; returns `None` without writing if the disk ends before the end of
+    /// `data`.
     pub(super) fn write(&mut self, offset: u64, data: &[u8]) -> Option<()> {
         let start = usize::try_from(offset).ok()?;
         let end = start.checked_add(data.len()).filter(|&end| end <= self.bytes.len())?;
@@ -74,7 +77,7 @@ impl Contents {
     }
 
     fn write_sector(&mut self, sector: usize, place: Range<usize>, data: &[u8], number: u64) {
-        // A write that changes nothing needs no record.
+        // If the write changes no byte, no earlier state needs to be kept.
         if self.bytes[place.clone()] == *data {
             return;
         }
@@ -83,8 +86,8 @@ impl Contents {
         self.bytes[place].copy_from_slice(data);
     }
 
-    /// Returns the mark of a flush that begins now, to be passed to [`Contents::settle`] when it
-    /// ends.
+    /// Returns the mark of a flush that begins now. The mark is passed to [`Contents::settle`] when
+    /// the flush ends.
     pub(super) fn mark(&self) -> u64 {
         self.next
     }
@@ -97,9 +100,10 @@ impl Contents {
         });
     }
 
-    /// Reverts each sector that was written since the last flush to one of its states since then:
-    /// in one of four cuts, all sectors keep the newest state; in another, all lose everything
-    /// since the flush; otherwise each sector is decided independently.
+    /// Applies a power cut: reverts each sector that was written since the last flush to one of the
+    /// states that it has had since that flush. In one cut of four, all sectors keep their newest
+    /// state. In another one of four, all sectors lose all writes since the flush. In the other
+    /// two, the state of each sector is drawn independently.
     pub(super) fn lose(&mut self, rng: &mut Rng) -> Loss {
         let older = std::mem::take(&mut self.older);
         let mut loss = Loss { pending: older.len(), lost: 0 };

@@ -1,7 +1,7 @@
 //! The disk as the only file of a FUSE filesystem, for use by a loop device.
 //!
-//! The file is opened with direct I/O, so that a completed write of the loop device has been
-//! received here, and a flush of the loop device is a sync of the file.
+//! The file is opened with direct I/O, so that this process has received every write that the loop
+//! device has completed, and a flush of the loop device arrives as a sync of the file.
 
 use std::ffi::OsStr;
 use std::sync::Arc;
@@ -103,7 +103,7 @@ impl Filesystem for OneFile {
         reply: ReplyWrite,
     ) {
         match self.0.write(offset, data) {
-            // The kernel writes less than 4 GiB at a time.
+            // The length fits, because the kernel writes less than 4 GiB at a time.
             Ok(()) => reply.written(data.len() as u32),
             Err(Refused::PastTheEnd) => reply.error(Errno::EFBIG),
             Err(Refused::NoPower) => reply.error(Errno::EIO),

@@ -1,22 +1,23 @@
 //! A disk that loses unflushed writes when its power is cut, with a filesystem on it.
 //!
 //! The disk is the only file of a FUSE filesystem that this process serves, and a loop device uses
-//! it. Writes of the loop device are in the disk's volatile cache; a flush of the loop device,
-//! received as a sync of the file, makes them durable. The power can be cut between any two
-//! requests of the kernel while a filesystem on the loop device is mounted and in use. The
-//! remaining state is then mounted again, through another loop device.
+//! this file. Writes of the loop device first reach the disk's volatile cache; a flush of the loop
+//! device, received as a sync of the file, makes them durable. The power can be cut between any two
+//! requests of the kernel while a filesystem on the loop device is mounted and in use. After a cut,
+//! the state that remains on the disk is mounted again, through another loop device.
 //!
 //! The disk's seed determines which sectors written since the last flush keep their new contents:
-//! in some cuts all, in some none, otherwise each independently. A sector that was written several
-//! times may have any of its states. A sector is never torn.
+//! in some cuts all sectors do, in some cuts none, and otherwise each sector is decided
+//! independently. A sector that was written several times since the last flush may revert to any of
+//! its states since that flush. A sector is never torn.
 //!
-//! - From the cut on every request fails, including reads, until the power is restored.
+//! - After a cut, every request fails, including reads, until the power is restored.
 //! - During a flush the kernel delays writes to the file, but not reads.
-//! - It needs Linux, root, FUSE, a loop device, and the tools that create the filesystem.
-//! - The filesystem must be used by another process: a process that is killed while it waits for
-//!   its own disk never ends.
-//! - A killed process leaves a mounted filesystem without its disk; `umount` and `losetup --detach`
-//!   remove it.
+//! - The disk needs Linux, root, FUSE, a loop device, and the tools that create the filesystem.
+//! - Only other processes may use the filesystem: a process that is killed while it waits for the
+//!   disk that it serves itself never ends.
+//! - If the process that serves the disk is killed, the filesystem stays mounted without its disk;
+//!   `umount` and `losetup --detach` remove the filesystem and the loop device.
 
 mod attached;
 mod contents;
@@ -37,7 +38,8 @@ pub use contents::Loss;
 use fuse::OneFile;
 use power::Powered;
 
-/// Number of threads that serve the file: one may wait for a flush while the other reads.
+/// Number of threads that serve the file: while one thread waits for a flush, the other serves
+/// reads.
 const THREADS: usize = 2;
 
 /// The properties of a disk.
@@ -70,7 +72,8 @@ pub struct VolatileDisk {
 }
 
 impl VolatileDisk {
-    /// Creates an empty disk, whose cuts are decided by `seed`.
+    /// Creates an empty disk. `seed` determines which sectors lose their newest contents in power
+    /// cuts.
     ///
     /// # Errors
     /// A missing requirement: FUSE, or root.
@@ -110,10 +113,10 @@ impl VolatileDisk {
     }
 
     /// Unmounts the filesystem and mounts the disk's contents again, after restoring the power. The
-    /// filesystem recovers from its journal. It must no longer be in use.
+    /// filesystem recovers from its journal. No process may still use the filesystem.
     ///
     /// # Errors
-    /// I/O errors, if it is in use or cannot be mounted.
+    /// I/O errors, if the filesystem is in use or cannot be mounted.
     pub fn mount_again(&mut self) -> Result<PathBuf, String> {
         self.unmount()?;
         self.disk.restore();
@@ -121,7 +124,8 @@ impl VolatileDisk {
         self.mount(device)
     }
 
-    /// Unmounts the filesystem, if one is mounted. Without power nothing more is written.
+    /// Unmounts the filesystem, if one is mounted. After a power cut the unmounting writes nothing
+    /// to the disk.
     ///
     /// # Errors
     /// I/O errors, if it is in use.
@@ -145,12 +149,14 @@ impl VolatileDisk {
         self.disk.cut();
     }
 
-    /// Cuts the power before the write or flush that follows the next `requests` ones.
+    /// Lets the next `requests` writes and flushes take effect, and cuts the power before the
+    /// request after them.
     pub fn cut_after(&self, requests: u64) {
         self.disk.cut_after(requests);
     }
 
-    /// Returns the effect of the cut, until the power is restored.
+    /// Returns the effect of the last power cut; `None` before a cut and after the power was
+    /// restored.
     pub fn loss(&self) -> Option<Loss> {
         self.disk.loss()
     }

@@ -11,7 +11,7 @@ use super::contents::{Contents, Loss};
 #[derive(Debug)]
 pub(super) struct Powered {
     state: Mutex<State>,
-    /// Wakes flushes in progress when the power is cut.
+    /// Notified when the power is cut, to wake flushes that wait for `flush_delay`.
     gone: Condvar,
     flush_delay: Duration,
     size: u64,
@@ -21,11 +21,12 @@ pub(super) struct Powered {
 struct State {
     contents: Contents,
     rng: Rng,
-    /// Number of writes and flushes until the power is cut automatically.
+    /// Number of further writes and flushes that take effect before the power is cut; `None` if no
+    /// cut is scheduled.
     left: Option<u64>,
     /// Number of writes and flushes so far.
     requests: u64,
-    /// Effect of the last cut, until the power is restored.
+    /// Effect of the last cut; `None` while the power is on.
     loss: Option<Loss>,
 }
 
@@ -61,7 +62,8 @@ impl Powered {
         state.contents.write(offset, data).ok_or(Refused::PastTheEnd)
     }
 
-    /// Makes earlier writes durable. Writes during the flush may not be included.
+    /// Makes all writes durable that completed before this call. Writes during the flush stay
+    /// volatile.
     pub(super) fn flush(&self) -> Result<(), Refused> {
         let mut state = self.lock();
         self.begin(&mut state)?;
@@ -70,15 +72,15 @@ impl Powered {
             let has_power = |state: &mut State| state.loss.is_none();
             let waited = self.gone.wait_timeout_while(state, self.flush_delay, has_power);
             state = waited.expect("no panic while it is held").0;
-            // A power cut here may lose the writes before the flush, which was not reported as
-            // complete.
+            // A power cut during the delay may lose the writes before the flush, because the flush
+            // was not yet reported as complete.
             state.needs_power()?;
         }
         state.contents.settle(mark);
         Ok(())
     }
 
-    /// Counts a write or flush, before which the power may be cut.
+    /// Counts a write or flush. Cuts the power before the request if the cut is due.
     fn begin(&self, state: &mut State) -> Result<(), Refused> {
         state.needs_power()?;
         state.requests += 1;
@@ -104,7 +106,8 @@ impl Powered {
         self.gone.notify_all();
     }
 
-    /// Cuts the power before the write or flush that follows the next `requests` ones.
+    /// Lets the next `requests` writes and flushes take effect, and cuts the power before the
+    /// request after them.
     pub(super) fn cut_after(&self, requests: u64) {
         self.lock().left = Some(requests);
     }

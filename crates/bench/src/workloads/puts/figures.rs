@@ -9,8 +9,8 @@ use tailwater_latency::numbers::median;
 
 use crate::store::Failure;
 
-/// Duration of a write above which its cause is probably not the device: a scheduler tick is 4 ms
-/// at 250 Hz.
+/// A write that takes longer than this was probably delayed by the scheduler and not by the device:
+/// a scheduler tick is 4 ms at 250 Hz.
 const SLOW: Duration = Duration::from_millis(3);
 /// Maximum recordable duration, in nanoseconds: ten minutes.
 const LONGEST_NS: u64 = 600_000_000_000;
@@ -18,7 +18,7 @@ const LONGEST_NS: u64 = 600_000_000_000;
 /// Durations of writes.
 #[derive(Debug)]
 pub(crate) struct Latencies {
-    /// In nanoseconds, with three significant digits.
+    /// The durations in nanoseconds, with three significant digits.
     histogram: Histogram<u64>,
     slow: u64,
 }
@@ -74,7 +74,7 @@ pub struct Figures {
 }
 
 impl Figures {
-    /// Returns the figures of at least one write, made in `time`.
+    /// Returns the figures of the writes made in `time`, of which there must be at least one.
     pub(crate) fn of(latencies: &Latencies, time: Duration) -> Self {
         let histogram = &latencies.histogram;
         let at = |quantile: f64| histogram.value_at_quantile(quantile) as f64 / 1000.0;
@@ -110,7 +110,8 @@ impl Figures {
         }
     }
 
-    /// Returns the median ratio of the rates of `runs` to those of `others` in the same runs.
+    /// Returns the median of the ratios of the rate in each run of `runs` to the rate in the same
+    /// run of `others`.
     pub(crate) fn ratio(runs: &[Self], others: &[Self]) -> f64 {
         let pairs = runs.iter().zip(others);
         median(pairs.map(|(run, other)| run.per_second / other.per_second).collect())
@@ -121,7 +122,7 @@ impl Figures {
 pub(crate) mod tests {
     use super::*;
 
-    /// Figures of equal writes at a rate.
+    /// Returns figures of writes at a constant rate that all take equally long.
     pub(crate) fn at_rate(per_second: f64) -> Figures {
         let mut latencies = Latencies::new().unwrap();
         latencies.record(Duration::from_secs_f64(1.0 / per_second));

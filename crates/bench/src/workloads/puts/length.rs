@@ -20,8 +20,8 @@ fn as_seconds<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S:
 }
 
 impl Length {
-    /// Returns the maximum number of writes of the writer with number `writer`, which is below
-    /// `writers`.
+    /// Returns the maximum number of writes that the writer with number `writer` may make, out of
+    /// `writers` writers.
     pub(crate) fn writes_of(self, writer: usize, writers: usize) -> u64 {
         match self {
             Self::Time(_) => u64::MAX,

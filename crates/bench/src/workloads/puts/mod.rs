@@ -66,7 +66,7 @@ pub(crate) fn put(store: &impl Store, putting: &Putting) -> Result<Figures, Fail
 /// for each write, with the write's number, from 0.
 ///
 /// # Errors
-/// The first failure of a writer; the others stop after their current write.
+/// The first failure of a writer. The other writers stop after their current write.
 pub(crate) fn measure<W>(
     writers: usize,
     length: Length,

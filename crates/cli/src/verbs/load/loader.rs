@@ -30,7 +30,7 @@ pub(super) struct Loaded {
 /// Writes batches of packages or lines.
 pub(super) struct Loader<'a> {
     database: &'a WritableDatabase,
-    /// Ids of the column families used so far.
+    /// Ids of the column families used so far, by name.
     families: BTreeMap<String, u32>,
     batch: WriteBatch,
     /// Number of packages or lines in the batch.
@@ -65,7 +65,7 @@ impl<'a> Loader<'a> {
         }
     }
 
-    /// Returns the id of a column family, which is created if it does not exist.
+    /// Returns the id of a column family, after creating the column family if it does not exist.
     pub(super) fn family(&mut self, name: &str) -> Result<u32> {
         if let Some(id) = self.families.get(name) {
             return Ok(*id);
@@ -78,7 +78,7 @@ impl<'a> Loader<'a> {
     /// Adds an entry of the current package or line.
     ///
     /// # Errors
-    /// Refused, for keys and values longer than a batch can hold.
+    /// Refused, for a key or value that is too long for a batch.
     pub(super) fn put(&mut self, family: u32, key: &[u8], value: &[u8]) -> Result<()> {
         let refused = |error: tailwater_format::Error| Failure::Refused(error.to_string());
         self.batch.put_cf(family, key, value).map_err(refused)

@@ -2,11 +2,12 @@
 //!
 //! The file is read line by line and written in batches. A package and its dependencies are in the
 //! same batch. A batch is written when it has the requested number of packages or lines, or when it
-//! is large; with `--ack`, the number of loaded packages or lines is then appended to another file.
-//! Memory use is bounded by one batch and the longest line or stanza.
+//! is large; with `--ack`, the total number of loaded packages or lines is then appended to a file
+//! of acknowledgements. Memory use is bounded by one batch and the longest line or stanza.
 //!
-//! A kill at any time leaves whole batches: all acknowledged ones, and at most one more. Loading
-//! ends at malformed input; everything before it is loaded.
+//! If the program is killed at any time, the database contains only whole batches: all acknowledged
+//! batches, and at most one batch that was not yet acknowledged. Loading ends at malformed input,
+//! after everything before the malformed input has been loaded.
 
 mod input;
 mod line;

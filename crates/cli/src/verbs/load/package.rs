@@ -41,14 +41,14 @@ pub(super) struct Package<'a> {
 /// The reason why a stanza does not describe a package.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Problem {
-    /// Number of preceding lines of the stanza.
+    /// Number of lines of the stanza before the malformed line.
     pub(super) line: u64,
     pub(super) reason: String,
 }
 
 /// A field of a stanza.
 struct Field<'a> {
-    /// Number of preceding lines of the stanza.
+    /// Number of lines of the stanza before the field.
     line: u64,
     name: &'a [u8],
     /// The text after the colon, including continuation lines, without surrounding spaces.

@@ -1,4 +1,4 @@
-//! Log lines: to standard error, and to files of bounded size.
+//! Writes log lines to standard error and to files of bounded size.
 //!
 //! A separate thread writes lines, so that a slow disk or terminal delays no client. Its queue is
 //! bounded: when it is full, lines are dropped, and the next line reports their number.
@@ -22,16 +22,16 @@ use tracing_subscriber::fmt::MakeWriter;
 use crate::outcome::{Failure, Result};
 use crate::output::say;
 
-/// Maximum number of lines in the queue.
+/// Maximum number of lines that wait in the queue to be written.
 const QUEUE: usize = 8192;
-/// Maximum time that an ending process waits for queued lines to be written.
+/// Maximum time that a process waits at its end until the queued lines are written.
 const FINISH: Duration = Duration::from_secs(3);
 /// Interval between two checks for queued lines.
 const PAUSE: Duration = Duration::from_millis(1);
 const PREFIX: &str = "tailwater-";
 const SUFFIX: &str = ".log";
 
-/// A message to the thread.
+/// A message to the thread that writes lines.
 enum Message {
     Line(Vec<u8>),
     Finish,
@@ -78,8 +78,8 @@ impl Logging {
         Ok(Self { queue, thread })
     }
 
-    /// Writes the queued lines and ends the thread. If the thread stays blocked, because standard
-    /// error is not read, it is abandoned.
+    /// Writes the queued lines and ends the thread. If the thread stays blocked because nobody
+    /// reads standard error, it is abandoned.
     pub(super) fn finish(self) {
         let deadline = Instant::now() + FINISH;
         let mut message = Some(Message::Finish);
@@ -196,10 +196,11 @@ impl Files {
     fn prune(&self, now_us: u64) -> io::Result<()> {
         let files = list(&self.directory)?;
         let mut total: u64 = files.iter().map(|(.., bytes)| bytes).sum();
-        // All lines of a file are older than the file after it.
+        // The creation time of the next file is the end of this file, because all lines of this
+        // file are older.
         for ((_, name, bytes), (end_us, ..)) in files.iter().zip(files.iter().skip(1)) {
             let is_old = self.retention_us.is_some_and(|age| now_us.saturating_sub(*end_us) > age);
-            // This leaves room for the newest file to grow.
+            // The total must leave space for the newest file to grow to its maximum size.
             let room = self.file_bytes_max.unwrap_or(0);
             let is_much = self.total_bytes_max.is_some_and(|max| total + room > max);
             if !is_old && !is_much {
@@ -284,7 +285,8 @@ mod tests {
         }
         let begun: Vec<u64> =
             list(directory.path()).expect("a list").iter().map(|(begun, ..)| *begun).collect();
-        // The file of time 1 ended at 20; the file of time 20 has only just ended.
+        // The file that was created at time 1 ended at 20, and has expired. The file that was
+        // created at 20 has ended too recently to expire.
         assert_eq!(begun, [20, 5000]);
     }
 }

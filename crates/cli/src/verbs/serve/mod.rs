@@ -21,7 +21,7 @@ use crate::outcome::{Failure, Result};
 use crate::output::complain;
 use logging::Logging;
 
-/// Typical number of open files other than connections.
+/// Number of open files that a server typically needs in addition to its connections.
 const OTHER_FILES: usize = 512;
 /// Exit code of a process ended by a second signal.
 const CUT_SHORT: i32 = 1;

@@ -69,7 +69,7 @@ pub(super) fn show(
 }
 
 impl Shown<'_> {
-    /// Reports problems of the block, unless the block's own line shows them.
+    /// Reports problems of the block, unless the line of output for the block already shows them.
     fn check(&self, has_line: bool) -> Outcome {
         let report = &self.report;
         if !report.checksum_holds() && !has_line {
@@ -133,7 +133,8 @@ impl Shown<'_> {
     /// Prints the entries, up to the first one that cannot be decoded.
     fn entries(&self, output: &mut Output) -> Result<Outcome> {
         let Ok(contents) = &self.report.contents else { return Ok(Outcome::Damage) };
-        // Output errors are kept apart from errors from the table.
+        // An error from writing the output is kept here, because the closure returns only errors
+        // from the table.
         let mut failure = None;
         let walked = contents.for_each(&mut |entry| {
             if failure.is_none() {

@@ -17,8 +17,8 @@ use crate::outcome::{Failure, Outcome, Result};
 use crate::output::{Output, complain};
 use crate::text::{escape, hex};
 
-/// RocksDB's properties with text values; its other properties are numbers. The type of user
-/// properties is guessed.
+/// RocksDB's properties with text values; its other properties are numbers. The type of a user
+/// property is guessed from its value.
 const TEXT_PROPERTIES: [&str; 14] = [
     "block.based.table.decoupled.partitioned.filters",
     "block.based.table.prefix.filtering",
@@ -53,7 +53,7 @@ pub(crate) fn run(arguments: &TableArguments, output: &mut Output) -> Result<Out
         let mut read = || file(&*storage, path, arguments, output);
         let answer = if is_listed { read_listed(&*storage, path, read) } else { read() };
         outcome = outcome.and(match answer {
-            // Other tables may be intact.
+            // The remaining tables are still printed, because they may be intact.
             Err(Failure::Engine(error)) if paths.len() > 1 => {
                 complain(&error);
                 Outcome::Damage

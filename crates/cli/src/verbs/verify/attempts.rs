@@ -1,9 +1,10 @@
 //! Verifies a database that another process may be writing to.
 //!
-//! A finding may then be caused by a write in progress: a log that ends inside a record, or a table
-//! that was removed together with its MANIFEST. A finding counts immediately only if nothing
-//! changed during the verification and no process has the database open; otherwise it must be found
-//! again, in a file that has not changed meanwhile.
+//! During writes, a finding may be temporary: for example, a log ends inside a record that is being
+//! written, or a table is missing because it was removed after the MANIFEST was read. A finding is
+//! therefore certain only in two cases: if no file changed during the verification and no other
+//! process had the database open, or if the next verification has the same finding in a file that
+//! has not changed in between.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -17,7 +18,7 @@ use crate::live::{Stamp, is_open_elsewhere, stamp};
 use crate::outcome::Outcome;
 use crate::progress::Progress;
 
-/// Maximum number of verifications of a database that is being written.
+/// Maximum number of further verifications if the first one has findings that may be temporary.
 const ATTEMPTS: usize = 3;
 
 type Stamps = BTreeMap<PathBuf, FileMetadata>;
@@ -25,16 +26,17 @@ type Stamps = BTreeMap<PathBuf, FileMetadata>;
 /// One verification.
 struct Attempt {
     report: Report,
-    /// The files after the verification.
+    /// The stamps of the database's files after the verification.
     stamps: Stamps,
     /// Files that were changed, created or removed during the verification.
     changed: BTreeSet<PathBuf>,
-    /// Whether another process had the database open.
+    /// Whether another process had the database open before or after the verification.
     was_open: bool,
 }
 
-/// Verifies a database, and repeats this while findings may be temporary. After the last attempt,
-/// certain findings count, and uncertain ones are reported as writes in progress.
+/// Verifies a database, and repeats the verification while findings may be temporary. After the
+/// last attempt, findings that are certain determine the outcome as usual; all other findings count
+/// as writes in progress.
 pub(super) fn settled(directory: &Path, options: &OpenOptions) -> (Report, Outcome) {
     let mut last = Attempt::make(directory, options);
     let mut outcome = last.outcome(None);
@@ -102,7 +104,8 @@ impl Attempt {
         let is_same = !self.changed.contains(&finding.path)
             && stamp(self) == stamp(previous)
             && previous.report.findings.contains(finding);
-        // The MANIFEST may no longer name a missing file.
+        // A missing file has no stamp that could have changed: it may be missing because a newer
+        // MANIFEST no longer names it.
         let is_there = stamp(self).is_some();
         !is_same || !(is_there || (self.changed.is_empty() && self.stamps == previous.stamps))
     }

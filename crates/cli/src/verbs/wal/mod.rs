@@ -1,4 +1,4 @@
-//! `wal`: prints write-ahead logs record by record, and the result of recovery.
+//! `wal`: prints write-ahead logs record by record, and the result that recovery would have.
 
 mod summary;
 
@@ -236,7 +236,8 @@ impl Walk<'_> {
         let verdict = irregularity.verdict(self.mode);
         let is_stale = *kind == IrregularityKind::Stale;
         let what = match kind {
-            // Leftovers after the end of a log in a recycled file are expected.
+            // After the end of a log in a recycled file, incomplete records of an earlier use of
+            // the file are expected.
             IrregularityKind::Damage | IrregularityKind::Torn if summary.is_stale_behind() => {
                 Outcome::Well
             }
@@ -257,7 +258,7 @@ impl Walk<'_> {
     }
 }
 
-/// Prints the records of a log that describe the log itself.
+/// Prints an item that describes the log itself; does nothing for all other items.
 fn about_the_log(name: &str, item: &LogItem<'_>, output: &mut Output) -> Result<()> {
     match item {
         LogItem::TimestampSizes { offset, sizes } => {

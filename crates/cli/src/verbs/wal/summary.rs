@@ -46,7 +46,8 @@ impl Summary {
         if let Some(end) = &mut self.end {
             end.batches_behind += 1;
             if end.is_stale_behind {
-                // A valid batch follows the supposed leftovers, so they are damage.
+                // The supposed leftovers are damage, because a valid batch of this log follows
+                // them.
                 self.note(Outcome::Damage);
             }
             return;
@@ -77,7 +78,8 @@ impl Summary {
         self.outcome = self.outcome.max(Some(outcome));
     }
 
-    /// Records the point at which recovery ends the log, unless it ended earlier.
+    /// Records the point at which recovery stops reading the log, unless an earlier point is
+    /// recorded.
     pub(super) fn end_by(
         &mut self,
         verdict: Verdict,
@@ -91,7 +93,8 @@ impl Summary {
         }
     }
 
-    /// Returns whether the log ended before leftovers of an earlier use of its file.
+    /// Returns whether recovery stops at a point after which the file has leftovers of its earlier
+    /// use.
     pub(super) fn is_stale_behind(&self) -> bool {
         self.end.as_ref().is_some_and(|end| end.is_stale_behind)
     }

@@ -1,19 +1,21 @@
-//! The mutations. Each removes or weakens a check of the ownership of files, and some test must
-//! detect it.
+//! The mutations. Each removes or weakens one of the engine's checks of whether a file belongs to
+//! the database. At least one test must fail under each mutation.
 
-/// A mutation.
+/// A change of the engine's source that is enabled by an environment variable.
 pub(crate) struct Mutation {
-    /// The engine's behaviour under the mutation.
+    /// A description of the engine's wrong behaviour under the mutation.
     pub(crate) what: &'static str,
-    /// The source file.
+    /// The source file to change, relative to `crates/engine/src/`.
     pub(crate) file: &'static str,
-    /// The original text, which occurs once.
+    /// The text to replace, which must occur exactly once in the file.
     pub(crate) original: &'static str,
-    /// The replacement; `{on}` in it is replaced by the condition that the mutation is enabled.
+    /// The text to insert instead. `{on}` in it denotes a Rust expression that is true if the
+    /// mutation is enabled.
     pub(crate) changed: &'static str,
 }
 
-/// The mutations, one for each check that protects files.
+/// All mutations, one for each check that keeps the engine from changing files of another database
+/// or program.
 pub(crate) const MUTATIONS: [Mutation; 55] = [
     Mutation {
         what: "opens directories of another database",

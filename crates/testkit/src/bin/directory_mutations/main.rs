@@ -3,10 +3,11 @@
 //!
 //! `cargo run -p tailwater-testkit --bin directory_mutations` copies the tracked files to
 //! `target/directory_mutations`, and inserts the mutations of [`MUTATIONS`] into the sources, each
-//! enabled by an environment variable, so that one build serves all. For each mutation it runs the
-//! tests of `--test directories`, at least one of which must fail, and prints a line; it exits with
-//! 1 if any mutation was not detected. With arguments it runs only the mutations whose description
-//! contains one of them. `TAILWATER_SEED` is passed to the tests.
+//! enabled by an environment variable, so that a single build contains all mutations. For each
+//! mutation it runs the tests of `--test directories`, at least one of which must fail, and prints
+//! a line; it exits with 1 if any mutation was not detected. With arguments it runs only the
+//! mutations whose description contains at least one of the arguments. `TAILWATER_SEED` is passed
+//! to the tests.
 
 use std::io;
 use std::process::ExitCode;
@@ -18,9 +19,9 @@ mod list;
 
 use list::{MUTATIONS, Mutation};
 
-/// The tests, the fastest first.
+/// The groups of tests to run, by the beginning of their names, the fastest group first.
 const TESTS: [&str; 4] = ["claims::", "in_use::", "scenarios::", "random::"];
-/// The environment variable that names the enabled mutation.
+/// The environment variable that contains the index of the enabled mutation in [`MUTATIONS`].
 const SWITCH: &str = "TAILWATER_MUTATION";
 
 fn main() -> io::Result<ExitCode> {
@@ -69,8 +70,9 @@ fn main() -> io::Result<ExitCode> {
     Ok(if survived == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Inserts all mutations of a source file into its text. Returns the new text, and the mutations
-/// whose original is not in the text exactly once.
+/// Inserts all mutations of a source file into its text. Returns the new text, and a message for
+/// each mutation that cannot be inserted: its original text does not occur exactly once, or another
+/// mutation has changed it.
 fn mutated(file: &str, text: &str) -> (String, Vec<String>) {
     let (mut changed, mut problems) = (text.to_owned(), Vec::new());
     let own = MUTATIONS.iter().enumerate().filter(|(_, mutation)| mutation.file == file);
@@ -87,7 +89,7 @@ fn mutated(file: &str, text: &str) -> (String, Vec<String>) {
     (changed, problems)
 }
 
-/// Returns the first failing test, with its message.
+/// Returns the first group of tests in which a test fails, with the failure message.
 fn first_failure(
     mutated_tree: &MutatedTree,
     mutation: Option<usize>,
@@ -100,7 +102,7 @@ fn first_failure(
     Ok(None)
 }
 
-/// Returns a test's failure message, if it fails.
+/// Runs a group of tests, and returns the failure message if a test fails.
 fn failure(
     mutated_tree: &MutatedTree,
     mutation: Option<usize>,
@@ -118,8 +120,8 @@ mod tests {
 
     use super::*;
 
-    /// Regression test: changes of the sources invalidated the list, and only the campaign detected
-    /// that.
+    /// Regression test: after changes to the engine's sources, mutations no longer matched the text
+    /// that they replace. Only a run of this program reported it, not the ordinary tests.
     #[test]
     #[expect(clippy::disallowed_methods, reason = "reads source files, outside any storage")]
     fn every_mutation_fits_the_sources() {

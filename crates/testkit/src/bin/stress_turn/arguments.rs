@@ -11,11 +11,12 @@ const USAGE: &str = "usage: stress_turn DIRECTORY --reference FILE [--seed N] [-
 pub(crate) struct Arguments {
     /// Directory of the database.
     pub(crate) directory: PathBuf,
-    /// Reference file with the contents of the database, for the runs of one turn.
+    /// Reference file of this turn: the contents that the first run found, and that all later runs
+    /// of the turn must find.
     pub(crate) reference: PathBuf,
     /// Seed of the random choices.
     pub(crate) seed: u64,
-    /// Duration of the work.
+    /// Duration of the work, in milliseconds.
     pub(crate) milliseconds: u64,
     /// Option string that overrides the OPTIONS file.
     pub(crate) options: Option<String>,
@@ -29,7 +30,8 @@ pub(crate) struct Arguments {
     pub(crate) threads: u64,
     /// Whether to make no writes, so that the last sequence number stays the same.
     pub(crate) keeps_sequence: bool,
-    /// Whether the contents must be unchanged at any time, even after a kill.
+    /// Whether even a killed run must leave the contents unchanged, so that the work deletes extra
+    /// keys in the batch that puts them, and creates no extra column family.
     pub(crate) settled: bool,
     /// Whether to write no range tombstones.
     pub(crate) no_delete_range: bool,

@@ -64,7 +64,8 @@ impl Contents {
             })
         });
         let bytes = dump::bytes(&entries.collect::<Vec<_>>());
-        // A kill here leaves no incomplete reference file.
+        // The file is written under another name first, so that a kill leaves no incomplete
+        // reference file.
         let unfinished = path.with_extension("new");
         fs::write(&unfinished, bytes)
             .and_then(|()| fs::rename(&unfinished, path))

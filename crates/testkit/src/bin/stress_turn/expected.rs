@@ -27,16 +27,17 @@ use crate::arguments::Arguments;
 use crate::contents::Contents;
 use crate::extra::EXTRA_FAMILY;
 
-/// Number of keys in a window, all of which share the leading part: `key_window_scale_factor` times
-/// 100.
+/// Number of keys in a window, a range of consecutive key numbers: 100 times
+/// `key_window_scale_factor`.
 const WINDOW: u64 = 1000;
-/// Number of keys of a window with one, two and three parts: `key_len_percent_dist`.
+/// Numbers of keys in a window that have one, two and three parts of eight bytes, according to the
+/// percentages of `key_len_percent_dist`.
 const WEIGHTS: [u64; 3] = [10, 300, 690];
-/// `value_size_mult`.
+/// `value_size_mult`: values have one, two or three times this length, in bytes.
 const SIZE_STEP: usize = 32;
-/// `seed`, which determines the keys that are never overwritten.
+/// `seed` of `db_stress`, which determines the keys that are never overwritten.
 const SEED: u64 = 2_341_234;
-/// `nooverwritepercent`.
+/// `nooverwritepercent`: percentage of the keys that are never overwritten.
 const NO_OVERWRITE_PERCENT: u64 = 1;
 
 const VALUE_MASK: u32 = 0x7fff;
@@ -63,7 +64,7 @@ impl Keys {
         Self { put_once, entity_one_in: arguments.entity_one_in }
     }
 
-    /// Returns whether a key may be overwritten without being deleted before.
+    /// Returns whether a key that has a value may be put without deleting it first.
     pub(crate) fn may_overwrite(&self, key: &[u8]) -> bool {
         !self.put_once.contains(key)
     }
@@ -132,7 +133,8 @@ fn check_family(contents: &Contents, name: &str, words: &[[u8; 4]]) -> Result<()
     }
 }
 
-/// Checks whether a key in this state may have this value, or none.
+/// Checks whether a key whose state is `word` may have `value`; `None` means that the key has no
+/// value.
 fn check_value(word: u32, value: Option<&[u8]>) -> Result<(), String> {
     let (before, after) = (word & VALUE_MASK, (word + 1) & VALUE_MASK);
     let is_deleted = word & DELETED != 0;
@@ -146,7 +148,7 @@ fn check_value(word: u32, value: Option<&[u8]>) -> Result<(), String> {
     }
 }
 
-/// Returns the value with a number.
+/// Returns the value that `db_stress` writes for a number.
 fn value_of(number: u32) -> Vec<u8> {
     let length = (number as usize % 3 + 1) * SIZE_STEP;
     let mut value = number.to_le_bytes().to_vec();
@@ -154,11 +156,11 @@ fn value_of(number: u32) -> Vec<u8> {
     value
 }
 
-/// Returns the key with a number; keys are ordered by number.
+/// Returns the key with the given number. Keys sort in the order of their numbers.
 ///
-/// The number of parts, of eight bytes each, depends on the position in the window. Each part is a
-/// big-endian number, and all but the last have their maximum value; some keys end in a few
-/// letters.
+/// A key consists of one, two or three parts of eight bytes each, depending on its position in its
+/// window. Each part is a big-endian number; all parts except the last have the largest number of
+/// their level. Some keys end with a few letters `x`.
 fn key(number: u64) -> Vec<u8> {
     let (window, mut offset) = (number / WINDOW, number % WINDOW);
     let mut key = Vec::new();
@@ -176,7 +178,8 @@ fn key(number: u64) -> Vec<u8> {
     key
 }
 
-/// Returns the numbers of the keys that are never overwritten: the first ones after a shuffle.
+/// Returns the numbers of the keys that are never overwritten: `db_stress` shuffles all numbers and
+/// takes the first ones.
 fn put_once(max_key: u64) -> Vec<u64> {
     let mut numbers: Vec<u64> = (0..max_key).collect();
     let mut random = MersenneTwister::new(SEED);

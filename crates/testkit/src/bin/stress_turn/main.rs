@@ -1,8 +1,8 @@
 //! The engine's turn on a database to which `db_stress`, RocksDB's stress tool, also writes.
 //!
-//! `ci/stress/run.py` alternates both on one directory. This program opens the directory with the
-//! options of its OPTIONS file, compares its contents with the expected ones, changes files but not
-//! the value of any key, and compares again:
+//! `ci/stress/run.py` runs the two programs alternately on one directory. This program opens the
+//! directory with the options of its OPTIONS file, compares its contents with the expected ones,
+//! changes files but not the value of any key, and compares again:
 //!
 //! 1. It opens the database for reading and reads everything. The first run of a turn writes the
 //!    contents to the reference file; later runs of the turn, which follow a kill, must find the
@@ -12,9 +12,9 @@
 //!    round, works ([`work`]) and closes it.
 //! 3. It opens the database for reading again and reads everything.
 //!
-//! The program may be killed at any time. With `--settled` the contents are then unchanged;
-//! otherwise there may be extra keys after all others and an extra column family, which the next
-//! run removes.
+//! The program may be killed at any time. With `--settled` a killed run leaves the contents
+//! unchanged. Otherwise it may leave an extra column family, and extra keys that sort after all
+//! other keys; the next run removes both.
 //!
 //! It prints a line for each step and exits with 0, with 1 after a line that begins with `FAILED:`
 //! if anything was wrong, or with 2 after a usage error.
@@ -143,8 +143,8 @@ fn round(
     Ok(())
 }
 
-/// Prints what opening a database left out. A kill can only truncate the last record of the last
-/// log or of the MANIFEST; any other loss is an error.
+/// Prints the data that recovery left out when a database was opened. A kill can only truncate the
+/// last record of the last log or of the MANIFEST; any other loss is an error.
 fn report_opening(db: &Db) -> Result<(), String> {
     for left_out in db.left_out() {
         println!("left out: {left_out:?}");

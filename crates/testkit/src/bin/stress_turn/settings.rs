@@ -1,5 +1,5 @@
-//! The options to open the database with: those of its OPTIONS file, with overrides in later
-//! rounds, none of which changes the value of a key.
+//! The options with which the database is opened: the options of its OPTIONS file, in later rounds
+//! with overrides, which never change the value of a key.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Manual compactions for databases with universal or FIFO compaction, whose writes stop until one
-//! is requested.
+//! Requests manual compactions in databases with universal or FIFO compaction, where stopped writes
+//! can resume only after a manual compaction.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -9,7 +9,7 @@ use tailwater::{CompactRangeOptions, Db, StallState};
 /// Interval at which the thread checks whether writes are stopped, in milliseconds.
 const INTERVAL_MS: u64 = 20;
 
-/// Ends the thread when the work ends or panics.
+/// When dropped, ends the compacting thread: after the work has returned or panicked.
 struct End<'a>(&'a AtomicBool);
 
 impl Drop for End<'_> {
@@ -39,9 +39,9 @@ pub(crate) fn while_unblocked<T>(
 }
 
 /// Compacts all column families concurrently, because the flush of one family may wait for writes
-/// that resume only after another family's compaction. Failures are only printed, because a family
-/// may be dropped or compactions be paused meanwhile; after any other failure the waiting writes
-/// fail.
+/// that resume only after another family's compaction. Failures are only printed: a family may be
+/// dropped, or compactions may be paused, at the same time. Any other failure also fails the
+/// waiting writes.
 fn compact_all(db: &Db) {
     std::thread::scope(|scope| {
         for family in db.column_families() {

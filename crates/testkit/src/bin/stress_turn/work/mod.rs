@@ -28,9 +28,9 @@ pub(crate) struct Work<'a> {
     arguments: &'a Arguments,
     keys: &'a Keys,
     reference: &'a Contents,
-    /// Whether writes may skip the log. They must not if logs are recycled: then all writes between
-    /// two logged records must be logged, too, or the records' sequence numbers are not
-    /// consecutive.
+    /// Whether writes may skip the log. They must not if logs are recycled, because recovery of a
+    /// recycled log requires consecutive sequence numbers, and an unlogged write leaves a gap
+    /// between those of two logged records.
     may_skip_log: bool,
     has_failed: AtomicBool,
     counts: Counts,

@@ -42,10 +42,10 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Deletes a key with a single deletion before it is put again, for keys that db_stress puts
-    /// once and deletes with single deletions. An ordinary deletion below the put is not
-    /// sufficient: a compaction may drop it because of the put, and the next single deletion then
-    /// exposes older entries.
+    /// Rewrites a key that db_stress puts once and then deletes with a single deletion: deletes the
+    /// key with a single deletion, then puts its value again. An ordinary deletion before the put
+    /// would not be sufficient. A compaction may drop it because the put hides it, and the next
+    /// single deletion of db_stress would then expose older entries.
     fn rewrite_pair(
         &self,
         family: &ColumnFamily,

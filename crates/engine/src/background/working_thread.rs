@@ -13,7 +13,7 @@ thread_local! {
     static WORKS_FOR: Cell<Option<OpeningId>> = const { Cell::new(None) };
 }
 
-/// Marks its thread as working for a database while it lives.
+/// While this value lives, its thread is marked as working for a database.
 #[derive(Debug)]
 pub(crate) struct WorkingThread {
     /// The previous mark of the thread.

@@ -141,8 +141,8 @@ impl FlushScheduler {
         Err(failure)
     }
 
-    /// Whether a flush that failed because of a shortage can be retried: not if the end of the
-    /// MANIFEST or of the log is unknown.
+    /// Whether a flush that failed because of a shortage can be retried. It cannot after a failed
+    /// write to the MANIFEST or the log, since the contents of its end are then unknown.
     fn is_retried(&self) -> bool {
         self.failed_part() == FailedPart::Flush && self.context.errors.latched().is_none()
     }

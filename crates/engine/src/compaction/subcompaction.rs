@@ -66,7 +66,7 @@ pub(crate) fn run_all(shared: &Arc<JobState>) -> Result<Vec<PartOutcome>> {
     }
 }
 
-/// The state of a part when it returns.
+/// The result of running a part until it ends or pauses.
 enum Step {
     Done(PartOutcome),
     /// The part paused between two records, because normal priority is needed.

@@ -8,10 +8,10 @@
 //! [recently](warm_set) from the page cache. Each record takes the warmth of its input block into
 //! the output. An output block is warm if enough of its bytes come from warm input blocks:
 //!
-//! - A block that is warm for the page cache is written through the page cache; the rest of the
+//! - a block that is warm for the page cache is written through the page cache; the rest of the
 //!   table bypasses it
 //!   ([`SequentialWriter::append_warm`](tailwater_io::stream::SequentialWriter::append_warm));
-//! - The uncompressed bytes of a block that is warm for the block cache are
+//! - the uncompressed bytes of a block that is warm for the block cache are
 //!   [staged](staged_blocks): copied aside, and inserted into the block cache when the output is
 //!   installed.
 //!

@@ -21,7 +21,8 @@ use crate::table::{FileMetadata, TableReader};
 /// The range tombstones of all inputs.
 #[derive(Debug, Default)]
 pub(crate) struct InputTombstones {
-    /// A run for each table of level 0, and one for each other level, with its tables in order.
+    /// One run for each table of level 0, and one run for each deeper level, with the tables of
+    /// that level in order.
     runs: Vec<Vec<TableTombstones>>,
 }
 
@@ -197,8 +198,8 @@ impl CoverCursor {
 }
 
 impl RunPosition {
-    /// Advances to the first fragment of a run that ends after a record. Returns its view, if there
-    /// is one.
+    /// Advances to the first fragment of a run that ends after a record. Returns the view of the
+    /// table that has the fragment, or `None` if there is no such fragment.
     fn go_to<'a>(
         &mut self,
         comparator: &Comparator,

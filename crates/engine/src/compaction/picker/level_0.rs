@@ -19,7 +19,8 @@ use tailwater_format::key;
 /// Minimum number of tables merged within level 0.
 const INTRA_FILES_MIN: usize = 4;
 
-/// Minimum number of tables above the compaction trigger for a merge within level 0.
+/// Minimum number of tables by which level 0 must exceed its compaction trigger for a merge within
+/// level 0.
 const INTRA_FILES_SURPLUS: usize = 2;
 
 impl<'a> Tree<'a> {

@@ -1,10 +1,10 @@
 //! Target sizes of levels, and the base level, into which level 0 is compacted.
 //!
-//! By default, sizes are derived from the largest level: each level above is smaller by
-//! `max_bytes_for_level_multiplier`, up to the first one within `max_bytes_for_level_base`. That is
-//! the base level: level 0 is compacted into it, past empty levels. Non-empty levels that are no
-//! longer needed drain. With `level_compaction_dynamic_level_bytes` off, sizes are derived from
-//! level 1.
+//! By default, sizes are derived from the largest level: each level above it is smaller by the
+//! factor `max_bytes_for_level_multiplier`, up to the first level that is within
+//! `max_bytes_for_level_base`. That level is the base level: level 0 is compacted directly into it,
+//! past the empty levels between them. Non-empty levels that are no longer needed are drained into
+//! deeper levels. With `level_compaction_dynamic_level_bytes` off, sizes are derived from level 1.
 //!
 //! Source: `CalculateBaseBytes` in `db/version_set.cc`.
 

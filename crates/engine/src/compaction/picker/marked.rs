@@ -36,10 +36,10 @@ impl<'a> Tree<'a> {
         marked_by_themselves(self.context.version).collect()
     }
 
-    /// Returns tables with no data below their range, whose versions no snapshot distinguishes: a
-    /// rewrite drops tombstones and hidden versions, and zeroes sequence numbers. Sequence numbers
-    /// that preserve write times are kept, so tables that hold them must age first, or they would
-    /// be rewritten repeatedly.
+    /// Returns tables that have no data below their range, and whose versions of a key no snapshot
+    /// distinguishes. A rewrite of such a table drops tombstones and hidden versions, and sets
+    /// sequence numbers to 0. A rewrite does not change sequence numbers that preserve write times,
+    /// so a table that has such numbers must age first; otherwise it would be rewritten repeatedly.
     pub(super) fn marked_at_the_bottom(&self) -> Vec<Marked<'a>> {
         let delay_s = u64::from(self.options().bottommost_file_compaction_delay);
         let delay_s = delay_s.max(self.options().preserved_seconds());

@@ -80,16 +80,17 @@ pub(crate) struct PickContext<'a> {
     pub(crate) comparator: &'a Comparator,
     /// The time, in seconds since 1970.
     pub(crate) now_s: u64,
-    /// The oldest snapshot left when one was last released, or the last sequence number at that
-    /// time if none was left; 0 before the first release. Bottommost tables whose data is all older
-    /// are rewritten, which is pointless if no snapshot ever kept anything.
+    /// The oldest snapshot that remained when a snapshot was last released, or the last sequence
+    /// number at that point in time if none remained; 0 before the first release. Bottommost tables
+    /// whose records are all older than this number are rewritten. Before the first release none is
+    /// rewritten, since no snapshot has kept any record that a rewrite could drop.
     pub(crate) oldest_snapshot: Sequence,
     /// The round-robin cursors of levels.
     pub(crate) cursors: &'a CompactCursors,
     /// The running compactions of this column family, whose inputs are marked.
     pub(crate) running: &'a [Arc<Compaction>],
-    /// Maximum number of level-0 tables of a compaction, which keeps all of them open at once. It
-    /// is always large enough for a compaction to make progress.
+    /// Maximum number of level-0 tables of a compaction, which keeps all of these tables open at
+    /// the same time. The maximum is always large enough for a compaction to make progress.
     pub(crate) level_0_fan_in: usize,
 }
 

@@ -43,7 +43,8 @@ pub(crate) fn pending_compaction_bytes(version: &Version, options: &ColumnFamily
         coming = size.saturating_sub(targets.max_bytes(level));
         let next = level_bytes(level + 1);
         if coming > 0 && next > 0 {
-            // Each byte overlaps the next level in the ratio of the two levels' sizes.
+            // Each byte that moves down is merged with bytes of the next level, in the ratio of the
+            // two levels' sizes.
             let fan_out = next as f64 / size as f64 + 1.0;
             pending = pending.saturating_add((coming as f64 * fan_out) as u64);
         }

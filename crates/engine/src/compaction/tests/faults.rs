@@ -1,4 +1,4 @@
-//! Failing compactions, and the files that they leave.
+//! Tests failing compactions, and which files remain after them.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -253,8 +253,8 @@ fn compaction_above_other_levels_matches_rocksdb() {
         subject.script.line(&[&"close"]);
         subject.run(oracle, context);
         let theirs = open(&subject.path);
-        // Above other levels, an output may grow to twice the size until it is cut at a
-        // grandparent.
+        // If deeper levels have tables, an output may grow to twice the target size before it is
+        // cut at a grandparent's bound.
         let mut compaction = ours.levels(&[0, 1]);
         if !compaction.is_bottommost && !compaction.grandparents.is_empty() {
             compaction.max_output_file_bytes *= 2;

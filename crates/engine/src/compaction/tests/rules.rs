@@ -101,8 +101,8 @@ fn a_deletion_below_a_dropped_single_deletion_pair_is_kept() {
     assert_eq!(compacted("", &[], &records, &[]).unwrap(), "");
     let above = [&[put("a", 12)], &records[..]].concat();
     assert_eq!(compacted("", &[], &above, &deeper).unwrap(), "a@12=12 a@5-");
-    // The write and its single deletion are still in different stripes, and are dropped together
-    // later.
+    // The write and its single deletion are still in different stripes: a later compaction will
+    // drop them together.
     assert_eq!(compacted("", &[8], &records, &deeper).unwrap(), "a@9-- a@7=7 a@5-");
     assert_eq!(compacted("", &[8], &records, &[]).unwrap(), "a@9-- a@0=7");
     // A snapshot sees records below the deletion.
@@ -111,7 +111,7 @@ fn a_deletion_below_a_dropped_single_deletion_pair_is_kept() {
     let lenient = "enforce_single_del_contracts=false";
     let mixed = [single("a", 9), Record::delete("a", 5)];
     assert_eq!(compacted(lenient, &[], &mixed, &deeper).unwrap(), "a@5-");
-    // Other writes do hide deletions.
+    // A write without a single deletion above it does hide an older deletion, which is dropped.
     let plain = [put("a", 7), Record::delete("a", 5)];
     assert_eq!(compacted("", &[], &plain, &deeper).unwrap(), "a@7=7");
     let pairs = [single("a", 9), put("a", 8), single("a", 7), put("a", 6), Record::delete("a", 5)];

@@ -9,7 +9,8 @@ use tailwater_format::user_code;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FilteredValue {
-    /// A value; if it is stored in a blob file, it has been read.
+    /// A value. If it is stored in a blob file, the filter is called with the value read from that
+    /// file.
     Plain,
     /// A merge operand.
     MergeOperand,
@@ -27,22 +28,23 @@ pub enum FilterDecision {
     Remove,
     /// Keeps the record, but with this value or operand.
     ChangeValue(Vec<u8>),
-    /// Removes the record, and all records that this compaction reads up to this key, exclusive.
-    /// Older versions of those keys in deeper levels become visible again. If this key is not above
-    /// the record's, the record is kept.
+    /// Removes the record, and all later records that the compaction reads before this key. Older
+    /// versions of the removed keys in deeper levels become visible again. If this key is not above
+    /// the record's key, the record is kept.
     RemoveAndSkipUntil(Vec<u8>),
 }
 
 /// A user-defined compaction filter.
 ///
-/// It is called for the newest version of each key that a compaction reads, if that is a value or
-/// an entity, whether or not snapshots see it, and for each merge operand that no snapshot sees.
-/// So, as in RocksDB since version 6, snapshots do not protect values from it. Flushes do not call
-/// it.
+/// A filter is called for the newest version of each key that a compaction reads, if that version
+/// is a value or an entity, whether or not snapshots see the version. It is also called for each
+/// merge operand that no snapshot sees. So, as in RocksDB since version 6, snapshots do not protect
+/// values from a filter. Flushes do not call filters.
 ///
-/// Several threads may call it concurrently. It may drop the last handle to the database, but not
-/// close it. A panic fails the compaction, and writes are refused until `resume`. Source:
-/// `include/rocksdb/compaction_filter.h`, `db/compaction/compaction_iterator.cc`.
+/// Several threads may call a filter concurrently. A filter may drop the last handle to the
+/// database, but must not close the database. A panic in a filter fails the compaction, and writes
+/// are refused until `resume`. Source: `include/rocksdb/compaction_filter.h`,
+/// `db/compaction/compaction_iterator.cc`.
 ///
 /// ```
 /// # fn main() -> tailwater::Result<()> {

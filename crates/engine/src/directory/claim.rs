@@ -1,8 +1,8 @@
 //! Claims: files that name the owner of the files in a directory outside a database's home.
 //!
 //! A database claims a directory before it writes anything else there. The claim is written to a
-//! temporary file, synced, and linked to its name, which fails if another database has claimed the
-//! directory first; so the directory always has no claim or a complete one.
+//! temporary file, synced, and hard-linked to its final name. The link fails if another database
+//! has claimed the directory first. So the directory always has either no claim or a complete one.
 //!
 //! A crash before the link is safe: the directory is unclaimed and unchanged.
 //!
@@ -53,10 +53,12 @@ impl Home {
     }
 
     /// Whether a claim on a directory belongs to the database with this id and home. A renamed home
-    /// keeps its device and inode. The device number may change when it is mounted again; then the
-    /// inode and the path must match. A directory inside the home is copied together with the home,
-    /// unless it is a mount point: then the home and its copy share the directory. A database
-    /// without a durable id is identified by its home alone.
+    /// keeps its device and inode. The device number may change when the home's filesystem is
+    /// mounted again; then the inode and the path must match. If the directory is inside the home,
+    /// a copy of the home includes a copy of the directory, which belongs to the copied database. A
+    /// mount point inside the home is not copied: the home and its copy share that directory, which
+    /// belongs to the home at the path in the claim. A database without a durable id is identified
+    /// by its home alone.
     pub(super) fn is_named_by(
         &self,
         claim: &Claim,
@@ -104,7 +106,7 @@ pub(super) fn make_claim(storage: &dyn Storage, directory: &Path, claim: &Claim)
     let linked = match storage.link(&aside, &path) {
         Ok(()) => Ok(()),
         Err(_) => match read_claim(storage, directory)? {
-            // An earlier attempt created it before a crash.
+            // An earlier attempt created the claim before a crash.
             Some(there) if there == *claim => Ok(()),
             Some(there) => Err(claimed_by(directory, &there)),
             // The filesystem does not support links.
@@ -128,8 +130,8 @@ pub(super) fn replace_claim(storage: &dyn Storage, directory: &Path, claim: &Cla
     Ok(())
 }
 
-/// Removes the claim in a directory, if there is one, and the other files that recorded the
-/// ownership of the database in `home`. The removal is durable.
+/// Removes the claim in a directory, if there is one, and the lock file and the temporary claim
+/// that the database in `home` created there. The removal is durable.
 pub(crate) fn remove_claim(storage: &dyn Storage, home: &Home, directory: &Path) -> Result<()> {
     let lock = directory.join(FileKind::OutsideLock.to_string());
     for path in [aside_path(directory, home.identity), lock, claim_path(directory)] {

@@ -14,14 +14,14 @@ pub(crate) struct Needed {
     pub(crate) tables: BTreeSet<u64>,
     /// Numbers of blob files.
     pub(crate) blob_files: BTreeSet<u64>,
-    /// Number of the oldest log.
+    /// Number of the oldest needed log.
     pub(crate) oldest_log: u64,
     /// Number of the MANIFEST that CURRENT names.
     pub(crate) manifest: u64,
 }
 
 impl Needed {
-    /// Whether the database needs a file, given that it owns it.
+    /// Whether the database needs a file, given that the file belongs to the database.
     pub(crate) fn has(&self, kind: FileKind) -> bool {
         match kind {
             FileKind::Table(number) | FileKind::LevelDbTable(number) => {

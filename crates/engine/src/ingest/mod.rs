@@ -23,8 +23,8 @@
 //!    immutable. Then the files are opened.
 //! 7. One atomic group of edits adds the files of all column families. The sequence numbers are
 //!    published, then readers get the new versions: a read takes its version first, and so sees all
-//!    the files of a column family or none. No snapshot is taken between the two, since it would
-//!    see them appear.
+//!    the files of a column family or none. No snapshot is taken between these two steps, since it
+//!    would see the files appear.
 //! 8. Writes continue. With `move_files` the original names are removed.
 //!
 //! # A crash
@@ -40,9 +40,9 @@
 //!
 //! # Closing
 //!
-//! Closing waits for an ingestion to end, which is cancelled if it still links or copies files.
-//! Otherwise another process could open the database and reuse the numbers of files that the
-//! ingestion may yet remove.
+//! Closing waits for an ingestion to end. An ingestion that still links or copies files is
+//! cancelled. If closing did not wait, another process could open the database and reuse the
+//! numbers of files that the ingestion may yet remove.
 //!
 //! Source: `db/external_sst_file_ingestion_job.cc`, `table/sst_file_writer.cc`.
 

@@ -41,7 +41,7 @@ pub struct IngestOptions {
     /// whatever path, symbolic link or hard link leads to it.
     pub move_files: bool,
     /// Links the files into the database's directory, and keeps the original names. The files must
-    /// not be changed through these.
+    /// not be changed through the original names.
     pub link_files: bool,
     /// Copies files that cannot be linked.
     pub failed_move_fall_back_to_copy: bool,

@@ -24,7 +24,7 @@ pub struct BlobFileReader {
     decompressor: Decompressor,
     /// Length of the file.
     length: u64,
-    /// End of the records.
+    /// Offset at which the records end.
     records_end: u64,
     position: u64,
 }
@@ -38,7 +38,7 @@ pub enum BlobItem {
     Damage {
         /// Their offset.
         offset: u64,
-        /// Their number, up to the next record or the end.
+        /// Their number, up to the next record or the end of the records.
         length: u64,
         /// The error at their offset.
         error: Error,

@@ -102,8 +102,8 @@ impl Irregularity {
         }
     }
 
-    /// Merges `next` into this one, if both are unwritten space or both are stale. Returns whether
-    /// it did.
+    /// Merges the irregularity `next` into this one, if both are unwritten space or both are stale.
+    /// Returns whether they were merged.
     pub fn merge(&mut self, next: &Self) -> bool {
         let mergeable = matches!(self.kind, IrregularityKind::Unwritten | IrregularityKind::Stale);
         if !mergeable || self.kind != next.kind || self.loses_data() || next.loses_data() {

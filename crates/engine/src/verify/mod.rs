@@ -131,7 +131,7 @@ struct Verification<'a> {
     progress: &'a mut dyn FnMut(&Progress),
     bytes_total: u64,
     report: Report,
-    /// The stream for reading tables, once created and while not in use.
+    /// The stream for reading tables; `None` before it is created and while it is in use.
     stream: Option<SequentialReader>,
 }
 

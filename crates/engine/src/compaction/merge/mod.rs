@@ -12,7 +12,7 @@
 //! - a record that all readers see gets sequence number 0 if no deeper level has any of the
 //!   compaction's keys, unless the record's write time is derived from its sequence number.
 //!
-//! It also stops where range tombstones begin, so that outputs can be cut there.
+//! A merge also stops where range tombstones begin, so that outputs can be cut there.
 //!
 //! # Invariants
 //! - The keys at which it stops ascend strictly.

@@ -60,8 +60,8 @@ impl<'a> Tree<'a> {
         union.unwrap_or(KeyRange { smallest: &[], largest: &[] })
     }
 
-    /// Returns the tables of a level that overlap a range, in the level's order; in level 0 also,
-    /// transitively, tables that overlap those.
+    /// Returns the tables of a level that overlap a range, in the level's order; for level 0 also
+    /// the tables that overlap tables already found.
     pub(super) fn overlapping(&self, level: usize, bounds: Bounds<'_>) -> Files<'a> {
         let files = self.files(level);
         match level {

@@ -1,8 +1,9 @@
 //! Manual compactions of a key range.
 //!
-//! A range is compacted level by level, from the first that overlaps it to the last, each in
-//! compactions of up to `max_compaction_bytes` ([`first_step`], [`next_step`]). At the end the
-//! tables of the last level can be rewritten, except those that the request itself wrote.
+//! A range is compacted level by level, from the first level that overlaps it to the last
+//! ([`first_step`], [`next_step`]). Each level is compacted in compactions of up to
+//! `max_compaction_bytes`. At the end the tables of the last level can be rewritten, except those
+//! that the request itself wrote.
 //!
 //! Under universal and FIFO compaction everything is merged in one compaction.
 //!

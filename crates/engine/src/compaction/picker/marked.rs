@@ -94,8 +94,8 @@ impl<'a> Tree<'a> {
         is_oldest && !self.is_range_below(level, smallest, largest)
     }
 
-    /// Whether a level below has a table that overlaps a range of user keys or, if `level` is 0,
-    /// any table.
+    /// Whether a level below `level` has a table that overlaps a range of user keys. If `level` is
+    /// 0, whether any level below it has a table at all.
     pub(super) fn is_range_below(&self, level: usize, smallest: &[u8], largest: &[u8]) -> bool {
         let compare = |a: &[u8], b: &[u8]| self.context.comparator.compare(a, b);
         (level + 1..self.level_count()).any(|below| {

@@ -10,7 +10,8 @@ use crate::compaction::picker::tree::Tree;
 use crate::options::CompactionPriority;
 use crate::table::FileMetadata;
 
-/// Number of steps by which the boost of a level grows before that of the next deeper level begins.
+/// Number of steps by which the boost of a level grows before the boost of the next deeper level
+/// begins.
 const BOOST_RATIO: u64 = 16;
 
 impl Tree<'_> {

@@ -23,7 +23,8 @@ pub struct BlockReport {
     pub stored_checksum: u32,
     /// The checksum of its bytes.
     pub computed_checksum: u32,
-    /// Its contents, or why they cannot be read. A wrong checksum alone does not prevent that.
+    /// Its contents, or why they cannot be read. A wrong checksum alone does not prevent reading
+    /// them.
     pub contents: Result<BlockContents>,
 }
 

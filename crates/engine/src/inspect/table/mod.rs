@@ -33,7 +33,7 @@ pub struct TableFile {
     meta_blocks: Result<Vec<MetaEntry>>,
     properties: Result<Properties>,
     dictionary: Result<Option<DecompressionDictionary>>,
-    /// Checksum errors in meta blocks that decode.
+    /// Checksum errors in meta blocks that decode nevertheless.
     damage: Vec<Error>,
 }
 

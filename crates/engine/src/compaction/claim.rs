@@ -79,7 +79,8 @@ impl CompactionScheduler {
         None
     }
 
-    /// Claims a compaction that was picked under the same lock of the versions.
+    /// Claims a picked compaction. The caller must have held the version lock since it picked the
+    /// compaction.
     pub(super) fn claim(
         &self,
         versions: &mut VersionSet,

@@ -78,7 +78,7 @@ pub(crate) struct LevelFiles {
 }
 
 impl Job {
-    /// Executes the compaction. Nothing refers to the outputs yet when it returns.
+    /// Executes the compaction. When this returns, nothing refers to the outputs yet.
     ///
     /// # Errors
     /// Cancelled; corruption, for inputs that are damaged or whose number of records contradicts

@@ -216,7 +216,8 @@ impl JobState {
     pub(super) fn remove_outputs(&self) {
         let created = self.created.lock();
         for path in created.iter() {
-            // Nothing refers to it, and it may not exist; if it remains, the next open removes it.
+            // Nothing refers to the file, and it may not exist. If it remains, the next open
+            // removes it.
             let _ = self.environment.storage.remove(path);
         }
     }

@@ -1,7 +1,7 @@
 //! The state that the components of an open database share: its files, column families and options,
 //! requests to its background threads, and the failures that stop its writes.
 //!
-//! Each component that writes is created with a context and the components below it:
+//! Each component that writes is created with a context and the components below it in this list:
 //!
 //! ```text
 //! ingest::Ingester                  external files

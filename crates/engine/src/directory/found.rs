@@ -91,7 +91,7 @@ pub(crate) struct OutsideDirectory {
     pub(crate) ownership: Ownership,
     /// The files found there.
     pub(crate) files: Files,
-    /// The options that name it; empty if only the database's own record does.
+    /// The options that name it; empty if only the database's own record names it.
     pub(crate) options: Vec<&'static str>,
     /// Whether the database's own record lists it as claimed.
     pub(crate) is_recorded: bool,
@@ -418,7 +418,8 @@ impl Directories {
     /// the home of their database.
     ///
     /// # Errors
-    /// Busy, if another process or handle has locked one, or has claimed one since it was found.
+    /// Busy, if another process or handle has locked a directory, or has claimed it since it was
+    /// found.
     pub(crate) fn lock_outside(&self, storage: &dyn Storage, locks: &mut Locks) -> Result<()> {
         self.outside.iter().try_for_each(|directory| locks.add(storage, directory))
     }

@@ -1,10 +1,10 @@
 //! Storage that accesses only the directories with which a database was opened.
 //!
-//! Files are found by path. If a directory is renamed while the database is open and another one
-//! gets its name, the paths refer to another database's files with the same numbers. So before a
-//! file is opened, created, renamed or removed in a directory of the database, and before the
-//! directory is synced, the guard checks that the path still refers to the directory that was
-//! opened.
+//! Files are found by path. If a directory is renamed while the database is open and another
+//! directory gets its name, the paths refer to files that have the same numbers, but may belong to
+//! another database. So before a file is opened, created, renamed or removed in a directory of the
+//! database, and before the directory is synced, the guard checks that the path still refers to the
+//! directory that was opened.
 
 use std::fmt;
 use std::io;

@@ -1,4 +1,4 @@
-//! The files that a database needs, and the obsolete ones in its directories.
+//! The files that a database needs, and the obsolete files in its directories.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;

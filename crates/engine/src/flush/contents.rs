@@ -46,7 +46,7 @@ enum Last {
     Hides(Sequence),
     /// Like `Hides`, but older deletions are kept as well: the record is a value directly below a
     /// single deletion. A compaction will drop the two together, and the older deletion must then
-    /// still hide what is below it.
+    /// still hide the records below it.
     HidesAllBut(Sequence),
 }
 

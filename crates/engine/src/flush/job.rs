@@ -35,7 +35,7 @@ pub(super) struct Flushed<'a> {
 enum Logs {
     /// The logs that hold entries of memtables that are not in tables after the flush.
     AsNeeded,
-    /// Only logs with this number or a higher one, for all column families.
+    /// Only logs with this number or a higher number, for all column families.
     From(u64),
 }
 
@@ -194,7 +194,8 @@ impl FlushScheduler {
         }
         let files: Vec<_> = flushed.iter().filter_map(|it| it.file.clone()).collect();
         let written = self.context.write_edits(installation, edits, &files);
-        // No edit names these tables, whether or not the others were installed.
+        // No edit names the tables of dropped column families, whether or not the other tables were
+        // installed.
         self.remove_tables(dropped);
         let written = written?;
         // A flush replaces no tables.

@@ -33,7 +33,7 @@ pub(crate) struct FlushScheduler {
     /// Held during a flush.
     flushing: Mutex<()>,
     /// Held while memtables of several column families are sealed, so that a flush takes all of
-    /// them or none.
+    /// these memtables or none.
     sealing: Mutex<()>,
 }
 

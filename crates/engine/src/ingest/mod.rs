@@ -6,9 +6,9 @@
 //!
 //! # Order
 //!
-//! 1. The files are examined at their original paths ([`external_file`]): whether each is a table
-//!    that can be ingested, and its key range. Tables of this database are not moved
-//!    ([`own_tables`]). This step changes nothing.
+//! 1. The files to be ingested are examined at their original paths ([`external_file`]): whether
+//!    each is a table that can be ingested, and its key range. Tables of this database are not
+//!    moved ([`own_tables`]). This step changes nothing.
 //! 2. They are linked or copied into the database's directory ([`arrival`]) and synced, and then
 //!    the directory is synced.
 //! 3. Memtables with records in their key ranges are flushed.

@@ -47,8 +47,8 @@ pub struct IngestOptions {
     pub failed_move_fall_back_to_copy: bool,
     /// Existing snapshots do not see the files.
     pub snapshot_consistency: bool,
-    /// Allows assigning a file a sequence number for all its records, which it needs if it hides
-    /// anything.
+    /// Allows assigning a file a sequence number for all its records. A file needs a sequence
+    /// number if it hides any record of the database.
     pub allow_global_seqno: bool,
     /// Allows flushing memtables that overlap a file's key range, which blocks writes.
     pub allow_blocking_flush: bool,

@@ -1,9 +1,9 @@
 //! The rate of delayed writes.
 //!
-//! The rate begins at `delayed_write_rate` and never exceeds it. It is adjusted whenever the
-//! memtables or tables of a column family change: down while the compaction backlog grows or stays,
-//! further down near the bound that stops writes, up while the backlog shrinks, and more so when
-//! the delay ends. All column families share and adjust one rate.
+//! The rate begins at `delayed_write_rate` and never exceeds that value. The rate is adjusted
+//! whenever the memtables or tables of a column family change: down while the compaction backlog
+//! grows or stays, further down near the bound that stops writes, up while the backlog shrinks, and
+//! more so when the delay ends. All column families share and adjust one rate.
 //!
 //! Source: `SetupDelay` and `RecalculateWriteStallConditions` in `db/column_family.cc`.
 

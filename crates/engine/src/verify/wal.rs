@@ -123,8 +123,8 @@ impl Verification<'_> {
         }
     }
 
-    /// Checks the early ending of the last log. A crash may cause it, unless tables hold later
-    /// writes.
+    /// Checks the early ending of the last log. A crash may have caused the early ending, unless
+    /// tables hold later writes.
     fn check_last(&mut self, ending: Ending, families: &[Family]) {
         let Ending { path, log_number, offset, message, kind } = ending;
         let is_ahead = |family: &&Family| {

@@ -71,8 +71,8 @@ impl BlobGarbage {
     }
 }
 
-/// Calls `take` with each blob file to which a record refers, and the size of the blob's record
-/// there, in bytes.
+/// Calls `take` with each blob file to which a record refers, and the size of the blob's record in
+/// that file, in bytes.
 #[inline]
 fn for_each_reference(
     internal_key: &[u8],

@@ -15,7 +15,7 @@
 //! A merge also stops where range tombstones begin, so that outputs can be cut there.
 //!
 //! # Invariants
-//! - The keys at which it stops ascend strictly.
+//! - The keys at which a merge stops ascend strictly.
 //! - A read at a snapshot, or at any sequence number above all inputs, has the same result before
 //!   and after the compaction.
 //! - Advancing allocates nothing once the buffers have grown to the size of keys and values, unless

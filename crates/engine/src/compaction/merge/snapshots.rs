@@ -4,8 +4,8 @@ use tailwater_format::key::{MAX_SEQUENCE, Sequence};
 
 /// The sequence numbers of snapshots, in order.
 ///
-/// They divide the sequence numbers into stripes: of two versions of a key in one stripe, neither a
-/// snapshot nor a read without one sees the older.
+/// The snapshots divide the sequence numbers into stripes. Of two versions of a key in one stripe,
+/// the older is visible neither to a snapshot nor to a read without a snapshot.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Snapshots {
     sequences: Vec<Sequence>,

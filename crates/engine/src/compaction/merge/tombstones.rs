@@ -166,8 +166,8 @@ impl CoverCursor {
         Self { comparator, tombstones, places }
     }
 
-    /// Whether a tombstone that is newer than a record, but not above `newest`, covers it. The
-    /// record is given as user key and trailer. Records must be given in order, until
+    /// Whether a record is covered by a tombstone that is newer than the record, but not above
+    /// `newest`. The record is given as user key and trailer. Records must be given in order, until
     /// [`CoverCursor::restart`].
     #[inline]
     pub(crate) fn covers(&mut self, user_key: &[u8], trailer: u64, newest: Sequence) -> bool {

@@ -151,8 +151,8 @@ impl Cuts {
         self.overlapped_bytes = self.overlapped_by(key);
     }
 
-    /// Moves to the last grandparent that contains the key, or else to the gap that contains it.
-    /// Returns the number of bounds passed.
+    /// Moves to the last grandparent that contains the key or, if none does, to the gap between
+    /// grandparents that contains the key. Returns the number of bounds passed.
     fn pass_grandparents(&mut self, key: &[u8]) -> u64 {
         if self.grandparents.is_empty() {
             return 0;

@@ -7,8 +7,8 @@
 //! - No output is empty.
 //!
 //! # Order
-//! A table is started at its first record, and completed and synced before the next one is started
-//! or at the end. The job syncs the directory once.
+//! A table is started at its first record, and completed and synced before the next table is
+//! started, or at the end. The job syncs the directory once.
 //!
 //! # A crash
 //! No MANIFEST names the tables yet, so the next open removes them.

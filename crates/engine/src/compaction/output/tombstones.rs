@@ -3,8 +3,8 @@
 //! An output holds every tombstone that overlaps its part of the key space, at full length; the
 //! tombstone applies only between the output's bounds. The parts of neighbouring outputs adjoin, so
 //! that together they cover what the inputs covered. Of the tombstones over a range, only the
-//! newest in each stripe is kept; one that all snapshots see is dropped if no deeper level has keys
-//! in its range. Source: `CompactionOutputs::AddRangeDels` in
+//! newest in each stripe is kept; a tombstone that all snapshots see is dropped if no deeper level
+//! has keys in its range. Source: `CompactionOutputs::AddRangeDels` in
 //! `db/compaction/compaction_outputs.cc`.
 
 use tailwater_format::Comparator;

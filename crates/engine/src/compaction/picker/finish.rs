@@ -41,7 +41,8 @@ impl<'a> Tree<'a> {
         let target = self.target_file_bytes(parts.output_level);
         let max_output_file_bytes = match is_bottommost || parts.grandparents.is_empty() {
             true => target,
-            // An output may grow until it can be cut at a grandparent's bound.
+            // An output may grow to twice the target, so that it can be cut at a grandparent's
+            // bound.
             false => target.saturating_mul(2),
         };
         let inputs = parts.inputs.iter().map(|inputs| InputLevel {

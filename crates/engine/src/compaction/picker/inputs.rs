@@ -233,8 +233,8 @@ impl<'a> Tree<'a> {
         (is_worth && widened.check_free().is_ok()).then_some(widened)
     }
 
-    /// Whether widening adds inputs, but not too many: up to twice `max_compaction_bytes`, since it
-    /// saves a separate compaction.
+    /// Whether widening adds inputs, and the compaction stays within twice `max_compaction_bytes`.
+    /// This limit is generous, since widening saves a separate compaction.
     fn is_worth_widening(
         &self,
         inputs: &Inputs<'a>,

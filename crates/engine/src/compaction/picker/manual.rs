@@ -182,9 +182,9 @@ fn pick_everything(
     Ok(ManualPick::Compact { compaction, next_begin })
 }
 
-/// Returns the user key at which the next compaction of the range begins, if this one had to leave
-/// out some of the wanted tables; `None` if it left out none, or only tables written after the
-/// request.
+/// Returns the user key at which the next compaction of the range begins, if this compaction had to
+/// leave out some of the wanted tables. `None` if it left out none, or only tables written after
+/// the request.
 fn begin_of_rest(
     tree: &Tree<'_>,
     wanted: &Files<'_>,

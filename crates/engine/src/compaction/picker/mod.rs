@@ -11,9 +11,10 @@
 //! # Order
 //!
 //! 1. The first tables of a level are selected ([`leveled`], [`level_0`]).
-//! 2. They are widened until no user key is split. Then the tables of the output level that they
-//!    overlap are added, and then further tables of their own level, as long as these overlap no
-//!    more of the output level ([`inputs`], [`round_robin`]).
+//! 2. Adjacent tables are added until no user key is split. Then the tables of the output level
+//!    that overlap the selected ones are added. Finally, further tables of the input level are
+//!    added, as long as they overlap no further tables of the output level ([`inputs`],
+//!    [`round_robin`]).
 //! 3. A compaction that needs a table that is being compacted, or a range to which a running
 //!    compaction writes, is abandoned ([`running`]).
 //! 4. The rest of the compaction is derived from the inputs ([`finish`]). Tables that need no merge

@@ -93,7 +93,7 @@ impl Tree<'_> {
 /// earlier, so that data reaches the last level in time without a burst at the end.
 struct TtlBoost {
     now_s: u64,
-    /// Age from which it applies, in seconds; `None` for never.
+    /// Age of a table's data from which the boost applies, in seconds; `None` for never.
     begin_s: Option<u64>,
     step_s: u64,
 }

@@ -65,7 +65,8 @@ fn deletions_without_deeper_versions_are_dropped() {
     assert_eq!(compacted("", &[], &records, &[]).unwrap(), "d@0=4");
     let deeper = [put("b", 1), put("c", 2)];
     assert_eq!(compacted("", &[], &records, &deeper).unwrap(), "c@8- d@4=4");
-    // A snapshot that sees the value keeps the deletion, one that sees nothing does not.
+    // A snapshot that sees the value keeps the deletion; a snapshot that sees no version of the key
+    // does not.
     assert_eq!(compacted("", &[3], &records, &[]).unwrap(), "a@9- a@0=3 d@4=4");
     assert_eq!(compacted("", &[2], &records, &[]).unwrap(), "d@4=4");
 }
@@ -244,7 +245,7 @@ fn a_timed_value_gets_its_preferred_sequence_number() {
 }
 
 /// Regression test: if a flush had stored a value's write time in place of its preferred sequence
-/// number, compactions kept it forever, and RocksDB took it for a sequence number.
+/// number, compactions kept the write time forever, and RocksDB took it for a sequence number.
 #[test]
 fn a_timed_value_without_a_lower_preferred_number_is_a_plain_value() {
     let timed = |sequence, preferred: u64| {

@@ -122,8 +122,8 @@ impl FamilyContext<'_> {
         Ok(Placement { level, sequence: if is_numbered { last_sequence + 1 } else { 0 } })
     }
 
-    /// Returns the deepest level above `below` to which a file can go, and whether it hides records
-    /// there.
+    /// Returns the deepest level above `below` to which a file can go, and whether the file hides
+    /// records in that level or in deeper ones.
     fn deepest_level(
         &self,
         file: &ExternalFile,

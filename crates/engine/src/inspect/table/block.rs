@@ -128,8 +128,8 @@ impl BlockContents {
         Ok(count)
     }
 
-    /// Converts a decoder's error about these bytes. The block may be compressed, so the error
-    /// gives the block's offset in the file rather than the offset inside the block.
+    /// Converts a decoder's error about the bytes of this block. The block may be compressed, so
+    /// the error gives the block's offset in the file rather than the offset inside the block.
     pub(super) fn damaged(&self, error: tailwater_format::Error) -> Error {
         let message = format!("in the block here: {error}");
         Error::corruption_at(&self.path, self.handle.offset, message)

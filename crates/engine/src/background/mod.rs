@@ -307,8 +307,8 @@ impl Background {
         Ok(Running { background: self, is_own: false })
     }
 
-    /// Registers work on files in a user's thread, other than a compaction. Closing waits for it,
-    /// and keeps the directory locked until then.
+    /// Registers work on files in a user's thread, other than a compaction. Closing waits for the
+    /// work to end, and keeps the directory locked until then.
     ///
     /// # Errors
     /// Closed, after closing.

@@ -1,7 +1,8 @@
 //! Rounds of compaction: picks compactions, runs them and installs their results.
 //!
-//! No call to storage is made under the lock of the versions: outputs are opened before the turn to
-//! install them, and the MANIFEST is written in that turn ([`crate::version::Versions`]).
+//! No call to storage is made while the version lock is held. Outputs are opened before the turn to
+//! install them, and the MANIFEST is written during that turn, without the lock
+//! ([`crate::version::Versions`]).
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

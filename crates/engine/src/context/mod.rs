@@ -34,7 +34,7 @@ use crate::stats::InfoLog;
 use crate::table::FileMetadata;
 use crate::version::{Installation, Written};
 
-/// The state that the components of a database that is open for writing share.
+/// The state shared by the components of a database that is open for writing.
 pub(crate) struct Context {
     /// The state shared with reads.
     pub(crate) shared: Arc<ReadState>,

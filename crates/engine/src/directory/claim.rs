@@ -36,8 +36,8 @@ impl Home {
         Ok(Self { path, identity })
     }
 
-    /// Returns the claim of the database with this id and home on a directory, given by its
-    /// absolute path with links resolved.
+    /// Returns the claim of the database with this id and home on a directory. The directory is
+    /// given by its absolute path with links resolved.
     pub(super) fn claim(
         &self,
         database_id: &str,
@@ -109,7 +109,7 @@ pub(super) fn make_claim(storage: &dyn Storage, directory: &Path, claim: &Claim)
             // An earlier attempt created the claim before a crash.
             Some(there) if there == *claim => Ok(()),
             Some(there) => Err(claimed_by(directory, &there)),
-            // The filesystem does not support links.
+            // The link failed although there is no claim: the filesystem does not support links.
             None => storage.rename(&aside, &path).map_err(Error::from),
         },
     };
@@ -161,8 +161,8 @@ fn write_aside(storage: &dyn Storage, directory: &Path, claim: &Claim) -> Result
     Ok(aside)
 }
 
-/// Returns the temporary path of a claim, which depends on the home, so that databases that claim a
-/// directory at the same time write to different files.
+/// Returns the temporary path of a claim. The path depends on the home, so that databases that
+/// claim a directory at the same time write to different files.
 fn aside_path(directory: &Path, home: FileIdentity) -> PathBuf {
     let FileIdentity { device, inode } = home;
     directory.join(format!("{}-{device}-{inode}.dbtmp", FileKind::Claim))

@@ -48,8 +48,8 @@ pub(crate) struct Generations {
     read: Account,
 }
 
-/// A count of bytes: in the current generation, and in the generations before it, the older of
-/// which are halved at the end of each generation.
+/// A count of bytes: `now` for the current generation, and `before` for the generations before it.
+/// When a generation ends, `before` is halved, and `now` is added to it.
 #[derive(Debug, Default)]
 struct Account {
     now: AtomicU64,

@@ -45,7 +45,7 @@ impl Ingester {
 
     /// Removes a file that was linked or copied but not installed.
     pub(super) fn remove_arrival(&self, path: &Path) {
-        // Nothing refers to it; if this fails, the next open removes it.
+        // Nothing refers to the file; if its removal fails, the next open removes it.
         let _ = self.context.storage.remove(path);
     }
 
@@ -118,8 +118,8 @@ impl Ingester {
         copied.inspect_err(|_| self.remove_arrival(path))
     }
 
-    /// Opens the source of a copy in the I/O mode of the target, or buffered if the source's
-    /// filesystem, which was not probed, refuses that mode.
+    /// Opens the source of a copy in the I/O mode of the target. If the source's filesystem, which
+    /// was not probed, refuses that mode, opens the source buffered.
     fn open_source(&self, source: &Path, target: &Path) -> Result<Arc<dyn ReadFile>> {
         let purpose = Purpose::Ingestion;
         let mode = self.context.readers.io_modes().mode_of_file(purpose, target);

@@ -30,7 +30,7 @@ const INGESTION: &str = "an ingestion";
 /// Edits that are ready to be written to the MANIFEST.
 struct Placed {
     edits: Vec<VersionEdit>,
-    /// The tables that they add, opened.
+    /// The tables that the edits add, opened.
     added: Vec<Arc<FileMetadata>>,
     /// The highest sequence number, including those of the files.
     last_sequence: Sequence,
@@ -41,7 +41,7 @@ struct Job {
     family: ColumnFamily,
     options: IngestOptions,
     files: Vec<ExternalFile>,
-    /// The files that are in the directory already, in the same order.
+    /// The files linked or copied into the directory so far, in the order of `files`.
     arrivals: Vec<Arrival>,
     overlaps: Overlaps,
     places: Vec<Placement>,
@@ -245,8 +245,8 @@ impl Ingester {
         let is_watched = must_hide && list.count() > 0;
         let mut placed = self.place_and_open(&installation, jobs, is_watched)?;
         // A snapshot taken between here and the installation would see files without a sequence
-        // number appear, so no snapshot can be taken. Snapshots need not be held up if all files
-        // get a sequence number, or if consistency with snapshots is not requested.
+        // number appear, so snapshots are blocked. They need not be blocked if all files get a
+        // sequence number, or if consistency with snapshots is not requested.
         let mut snapshots = (must_hide && !is_watched).then(|| list.hold_still());
         if snapshots.as_ref().is_some_and(|held| !held.is_empty()) {
             // A snapshot was taken while the tables were opened, so all files must get a sequence

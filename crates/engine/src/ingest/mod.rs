@@ -1,8 +1,8 @@
 //! Ingestion adds tables that were written outside a database, without rewriting them.
 //!
-//! [`SstFileWriter`] writes such tables. All their records have sequence number 0; if they must be
-//! newer than the database's data, the MANIFEST assigns the table a global sequence number, which
-//! applies to all its records.
+//! [`SstFileWriter`] writes such tables. All their records have sequence number 0; if a table must
+//! be newer than the database's data, the MANIFEST assigns the table a global sequence number,
+//! which applies to all its records.
 //!
 //! # Order
 //!
@@ -30,8 +30,8 @@
 //! # A crash
 //!
 //! Before the end of step 7's sync nothing was ingested, and the next open removes the files from
-//! the directory. After it everything was ingested; until the end of step 8 original names may
-//! remain.
+//! the directory. After that sync everything was ingested; until the end of step 8 original names
+//! may remain.
 //!
 //! # An error
 //!

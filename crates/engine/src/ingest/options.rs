@@ -106,8 +106,8 @@ impl IngestOptions {
     }
 }
 
-/// Files to ingest into one column family. If several have the same key, the last one takes
-/// precedence.
+/// Files to ingest into one column family. If several of the files have the same key, the last of
+/// these files takes precedence.
 ///
 /// ```
 /// # fn main() -> tailwater::Result<()> {

@@ -22,8 +22,8 @@ struct OwnTable {
 
 impl Ingester {
     /// Refuses to move files that are tables of a column family, whatever path or link leads to
-    /// them, or that have the name of a table in a directory of another database. Must be called
-    /// before anything is linked.
+    /// them. Also refuses to move files that are named like tables and are in a directory of
+    /// another database. Must be called before anything is linked.
     ///
     /// # Errors
     /// Invalid argument, with both paths; errors from resolving paths.

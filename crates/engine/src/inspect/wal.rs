@@ -110,8 +110,8 @@ impl LogReader {
         self.items.compression()
     }
 
-    /// Returns the next item; `None` at the end. It continues after damage, like the recovery mode
-    /// that skips damaged records, so later items may not be valid contents of the log.
+    /// Returns the next item; `None` at the end. Reading continues after damage, as in the recovery
+    /// mode that skips damaged records, so later items may not be valid contents of the log.
     ///
     /// # Errors
     /// I/O errors.

@@ -125,7 +125,7 @@ impl Verification<'_> {
         }
     }
 
-    /// Reads a table before its ingestion.
+    /// Reads and checks a table before its ingestion.
     pub(super) fn check_external_table(
         &mut self,
         path: &Path,

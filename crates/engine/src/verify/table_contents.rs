@@ -322,7 +322,7 @@ impl<'a> Contents<'a> {
     }
 
     /// Checks the MANIFEST's bounds: without range tombstones they are the first and the last key;
-    /// with them they may be wider.
+    /// with range tombstones, the bounds may be wider.
     fn check_bounds(&mut self, bounds: Option<&Bounds<'_>>) {
         let Some(bounds) = bounds.filter(|_| self.counts.points > 0) else { return };
         let comparator = self.table.comparator();

@@ -273,8 +273,8 @@ impl Verification<'_> {
         Ok(Flow::Continue)
     }
 
-    /// Whether a log that begins with a record of another log is damaged. It is not if logs are
-    /// recycled.
+    /// Whether a log that begins with a record of another log is damaged. Such a log is not damaged
+    /// if logs are recycled.
     fn stale_is_damage(&self) -> bool {
         self.options.database().recycle_log_file_num == 0
     }

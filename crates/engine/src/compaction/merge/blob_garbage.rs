@@ -9,7 +9,8 @@ use crate::error::{Error, ErrorKind, Result};
 
 /// Counts blob references in records read and written, by blob file.
 ///
-/// It allocates only for the first reference to a file. Source: `db/blob/blob_garbage_meter.cc`.
+/// Memory is allocated only at the first reference to a file. Source:
+/// `db/blob/blob_garbage_meter.cc`.
 #[derive(Debug, Default)]
 pub(crate) struct BlobGarbage {
     /// By file number.

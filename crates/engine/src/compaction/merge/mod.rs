@@ -87,7 +87,7 @@ pub(crate) struct Dropped {
     pub(crate) obsolete: u64,
     /// Covered by a range tombstone.
     pub(crate) covered: u64,
-    /// Removed by the filter, including those replaced by deletions.
+    /// Removed by the filter, including records replaced by deletions.
     pub(crate) filtered: u64,
     /// Operands and base values merged into another record.
     pub(crate) folded: u64,

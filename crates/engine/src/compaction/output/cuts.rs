@@ -1,11 +1,11 @@
 //! Cuts between outputs.
 //!
-//! A *grandparent* is a table of the level below the output level. An output ends when it reaches
-//! its maximum size. Before that, it may end at a bound of a grandparent, so that the output's next
-//! compaction involves few grandparents. It does so if it would otherwise overlap too many bytes of
-//! grandparents, if it spans a whole grandparent that is not small, or if it has reached 50% of the
-//! target size (up to 90% after many bounds). Source: `CompactionOutputs::ShouldStopBefore` in
-//! `db/compaction/compaction_outputs.cc`.
+//! A *grandparent* is a table of the first level below the output level that has tables in the
+//! compaction's key range. An output ends when it reaches its maximum size. Before that, it may end
+//! at a bound of a grandparent, so that the output's next compaction involves few grandparents. It
+//! does so if it would otherwise overlap too many bytes of grandparents, if it spans a whole
+//! grandparent that is not small, or if it has reached 50% of the target size (up to 90% after many
+//! bounds). Source: `CompactionOutputs::ShouldStopBefore` in `db/compaction/compaction_outputs.cc`.
 
 use std::cmp::Ordering;
 use std::sync::Arc;

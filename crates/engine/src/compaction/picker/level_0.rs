@@ -86,8 +86,7 @@ impl<'a> Tree<'a> {
     }
 
     /// Returns the newest tables of level 0, up to the first that is being compacted, if level 0 is
-    /// small compared with the base level: a compaction into the base level would have to rewrite
-    /// it.
+    /// small compared with the base level, whose tables a compaction into it would have to rewrite.
     fn intra_by_size(&self) -> Option<Files<'a>> {
         let options = self.options();
         let count_min =

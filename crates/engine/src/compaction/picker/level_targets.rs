@@ -95,8 +95,8 @@ impl LevelTargets {
             if level > targets.base_level {
                 level_bytes = multiply(level_bytes, multiplier);
             }
-            // A level with a target below the size that level 0 may reach would always be compacted
-            // first.
+            // If the target of a level were below the size that level 0 may reach, that level would
+            // always be compacted before level 0.
             targets.max_bytes[level] = level_bytes.max(base_max);
         }
         targets

@@ -83,8 +83,9 @@ pub(crate) struct PickContext<'a> {
     pub(crate) now_s: u64,
     /// The oldest snapshot that remained when a snapshot was last released, or the last sequence
     /// number at that point in time if none remained; 0 before the first release. Bottommost tables
-    /// whose records are all older than this number are rewritten. Before the first release none is
-    /// rewritten, since no snapshot has kept any record that a rewrite could drop.
+    /// whose records are all older than this number are rewritten. Before the first release no
+    /// table is rewritten for this reason, since no snapshot was released whose obsolete records a
+    /// rewrite could drop.
     pub(crate) oldest_snapshot: Sequence,
     /// The round-robin cursors of levels.
     pub(crate) cursors: &'a CompactCursors,

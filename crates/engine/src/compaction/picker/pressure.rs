@@ -81,8 +81,8 @@ pub(crate) fn is_behind(
         || marked_by_themselves(version).count() >= MARKED_TABLES
 }
 
-/// Whether the number of level-0 tables is twice the compaction trigger, or a quarter of the way
-/// from that trigger to the slowdown trigger.
+/// Whether the number of level-0 tables has reached the smaller of two bounds: twice the compaction
+/// trigger, or a quarter of the way from that trigger to the slowdown trigger.
 fn has_many_in_level_0(tables: usize, options: &ColumnFamilyOptions) -> bool {
     let trigger = i64::from(options.level0_file_num_compaction_trigger);
     let slowdown = i64::from(options.level0_slowdown_writes_trigger);

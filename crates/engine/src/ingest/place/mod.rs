@@ -3,8 +3,8 @@
 //! A file goes to the deepest level such that no level above has records that the file hides, and
 //! no table of the level itself overlaps the file's key range. The output of a running compaction
 //! counts as an overlap in its level. A file that hides records gets the next sequence number, and
-//! so is newer than all existing data; so does every file that existing snapshots must not see. A
-//! file that hides nothing keeps sequence number 0.
+//! so is newer than all existing data. A file that existing snapshots must not see also gets that
+//! number. A file that hides nothing keeps sequence number 0.
 //!
 //! If files overlap each other, they are divided into batches of files that do not overlap. Each
 //! batch is newer than the previous batch, and goes to a level above it.
@@ -65,7 +65,7 @@ struct BatchRules {
 impl FamilyContext<'_> {
     /// Returns the placements of files, in their order. `overlaps` returns whether a table has any
     /// record in the key range of the file at an index, and is called only for tables whose key
-    /// range overlaps.
+    /// range overlaps that of the file.
     pub(super) fn places(
         &self,
         files: &[ExternalFile],

@@ -9,7 +9,8 @@ use tailwater_format::user_code;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FilteredValue {
-    /// A value. If it is stored in a blob file, it has been read from there.
+    /// A value. If it is stored in a blob file, the filter is called with the value read from that
+    /// file.
     Plain,
     /// A merge operand.
     MergeOperand,
@@ -23,26 +24,26 @@ pub enum FilteredValue {
 pub enum FilterDecision {
     /// Keeps the record.
     Keep,
-    /// Removes the record, and all older versions of its key that no snapshot sees.
+    /// Removes the record, with all older versions of its key that no snapshot sees.
     Remove,
-    /// Keeps the record, but replaces its value or operand with this one.
+    /// Keeps the record, but with this value or operand.
     ChangeValue(Vec<u8>),
-    /// Removes the record, and all following records that this compaction reads up to this key,
-    /// exclusive. Older versions of the removed records' keys in deeper levels become visible
-    /// again. If this key is not above the record's key, the record is kept.
+    /// Removes the record, and all later records that the compaction reads before this key. Older
+    /// versions of the removed keys in deeper levels become visible again. If this key is not above
+    /// the record's key, the record is kept.
     RemoveAndSkipUntil(Vec<u8>),
 }
 
 /// A user-defined compaction filter.
 ///
-/// If the newest version of a key that a compaction reads is a value or an entity, the filter is
-/// called for this version, whether or not snapshots see it. It is also called for each merge
-/// operand that no snapshot sees. So, as in RocksDB since version 6, snapshots do not protect
-/// values from the filter. Flushes do not call it.
+/// A filter is called for the newest version of each key that a compaction reads, if that version
+/// is a value or an entity, whether or not snapshots see the version. It is also called for each
+/// merge operand that no snapshot sees. So, as in RocksDB since version 6, snapshots do not protect
+/// values from a filter. Flushes do not call filters.
 ///
-/// Several threads may call the filter concurrently. The filter may drop the last handle to the
-/// database, but not close the database. If it panics, the compaction fails, and writes are refused
-/// until `resume`. Source: `include/rocksdb/compaction_filter.h`,
+/// Several threads may call a filter concurrently. A filter may drop the last handle to the
+/// database, but must not close the database. A panic in a filter fails the compaction, and writes
+/// are refused until `resume`. Source: `include/rocksdb/compaction_filter.h`,
 /// `db/compaction/compaction_iterator.cc`.
 ///
 /// ```
@@ -87,7 +88,7 @@ pub enum FilterDecision {
 /// # }
 /// ```
 pub trait CustomCompactionFilter: Send + Sync {
-    /// Returns the filter's name, which is written to OPTIONS files.
+    /// Returns the name written to OPTIONS files.
     fn name(&self) -> &str;
 
     /// Returns the decision about a record of `key`. `level` is the first input level of the
@@ -130,7 +131,7 @@ impl CompactionFilter {
         (name == Self::RemoveEmptyValues.name()).then_some(Self::RemoveEmptyValues)
     }
 
-    /// Returns the filter's name, which is written to OPTIONS files.
+    /// Returns the name written to OPTIONS files.
     pub fn name(&self) -> &str {
         match self {
             Self::RemoveEmptyValues => "RemoveEmptyValueCompactionFilter",

@@ -7,7 +7,7 @@ const RANGE: u32 = 8;
 /// Minimum pause, however short the interval.
 const SHORTEST: Duration = Duration::from_millis(1);
 
-/// Pauses that double each time.
+/// A sequence of pauses. Each is twice as long as the previous one, up to a maximum.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Backoff {
     interval: Duration,
@@ -15,7 +15,8 @@ pub(crate) struct Backoff {
 }
 
 impl Backoff {
-    /// Creates pauses from an eighth of `interval_us` to eight times it, in microseconds.
+    /// Creates pauses that grow from an eighth of an interval to eight times that interval, which
+    /// is given in microseconds.
     pub(crate) fn new(interval_us: u64) -> Self {
         let interval = Duration::from_micros(interval_us);
         Self { interval, next: interval / RANGE }

@@ -16,14 +16,14 @@
 //! new log or MANIFEST cannot be created, the old one is unchanged.
 //!
 //! Upkeep is background work that nobody waits for: removing files, preallocating logs, writing
-//! statistics. Installation is the step between an edit of the MANIFEST and its becoming visible to
+//! statistics. Installation is the step in which an edit that is in the MANIFEST becomes visible to
 //! readers.
 //!
 //! A panic in background work is a failure of that work, with its own error kind. It is reported
-//! like any other failure. A manual compaction reports it to its caller only.
+//! like any other failure. A manual compaction reports a panic only to its caller.
 //!
-//! While a failure is latched nothing more is acknowledged; reads continue. Refused callers get the
-//! original error, with its kind, file and source. `docs/errors.md` is the users' version.
+//! While a failure is latched, no write is acknowledged; reads continue. Refused callers get the
+//! original error, with its kind, file and source. `docs/errors.md` describes all this for users.
 
 use std::fmt;
 use std::sync::MutexGuard;
@@ -42,8 +42,8 @@ pub(crate) enum FailedPart {
     Flush,
     Manifest,
     Log,
-    /// Installation of a file change that the MANIFEST may already record and memory does not
-    /// reflect.
+    /// Installation of a file change. The MANIFEST may already record the change, while memory does
+    /// not reflect it.
     Installation,
     MemTable,
 }
@@ -79,7 +79,7 @@ pub(crate) struct ErrorState {
 #[derive(Debug, Default)]
 struct Latched {
     failure: Option<(FailedPart, Error)>,
-    /// Number of failures so far.
+    /// Number of failures latched so far, which identifies the current one.
     number: u64,
     /// Number of automatic attempts to resume after this failure.
     tries: i32,
@@ -92,8 +92,8 @@ impl ErrorState {
         if self.refuses.load(Ordering::Acquire) { self.refuse() } else { Ok(()) }
     }
 
-    /// Like [`Self::check`], for a waiting writer: returns an error even while the database is
-    /// being closed.
+    /// Like [`Self::check`], for a waiting writer: returns an error as soon as the database begins
+    /// to close.
     pub(crate) fn check_waiting(&self) -> Result<()> {
         if self.is_closing.load(Ordering::Acquire) {
             return Err(Error::closed());
@@ -128,7 +128,8 @@ impl ErrorState {
     }
 
     /// Refuses writes from now on. Of several failures, keeps the one that requires the most to
-    /// resume, and of equal ones the first. Returns whether `error` is the one kept.
+    /// resume, and of failures that require equally much the first. Returns whether `error` is the
+    /// one kept.
     pub(crate) fn latch(&self, part: FailedPart, error: Error) -> bool {
         let mut latched = self.lock();
         let stays = latched.failure.as_ref().is_none_or(|(first, _)| *first < part);

@@ -2,11 +2,11 @@
 //!
 //! One thread flushes, some compact, and one cleans up. The flushing thread is woken when a
 //! memtable is sealed, a compacting thread when tables were added or released, the cleaning thread
-//! when there are files to remove. They end when the database is closed: a running flush is
+//! when there are files to remove. The threads end when the database is closed: a running flush is
 //! completed; a running compaction is cancelled, and its outputs remain as obsolete files.
 //!
-//! Threads end for no other reason. A panic in one, perhaps in user code, fails its current round:
-//! later writes are refused, and waiting callers get the error.
+//! Threads end for no other reason. A panic in a thread, perhaps in user code, fails the thread's
+//! current round of work: later writes are refused, and waiting callers get the error.
 
 mod backoff;
 mod errors;
@@ -49,14 +49,14 @@ struct State {
     cleaning_wanted: bool,
     closing: bool,
     /// Whether the last handle was dropped by a thread that cannot close the database, so that the
-    /// cleaning thread must.
+    /// cleaning thread must close it.
     abandoned: bool,
     /// Counts of requests to retry work that found no space.
     asked: RetryRequests,
-    /// Whether compactions rest because one found no space.
+    /// Whether no background compaction may start, because one found no space.
     compactions_rest: bool,
-    /// Number of threads that compact while compactions are behind; otherwise one compacts, and the
-    /// others rest.
+    /// Maximum number of concurrent background compactions while compactions are behind; otherwise
+    /// the maximum is one.
     compactions_max: usize,
     /// Number of compaction pauses in effect.
     pauses: usize,
@@ -72,7 +72,8 @@ struct State {
     failure: Option<Error>,
 }
 
-/// Counts of requests to retry work that found no space. Each makes it retry immediately.
+/// Counts of requests to retry work that found no space. Each request makes that work retry
+/// immediately.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct RetryRequests {
     /// Requests made because space may be available. They restart the backoff.
@@ -159,13 +160,14 @@ impl Background {
         self.wanted.notify_all();
     }
 
-    /// Returns the counts of retry requests. An attempt that starts afterwards covers all of them.
+    /// Returns the counts of retry requests. An attempt that starts afterwards serves all requests
+    /// counted.
     pub(crate) fn asked(&self) -> RetryRequests {
         self.lock().asked
     }
 
-    /// Makes the cleaning thread close the database: closing waits for the thread that dropped its
-    /// last handle.
+    /// Makes the cleaning thread close the database. The thread that dropped the last handle cannot
+    /// do so, since closing waits for that thread.
     pub(crate) fn abandon(&self) {
         self.lock().abandoned = true;
         self.wanted.notify_all();
@@ -183,8 +185,8 @@ impl Background {
         self.wanted.notify_all();
     }
 
-    /// Sets the maximum number of concurrent background compactions while they are behind. Running
-    /// ones continue.
+    /// Sets the maximum number of concurrent background compactions while compactions are behind.
+    /// Running compactions continue.
     pub(crate) fn set_compactions_max(&self, compactions: usize) {
         self.lock().compactions_max = compactions;
         self.wanted.notify_all();
@@ -207,8 +209,8 @@ impl Background {
         self.done.notify_all();
     }
 
-    /// Waits until no compaction runs and no user's thread works on files. After [`Self::close`]
-    /// none starts.
+    /// Waits until no compaction runs and no user's thread works on files. After [`Self::close`],
+    /// neither a compaction nor such work starts.
     pub(crate) fn wait_for_all_work(&self) {
         let goes_on = |state: &mut State| state.compactions > 0 || state.works > 0;
         drop(self.done.wait_while(self.lock(), goes_on));
@@ -243,8 +245,9 @@ impl Background {
         }
     }
 
-    /// Waits, up to `period`, until compacting thread `number`, counted from 0, is to look for a
-    /// compaction. A resting thread waits longer. `None` if the thread is to end.
+    /// Waits until compaction thread `number`, counted from 0, is to look for a compaction: on
+    /// request, or after `period`. The thread waits longer while it must not start a compaction.
+    /// Returns `None` if the thread is to end.
     pub(crate) fn next_compaction(&self, number: usize, period: Duration) -> Option<Running<'_>> {
         let at_a_time = |state: &State| match self.pressure.is_behind() {
             true => state.compactions_max,
@@ -304,8 +307,8 @@ impl Background {
         Ok(Running { background: self, is_own: false })
     }
 
-    /// Registers work on files in a user's thread, other than a compaction. Closing waits for it,
-    /// and keeps the directory locked until then.
+    /// Registers work on files in a user's thread, other than a compaction. Closing waits for the
+    /// work to end, and keeps the directory locked until then.
     ///
     /// # Errors
     /// Closed, after closing.
@@ -395,12 +398,13 @@ impl Background {
         self.lock().rounds
     }
 
-    /// Waits until `outcome` returns a result. `outcome` is called after each round; the effects of
-    /// a round precede its end.
+    /// Waits until `outcome` returns a result. `outcome` is called after each round of flushing,
+    /// when the effects of the round are visible.
     ///
     /// # Errors
-    /// The error that `outcome` returns, or that of a round that failed after round `seen`. A
-    /// caller that reads that number before it requests a flush misses no failure of that flush.
+    /// The error that `outcome` returns, or the error of a round after round number `seen`. A
+    /// caller that gets `seen` from [`Self::rounds`] before it requests a flush misses no failure
+    /// of that flush.
     pub(crate) fn wait_for(
         &self,
         mut seen: u64,

@@ -1,7 +1,7 @@
 //! Marks threads that work for a database: its own threads, and callers that flush or compact.
 //!
-//! User code called in such a thread is part of that work. It must not do anything that waits for
-//! the work to end, such as closing the database.
+//! User code that is called in a marked thread is part of the thread's work. Such code must not
+//! wait for that work to end, for instance by closing the database.
 
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -13,7 +13,7 @@ thread_local! {
     static WORKS_FOR: Cell<Option<OpeningId>> = const { Cell::new(None) };
 }
 
-/// Marks its thread as working for a database while it lives.
+/// While this value lives, its thread is marked as working for a database.
 #[derive(Debug)]
 pub(crate) struct WorkingThread {
     /// The previous mark of the thread.

@@ -1,8 +1,8 @@
 //! Claims: the assignment of inputs to running compactions.
 //!
 //! Inputs are claimed under the version lock by the thread that picked them, so that no two
-//! compactions use the same table or write to the same place. A claim ends when its compaction is
-//! installed or abandoned; the lock need not be held until then.
+//! compactions use the same table or write to overlapping key ranges of a level. A claim ends when
+//! its compaction is installed or abandoned; the lock need not be held until then.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,7 +14,7 @@ use super::scheduler::CompactionScheduler;
 use crate::column_family::{ColumnFamily, FamilySettings};
 use crate::version::{Compaction, Version, VersionSet, Versions};
 
-/// A picked compaction, and the round-robin cursor after it.
+/// A picked compaction, and its input level's round-robin cursor after the compaction.
 pub(super) struct Picked {
     compaction: Compaction,
     cursor: Option<CompactCursor>,
@@ -29,7 +29,7 @@ pub(super) struct Claim<'w> {
     pub(super) version: Arc<Version>,
     /// The settings of the column family when the compaction was picked.
     pub(super) settings: Arc<FamilySettings>,
-    /// The round-robin cursor after the compaction, if it moves.
+    /// The input level's round-robin cursor after the compaction, if the compaction moves it.
     pub(super) cursor: Option<CompactCursor>,
 }
 
@@ -58,7 +58,7 @@ impl CompactionScheduler {
         self.with_context(&versions, family, picker::needs_compaction).unwrap_or(false)
     }
 
-    /// Claims the next due compaction. The column families take turns.
+    /// Claims the next due compaction. Each call starts its search with the next column family.
     pub(super) fn claim_next(&self) -> Option<Claim<'_>> {
         let families = self.context.shared.family_set();
         let count = families.iter().count();
@@ -79,7 +79,8 @@ impl CompactionScheduler {
         None
     }
 
-    /// Claims a compaction that was picked under the same lock of the versions.
+    /// Claims a picked compaction. The caller must have held the version lock since it picked the
+    /// compaction.
     pub(super) fn claim(
         &self,
         versions: &mut VersionSet,
@@ -128,8 +129,8 @@ impl CompactionScheduler {
         }))
     }
 
-    /// Returns the maximum number of level-0 tables in a compaction, which keeps all of them open
-    /// at once.
+    /// Returns the maximum number of level-0 tables in a compaction. A compaction keeps all its
+    /// level-0 tables open at the same time, so the budget of open files limits their number.
     fn level_0_fan_in(&self, family: &ColumnFamily) -> usize {
         let reads_ahead = family.readers().tables.compactions_read_otherwise();
         let options = self.context.options.now();

@@ -99,7 +99,8 @@ impl CompactionScheduler {
         ));
     }
 
-    /// Schedules the removal of tables that are in no version, once no reader uses them.
+    /// Schedules the removal of tables that the current version does not contain. Each is removed
+    /// when no reader uses it any more.
     pub(crate) fn retire_files<'a>(
         &self,
         family: &ColumnFamily,
@@ -130,8 +131,8 @@ fn edit(
     }
 }
 
-/// Returns the metadata of a compaction's outputs. For a move these are its inputs, in the order of
-/// [`moved`].
+/// Returns the metadata of a compaction's outputs. For a move, the outputs are the inputs, in the
+/// order of [`moved`].
 fn new_tables(compaction: &Compaction, outputs: &[NewFile]) -> Vec<Arc<FileMetadata>> {
     if !compaction.is_move {
         return outputs.iter().map(|output| Arc::new(FileMetadata::new(output.clone()))).collect();
@@ -140,7 +141,7 @@ fn new_tables(compaction: &Compaction, outputs: &[NewFile]) -> Vec<Arc<FileMetad
     moved.map(|(from, output)| Arc::new(FileMetadata::moved(from, output.clone()))).collect()
 }
 
-/// Returns the tables of a move, in the output level.
+/// Returns the tables of a move, as entries of the output level.
 pub(super) fn moved(compaction: &Compaction) -> Vec<NewFile> {
     let level = compaction.output_level as u32;
     compaction.files().map(|file| NewFile { level, ..file.added().clone() }).collect()

@@ -13,7 +13,7 @@
 //! Written tables are removed, and the inputs stay unchanged.
 //!
 //! # A crash
-//! No MANIFEST names the tables yet, and the next open removes them.
+//! No MANIFEST names the output tables yet, so the next open removes them.
 
 use std::sync::Arc;
 
@@ -78,7 +78,7 @@ pub(crate) struct LevelFiles {
 }
 
 impl Job {
-    /// Executes the compaction. Nothing refers to the outputs yet when it returns.
+    /// Executes the compaction. When this returns, nothing refers to the outputs yet.
     ///
     /// # Errors
     /// Cancelled; corruption, for inputs that are damaged or whose number of records contradicts
@@ -193,7 +193,7 @@ fn preserved_times(
     (Some(Arc::new(times)), timeless_through)
 }
 
-/// Adds a blob file's garbage to its total.
+/// Adds garbage of a blob file to the total of that file in `all`.
 fn add(all: &mut Vec<BlobFileGarbage>, garbage: BlobFileGarbage) {
     match all.iter_mut().find(|known| known.number == garbage.number) {
         Some(known) => {

@@ -84,7 +84,8 @@ impl Environment {
     }
 }
 
-/// The part of a compaction between two user keys, the second exclusive; `None` is unbounded.
+/// A part of a compaction: the records with user keys from `begin`, inclusive, to `end`, exclusive.
+/// `None` is unbounded.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Part {
     pub(crate) begin: Option<Vec<u8>>,
@@ -102,7 +103,8 @@ pub(crate) struct JobState {
     pub(crate) snapshots: Arc<Snapshots>,
     /// Write times of the inputs' sequence numbers, if they are preserved.
     pub(crate) times: Option<Arc<SequenceTimes>>,
-    /// Sequence numbers above this one are kept, since they determine the write times of records.
+    /// Sequence numbers above this one are not set to 0, since the write times of their records are
+    /// derived from them.
     pub(crate) timeless_through: Sequence,
     /// Start time of the job, in seconds since 1970.
     pub(crate) now_s: u64,
@@ -128,8 +130,9 @@ impl JobState {
         }
     }
 
-    /// Returns how a part that ends before the user key `end` reads the inputs. With direct I/O the
-    /// kernel neither reads ahead nor limits the size of a request.
+    /// Returns how a part that ends before the user key `end` reads the inputs. With direct I/O,
+    /// the part itself reads ahead and limits the size of its requests, since the kernel does
+    /// neither.
     pub(crate) fn read_plan(&self, end: Option<&[u8]>) -> ReadPlan {
         let read_ahead = self.environment.database.compaction_readahead_size;
         let read_ahead = read_ahead.min(INPUT_BUFFERS as u64) as usize;
@@ -164,7 +167,7 @@ impl JobState {
         (number, path)
     }
 
-    /// Returns the levels below the output's, positioned before the first key.
+    /// Returns the levels below the output level, positioned before the first key.
     pub(crate) fn deeper_levels(&self) -> DeeperLevels {
         let Compaction { output_level, is_bottommost, .. } = self.compaction;
         let is_leveled = self.environment.options.compaction_style == CompactionStyle::Level;
@@ -172,10 +175,10 @@ impl JobState {
         DeeperLevels::new(&self.version, comparator, output_level, is_bottommost, is_leveled)
     }
 
-    /// Returns the epoch number of the outputs: the lowest of the inputs'.
+    /// Returns the epoch number of the outputs: the lowest epoch number of the inputs.
     pub(crate) fn epoch_number(&self) -> u64 {
         let epochs = self.inputs.tables().iter().map(|table| table.file.added().epoch_number);
-        // Files written by old RocksDB releases have none.
+        // Files written by old RocksDB releases have no epoch number.
         epochs.filter(|&epoch| epoch > 0).min().unwrap_or(1)
     }
 
@@ -190,7 +193,8 @@ impl JobState {
         times.filter(|&time| time > 0).min()
     }
 
-    /// Returns the write time of the newest key in the same inputs; 0 if unknown.
+    /// Returns the write time of the newest key in inputs that overlap the range between two
+    /// internal keys, in seconds since 1970; 0 if unknown.
     pub(crate) fn newest_key_time_s(&self, begin: Option<&[u8]>, end: Option<&[u8]>) -> u64 {
         let times = self.overlapping(begin, end).map(|table| table.newest_key_time_s);
         times.max().unwrap_or(0)
@@ -212,7 +216,8 @@ impl JobState {
     pub(super) fn remove_outputs(&self) {
         let created = self.created.lock();
         for path in created.iter() {
-            // Nothing refers to it, and it may not exist; if it remains, the next open removes it.
+            // Nothing refers to the file, and it may not exist. If it remains, the next open
+            // removes it.
             let _ = self.environment.storage.remove(path);
         }
     }

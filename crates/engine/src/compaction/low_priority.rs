@@ -7,13 +7,14 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use crate::stall::CompactionPressure;
 
-/// Indicates when a job needs normal priority. Once needed, normal priority is kept, so that parts
-/// that have paused do not wait for others that continue at low priority.
+/// Indicates when a job needs normal priority. A job that has once needed normal priority keeps it,
+/// so that parts that have paused for the switch do not wait for parts that continue at low
+/// priority.
 #[derive(Debug)]
 pub(crate) struct LowPriority {
     pressure: Arc<CompactionPressure>,
     is_over: AtomicBool,
-    /// Number of checks after which low priority ends.
+    /// Number of calls of `is_over` after which low priority ends.
     #[cfg(test)]
     checks_left: AtomicUsize,
 }

@@ -33,8 +33,8 @@ pub struct CompactRangeOptions {
 }
 
 impl CompactionScheduler {
-    /// Compacts a range of keys, both ends included, level by level down to the last. It runs on
-    /// the caller's thread, alongside background compactions.
+    /// Compacts a range of keys, both ends included, level by level down to the last. The
+    /// compactions run on the caller's thread, alongside background compactions.
     pub(crate) fn compact_range(
         &self,
         family: &ColumnFamily,

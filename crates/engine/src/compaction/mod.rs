@@ -13,8 +13,8 @@
 //!
 //! # A crash
 //!
-//! Before the end of step 5 the outputs are obsolete, and the next open removes them. After it the
-//! inputs are obsolete.
+//! Before the end of step 5 the outputs are obsolete, and the next open removes them. After step 5
+//! the inputs are obsolete.
 
 mod claim;
 mod installation;

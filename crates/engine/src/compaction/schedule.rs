@@ -1,7 +1,8 @@
 //! Rounds of compaction: picks compactions, runs them and installs their results.
 //!
-//! No call to storage is made under the lock of the versions: outputs are opened before the turn to
-//! install them, and the MANIFEST is written in that turn ([`crate::version::Versions`]).
+//! No call to storage is made while the version lock is held. Outputs are opened before the turn to
+//! install them, and the MANIFEST is written during that turn, without the lock
+//! ([`crate::version::Versions`]).
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -80,13 +81,13 @@ impl CompactionScheduler {
         self.clean_here();
     }
 
-    /// Removes obsolete tables without readers, on the calling thread.
+    /// Removes obsolete tables that no reader uses, on the calling thread.
     fn clean_here(&self) {
         let clean = || {
             epoch::collect();
             self.versions.obsolete().remove_unread_at_once();
         };
-        // A failure is latched; calls that it makes fail report it.
+        // A failure is latched. Later calls that are refused because of the failure report it.
         let _ = self.context.round(FailedPart::Upkeep, CLEANING, clean);
     }
 
@@ -252,8 +253,9 @@ impl CompactionScheduler {
         Job { compaction, version, environment, reading, writing }.run()
     }
 
-    /// Whether a compaction may run at low priority: not if a caller waits for it, nor if it shares
-    /// a rate limiter with flushes, which would wait for it there.
+    /// Whether a compaction may run at low priority: not if a caller waits for the compaction, nor
+    /// if a rate limiter is set, since flushes share it and could wait there for the low-priority
+    /// thread.
     fn may_be_low_priority(&self, claim: &Claim<'_>) -> bool {
         self.context.options.fixed().tailwater.low_priority_compactions
             && self.context.options.rate_limiter().is_none()

@@ -19,7 +19,8 @@ pub(crate) struct CompactionScheduler {
     /// Threads that read compaction inputs ahead if the system has no asynchronous I/O. `None` if
     /// background work is done inline.
     pub(super) input_readers: Option<Arc<Workers>>,
-    /// The oldest snapshot when released snapshots last led to a check for due compactions.
+    /// The oldest snapshot at the last check for due compactions that was caused by the release of
+    /// a snapshot.
     pub(super) oldest_looked_at: AtomicU64,
     /// Round-robin counter that selects the column family to compact next.
     pub(super) next_compacted: AtomicUsize,

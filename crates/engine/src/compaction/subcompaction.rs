@@ -58,7 +58,8 @@ pub(crate) fn run_all(shared: &Arc<JobState>) -> Result<Vec<PartOutcome>> {
             Step::Stopped(_) => Err(failed("a part stopped")),
         })
         .collect();
-    // The other parts were cancelled because of this failure, so it is the one reported.
+    // When a part fails, the other parts are cancelled. The failure is reported, not the
+    // cancellations.
     let failure = outcomes.iter().filter_map(|outcome| outcome.as_ref().err());
     match failure.min_by_key(|error| error.kind() == ErrorKind::Cancelled) {
         Some(failure) => Err(failure.clone()),
@@ -66,7 +67,7 @@ pub(crate) fn run_all(shared: &Arc<JobState>) -> Result<Vec<PartOutcome>> {
     }
 }
 
-/// The state of a part when it returns.
+/// The result of running a part until it ends or pauses.
 enum Step {
     Done(PartOutcome),
     /// The part paused between two records, because normal priority is needed.

@@ -1,5 +1,5 @@
-//! Latching of failures, which stop writes, and rounds of background work, in the database's
-//! threads or a caller's.
+//! Latches failures, which stops writes, and runs rounds of background work, in the database's own
+//! threads or in a caller's thread.
 
 use std::sync::Arc;
 
@@ -11,12 +11,12 @@ use crate::panics;
 use crate::version::{Installed, Version};
 
 impl Context {
-    /// Refuses writes after a failure of the log.
+    /// Latches a failure of the log: from now on, writes are refused.
     pub(crate) fn latch_log(&self, error: &Error) {
         self.latch(FailedPart::Log, error);
     }
 
-    /// Refuses writes after a failure.
+    /// Latches a failure of `part`: from now on, writes are refused.
     pub(crate) fn latch(&self, part: FailedPart, error: &Error) {
         let is_new = self.errors.latch(part, error.clone());
         self.stall.wake();
@@ -47,8 +47,8 @@ impl Context {
         })
     }
 
-    /// Runs a round of work; `what` names it, such as "a flush". A panic in it is latched as a
-    /// failure of `part`, which refuses later writes, and is returned as an error.
+    /// Runs a round of work; `what` names it, such as "a flush". A panic in the work is latched as
+    /// a failure of `part`, so that later writes are refused, and is returned as an error.
     pub(crate) fn round<R>(
         &self,
         part: FailedPart,
@@ -61,8 +61,8 @@ impl Context {
     }
 
     /// Installs a change in the MANIFEST and then in memory; `what` names it, such as "a flush".
-    /// After a panic between these steps the two disagree until the database is reopened, so the
-    /// panic is latched as a failed installation.
+    /// After a panic between these two steps, the MANIFEST and memory disagree until the database
+    /// is reopened, so the panic is latched as a failed installation.
     pub(crate) fn latch_on_unwind<R>(&self, what: &'static str, change: impl FnOnce() -> R) -> R {
         let latch = UnwindLatch { context: self, what };
         let changed = change();
@@ -71,7 +71,7 @@ impl Context {
     }
 }
 
-/// Latches a failure when a change unwinds.
+/// When a panic unwinds through a change, the drop of this value latches a failed installation.
 struct UnwindLatch<'c> {
     context: &'c Context,
     what: &'static str,

@@ -1,7 +1,7 @@
 //! The state that the components of an open database share: its files, column families and options,
 //! requests to its background threads, and the failures that stop its writes.
 //!
-//! Each component that writes is created with a context and the components below it:
+//! Each component that writes is created with a context and the components below it in this list:
 //!
 //! ```text
 //! ingest::Ingester                  external files
@@ -34,12 +34,12 @@ use crate::stats::InfoLog;
 use crate::table::FileMetadata;
 use crate::version::{Installation, Written};
 
-/// The state that the components of a database that is open for writing share.
+/// The state shared by the components of a database that is open for writing.
 pub(crate) struct Context {
     /// The state shared with reads.
     pub(crate) shared: Arc<ReadState>,
     pub(crate) storage: Arc<dyn Storage>,
-    /// The home of the database.
+    /// The home directory of the database, which contains CURRENT.
     pub(crate) directory: PathBuf,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) info_log: Arc<InfoLog>,
@@ -68,8 +68,9 @@ impl Context {
         self.shared.family_set().iter().map(ColumnFamily::options).collect()
     }
 
-    /// Makes edits durable atomically, to be installed afterwards; refuses writes if that fails.
-    /// `new_tables` are the tables that the edits add, if they are open.
+    /// Writes edits to the MANIFEST, durably and atomically; the caller installs them in memory
+    /// afterwards. If the MANIFEST cannot be written, later writes are refused. `new_tables` are
+    /// the tables that the edits add, if they are open.
     pub(crate) fn write_edits<'v>(
         &self,
         installation: Installation<'v>,

@@ -25,12 +25,12 @@ impl Context {
     }
 
     /// Opens tables that are about to be added to a version, so that no read has to open them. If
-    /// not all can be kept open, opens only the first ones. A table that cannot be opened is
-    /// reported by the read that needs it. The caller must not hold the version lock and, where
-    /// possible, not yet the turn to change the versions.
+    /// not all can be kept open, opens only the first ones. An error from opening a table is
+    /// reported not here, but by the first read that needs the table. The caller must not hold the
+    /// version lock and, where possible, not yet the turn to change the versions.
     ///
     /// # Errors
-    /// Panicked, for user code that panics: then the tables must not be added to a version.
+    /// Panicked, if user code panics. The tables must then not be added to a version.
     pub(crate) fn open_new_tables(
         &self,
         family: &ColumnFamily,

@@ -22,7 +22,7 @@ pub(crate) struct NeededLogs<'a> {
     pub(crate) oldest: u64,
     /// The numbers of the logs listed in the MANIFEST; `None` if it lists none.
     pub(crate) recorded: Option<&'a [u64]>,
-    /// Whether missing logs are left out instead of being an error.
+    /// Whether a missing log is reported as left out, instead of being an error.
     pub(crate) may_be_missing: bool,
 }
 
@@ -123,7 +123,8 @@ impl Directories {
             left_out.push(LeftOut { path, offset: 0, bytes: 0, reason: message, torn_tail: false });
         }
         let has_any = files.logs().any(|number| number >= needed.oldest);
-        // The first opening writes a log before it writes the options.
+        // The first opening writes a log before it writes an OPTIONS file, so a database with an
+        // OPTIONS file has had a log.
         let was_opened = self.home_files().iter().any(|kind| matches!(kind, FileKind::Options(_)));
         if !has_any && was_opened && needed.recorded.is_none() {
             warnings.push(format!(
@@ -136,23 +137,24 @@ impl Directories {
         Ok(())
     }
 
-    /// Refuses logs that may be needed in directories of the database other than the log directory.
-    /// In a log directory that is not yet claimed, a log with the same number may belong to another
-    /// database: it counts as the same log only if its bytes are equal.
+    /// Refuses logs that may be needed but are in directories of the database other than the log
+    /// directory, unless the log directory has the same log. If the log directory is not yet
+    /// claimed, its log with the same number may belong to another database: then it counts as the
+    /// same log only if its bytes are equal.
     fn check_strays(
         &self,
         storage: &dyn Storage,
         needed: &NeededLogs<'_>,
         in_place: &Files,
     ) -> Result<()> {
-        // The log directory for a relative wal_dir in versions before 0.2.
+        // Versions before 0.2 used this log directory if `wal_dir` was a relative path.
         let below_home = self.home().path.join(needed.option);
         let below = match self.files_in(storage, &below_home)? {
             Some(_) => Files::default(),
             None => Files::list(storage, &below_home)?,
         };
-        // Those versions made no claims: a directory with a claim or a CURRENT belongs to another
-        // database.
+        // Those versions made no claims, so a directory with a claim or a CURRENT belongs to
+        // another database.
         let is_anothers = below.has(FileKind::Claim) || below.has(FileKind::Current);
         let below = if is_anothers { Files::default() } else { below };
         let home = [(self.home().path.as_path(), self.home_files()), (&below_home, &below)];

@@ -1,8 +1,8 @@
 //! Claims: files that name the owner of the files in a directory outside a database's home.
 //!
 //! A database claims a directory before it writes anything else there. The claim is written to a
-//! temporary file, synced, and linked to its name, which fails if another database has claimed the
-//! directory first; so the directory always has no claim or a complete one.
+//! temporary file, synced, and hard-linked to its final name. The link fails if another database
+//! has claimed the directory first. So the directory always has either no claim or a complete one.
 //!
 //! A crash before the link is safe: the directory is unclaimed and unchanged.
 //!
@@ -36,8 +36,8 @@ impl Home {
         Ok(Self { path, identity })
     }
 
-    /// Returns the claim of the database with this id and home on a directory, given by its
-    /// absolute path with links resolved.
+    /// Returns the claim of the database with this id and home on a directory. The directory is
+    /// given by its absolute path with links resolved.
     pub(super) fn claim(
         &self,
         database_id: &str,
@@ -53,10 +53,12 @@ impl Home {
     }
 
     /// Whether a claim on a directory belongs to the database with this id and home. A renamed home
-    /// keeps its device and inode. The device number may change when it is mounted again; then the
-    /// inode and the path must match. A directory inside the home is copied together with the home,
-    /// unless it is a mount point: then the home and its copy share the directory. A database
-    /// without a durable id is identified by its home alone.
+    /// keeps its device and inode. The device number may change when the home's filesystem is
+    /// mounted again; then the inode and the path must match. If the directory is inside the home,
+    /// a copy of the home includes a copy of the directory, which belongs to the copied database. A
+    /// mount point inside the home is not copied: the home and its copy share that directory, which
+    /// belongs to the home at the path in the claim. A database without a durable id is identified
+    /// by its home alone.
     pub(super) fn is_named_by(
         &self,
         claim: &Claim,
@@ -104,10 +106,10 @@ pub(super) fn make_claim(storage: &dyn Storage, directory: &Path, claim: &Claim)
     let linked = match storage.link(&aside, &path) {
         Ok(()) => Ok(()),
         Err(_) => match read_claim(storage, directory)? {
-            // An earlier attempt created it before a crash.
+            // An earlier attempt created the claim before a crash.
             Some(there) if there == *claim => Ok(()),
             Some(there) => Err(claimed_by(directory, &there)),
-            // The filesystem does not support links.
+            // The link failed although there is no claim: the filesystem does not support links.
             None => storage.rename(&aside, &path).map_err(Error::from),
         },
     };
@@ -128,8 +130,8 @@ pub(super) fn replace_claim(storage: &dyn Storage, directory: &Path, claim: &Cla
     Ok(())
 }
 
-/// Removes the claim in a directory, if there is one, and the other files that recorded the
-/// ownership of the database in `home`. The removal is durable.
+/// Removes the claim in a directory, if there is one, and the lock file and the temporary claim
+/// that the database in `home` created there. The removal is durable.
 pub(crate) fn remove_claim(storage: &dyn Storage, home: &Home, directory: &Path) -> Result<()> {
     let lock = directory.join(FileKind::OutsideLock.to_string());
     for path in [aside_path(directory, home.identity), lock, claim_path(directory)] {
@@ -159,8 +161,8 @@ fn write_aside(storage: &dyn Storage, directory: &Path, claim: &Claim) -> Result
     Ok(aside)
 }
 
-/// Returns the temporary path of a claim, which depends on the home, so that databases that claim a
-/// directory at the same time write to different files.
+/// Returns the temporary path of a claim. The path depends on the home, so that databases that
+/// claim a directory at the same time write to different files.
 fn aside_path(directory: &Path, home: FileIdentity) -> PathBuf {
     let FileIdentity { device, inode } = home;
     directory.join(format!("{}-{device}-{inode}.dbtmp", FileKind::Claim))

@@ -7,16 +7,18 @@ use tailwater_io::Storage;
 
 use crate::error::Result;
 
-/// Creates a directory and its missing parents, each with its name on the device before the next.
+/// Creates a directory and its missing parents. The name of each is synced before the next one is
+/// created inside it.
 ///
-/// A crash here is safe: of the directories that exist afterwards, only the last one's name may not
-/// be durable, and the next call begins with that directory.
+/// A crash here is safe: of the directories that exist afterwards, only the innermost may have a
+/// name that is not yet durable, and the next call begins by syncing that name.
 pub(crate) fn create_directory(storage: &dyn Storage, directory: &Path) -> Result<()> {
     let mut missing: Vec<&Path> = Vec::new();
     for ancestor in directory.ancestors().filter(|ancestor| !ancestor.as_os_str().is_empty()) {
         if storage.metadata(ancestor).is_ok_and(|metadata| metadata.is_directory) {
             match sync_parent(storage, ancestor) {
-                // Where the system refuses writes, this call cannot have created the directory.
+                // Where the system refuses writes, no earlier call can have created the directory,
+                // so its name need not be synced.
                 Err(error) if is_refused(&error) => {}
                 synced => synced?,
             }
@@ -31,13 +33,15 @@ pub(crate) fn create_directory(storage: &dyn Storage, directory: &Path) -> Resul
     Ok(())
 }
 
-/// Whether the system refuses writes there, to this user or to everybody.
+/// Whether an error says that the system refuses writes: to this user, or on a read-only filesystem
+/// to everybody.
 fn is_refused(error: &tailwater_io::Error) -> bool {
     let kind = error.source.kind();
     matches!(kind, io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem)
 }
 
-/// Makes a name durable. The root has none.
+/// Makes the name of a file or directory durable, by syncing its parent directory. The root
+/// directory has no name.
 pub(crate) fn sync_parent(storage: &dyn Storage, path: &Path) -> tailwater_io::Result<()> {
     match path.parent() {
         Some(parent) if parent.as_os_str().is_empty() => storage.sync_directory(Path::new(".")),

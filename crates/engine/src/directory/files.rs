@@ -76,8 +76,9 @@ impl Files {
     }
 
     /// Returns the table with a number as it was found: its name and, if requested, its length in
-    /// bytes. `next` is the position to search first, and becomes the position after the table:
-    /// most tables of a level were created in the order of their keys.
+    /// bytes. `next` is the position to try first, and becomes the position after the table. For
+    /// successive tables of a level this usually avoids a search, since most were created in the
+    /// order of their keys.
     pub(crate) fn table_near(
         &self,
         number: u64,
@@ -99,7 +100,7 @@ impl Files {
         self.files.iter().map(|(kind, _)| *kind)
     }
 
-    /// Whether a file is there.
+    /// Whether the directory has a file.
     pub(crate) fn has(&self, kind: FileKind) -> bool {
         self.place(kind).is_some()
     }
@@ -144,9 +145,8 @@ impl Files {
     }
 }
 
-/// Returns the kind of a file if a database may have given it its name. A name that only parses as
-/// one, because it is written in another form or its number is too large for the counter, does not
-/// count.
+/// Returns the kind of a file if a database may have given it its name. A name that parses, but is
+/// written in another form or has a number too large for the file number counter, does not count.
 fn kind_of_own_name(name: &str) -> Option<FileKind> {
     if let Some(number) = number_of_table(name) {
         return Some(FileKind::Table(number));

@@ -21,7 +21,7 @@ pub(crate) struct Directories {
     home: Home,
     home_files: Files,
     outside: Vec<OutsideDirectory>,
-    /// Whether another database has claimed the home, and the caller adopts it.
+    /// Whether the caller adopts the home even if another database has claimed it.
     adopts_home: bool,
 }
 
@@ -31,12 +31,13 @@ pub(crate) struct Locks {
     #[expect(dead_code, reason = "held until it is dropped")]
     home: Box<dyn FileLock>,
     outside: Vec<(FileIdentity, Box<dyn FileLock>)>,
-    /// The guard of the locked directories, if any.
+    /// The storage that guards the locked directories, if any.
     guard: Option<Arc<GuardedStorage>>,
 }
 
 impl Locks {
-    /// Creates the set with the lock on the home and its guard.
+    /// Creates the set with the lock on the home. `guard` is the storage that guards the locked
+    /// directories, if any.
     pub(crate) fn of_home(home: Box<dyn FileLock>, guard: Option<Arc<GuardedStorage>>) -> Self {
         Self { home, outside: Vec::new(), guard }
     }
@@ -90,7 +91,7 @@ pub(crate) struct OutsideDirectory {
     pub(crate) ownership: Ownership,
     /// The files found there.
     pub(crate) files: Files,
-    /// The options that name it; empty if only the database's own record does.
+    /// The options that name it; empty if only the database's own record names it.
     pub(crate) options: Vec<&'static str>,
     /// Whether the database's own record lists it as claimed.
     pub(crate) is_recorded: bool,
@@ -129,7 +130,7 @@ impl OutsideDirectory {
         self.claimable().filter(move |_| is_own)
     }
 
-    /// Returns the files that the claim does not list as foreign.
+    /// Returns the files with data that the claim does not list as foreign.
     pub(crate) fn claimable(&self) -> impl Iterator<Item = FileKind> + '_ {
         let kept = match &self.ownership {
             Ownership::Own(claim) | Ownership::Adopted(claim) => claim.kept.as_slice(),
@@ -140,7 +141,8 @@ impl OutsideDirectory {
         self.files.iter().filter(move |kind| holds_data(*kind) && !is_kept(kind))
     }
 
-    /// Returns the names of foreign files, given that the database needs only `needed`.
+    /// Returns the names of the files with data that do not belong to the database, given that the
+    /// database needs only `needed`.
     fn not_own(&self, needed: &Needed) -> Vec<String> {
         let has_logs = self.options.contains(&"wal_dir");
         let is_own = |kind| match kind {
@@ -167,12 +169,12 @@ impl OutsideDirectory {
         Error::invalid_argument(message).in_file(&self.path)
     }
 
-    /// Whether it is the home of another database.
+    /// Whether the directory is the home of another database.
     pub(crate) fn is_home_of_another(&self) -> bool {
         self.files.has(FileKind::Current)
     }
 
-    /// Checks that it may be used.
+    /// Checks that the database may use the directory.
     fn check(&self) -> Result<()> {
         if self.is_home_of_another() {
             let message = format!(
@@ -316,7 +318,7 @@ impl Directories {
         &self.outside
     }
 
-    /// Returns the files in the directory at a path, if it is one of these.
+    /// Returns the files in the directory at a path, if that is one of the database's directories.
     pub(crate) fn files_in(&self, storage: &dyn Storage, path: &Path) -> Result<Option<&Files>> {
         if let Some(outside) = self.outside.iter().find(|outside| outside.path == path) {
             return Ok(Some(&outside.files));
@@ -412,11 +414,12 @@ impl Directories {
         }
     }
 
-    /// Locks the outside directories that are not yet in `locks`, against other processes with any
-    /// home.
+    /// Locks the outside directories that are not yet in `locks`, against other processes, whatever
+    /// the home of their database.
     ///
     /// # Errors
-    /// Busy, if another process or handle has locked one, or has claimed one since it was found.
+    /// Busy, if another process or handle has locked a directory, or has claimed it since it was
+    /// found.
     pub(crate) fn lock_outside(&self, storage: &dyn Storage, locks: &mut Locks) -> Result<()> {
         self.outside.iter().try_for_each(|directory| locks.add(storage, directory))
     }
@@ -438,9 +441,9 @@ impl Directories {
         Ok(())
     }
 
-    /// Claims the directories that the database has not yet claimed. The claim lists existing files
-    /// that the database does not need as foreign. Claiming does not make the files found earlier
-    /// [removable](OutsideDirectory::removable).
+    /// Claims the directories that the database has not yet claimed. The claim lists as foreign all
+    /// existing files with data that the database does not need. Claiming does not make the files
+    /// found earlier [removable](OutsideDirectory::removable).
     pub(crate) fn claim(
         &self,
         storage: &dyn Storage,
@@ -485,7 +488,8 @@ impl Directories {
             let with_data = directory.files.iter().filter(|&kind| holds_data(kind)).count();
             let removed = directory.removable().filter(|&kind| !needed.has(kind)).count();
             if removed == with_data {
-                // A crash must not keep the files and lose the claim.
+                // The removal of the files is made durable first: after a crash, there must be no
+                // files without the claim.
                 storage.sync_directory(&directory.path)?;
                 remove_claim(storage, &self.home, &directory.path)?;
             }
@@ -510,7 +514,8 @@ impl Directories {
         write_whole(storage, &aside, text.as_bytes(), Purpose::Metadata)?;
         // A crash here is safe: the older record counts, and the claims exist.
         storage.rename(&aside, &path)?;
-        // A new column family's MANIFEST edit follows, and must not be durable without the record.
+        // The MANIFEST edit of a new column family may follow, and must not be durable without the
+        // record.
         storage.sync_directory(home)?;
         Ok(())
     }

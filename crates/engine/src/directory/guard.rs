@@ -1,10 +1,10 @@
 //! Storage that accesses only the directories with which a database was opened.
 //!
-//! Files are found by path. If a directory is renamed while the database is open and another one
-//! gets its name, the paths refer to another database's files with the same numbers. So before a
-//! file is opened, created, renamed or removed in a directory of the database, and before the
-//! directory is synced, the guard checks that the path still refers to the directory that was
-//! opened.
+//! Files are found by path. If a directory is renamed while the database is open and another
+//! directory gets its name, the paths refer to files that have the same numbers, but may belong to
+//! another database. So before a file is opened, created, renamed or removed in a directory of the
+//! database, and before the directory is synced, the guard checks that the path still refers to the
+//! directory that was opened.
 
 use std::fmt;
 use std::io;
@@ -22,12 +22,12 @@ use crate::epoch::EpochCell;
 #[derive(Debug)]
 pub(crate) struct GuardedStorage {
     files: Arc<dyn Storage>,
-    /// Read whenever a file is opened, without a lock, so that background threads share no lock
-    /// with users.
+    /// The guarded directories. They are read whenever a file is opened, without a lock, so that
+    /// background threads share no lock with users.
     guarded: EpochCell<Vec<(PathBuf, FileIdentity)>>,
 }
 
-/// The reason why a call was refused.
+/// The reason why a call was refused: the path of a directory refers to another directory now.
 #[derive(Debug)]
 struct Replaced;
 
@@ -55,7 +55,7 @@ impl GuardedStorage {
         self.guarded.store(Some(Arc::new(guarded)));
     }
 
-    /// Fails if the path of a guarded directory refers to another one.
+    /// Fails if the path of a guarded directory refers to another directory, or to none.
     fn check(&self, operation: Operation, directory: &Path) -> Result<()> {
         let expected = self.guarded.load_arc().and_then(|guarded| {
             guarded.iter().find(|(path, _)| path == directory).map(|(_, identity)| *identity)

@@ -39,8 +39,8 @@ pub(crate) fn new_identity() -> String {
     [part(0, 8), part(8, 12), part(12, 16), part(16, 20), part(20, 32)].join("-")
 }
 
-/// Writes the database's ID to IDENTITY. Its directory entry is synced together with that of
-/// CURRENT, which every opening writes afterwards and before anything depends on the ID.
+/// Writes the database's ID to IDENTITY. Its directory entry is synced together with the entry of
+/// CURRENT: every opening writes CURRENT after IDENTITY, and before anything depends on the ID.
 pub(crate) fn write_identity(storage: &dyn Storage, directory: &Path, id: &str) -> Result<()> {
     let aside = directory.join(FileKind::Temporary(0).to_string());
     write_whole(storage, &aside, id.as_bytes(), Purpose::Metadata)?;

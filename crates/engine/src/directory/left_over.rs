@@ -1,4 +1,4 @@
-//! The files that a database needs, and the obsolete ones in its directories.
+//! The files that a database needs, and the obsolete files in its directories.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -14,14 +14,14 @@ pub(crate) struct Needed {
     pub(crate) tables: BTreeSet<u64>,
     /// Numbers of blob files.
     pub(crate) blob_files: BTreeSet<u64>,
-    /// Number of the oldest log.
+    /// Number of the oldest needed log.
     pub(crate) oldest_log: u64,
     /// Number of the MANIFEST that CURRENT names.
     pub(crate) manifest: u64,
 }
 
 impl Needed {
-    /// Whether the database needs a file, given that it owns it.
+    /// Whether the database needs a file, given that the file belongs to the database.
     pub(crate) fn has(&self, kind: FileKind) -> bool {
         match kind {
             FileKind::Table(number) | FileKind::LevelDbTable(number) => {

@@ -4,10 +4,10 @@
 //! is dropped, unless the newer one is a merge operand, which needs it. A version that a range
 //! tombstone hides from every reader is dropped, too.
 //!
-//! Single deletions are kept, and so are the older writes that they may delete: if only one of the
-//! two were dropped, compaction would pair the other with the wrong record. A deletion older than
-//! such a write is kept as well: compaction drops the two newer records, and then only the deletion
-//! hides records in deeper levels.
+//! Single deletions are kept, and so are the older writes that they may delete: if either were
+//! dropped without the other, compaction would pair the remaining one with the wrong record. A
+//! deletion that is older than such a write is kept as well: compaction drops the single deletion
+//! and the write together, and then only the older deletion hides records in deeper levels.
 
 use std::sync::Arc;
 
@@ -28,24 +28,25 @@ pub(super) struct Contents<'t> {
     cover: Cover<'t>,
     /// The user key of the last kept record.
     last_key: Vec<u8>,
-    /// The effect of that record on older ones of its key.
+    /// The effect of the last kept record on older records of its key.
     last: Last,
     /// Number of records read.
     read: u64,
 }
 
-/// The effect of a kept record on older ones of its key.
+/// The effect of a kept record on older records of its key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Last {
     /// It hides no record.
     Transparent,
     /// It is a single deletion, which hides no record in a flush.
     SingleDeletion,
-    /// It hides records if no snapshot lies between it and them.
+    /// The record, which has this sequence number, hides an older one if no snapshot lies between
+    /// the two.
     Hides(Sequence),
     /// Like `Hides`, but older deletions are kept as well: the record is a value directly below a
     /// single deletion. A compaction will drop the two together, and the older deletion must then
-    /// still hide what is below it.
+    /// still hide the records below it.
     HidesAllBut(Sequence),
 }
 
@@ -110,7 +111,8 @@ impl<'t> Contents<'t> {
 }
 
 impl Last {
-    /// Whether an older record of the same key, in this stripe, is visible or needed.
+    /// Whether `record`, an older record of the same key and in this stripe, must be kept because
+    /// it is visible or needed.
     fn keeps(self, record: &ParsedKey<'_>, stripe: Stripe) -> bool {
         match (self, record.value_type) {
             (_, ValueType::SingleDeletion) | (Self::HidesAllBut(_), ValueType::Deletion) => true,
@@ -119,7 +121,7 @@ impl Last {
         }
     }
 
-    /// Returns the state after the next kept record of the same key.
+    /// Returns the effect on older records after one more record of the same key is kept.
     fn then(self, value_type: ValueType, sequence: Sequence) -> Self {
         match value_type {
             ValueType::Merge => Self::Transparent,
@@ -131,15 +133,16 @@ impl Last {
     }
 }
 
-/// Range tombstones, searched for records in ascending order.
+/// Finds the range tombstones that hide records. The records must be given in ascending order.
 struct Cover<'t> {
     comparator: Comparator,
-    /// The tombstones that do not end before the last record.
+    /// The tombstones left to search: those that end after the key of the last record searched for.
     tombstones: &'t [StripedFragment<'t>],
 }
 
 impl Cover<'_> {
-    /// Whether a tombstone hides a record from every reader. Never for single deletions.
+    /// Whether a tombstone hides a record from every reader. Returns false for single deletions,
+    /// which are always kept.
     fn hides(&mut self, record: &ParsedKey<'_>, stripe: Stripe) -> bool {
         if record.value_type == ValueType::SingleDeletion {
             return false;

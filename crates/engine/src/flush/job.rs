@@ -14,7 +14,7 @@ use crate::stats::Work;
 use crate::table::{FileMetadata, WarmInstallation};
 use crate::version::VersionSet;
 
-/// The sealed memtables of a column family to flush.
+/// A column family, and its sealed memtables that are to be flushed.
 struct Due<'a> {
     family: &'a ColumnFamily,
     memtables: Vec<SealedMemTable>,
@@ -24,7 +24,7 @@ struct Due<'a> {
 pub(super) struct Flushed<'a> {
     pub(super) family: &'a ColumnFamily,
     memtables: &'a [SealedMemTable],
-    /// `None` if no record was left.
+    /// The table of their records; `None` if no record was left to write.
     table: Option<FlushedTable>,
     /// Metadata of the table, once it is open.
     file: Option<Arc<FileMetadata>>,
@@ -33,9 +33,9 @@ pub(super) struct Flushed<'a> {
 /// The logs that are still needed when a flush is installed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Logs {
-    /// The logs that hold the entries of memtables.
+    /// The logs that hold entries of memtables that are not in tables after the flush.
     AsNeeded,
-    /// Only logs with this number or a higher one, for all column families.
+    /// Only logs with this number or a higher number, for all column families.
     From(u64),
 }
 
@@ -58,9 +58,9 @@ impl FlushScheduler {
         Ok(())
     }
 
-    /// Flushes all sealed memtables, however small, and releases the logs before `number`, which
-    /// holds the first entries of all active memtables. The flush takes effect atomically for all
-    /// column families.
+    /// Flushes all sealed memtables, however small, and releases the logs with numbers below
+    /// `number`, the number of the log with the first entries of all active memtables. The flush
+    /// takes effect atomically for all column families.
     fn flush_leaving_logs(&self, number: u64) -> Result<()> {
         let _flushing = self.flushing();
         let families = self.context.shared.family_set();
@@ -93,8 +93,8 @@ impl FlushScheduler {
         self.flush_leaving_logs(number)
     }
 
-    /// Returns the memtables to flush, as of a point in time: memtables that were sealed together
-    /// are all included.
+    /// Returns the memtables to flush. The sealing lock is held meanwhile, so that of memtables
+    /// that are sealed together either all or none are included.
     fn due<'a>(&self, families: &'a FamilySet) -> Vec<Due<'a>> {
         let _sealing = self.sealing();
         families.iter().filter(|family| family.wants_flush()).map(Due::of).collect()
@@ -113,7 +113,8 @@ impl FlushScheduler {
         flushed
     }
 
-    /// Performs steps 1 and 2 for several column families, all or none.
+    /// Performs steps 1 and 2 for several column families. If one fails, the tables of all are
+    /// removed.
     fn write_tables<'a>(&self, due: &'a [Due<'a>]) -> Result<Vec<Flushed<'a>>> {
         let mut flushed: Vec<Flushed<'a>> = Vec::new();
         for &Due { family, ref memtables } in due.iter().filter(|due| !due.memtables.is_empty()) {
@@ -193,7 +194,8 @@ impl FlushScheduler {
         }
         let files: Vec<_> = flushed.iter().filter_map(|it| it.file.clone()).collect();
         let written = self.context.write_edits(installation, edits, &files);
-        // No edit names these tables, whether or not the others were installed.
+        // No edit names the tables of dropped column families, whether or not the other tables were
+        // installed.
         self.remove_tables(dropped);
         let written = written?;
         // A flush replaces no tables.
@@ -232,8 +234,8 @@ fn edit(flushed: &Flushed<'_>, min_log_number: u64) -> VersionEdit {
     }
 }
 
-/// Makes the edits of a flush state that no column family needs a log before `number`, not even
-/// families without anything to flush.
+/// Adds to the edits of a flush that no column family needs a log with a number below `number`.
+/// That includes column families that have nothing to flush.
 fn leave_logs(edits: &mut Vec<VersionEdit>, versions: &VersionSet, number: u64) {
     for &id in versions.families().keys() {
         match edits.iter_mut().find(|edit| edit.column_family == id) {

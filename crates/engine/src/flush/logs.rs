@@ -7,19 +7,21 @@ use crate::error::Result;
 use crate::wal::LogSet;
 
 impl FlushScheduler {
-    /// Returns the number of the oldest log that is needed once `dropped` is dropped.
+    /// Returns the number of the oldest log that is needed after the column family `dropped` is
+    /// dropped.
     pub(crate) fn oldest_needed_log_without(&self, dropped: &ColumnFamily) -> u64 {
         self.oldest_needed_log(&[], Some(dropped))
     }
 
-    /// Returns the number of the oldest log that is needed once `flushed` is in tables and
-    /// `dropped` is dropped.
+    /// Returns the number of the oldest log that is needed after the memtables of `flushed` are in
+    /// tables and the column family `dropped` is dropped.
     pub(super) fn oldest_needed_log(
         &self,
         flushed: &[Flushed<'_>],
         dropped: Option<&ColumnFamily>,
     ) -> u64 {
-        // Read first: later entries of an empty memtable are in this log or a later one.
+        // The current log is read before the memtables: entries that are added later to a memtable
+        // that is empty now are in this log or a later one.
         let mut oldest = self.logs.lock().current_number();
         let families = self.context.shared.family_set();
         let is_kept = |family: &&ColumnFamily| dropped.is_none_or(|it| it.id() != family.id());
@@ -36,7 +38,7 @@ impl FlushScheduler {
     }
 
     /// Records the existing logs in the next MANIFEST edit, so that recovery notices a log that
-    /// goes missing later. Their names are synced first.
+    /// goes missing later. The directory entries of the logs are synced first.
     pub(crate) fn record_logs(&self) -> Result<()> {
         let (directory, logs) = {
             let logs = self.logs.lock();
@@ -49,8 +51,8 @@ impl FlushScheduler {
         Ok(())
     }
 
-    /// Step 7: releases the logs that are not needed according to the MANIFEST. A log that it lists
-    /// as needed must be kept: replay would report it as lost.
+    /// Step 7: releases the logs that are not needed according to the MANIFEST. A log that the
+    /// MANIFEST lists as needed must be kept, because replay would report its removal as a loss.
     pub(crate) fn release_logs(&self) {
         let oldest = self.versions.lock().min_log_number();
         let unneeded = self.logs.lock().release(oldest);

@@ -6,7 +6,8 @@
 //!    snapshot can see. Timed values get their preferred sequence numbers.
 //! 2. The table is synced, then its directory.
 //! 3. With several column families, complete logs are synced: the table may hold a part of a batch
-//!    whose other part is in another family's memtable, and a crash must not keep only one of them.
+//!    whose other part is in another family's memtable, and a crash must not keep only one of the
+//!    two parts.
 //! 4. The table is opened. No other thread knows of it yet.
 //! 5. The flush waits for its turn to install. It appends its edit to the MANIFEST: the new table,
 //!    and the logs that are no longer needed. With `atomic_flush` the edits of all families take
@@ -17,8 +18,8 @@
 //! # A crash
 //!
 //! Before the end of step 5 the table is unreferenced, and the next open removes it; the logs still
-//! hold everything. After it the table is part of the database, and logs that were not removed are
-//! obsolete.
+//! hold everything. After step 5 the table is part of the database, and logs that were not removed
+//! are obsolete.
 
 mod contents;
 mod job;

@@ -33,7 +33,7 @@ pub(crate) struct FlushScheduler {
     /// Held during a flush.
     flushing: Mutex<()>,
     /// Held while memtables of several column families are sealed, so that a flush takes all of
-    /// them or none.
+    /// these memtables or none.
     sealing: Mutex<()>,
 }
 
@@ -141,8 +141,8 @@ impl FlushScheduler {
         Err(failure)
     }
 
-    /// Whether a flush that failed because of a shortage can be retried: not if the end of the
-    /// MANIFEST or of the log is unknown.
+    /// Whether a flush that failed because of a shortage can be retried. It cannot after a failed
+    /// write to the MANIFEST or the log, since the contents of its end are then unknown.
     fn is_retried(&self) -> bool {
         self.failed_part() == FailedPart::Flush && self.context.errors.latched().is_none()
     }

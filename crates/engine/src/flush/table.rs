@@ -33,8 +33,8 @@ pub(crate) struct FlushedTable {
 }
 
 impl FlushScheduler {
-    /// Steps 1 and 2: writes and syncs a table of sealed memtables, given oldest first. `None` if
-    /// no record is left.
+    /// Steps 1 and 2: writes and syncs a table of sealed memtables, which are given oldest first.
+    /// Returns `None` if no record is left to write.
     pub(crate) fn write_table(
         &self,
         family: &ColumnFamily,

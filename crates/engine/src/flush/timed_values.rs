@@ -1,8 +1,9 @@
 //! Converts timed values from their form in memtables to that in tables.
 //!
-//! In a memtable, a timed value has the time of its write. In a table, it has its preferred
-//! sequence number: the last one known to have been written by that time. If no number below the
-//! record's own is known, the table gets a plain value. Source: `BuildTable` in `db/builder.cc`.
+//! In a memtable, a timed value is stored with a write time. In a table, it is stored with its
+//! preferred sequence number: the last sequence number known to have been written by that time. If
+//! write times are not recorded, or that number is not below the record's own, the table gets a
+//! plain value. Source: `BuildTable` in `db/builder.cc`.
 
 use tailwater_format::key::{self, Sequence, ValueType, pack_trailer};
 use tailwater_format::timed_value;

@@ -1,25 +1,29 @@
-//! Warm handover: keeps data that users read in memory when a compaction replaces its tables.
+//! Warm handover: data that users read stays cached in memory when a compaction replaces the tables
+//! that contain the data.
 //!
-//! Without it, a compaction that writes with direct I/O would leave none of its outputs in memory,
-//! while cached blocks of its inputs are dropped with them. Users would then wait for the device at
-//! each first read of an output's block. So each block of a compaction's inputs has a [`Warmth`]:
-//! whether users read it from the block cache, or [recently](warm_set) from the page cache. Records
-//! carry their block's warmth into the output, and an output's block is warm when enough of its
-//! bytes are:
+//! Without handover, a compaction that writes with direct I/O would leave no block of its outputs
+//! in memory, while the cached blocks of its inputs are dropped together with the inputs. Users
+//! would then wait for the device at the first read of each output block. So each block of a
+//! compaction's inputs has a [`Warmth`]: whether users read it from the block cache, or
+//! [recently](warm_set) from the page cache. Each record takes the warmth of its input block into
+//! the output. An output block is warm if enough of its bytes come from warm input blocks:
 //!
-//! - for the page cache, the block is written through it, and the rest of the table bypasses it
+//! - a block that is warm for the page cache is written through the page cache; the rest of the
+//!   table bypasses it
 //!   ([`SequentialWriter::append_warm`](tailwater_io::stream::SequentialWriter::append_warm));
-//! - for the block cache, the block's uncompressed bytes are [staged](staged_blocks), and inserted
-//!   when the output is installed.
+//! - the uncompressed bytes of a block that is warm for the block cache are
+//!   [staged](staged_blocks): copied aside, and inserted into the block cache when the output is
+//!   installed.
 //!
-//! If users read few of the blocks handed over to the page cache, only a sample of such blocks is
-//! handed over. Near a write stall, no blocks that users read are handed over. Handover takes about
-//! as much memory as the inputs' blocks, which are dropped with them.
+//! If users read few of the blocks that were handed over to the page cache, only a sample of the
+//! blocks that are warm for the page cache alone is handed over. Near a write stall, no blocks that
+//! users read are handed over. Handover takes about as much memory as the inputs' cached blocks,
+//! which are dropped with the inputs.
 //!
 //! Each table is built with a [`TableHandover`], and installed by
-//! [`WarmInstallation`](crate::table::WarmInstallation). Outputs are warm before readers see them.
-//! The staged blocks of a failed job are dropped with it; a failure to keep blocks warm is not an
-//! error.
+//! [`WarmInstallation`](crate::table::WarmInstallation). The warm blocks of an output are in the
+//! caches before readers see the output. The staged blocks of a failed job are dropped with the
+//! job; a failure to keep blocks warm is not an error.
 
 mod staged_blocks;
 mod warm_set;
@@ -37,32 +41,32 @@ pub(crate) use warm_set::{Generations, HotRegions};
 /// Minimum share of a block's bytes that must come from warm blocks for the block to be warm:
 /// 1/WARM_PART.
 const WARM_PART: usize = 4;
-/// Share of warm blocks that are handed over as a sample if users read few of the blocks handed
-/// over: 1/SAMPLE_PART.
+/// Share of the blocks warm for the page cache alone that are still handed over, as a sample, while
+/// users read few of the blocks handed over: 1/SAMPLE_PART.
 const SAMPLE_PART: usize = 16;
 
 /// The caches from which users read a block.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Warmth {
-    /// The block cache, where the block is in use.
+    /// Whether the block is in the block cache and users have read it.
     pub(crate) cached: bool,
-    /// The page cache, from which users read the block recently.
+    /// Whether the block is in the page cache and users have read it.
     pub(crate) paged: bool,
 }
 
 /// The kinds of data handed over between the tables of a column family.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Shares {
-    /// Compactions hand over blocks that users read.
+    /// Whether compactions hand over blocks that users read.
     pub(crate) read: bool,
-    /// Blocks are handed over to the page cache: users read through it, and compactions bypass it
-    /// when writing.
+    /// Whether blocks are handed over to the page cache: true if users read through the page cache
+    /// while compactions bypass it when writing.
     pub(crate) pages: bool,
-    /// Flushes hand over records that users read in memtables.
+    /// Whether flushes hand over records that users read in memtables.
     pub(crate) flushes: bool,
-    /// Compactions insert every block into the block cache.
+    /// Whether compactions insert every block into the block cache.
     pub(crate) all_of_compactions: bool,
-    /// Flushes insert every block into the block cache.
+    /// Whether flushes insert every block into the block cache.
     pub(crate) all_of_flushes: bool,
 }
 
@@ -84,13 +88,14 @@ impl Handover {
         self.shares
     }
 
-    /// Returns the handover to a table that a flush writes, if any.
+    /// Returns the handover to a table that a flush writes; `None` if flushes hand over nothing.
     pub(crate) fn of_flush(self: &Arc<Self>) -> Option<TableHandover> {
         let Shares { flushes, all_of_flushes, .. } = self.shares;
         (flushes || all_of_flushes).then(|| TableHandover::new(Arc::clone(self), all_of_flushes))
     }
 
-    /// Returns the handover to a table that a compaction writes, if any.
+    /// Returns the handover to a table that a compaction writes; `None` if compactions hand over
+    /// nothing.
     pub(crate) fn of_compaction(self: &Arc<Self>) -> Option<TableHandover> {
         let Shares { read, all_of_compactions, .. } = self.shares;
         if !read && !all_of_compactions {
@@ -102,7 +107,7 @@ impl Handover {
         Some(TableHandover::new(Arc::clone(self), all_of_compactions))
     }
 
-    /// Returns the warmth of records that users read in a memtable.
+    /// Returns the warmth that a flush gives to records that users read in a memtable.
     pub(crate) fn warmth_of_memtables(&self) -> Warmth {
         let Shares { flushes, pages, .. } = self.shares;
         let flushes = flushes && !self.pressure.is_near_stall();
@@ -114,8 +119,8 @@ impl Handover {
         &self.generations
     }
 
-    /// Returns the warmth of the block with a key in the block cache. `is_resident` is called only
-    /// if its presence in the page cache matters.
+    /// Returns the warmth of the block that has this key in the block cache. `is_resident` returns
+    /// whether the block is in the page cache, and is called only if that matters.
     pub(crate) fn warmth(
         &self,
         key: Key,
@@ -131,8 +136,8 @@ impl Handover {
         Warmth { cached, paged: self.shares.pages && (is_hot || cached) && is_resident() }
     }
 
-    /// Reserves memory for staged blocks: of everything written (`is_all`), or only of what users
-    /// read.
+    /// Reserves memory for staging a block. Returns whether enough memory was left. `is_all` says
+    /// whether all blocks written are staged, rather than only those that users read.
     fn reserve_staging(&self, bytes: usize, is_all: bool) -> bool {
         self.cache.as_ref().is_some_and(|cache| cache.reserve_staging(bytes, is_all))
     }
@@ -155,7 +160,8 @@ impl Handover {
 pub(crate) struct WarmBlock {
     /// Its offset in the table.
     pub(crate) offset: u64,
-    /// Whether the block was handed over to the page cache only. Its first read is then counted.
+    /// Whether the block was handed over to the page cache only, not to the block cache. Its first
+    /// read is then counted, to judge whether handover is worthwhile.
     pub(crate) is_paged_only: bool,
 }
 
@@ -165,12 +171,13 @@ pub(crate) struct TableHandover {
     handover: Arc<Handover>,
     /// Whether every block goes to the block cache.
     takes_all: bool,
-    /// Bytes of the current block: in total, and from warm blocks in the block cache and in the
-    /// page cache.
+    /// Bytes of the records in the current block: in total, from input blocks warm for the block
+    /// cache, and from input blocks warm for the page cache.
     bytes: usize,
     cached_bytes: usize,
     paged_bytes: usize,
-    /// Number of blocks subject to sampling, because users read few of the blocks handed over.
+    /// Number of blocks so far of which only a sample was handed over, because users read few of
+    /// the blocks handed over.
     little_read: usize,
     /// The table's warm blocks.
     warm: Vec<WarmBlock>,
@@ -178,7 +185,7 @@ pub(crate) struct TableHandover {
     is_paged: bool,
     /// The blocks staged for the block cache.
     staged: StagedBlocks,
-    /// The staged blocks, once they are in the cache's memory.
+    /// The staged blocks, after they were copied into memory of the block cache.
     cached: Vec<CachedBlock>,
     /// Size of the staged blocks, in bytes.
     staged_bytes: usize,
@@ -190,7 +197,7 @@ struct CachedBlock {
     /// Its offset in its table.
     offset: u64,
     block: Block,
-    /// Whether its records come from blocks in use in the block cache.
+    /// Whether enough of its bytes come from blocks that users read in the block cache.
     is_warm: bool,
 }
 
@@ -220,8 +227,8 @@ impl TableHandover {
         self.paged_bytes += if warmth.paged { bytes } else { 0 };
     }
 
-    /// Ends the current block, which will be written at an offset. Returns whether it goes to the
-    /// page cache.
+    /// Ends the current block, which will be written at `offset`. Returns whether the block is to
+    /// be written through the page cache.
     pub(crate) fn end_block(&mut self, offset: u64, block: &[u8]) -> bool {
         let enough = self.bytes.div_ceil(WARM_PART).max(1);
         let cached = self.cached_bytes >= enough;
@@ -240,20 +247,22 @@ impl TableHandover {
         paged
     }
 
-    /// Whether a block is handed over as a sample, to detect when such blocks are read again.
+    /// Whether the current block is in the sample that is handed over although users read few of
+    /// the blocks handed over. The sample shows when users read such blocks again.
     fn is_sample(&mut self) -> bool {
         self.little_read += 1;
         self.little_read % SAMPLE_PART == 1
     }
 
-    /// Whether the table's tail goes to the page cache: a read of a block needs the tail first.
+    /// Whether the table's tail, which is everything after the data blocks, is written through the
+    /// page cache. It is if any data block is, since a read of a block needs the tail first.
     pub(crate) fn is_paged(&self) -> bool {
         self.is_paged
     }
 
     /// Copies the staged blocks into the memory of the block cache, before the table is installed.
-    /// Must not be called during an installation's turn, since copying takes time, nor on a
-    /// low-priority thread, since users' reads take the same lock.
+    /// Must not be called during the turn to install, since copying takes time, nor on a
+    /// low-priority thread, since copying takes a lock that users' reads also take.
     pub(crate) fn copy_into_cache(&mut self) {
         let Some(cache) = &self.handover.cache else { return };
         let cached = &mut self.cached;
@@ -266,7 +275,7 @@ impl TableHandover {
     }
 
     /// Inserts the staged blocks into the block cache, right before readers see the table. `file`
-    /// is the table's key in the cache, and `hot_regions` its part of the warm set.
+    /// is the table's key in the cache, and `hot_regions` is the table's part of the warm set.
     pub(crate) fn install(mut self, file: u64, hot_regions: &HotRegions) {
         debug_assert!(self.staged.is_empty(), "staged blocks were not copied into the cache");
         hot_regions.inherit(&self.warm);
@@ -278,8 +287,8 @@ impl TableHandover {
             let (key, charge) = (Key { file, offset }, block.memory());
             cache.blocks.insert(key, block, charge, Priority::Low);
             if is_warm {
-                // The block stays cached as long as the block that it replaces would. It is handed
-                // over again only if it is read.
+                // The new block then stays cached as long as the input block that it replaces would
+                // have. A later compaction hands it over again only if users read it.
                 cache.blocks.warm(key);
             }
         }

@@ -2,15 +2,17 @@
 
 use tailwater_io::buffer::AlignedBuffer;
 
-/// Unit of allocation, in bytes: large enough to be a mapping of its own, which is released to the
-/// system as soon as it is freed; and not a multiple of any alignment above a page, so that
-/// neighbouring chunks merge into one mapping, whose number the system limits.
+/// Size of a chunk, the unit of allocation, in bytes. It is large enough that the allocator gives
+/// each chunk a memory mapping of its own, which is returned to the system when the chunk is freed.
+/// It is not a multiple of any alignment above a page, so that the mappings of neighbouring chunks
+/// merge: the system limits the number of mappings.
 const CHUNK: usize = (1 << 20) - 4096;
 
 /// Staged blocks of a table that is being written.
 ///
-/// The thread that writes the table stages them, without a lock; another thread inserts them into
-/// the cache. If they were on the heap, their freed memory would stay with the first thread.
+/// The thread that writes the table stages blocks, without a lock; another thread inserts the
+/// blocks into the cache. If the blocks were on the heap, their freed memory would stay in the heap
+/// of the thread that writes the table.
 #[derive(Debug, Default)]
 pub(super) struct StagedBlocks {
     chunks: Vec<AlignedBuffer>,
@@ -22,9 +24,9 @@ pub(super) struct StagedBlocks {
 struct StagedBlock {
     /// Its offset in the table.
     offset: u64,
-    /// Whether its records come from blocks in use in the block cache.
+    /// Whether enough of its bytes come from blocks that users read in the block cache.
     is_warm: bool,
-    /// Index of the block's chunk, and the block's position in it.
+    /// Index of the block's chunk, and the block's offset in that chunk, in bytes.
     chunk: usize,
     start: usize,
     length: usize,
@@ -54,7 +56,7 @@ impl StagedBlocks {
     }
 
     /// Calls `take` with each block, in order: its offset, whether it is warm, and its bytes. Each
-    /// chunk is freed after its last block.
+    /// chunk is freed after the call for its last block.
     pub(super) fn for_each(self, mut take: impl FnMut(u64, bool, &[u8])) {
         let mut blocks = self.blocks.into_iter().peekable();
         for (index, chunk) in self.chunks.into_iter().enumerate() {

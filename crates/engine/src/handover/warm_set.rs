@@ -2,13 +2,14 @@
 //!
 //! A table has a bit per region. A user's read that misses the block cache sets the bit of the
 //! region in which its block begins. Bits are kept for two generations, the current one and the
-//! previous one: a region read in either is hot. A generation ends after [`GENERATION_NS`], or when
-//! its hot regions would fill the memory; so the hot regions approximate the contents of memory.
+//! previous one: a region that was read in either of them is hot. A generation ends after
+//! [`GENERATION_NS`], or when the regions read in it would fill the available memory; so the hot
+//! regions approximate the data that memory holds.
 //!
-//! Regions that were handed over are marked until they are read. The generations count the bytes
-//! handed over, and how many of them users read. Handover is judged by the bytes handed over before
-//! the current generation, which users have had time to read. At the end of each generation, older
-//! counts are halved.
+//! Regions that were handed over are marked until they are read. For each generation, the bytes
+//! handed over are counted, and how many of them users read. Handover is judged by the bytes handed
+//! over before the current generation, since users have had time to read those bytes. At the end of
+//! each generation, the counts of older generations are halved.
 //!
 //! # Threads
 //! All functions may be called from any thread, and take no lock. A bit that is set while its map
@@ -21,33 +22,34 @@ use super::WarmBlock;
 
 /// Duration of a generation, in nanoseconds.
 const GENERATION_NS: u64 = 60_000_000_000;
-/// Minimum size of a region, as a power of two of bytes.
+/// Binary logarithm of the minimum size of a region in bytes.
 const SMALLEST_REGION: u32 = 12;
-/// Maximum size of a region, as a power of two of bytes.
+/// Binary logarithm of the maximum size of a region in bytes.
 const LARGEST_REGION: u32 = 16;
 /// Minimum number of bytes handed over for handover to be judged.
 const ENOUGH_HANDED_OVER: u64 = 16 << 20;
 /// Minimum share of handed-over bytes that users must read for handover to be worthwhile:
 /// 1/READ_PART.
 const READ_PART: u64 = 8;
-/// Number of regions of a table beyond which larger regions are used.
+/// Number of regions per table above which a larger region size is chosen.
 const REGIONS_WANTED: u64 = 1 << 15;
 
-/// The generations of all tables of a database.
+/// The current generation and its counts, shared by all tables of a database.
 #[derive(Debug)]
 pub(crate) struct Generations {
     current: AtomicU32,
-    /// Size of the regions found hot in the current generation, in bytes.
+    /// Total size of the regions read in the current generation, in bytes.
     found: AtomicU64,
-    /// Available memory, in bytes.
+    /// Value of `found` at which the generation ends: the available memory, in bytes.
     limit: u64,
     began_ns: AtomicU64,
-    /// Bytes handed over, and the part of them that users read.
+    /// Bytes handed over to the page cache only, and how many of them users have read.
     handed_over: Account,
     read: Account,
 }
 
-/// A sum over generations.
+/// A count of bytes: `now` for the current generation, and `before` for the generations before it.
+/// When a generation ends, `before` is halved, and `now` is added to it.
 #[derive(Debug, Default)]
 struct Account {
     now: AtomicU64,
@@ -59,7 +61,8 @@ impl Account {
         self.now.fetch_add(bytes, Relaxed);
     }
 
-    /// Ends the current generation. A concurrent addition may count for either.
+    /// Ends the current generation. A concurrent addition may count for the old generation or for
+    /// the new one.
     fn end(&self) {
         let now = self.now.swap(0, Relaxed);
         self.before.store(self.before.load(Relaxed) / 2 + now, Relaxed);
@@ -81,7 +84,7 @@ impl Generations {
         }
     }
 
-    /// Ends the current generation if its time is over.
+    /// Ends the current generation if it has lasted [`GENERATION_NS`].
     pub(crate) fn pass(&self, now_ns: u64) {
         let began_ns = self.began_ns.load(Relaxed);
         // The clock may start at any value, so the first call only records it.
@@ -129,14 +132,15 @@ pub(crate) struct HotRegions {
 
 #[derive(Debug)]
 struct Maps {
-    /// Each map's generation and bits, indexed by the lowest bit of the generation.
+    /// The maps of two generations: each with the number of its generation and its bits, at the
+    /// index given by the lowest bit of that number.
     of_generations: [(AtomicU32, Bits); 2],
     /// The regions that were handed over and not read since.
     handed_over: Bits,
 }
 
 impl HotRegions {
-    /// Creates the state of a table of `bytes`, without hot regions.
+    /// Creates the state of a table of `bytes` bytes, without hot regions.
     pub(crate) fn new(generations: Arc<Generations>, bytes: u64) -> Self {
         let is_enough = |region: &u32| bytes >> *region <= REGIONS_WANTED;
         let region = (SMALLEST_REGION..LARGEST_REGION).find(is_enough).unwrap_or(LARGEST_REGION);
@@ -159,7 +163,8 @@ impl HotRegions {
         is_first
     }
 
-    /// Whether users read the region of an offset recently.
+    /// Whether users read the region that contains an offset in the current or the previous
+    /// generation.
     pub(crate) fn is_hot(&self, offset: u64) -> bool {
         let Some(maps) = self.maps.get() else { return false };
         let (region, current) = (offset >> self.region, self.generations.current.load(Relaxed));
@@ -169,7 +174,8 @@ impl HotRegions {
         })
     }
 
-    /// Marks blocks as hot until the next generation, since they replace hot blocks.
+    /// Marks the regions of blocks as hot until the current generation ends, since these blocks
+    /// replace hot blocks of the inputs.
     pub(crate) fn inherit(&self, blocks: &[WarmBlock]) {
         if blocks.is_empty() {
             return;
@@ -268,7 +274,7 @@ mod tests {
         assert!(hot_regions.is_hot(8192) && hot_regions.is_hot(0));
         hot_regions.generations.pass(2 * GENERATION_NS + 1);
         assert!(!hot_regions.is_hot(8192) && hot_regions.is_hot(0));
-        // Regions that are read repeatedly stay hot.
+        // A region that is read in every generation stays hot.
         for round in 3..10 {
             hot_regions.record_read(0);
             hot_regions.generations.pass(round * GENERATION_NS + 1);
@@ -281,7 +287,8 @@ mod tests {
         let hot_regions = hot_regions(4 * 4096, 1 << 20);
         (0..6).for_each(|region| assert!(!hot_regions.record_read(region * 4096)));
         assert!((0..6).all(|region| hot_regions.is_hot(region * 4096)));
-        // Another read finds no newly hot region.
+        // In the new generation, only these reads count towards its end, and they do not reach the
+        // limit.
         (4..6).for_each(|region| assert!(!hot_regions.record_read(region * 4096)));
         assert!(hot_regions.is_hot(0));
         (6..9).for_each(|region| assert!(!hot_regions.record_read(region * 4096)));
@@ -324,7 +331,7 @@ mod tests {
         assert!(!worth_it(), "a sixteenth was read");
         second[..first.len()].iter().for_each(|&block| assert!(hot_regions.record_read(block)));
         assert!(worth_it());
-        // Reads are remembered as long as handovers.
+        // At the end of a generation, the bytes read and the bytes handed over are halved alike.
         pass();
         assert!(worth_it());
         pass();

@@ -14,7 +14,7 @@ use crate::error::Result;
 use crate::file_copy::copy_into;
 use crate::table::{FileMetadata, NewFiles, table_buffers};
 
-/// A file in the database's directory.
+/// A file that was linked or copied into the database's directory.
 #[derive(Debug)]
 pub(super) struct Arrival {
     /// The number in its name.
@@ -26,7 +26,7 @@ pub(super) struct Arrival {
 
 impl Ingester {
     /// Links or copies a file into the directory, and syncs the file but not the directory. The
-    /// linked or copied file is opened as a table; after an error it is removed.
+    /// linked or copied file is opened as a table, to check it. After an error, it is removed.
     pub(super) fn bring(
         &self,
         family: &ColumnFamily,
@@ -45,11 +45,12 @@ impl Ingester {
 
     /// Removes a file that was linked or copied but not installed.
     pub(super) fn remove_arrival(&self, path: &Path) {
-        // Nothing refers to it; if this fails, the next open removes it.
+        // Nothing refers to the file; if its removal fails, the next open removes it.
         let _ = self.context.storage.remove(path);
     }
 
-    /// Links or copies a file. Returns whether it is a copy. After an error, `path` is unchanged.
+    /// Links or copies a file. Returns whether it is a copy. After an error, the linked or copied
+    /// file does not remain at `path`.
     fn link_or_copy(
         &self,
         file: &ExternalFile,
@@ -74,7 +75,7 @@ impl Ingester {
         self.copy(file, path).map(|()| true)
     }
 
-    /// Syncs a linked file, since its writer may not have.
+    /// Syncs a linked file, since its writer may not have synced it.
     fn sync_linked(&self, path: &Path) -> Result<()> {
         let purpose = Purpose::Ingestion;
         let mut file =
@@ -83,7 +84,7 @@ impl Ingester {
     }
 
     /// Records that syncing a file failed. The kernel may report success for later syncs although
-    /// data is missing on the device, so the file can only be copied.
+    /// data is missing on the device, so from now on the file may be copied but not linked.
     fn note_unsynced(&self, path: &Path) {
         if let Ok(identity) = self.context.storage.identity(path) {
             self.unsynced_files.lock().insert(identity);
@@ -117,8 +118,8 @@ impl Ingester {
         copied.inspect_err(|_| self.remove_arrival(path))
     }
 
-    /// Opens the source of a copy in the I/O mode of the target, or buffered if the source's
-    /// filesystem, which was not probed, refuses that mode.
+    /// Opens the source of a copy in the I/O mode of the target. If the source's filesystem, which
+    /// was not probed, refuses that mode, opens the source buffered.
     fn open_source(&self, source: &Path, target: &Path) -> Result<Arc<dyn ReadFile>> {
         let purpose = Purpose::Ingestion;
         let mode = self.context.readers.io_modes().mode_of_file(purpose, target);

@@ -49,7 +49,7 @@ pub(super) struct ExternalFile {
 }
 
 impl ExternalFile {
-    /// Examines a file to be ingested into `family`. With `verifies`, all of it is read and
+    /// Examines a file to be ingested into `family`. With `verifies`, the whole file is read and
     /// checked.
     ///
     /// # Errors

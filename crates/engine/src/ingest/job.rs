@@ -27,10 +27,10 @@ use crate::write::queue::Leadership;
 /// Name of the operation in errors.
 const INGESTION: &str = "an ingestion";
 
-/// Edits that are ready to be written.
+/// Edits that are ready to be written to the MANIFEST.
 struct Placed {
     edits: Vec<VersionEdit>,
-    /// The tables that they add, opened.
+    /// The tables that the edits add, opened.
     added: Vec<Arc<FileMetadata>>,
     /// The highest sequence number, including those of the files.
     last_sequence: Sequence,
@@ -41,7 +41,7 @@ struct Job {
     family: ColumnFamily,
     options: IngestOptions,
     files: Vec<ExternalFile>,
-    /// The files that are in the directory already, in the same order.
+    /// The files linked or copied into the directory so far, in the order of `files`.
     arrivals: Vec<Arrival>,
     overlaps: Overlaps,
     places: Vec<Placement>,
@@ -244,12 +244,13 @@ impl Ingester {
         let must_hide = jobs.iter().any(|job| job.options.snapshot_consistency);
         let is_watched = must_hide && list.count() > 0;
         let mut placed = self.place_and_open(&installation, jobs, is_watched)?;
-        // A snapshot taken from here on would see files without a sequence number appear, so none
-        // is taken. If all files have a number, or consistency is not requested, snapshots may be
-        // taken until the numbers are published.
+        // A snapshot taken between here and the installation would see files without a sequence
+        // number appear, so snapshots are blocked. They need not be blocked if all files get a
+        // sequence number, or if consistency with snapshots is not requested.
         let mut snapshots = (must_hide && !is_watched).then(|| list.hold_still());
         if snapshots.as_ref().is_some_and(|held| !held.is_empty()) {
-            // A snapshot was taken while the tables were opened.
+            // A snapshot was taken while the tables were opened, so all files must get a sequence
+            // number.
             snapshots = None;
             placed = self.place_and_open(&installation, jobs, true)?;
         }
@@ -262,8 +263,9 @@ impl Ingester {
             let installed = written.install();
             let version = |job: &Job| self.context.installed_version(&installed, &job.family);
             let versions = jobs.iter().map(version).collect::<Result<Vec<_>>>()?;
-            // A read loads its version first and then the sequence number, so with a new version it
-            // has a new number. A snapshot takes its number first, and would see the files appear.
+            // The sequence number is published before the versions. A read loads its version first
+            // and then the sequence number, so a read with a new version also has the new number. A
+            // snapshot takes its number first, so it could see the files appear.
             self.context.shared.published.store(last_sequence, Ordering::Release);
             for (job, version) in jobs.iter().zip(versions) {
                 job.family.install(version, &[]);
@@ -274,7 +276,7 @@ impl Ingester {
     }
 
     /// Decides the placement of the files of all jobs, and opens their tables. `is_watched` says
-    /// whether there are snapshots that must not see them.
+    /// whether there are snapshots that must not see the files.
     fn place_and_open(
         &self,
         installation: &Installation<'_>,

@@ -1,14 +1,14 @@
 //! Ingestion adds tables that were written outside a database, without rewriting them.
 //!
-//! [`SstFileWriter`] writes such tables. All their records have sequence number 0; if they must be
-//! newer than the database's data, the MANIFEST assigns the table a global sequence number, which
-//! applies to all its records.
+//! [`SstFileWriter`] writes such tables. All their records have sequence number 0; if a table must
+//! be newer than the database's data, the MANIFEST assigns the table a global sequence number,
+//! which applies to all its records.
 //!
 //! # Order
 //!
-//! 1. The files are examined at their original paths ([`external_file`]): whether each is a table
-//!    that can be ingested, and its key range. Tables of this database are not moved
-//!    ([`own_tables`]). This step changes nothing.
+//! 1. The files to be ingested are examined at their original paths ([`external_file`]): whether
+//!    each is a table that can be ingested, and its key range. Tables of this database are not
+//!    moved ([`own_tables`]). This step changes nothing.
 //! 2. They are linked or copied into the database's directory ([`arrival`]) and synced, and then
 //!    the directory is synced.
 //! 3. Memtables with records in their key ranges are flushed.
@@ -23,15 +23,15 @@
 //!    immutable. Then the files are opened.
 //! 7. One atomic group of edits adds the files of all column families. The sequence numbers are
 //!    published, then readers get the new versions: a read takes its version first, and so sees all
-//!    the files of a column family or none. No snapshot is taken between the two, since it would
-//!    see them appear.
+//!    the files of a column family or none. No snapshot is taken between these two steps, since it
+//!    would see the files appear.
 //! 8. Writes continue. With `move_files` the original names are removed.
 //!
 //! # A crash
 //!
 //! Before the end of step 7's sync nothing was ingested, and the next open removes the files from
-//! the directory. After it everything was ingested; until the end of step 8 original names may
-//! remain.
+//! the directory. After that sync everything was ingested; until the end of step 8 original names
+//! may remain.
 //!
 //! # An error
 //!
@@ -40,9 +40,9 @@
 //!
 //! # Closing
 //!
-//! Closing waits for an ingestion to end, which is cancelled if it still links or copies files.
-//! Otherwise another process could open the database and reuse the numbers of files that the
-//! ingestion may yet remove.
+//! Closing waits for an ingestion to end. An ingestion that still links or copies files is
+//! cancelled. If closing did not wait, another process could open the database and reuse the
+//! numbers of files that the ingestion may yet remove.
 //!
 //! Source: `db/external_sst_file_ingestion_job.cc`, `table/sst_file_writer.cc`.
 

@@ -41,14 +41,14 @@ pub struct IngestOptions {
     /// whatever path, symbolic link or hard link leads to it.
     pub move_files: bool,
     /// Links the files into the database's directory, and keeps the original names. The files must
-    /// not be changed through these.
+    /// not be changed through the original names.
     pub link_files: bool,
     /// Copies files that cannot be linked.
     pub failed_move_fall_back_to_copy: bool,
     /// Existing snapshots do not see the files.
     pub snapshot_consistency: bool,
-    /// Allows assigning a file a sequence number for all its records, which it needs if it hides
-    /// anything.
+    /// Allows assigning a file a sequence number for all its records. A file needs a sequence
+    /// number if it hides any record of the database.
     pub allow_global_seqno: bool,
     /// Allows flushing memtables that overlap a file's key range, which blocks writes.
     pub allow_blocking_flush: bool,
@@ -106,8 +106,8 @@ impl IngestOptions {
     }
 }
 
-/// Files to ingest into one column family. If several have the same key, the last one takes
-/// precedence.
+/// Files to ingest into one column family. If several of the files have the same key, the last of
+/// these files takes precedence.
 ///
 /// ```
 /// # fn main() -> tailwater::Result<()> {

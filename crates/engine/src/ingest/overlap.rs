@@ -1,8 +1,9 @@
 //! Overlaps of a file's key range with records of the database.
 //!
-//! A table whose key range overlaps a file's may have no record inside the file's range, and then
-//! does not conflict: so tables are searched. Results are cached, since neither files nor tables
-//! change. Most are looked up while writes continue, and only new tables while writes are blocked.
+//! A table whose key range overlaps that of a file may have no record inside the file's range. Such
+//! a table does not conflict with the file, so tables are searched for records. Results are cached,
+//! since neither files nor tables change. Most tables are searched while writes continue, and only
+//! new tables while writes are blocked.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,7 +1,8 @@
 //! Detection of files that already are tables of a database.
 //!
-//! An ingested table can be ingested again, even from the database's own directory. If it were
-//! moved, it would get a second name there, and lose the first one, to which versions refer.
+//! An ingested table can be ingested again, even from the database's own directory. Moving such a
+//! table would give it a second name in the directory and remove its first name, which versions
+//! refer to.
 
 use std::path::{Path, PathBuf};
 
@@ -21,8 +22,8 @@ struct OwnTable {
 
 impl Ingester {
     /// Refuses to move files that are tables of a column family, whatever path or link leads to
-    /// them, or that have the name of a table in a directory of another database. Must be called
-    /// before anything is linked.
+    /// them. Also refuses to move files that are named like tables and are in a directory of
+    /// another database. Must be called before anything is linked.
     ///
     /// # Errors
     /// Invalid argument, with both paths; errors from resolving paths.

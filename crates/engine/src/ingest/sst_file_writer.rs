@@ -18,7 +18,7 @@ use crate::options::{DbOptions, check_column_family};
 use crate::table::builder::{Builder, Format, Origin, TableCompression};
 use crate::table::{NewFiles, table_buffers};
 
-/// The database id of such tables, the same as in RocksDB.
+/// The database id recorded in tables written outside a database, the same as in RocksDB.
 const DATABASE_ID: &str = "SST Writer";
 /// Writes tables outside a database, one after another, for ingestion with
 /// [`Db::ingest_external_file`] or into RocksDB. It is the counterpart of RocksDB's
@@ -26,7 +26,7 @@ const DATABASE_ID: &str = "SST Writer";
 ///
 /// A table is started by [`SstFileWriter::open`] and completed by [`SstFileWriter::finish`]. Keys
 /// are added in the column family's order, each once; range deletions may be added at any time, and
-/// hide nothing of the table itself. Used by one thread at a time.
+/// hide no key of the table itself. A writer is used by one thread at a time.
 ///
 /// [`Db::ingest_external_file`]: crate::Db::ingest_external_file
 ///
@@ -60,7 +60,8 @@ pub struct SstFileWriter {
     buffers: BufferPool,
     format: Arc<Format>,
     compression: TableCompression,
-    /// The origin of the next table; until then its file number is that of the last table.
+    /// The origin that the next table records. Its file number is that of the last table until the
+    /// next one is opened.
     origin: Origin,
     open: Option<OpenTable>,
 }
@@ -95,14 +96,14 @@ pub struct ExternalFileInfo {
     pub num_entries: u64,
     /// Number of range deletions.
     pub num_range_del_entries: u64,
-    /// The version of such tables.
+    /// The format version of tables written outside a database.
     pub version: u32,
 }
 
 impl SstFileWriter {
     /// Creates a writer of tables in the format of column family `family` of a database with these
     /// options: its order of keys, its blocks and filters, and the compression of its last level.
-    /// They can be ingested into any column family with that order.
+    /// The tables can be ingested into any column family with the same order of keys.
     ///
     /// # Errors
     /// Invalid argument, with the option's name, for contradictory or unsupported options and an
@@ -252,7 +253,7 @@ impl SstFileWriter {
     /// Completes the table, and syncs it and its directory.
     ///
     /// # Errors
-    /// Invalid argument, if no table is open, or if it is empty, in which case it stays open.
+    /// Invalid argument, if no table is open, or if the table is empty; the table then stays open.
     /// Errors from writing the file, which is then removed.
     pub fn finish(&mut self) -> Result<ExternalFileInfo> {
         let open = self.open.take().ok_or_else(no_table)?;

@@ -24,7 +24,7 @@ pub struct BlobFileReader {
     decompressor: Decompressor,
     /// Length of the file.
     length: u64,
-    /// End of the records.
+    /// Offset at which the records end.
     records_end: u64,
     position: u64,
 }
@@ -38,7 +38,7 @@ pub enum BlobItem {
     Damage {
         /// Their offset.
         offset: u64,
-        /// Their number, up to the next record or the end.
+        /// Their number, up to the next record or the end of the records.
         length: u64,
         /// The error at their offset.
         error: Error,
@@ -90,12 +90,12 @@ impl BlobFileReader {
         Ok(Self { file, header, footer, decompressor, length, records_end, position })
     }
 
-    /// Returns the file.
+    /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         self.file.path()
     }
 
-    /// Returns its length when it was opened, in bytes.
+    /// Returns the length of the file when it was opened, in bytes.
     pub fn length(&self) -> u64 {
         self.length
     }
@@ -110,8 +110,8 @@ impl BlobFileReader {
         &self.footer
     }
 
-    /// Returns the next item; `None` at the end. After a record with a damaged header, whose length
-    /// is unknown, it searches for the next record with valid checksums.
+    /// Returns the next item; `None` at the end. A record with a damaged header has no known
+    /// length, so after it the next record with valid checksums is searched for.
     ///
     /// # Errors
     /// I/O errors.
@@ -148,7 +148,7 @@ impl BlobFileReader {
         Ok(header)
     }
 
-    /// Reads the rest of a record, and moves past it.
+    /// Reads the rest of a record, and moves past the record.
     fn record(&mut self, offset: u64, header: &BlobRecordHeader) -> Result<BlobItem> {
         let body_at = offset + BLOB_RECORD_HEADER_LENGTH as u64;
         let length = (header.key_length + header.value_length) as usize;

@@ -49,17 +49,17 @@ impl ManifestReader {
         Ok(Self { items: Items::open(file, Some(0), Purpose::Manifest)?, records: 0 })
     }
 
-    /// Returns the file.
+    /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         self.items.path()
     }
 
-    /// Returns its length when it was opened, in bytes.
+    /// Returns the length of the file when it was opened, in bytes.
     pub fn length(&self) -> u64 {
         self.items.length()
     }
 
-    /// Returns the next item; `None` at the end. It continues after damage.
+    /// Returns the next item; `None` at the end. Reading continues after damage.
     ///
     /// # Errors
     /// I/O errors.
@@ -199,8 +199,8 @@ pub fn current(storage: &dyn Storage, directory: &Path) -> Result<u64> {
 /// database.
 ///
 /// # Errors
-/// Corruption, with file, record and offset, if a database with it could not be opened; not found,
-/// if it does not exist.
+/// Corruption, with file, record and offset, if a database with this MANIFEST could not be opened;
+/// not found, if the MANIFEST does not exist.
 pub fn state(storage: &dyn Storage, directory: &Path, number: u64) -> Result<ManifestState> {
     let path = directory.join(FileKind::Manifest(number).to_string());
     storage.metadata(&path)?;

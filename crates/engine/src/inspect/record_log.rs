@@ -102,8 +102,8 @@ impl Irregularity {
         }
     }
 
-    /// Merges `next` into this one, if both are unwritten space or both are stale. Returns whether
-    /// it did.
+    /// Merges the irregularity `next` into this one, if both are unwritten space or both are stale.
+    /// Returns whether they were merged.
     pub fn merge(&mut self, next: &Self) -> bool {
         let mergeable = matches!(self.kind, IrregularityKind::Unwritten | IrregularityKind::Stale);
         if !mergeable || self.kind != next.kind || self.loses_data() || next.loses_data() {
@@ -257,8 +257,8 @@ impl Items {
         }))
     }
 
-    /// Returns the offset of the next header: past the trailing bytes of a block, and past the
-    /// compression record, which is not an event.
+    /// Returns the offset of the next header. It skips the trailing bytes of a block, and the
+    /// compression record, for which the reader returns no event.
     fn next_header(&self) -> u64 {
         match (self.reader.offset(), self.compression) {
             (0, Some(_)) => RECYCLABLE_HEADER_LENGTH as u64,

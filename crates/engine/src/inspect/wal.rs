@@ -75,8 +75,8 @@ impl<'a> LogBatch<'a> {
 }
 
 impl LogReader {
-    /// Opens a log. Its number is the one in its name or, if the name has none, in its first
-    /// recyclable fragment.
+    /// Opens a log. The log's number is taken from its name or, if the name has no number, from its
+    /// first recyclable fragment.
     ///
     /// # Errors
     /// I/O errors. An empty file is a log without records.
@@ -90,17 +90,17 @@ impl LogReader {
         Ok(Self { items: Items::open(file, number, Purpose::Wal)?, number })
     }
 
-    /// Returns the file.
+    /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         self.items.path()
     }
 
-    /// Returns the number in its name, if it has one.
+    /// Returns the number in the name of the log, if the name has one.
     pub fn number(&self) -> Option<u64> {
         self.number
     }
 
-    /// Returns its length when it was opened, in bytes.
+    /// Returns the length of the file when it was opened, in bytes.
     pub fn length(&self) -> u64 {
         self.items.length()
     }
@@ -110,8 +110,8 @@ impl LogReader {
         self.items.compression()
     }
 
-    /// Returns the next item; `None` at the end. It continues after damage, like the recovery mode
-    /// that skips damaged records, so later items may not be valid contents of the log.
+    /// Returns the next item; `None` at the end. Reading continues after damage, as in the recovery
+    /// mode that skips damaged records, so later items may not be valid contents of the log.
     ///
     /// # Errors
     /// I/O errors.

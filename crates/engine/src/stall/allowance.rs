@@ -1,12 +1,13 @@
 //! Bytes that delayed writes may write without waiting.
 //!
-//! A sleep of a few microseconds takes far longer than requested. So small writes pass until the
-//! bytes allowed for a whole interval are used up; the next one then sleeps for at least an
+//! A sleep of a few microseconds takes far longer than requested. So small writes do not wait until
+//! the bytes allowed for a whole interval are used up; the next write then sleeps for at least an
 //! interval.
 //!
 //! Source: `WriteController::GetDelay` in `db/write_controller.cc`.
 
-/// Minimum wait, in microseconds.
+/// Minimum wait of a write, and the interval for which bytes are granted in advance, in
+/// microseconds.
 const INTERVAL_US: u64 = 1000;
 /// Maximum idle time that is credited, in microseconds.
 const SAVED_US: u64 = 1_000_000;
@@ -15,7 +16,8 @@ const SAVED_US: u64 = 1_000_000;
 #[derive(Debug, Clone, Default)]
 pub(super) struct Allowance {
     bytes: u64,
-    /// Time up to which bytes have been credited, in microseconds of any clock.
+    /// Point in time up to which bytes have been granted, in microseconds since any fixed start;
+    /// `None` before the first grant.
     granted_until_us: Option<u64>,
 }
 
@@ -60,8 +62,8 @@ impl Allowance {
 mod tests {
     use super::*;
 
-    /// Returns the bytes per second achieved by writes of `bytes` each, each of which takes a
-    /// microsecond without a delay.
+    /// Returns the throughput, in bytes per second, of writes of `bytes` bytes that each take one
+    /// microsecond in addition to their delay.
     fn written(bytes: u64, rate: u64) -> f64 {
         let (begin_us, mut allowance, mut written) = (7_000_000, Allowance::default(), 0);
         let mut now_us = begin_us;

@@ -163,7 +163,7 @@ impl StallConditions {
         self.compacts && self.level_0_tables >= many.max(1)
     }
 
-    /// Whether `cause` is close to the bound that stops writes.
+    /// Whether the figure behind `cause` is close to the bound that stops writes.
     pub(super) fn is_near_stop(&self, cause: StallCause) -> bool {
         let gap = self.hard_pending_bytes.saturating_sub(self.soft_pending_bytes);
         match cause {

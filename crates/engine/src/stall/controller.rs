@@ -20,7 +20,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(100);
 pub(crate) struct StallController {
     /// Whether `state` is not `Normal`, readable without the lock.
     is_stalled: AtomicBool,
-    /// Notified when writes will soon be delayed.
+    /// The compaction pressure, which each update sets.
     pressure: Arc<CompactionPressure>,
     /// Bytes that leaders wrote for followers and that are not yet charged to the allowance.
     unpaid: AtomicU64,
@@ -50,7 +50,7 @@ struct FamilyStall {
     pending_bytes: u64,
 }
 
-/// The state of a column family for an update.
+/// The state of a column family, as given to [`StallController::update`].
 #[derive(Debug)]
 pub(crate) struct FamilyLook {
     pub(crate) id: u32,
@@ -92,7 +92,7 @@ impl Stalls {
 }
 
 impl StallController {
-    /// Creates a controller in state `Normal` that will notify `pressure`.
+    /// Creates a controller in state `Normal` whose updates set `pressure`.
     pub(crate) fn new(pressure: Arc<CompactionPressure>) -> Self {
         Self {
             is_stalled: AtomicBool::new(false),
@@ -121,8 +121,8 @@ impl StallController {
     }
 
     /// Reads the state of all column families and adopts the strictest of their demands. Calls
-    /// `record` with the demand of each family that has changed. Returns the new state if it or the
-    /// rate differs from the previous one.
+    /// `record` with the demand of each family that has changed. Returns the new state if its
+    /// demand or its rate differs from that of the previous state.
     ///
     /// The families are read under the lock, so that an older state never overwrites a newer one.
     /// `rate_max` is in bytes per second.
@@ -180,9 +180,10 @@ impl StallController {
     }
 
     /// Waits while writes are stopped, or for the time that `bytes` take while they are delayed.
-    /// While waiting, calls `check` with the cause for which writes are stopped; an error from it
-    /// ends the wait. `refuse` is called once, if it waits, and refuses queued writers with
-    /// `no_slowdown` until its result is dropped.
+    /// Calls `check` before and during the wait, with the cause if writes are stopped; an error
+    /// from `check` ends the wait. If it has to wait, it calls `refuse` once, with the error for
+    /// queued writers that set `no_slowdown`. These writers are refused until the result of
+    /// `refuse` is dropped.
     ///
     /// # Errors
     /// Busy, where `no_slowdown` is set; the error of `check`.

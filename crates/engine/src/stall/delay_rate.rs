@@ -1,22 +1,23 @@
 //! The rate of delayed writes.
 //!
-//! The rate begins at `delayed_write_rate` and never exceeds it. It is adjusted whenever the
-//! memtables or tables of a column family change: down while the compaction backlog grows or stays,
-//! further down near the bound that stops writes, up while the backlog shrinks, and more so when
-//! the delay ends. All column families share and adjust one rate.
+//! The rate begins at `delayed_write_rate` and never exceeds that value. The rate is adjusted
+//! whenever the memtables or tables of a column family change: down while the compaction backlog
+//! grows or stays, further down near the bound that stops writes, up while the backlog shrinks, and
+//! more so when the delay ends. All column families share and adjust one rate.
 //!
 //! Source: `SetupDelay` and `RecalculateWriteStallConditions` in `db/column_family.cc`.
 
 /// Minimum rate chosen by the adjustment, in bytes per second; a lower rate set by the user is
 /// kept.
 const RATE_MIN: u64 = 16 << 10;
-/// Factor of the rate while the compaction backlog grows or stays the same.
+/// Factor by which an update changes the rate if the compaction backlog has grown or stayed the
+/// same.
 const MORE_TO_DO: f64 = 0.8;
-/// Factor of the rate while the backlog shrinks.
+/// Factor by which an update changes the rate if the backlog has shrunk.
 const LESS_TO_DO: f64 = 1.0 / MORE_TO_DO;
-/// Factor of the rate near the bound that stops writes.
+/// Factor by which an update changes the rate near the bound that stops writes.
 const NEAR_STOP: f64 = 0.6;
-/// Factor of the rate when a column family no longer demands a delay.
+/// Factor by which an update changes the rate if a column family does not demand a delay any more.
 const GOES_ON: f64 = 1.4;
 
 /// The slowdown that a column family demands of writers.
@@ -40,9 +41,9 @@ pub(crate) struct FamilyChange {
     pub(crate) pending_bytes_before: u64,
     /// Whether automatic compactions are enabled.
     pub(crate) compacts: bool,
-    /// Whether any column family, this one included, demanded a delay before.
+    /// Whether any column family, this one included, demanded a delay at its previous update.
     pub(crate) was_delayed: bool,
-    /// Whether any column family demanded a stop before.
+    /// Whether any column family, this one included, demanded a stop at its previous update.
     pub(crate) was_stopped: bool,
 }
 

@@ -17,7 +17,7 @@ pub(crate) struct CompactionPressure {
     waiting: AtomicUsize,
 }
 
-/// A caller waiting for a compaction to end, until this is dropped.
+/// Registers a caller as waiting for a compaction to end, until this value is dropped.
 #[derive(Debug)]
 pub(crate) struct Waiting<'u>(&'u CompactionPressure);
 

@@ -3,7 +3,7 @@
 //! Unlike opening, verification does not stop at the first damage, but returns a list of findings.
 //! It checks every block's checksum, the order of keys, indexes and filters against the data
 //! blocks, counts and sizes against properties, bounds and numbers against the MANIFEST, logs, blob
-//! files and the references to them, and the directory as a whole. It changes no file.
+//! files and the references to them, and the directory as a whole. Verification changes no file.
 
 mod blob;
 mod directory;
@@ -131,7 +131,7 @@ struct Verification<'a> {
     progress: &'a mut dyn FnMut(&Progress),
     bytes_total: u64,
     report: Report,
-    /// The stream for reading tables, once created and while not in use.
+    /// The stream for reading tables; `None` before it is created and while it is in use.
     stream: Option<SequentialReader>,
 }
 
@@ -296,7 +296,7 @@ impl Verification<'_> {
 /// The parts of a MANIFEST that are checked against the directories.
 struct ManifestPart {
     database_id: Option<String>,
-    /// The logs that existed according to it, if recorded.
+    /// The logs that existed according to the MANIFEST, if it records them.
     existing_logs: Option<Vec<u64>>,
 }
 

@@ -125,7 +125,7 @@ impl Verification<'_> {
         }
     }
 
-    /// Reads a table before its ingestion.
+    /// Reads and checks a table before its ingestion.
     pub(super) fn check_external_table(
         &mut self,
         path: &Path,
@@ -171,7 +171,7 @@ impl Verification<'_> {
         self.check_gaps(path, table, &spans)
     }
 
-    /// Checks every block that the metaindex names, the metaindex and the footer.
+    /// Checks the footer, the metaindex, and every block that the metaindex names.
     fn check_meta_blocks(
         &mut self,
         path: &Path,
@@ -258,8 +258,9 @@ impl Verification<'_> {
         Ok(())
     }
 
-    /// Returns a stream over a file. All files share one, since its threads and buffers cost more
-    /// than reading a small table: the caller puts it back into `self.stream` afterwards.
+    /// Returns a stream over a file. All files share one stream, since its threads and buffers cost
+    /// more than reading a small table. The caller puts the stream back into `self.stream`
+    /// afterwards.
     fn stream(&mut self, file: Arc<dyn ReadFile>, length: u64) -> Result<SequentialReader> {
         if let Some(mut stream) = self.stream.take() {
             stream.restart(file, 0..length)?;

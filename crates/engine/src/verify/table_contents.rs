@@ -279,7 +279,7 @@ impl<'a> Contents<'a> {
         self.ask_filter(parsed.user_key)
     }
 
-    /// Checks that the blob of an index exists and belongs to the key.
+    /// Checks that the blob to which a blob index refers exists and belongs to the key.
     fn blob(&mut self, user_key: &[u8], index: &[u8]) {
         if let Ok(BlobIndex::Blob(location)) = BlobIndex::decode(index) {
             *self.references.entry(location.file_number).or_default() += 1;
@@ -322,7 +322,7 @@ impl<'a> Contents<'a> {
     }
 
     /// Checks the MANIFEST's bounds: without range tombstones they are the first and the last key;
-    /// with them they may be wider.
+    /// with range tombstones, the bounds may be wider.
     fn check_bounds(&mut self, bounds: Option<&Bounds<'_>>) {
         let Some(bounds) = bounds.filter(|_| self.counts.points > 0) else { return };
         let comparator = self.table.comparator();

@@ -1,8 +1,8 @@
 //! Verification of write-ahead logs.
 //!
-//! A recycled log ends where bytes of the file's earlier use begin, which may have any value: an
-//! error there is damage only if records of this log follow. The same holds for a record whose
-//! sectors were only partly written in a machine crash.
+//! A recycled log ends where bytes of the file's earlier use begin. These bytes may have any value,
+//! so an error in them is damage only if records of this log follow. Likewise, an error in a record
+//! whose sectors were only partly written before a crash is damage only if records follow.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -28,13 +28,13 @@ struct LogProgress<'a> {
     /// Irregularities that are damage only if records follow: offset, message, and the kind of the
     /// ending if none follow.
     doubtful: Vec<(u64, String, EndingKind)>,
-    /// The place where the previous log ended before the end of its file, if it did.
+    /// Where the previous log ended, if that is before the end of its file.
     ending: Option<Ending>,
     /// The number and length of the previous log.
     previous: Option<(u64, u64)>,
 }
 
-/// A place where a log ends inside a record or before the end of its file.
+/// The position at which a log ends, inside a record or before the end of its file.
 struct Ending {
     path: PathBuf,
     log_number: u64,
@@ -58,7 +58,7 @@ struct Log<'a> {
     path: &'a Path,
     number: u64,
     file: Arc<dyn ReadFile>,
-    /// The place where the previous log ended early, if it did.
+    /// Where the previous log ended, if that is before the end of its file.
     before: Option<Ending>,
     is_first_batch: bool,
     /// Offset of unwritten space, if no batch was found after it.
@@ -123,8 +123,8 @@ impl Verification<'_> {
         }
     }
 
-    /// Checks the early ending of the last log. A crash may cause it, unless tables hold later
-    /// writes.
+    /// Checks the early ending of the last log. A crash may have caused the early ending, unless
+    /// tables hold later writes.
     fn check_last(&mut self, ending: Ending, families: &[Family]) {
         let Ending { path, log_number, offset, message, kind } = ending;
         let is_ahead = |family: &&Family| {
@@ -184,7 +184,7 @@ impl Verification<'_> {
         if log.is_first_batch
             && let Some(before) = log.before
         {
-            // A log without a batch does not show whether the previous one lost any.
+            // A log without a batch does not show whether the previous log lost any batches.
             let log_number = state.ending.as_ref().map_or(before.log_number, |_| number);
             state.ending = Some(Ending { log_number, ..before });
         }
@@ -273,8 +273,8 @@ impl Verification<'_> {
         Ok(Flow::Continue)
     }
 
-    /// Whether a log that begins with a record of another log is damaged. It is not if logs are
-    /// recycled.
+    /// Whether a log that begins with a record of another log is damaged. Such a log is not damaged
+    /// if logs are recycled.
     fn stale_is_damage(&self) -> bool {
         self.options.database().recycle_log_file_num == 0
     }
@@ -301,8 +301,8 @@ impl Verification<'_> {
         self.report.add(Severity::TornTail, path, None, message);
     }
 
-    /// Checks that the next log continues with the next sequence number: then a log that ended
-    /// early has lost nothing.
+    /// Checks that `record`, the first batch of the log after one that ended early, has the next
+    /// sequence number. If so, the earlier log has lost nothing.
     fn check_continues(
         &mut self,
         path: &Path,

@@ -9,7 +9,8 @@ use crate::error::{Error, ErrorKind, Result};
 
 /// Counts blob references in records read and written, by blob file.
 ///
-/// It allocates only for the first reference to a file. Source: `db/blob/blob_garbage_meter.cc`.
+/// Memory is allocated only at the first reference to a file. Source:
+/// `db/blob/blob_garbage_meter.cc`.
 #[derive(Debug, Default)]
 pub(crate) struct BlobGarbage {
     /// By file number.
@@ -71,8 +72,8 @@ impl BlobGarbage {
     }
 }
 
-/// Calls `take` with each blob file to which a record refers, and the size of the blob's record
-/// there, in bytes.
+/// Calls `take` with each blob file to which a record refers, and the size of the blob's record in
+/// that file, in bytes.
 #[inline]
 fn for_each_reference(
     internal_key: &[u8],

@@ -23,9 +23,9 @@ pub(crate) struct DeeperLevels {
 enum KnownKeys {
     /// No deeper level has any of the keys.
     None,
-    /// It depends on the key.
+    /// Each key must be looked up.
     ByKey,
-    /// Tables of the output level itself may be older than the inputs.
+    /// Any key may exist, since even tables of the output level may be older than the inputs.
     Unknown,
 }
 
@@ -63,8 +63,9 @@ impl DeeperLevels {
         self.lack_range(begin, |comparator, smallest| comparator.compare(smallest, end).is_lt())
     }
 
-    /// Returns true if no table can have keys in a range that starts at `begin`. `reaches` returns
-    /// whether a table with the given smallest key begins before the end of the range.
+    /// Returns true if no table of the deeper levels can have keys in a range that starts at
+    /// `begin`. `reaches` returns whether a table with the given smallest key begins before the end
+    /// of the range.
     fn lack_range(&mut self, begin: &[u8], reaches: impl Fn(&Comparator, &[u8]) -> bool) -> bool {
         match self.known {
             KnownKeys::None => return true,

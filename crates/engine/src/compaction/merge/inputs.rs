@@ -4,10 +4,11 @@
 //! are read in order: those of all level-0 tables concurrently, those of a deeper level one table
 //! at a time.
 //!
-//! If compactions read in another I/O mode than users, an input is read by a separate reader.
-//! Readers are reference-counted: an iterator holds its table's reader, and range tombstones, which
-//! outlive the iterator, are counted separately. So a reader and its file are closed after their
-//! last use, whatever the order, even if opening one of many tables fails.
+//! If compactions read in another I/O mode than users' reads, an input is read by a separate
+//! reader. Readers are reference-counted: an iterator holds its table's reader, and range
+//! tombstones, which outlive the iterator, are counted separately. So a reader and its file are
+//! closed after their last use, in whatever order the iterators and range tombstones are dropped,
+//! and even if opening one of many tables fails.
 
 use std::sync::Arc;
 
@@ -67,9 +68,10 @@ pub(crate) struct Anchor {
 const ANCHORS: u64 = 128;
 
 impl Inputs {
-    /// Reads the properties and range tombstones of a compaction's inputs. `tables` are those of
-    /// its column family, whose shared readers are used unless compactions read in an I/O mode of
-    /// their own; separate readers count against `budget`.
+    /// Reads the properties and range tombstones of a compaction's inputs. The inputs are read
+    /// through the column family's readers in `tables`, which users' reads share. If compactions
+    /// read in an I/O mode of their own, separate readers are opened instead, and count against
+    /// `budget`.
     pub(crate) fn survey(
         compaction: &Compaction,
         tables: &Arc<TableCache>,

@@ -9,15 +9,15 @@
 //! - a single deletion and the write below it in its stripe are dropped together; a deletion below
 //!   them is then processed as if it were the newest version;
 //! - operands of a stripe are merged, over the base value if the inputs have it;
-//! - a record that all readers see gets sequence number 0 if no deeper level has any of the keys,
-//!   unless its number preserves its write time.
+//! - a record that all readers see gets sequence number 0 if no deeper level has any of the
+//!   compaction's keys, unless the record's write time is derived from its sequence number.
 //!
-//! It also stops where range tombstones begin, so that outputs can be cut there.
+//! A merge also stops where range tombstones begin, so that outputs can be cut there.
 //!
 //! # Invariants
-//! - The keys at which it stops ascend strictly.
+//! - The keys at which a merge stops ascend strictly.
 //! - A read at a snapshot, or at any sequence number above all inputs, has the same result before
-//!   and after.
+//!   and after the compaction.
 //! - Advancing allocates nothing once the buffers have grown to the size of keys and values, unless
 //!   a user-defined operator or filter does.
 //!
@@ -60,9 +60,10 @@ pub(crate) use tombstones::{CoverCursor, InputTombstones};
 pub(crate) struct Rules {
     pub(crate) comparator: Comparator,
     pub(crate) snapshots: Arc<Snapshots>,
-    /// Whether no deeper level has any of the keys.
+    /// Whether no deeper level has any of the compaction's keys.
     pub(crate) is_bottommost: bool,
-    /// Sequence numbers above this one are kept, since they determine the write times of records.
+    /// Sequence numbers above this one are not set to 0, since the write times of their records are
+    /// derived from them.
     pub(crate) timeless_through: Sequence,
     /// Whether a deletion right below a single deletion is an error.
     pub(crate) enforces_single_deletions: bool,
@@ -86,7 +87,7 @@ pub(crate) struct Dropped {
     pub(crate) obsolete: u64,
     /// Covered by a range tombstone.
     pub(crate) covered: u64,
-    /// Removed by the filter, including those replaced by deletions.
+    /// Removed by the filter, including records replaced by deletions.
     pub(crate) filtered: u64,
     /// Operands and base values merged into another record.
     pub(crate) folded: u64,
@@ -102,12 +103,12 @@ impl AddAssign for Dropped {
     }
 }
 
-/// A place at which a [`Merge`] has stopped.
+/// The position at which a [`Merge`] has stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stop {
     /// At a record to be written.
     Record,
-    /// The start of a range tombstone.
+    /// At the start of a range tombstone.
     TombstoneStart,
     /// Between two records, because the job needs normal priority from here on.
     Pause,
@@ -133,7 +134,8 @@ pub(crate) struct Merge {
     sequence: Sequence,
     value_type: ValueType,
     value: Value,
-    /// The last number of the stripe of the previous version of this key, if there was one.
+    /// The highest sequence number of the stripe that contains the previous, newer version of this
+    /// key, if there was such a version.
     newer_stripe: Option<Sequence>,
     /// Whether a version of this key was given sequence number 0.
     has_zeroed: bool,
@@ -167,7 +169,7 @@ enum Value {
     Changed,
 }
 
-/// The next step.
+/// Where the next [`Merge::advance`] continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Resume {
     /// With the source's current record.
@@ -343,7 +345,8 @@ impl Merge {
         Ok(())
     }
 
-    /// Whether a range tombstone begins before the source's record; consumes its start.
+    /// Whether the next range tombstone begins before the source's record. If so, moves past the
+    /// start of that tombstone.
     fn reaches_start(&mut self) -> bool {
         let Some(start) = self.starts.peek() else { return false };
         let reaches = !self.source.valid()
@@ -352,7 +355,7 @@ impl Merge {
         reaches
     }
 
-    /// Skips starts of range tombstones among records that were processed together.
+    /// Skips the starts of range tombstones that lie among records that were processed together.
     fn pass_starts(&mut self) {
         while self.reaches_start() {}
     }

@@ -71,7 +71,7 @@ impl Operands {
     }
 
     /// Merges the operands over the default column of an entity, and keeps the other columns.
-    /// `blob` is the value of the default column if that is in a blob file. Source:
+    /// `blob` is the value of the default column if that value is in a blob file. Source:
     /// `MergeOperator::FullMergeV3` in `db/merge_operator.cc`.
     ///
     /// # Errors

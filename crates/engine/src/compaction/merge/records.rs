@@ -84,8 +84,8 @@ impl Merge {
         if !self.rules.is_bottommost {
             return Ok(self.take_visible(stripe));
         }
-        // Some snapshot does not see the deletion, so it is kept if that snapshot sees an older
-        // version of the key.
+        // Some snapshot does not see the deletion. If that snapshot sees an older version of the
+        // key, which is then kept, the deletion is kept, too.
         self.source.next()?;
         while self.is_same_key() && self.is_in(stripe)? {
             self.dropped.hidden += 1;
@@ -106,10 +106,11 @@ impl Merge {
         Ok(stripe.below.is_none_or(|below| sequence > below))
     }
 
-    /// Processes a single deletion. It is dropped together with the write that it deletes, once
-    /// both are in one stripe. Until then it is kept, even if a newer version of the key hides it:
-    /// if it were dropped, its write would become visible. A deletion below that write is kept,
-    /// too, since it then hides older versions in deeper levels.
+    /// Processes a single deletion. The single deletion is dropped together with the write that it
+    /// deletes, as soon as both are in one stripe. Until then the single deletion is kept, even if
+    /// a newer version of the key hides it; otherwise the write could become visible. A deletion
+    /// below that write is kept, too: after the other two are dropped, it must hide older versions
+    /// in deeper levels.
     fn take_single_deletion(&mut self, stripe: Stripe) -> Result<Taken> {
         self.value = Value::Empty;
         self.source.next()?;
@@ -124,7 +125,8 @@ impl Merge {
         self.pass_starts();
         let (_, below) = self.source.version()?;
         if self.has_zeroed {
-            // All reads see a newer version, so neither this nor the older one is visible.
+            // All reads see a newer version of the key, so neither the single deletion nor the
+            // version below it is visible.
             return self.drop_pair();
         }
         if !self.is_in(stripe)? {
@@ -140,7 +142,7 @@ impl Merge {
             ValueType::Deletion => {}
             _ => return self.drop_pair(),
         }
-        // The older deletion replaces both.
+        // Only the single deletion is dropped: the deletion below it has the same effect.
         self.dropped.obsolete += 1;
         Ok(Taken::Passed)
     }
@@ -166,10 +168,10 @@ impl Merge {
         }
     }
 
-    /// Processes a timed value. It gets its preferred sequence number once that cannot place it
-    /// below an older version. If the preferred number is not lower than its own, it is a plain
-    /// value: its own number was zeroed, or its flush stored the write time instead of a sequence
-    /// number.
+    /// Processes a timed value. The record gets its preferred sequence number as soon as that
+    /// number cannot move it below an older version of the key. If the preferred number is not
+    /// lower than the record's own, the record becomes a plain value: either its own number was set
+    /// to 0, or its flush stored the write time in place of a sequence number.
     fn take_timed_value(&mut self, stripe: Stripe) -> Result<Taken> {
         let Some((_, preferred)) = timed_value::split(self.source.value()) else {
             let key = self.user_key().escape_ascii();
@@ -191,7 +193,7 @@ impl Merge {
         }
         let preferred_stripe = self.rules.snapshots.stripe(preferred);
         let would_be_covered = self.is_covered(preferred, ValueType::Value, preferred_stripe);
-        // The query above was out of order.
+        // The cursor was queried out of order above, so it must restart.
         self.cover.restart();
         if !would_be_covered {
             self.sequence = preferred;
@@ -233,8 +235,8 @@ impl Merge {
         self.fold_operands(is_at_oldest)
     }
 
-    /// Adds an operand, unless a range tombstone covers it. With `is_changed`, the filter's value
-    /// is used.
+    /// Adds the source's current operand, unless a range tombstone covers it. With `is_changed`,
+    /// adds the value set by the filter instead.
     pub(super) fn push_operand(&mut self, sequence: Sequence, is_changed: bool) {
         let stripe = self.rules.snapshots.stripe(sequence);
         if self.is_covered(sequence, ValueType::Merge, stripe) {
@@ -253,7 +255,8 @@ impl Merge {
         stripe: Stripe,
     ) -> Result<Taken> {
         if self.operands.len() == 0 {
-            // No operand is left, so the record is processed as the newest version.
+            // No operand is left, so the base record is processed next as if it were the newest
+            // version of the key.
             self.has_key = false;
             return Ok(Taken::Passed);
         }
@@ -271,7 +274,8 @@ impl Merge {
         Ok(Taken::KeptBehind)
     }
 
-    /// Merges the operands of a stripe without a base record.
+    /// Merges the operands of a stripe that has no base record. `is_at_oldest` says whether the
+    /// inputs have no older version of the key.
     fn fold_operands(&mut self, is_at_oldest: bool) -> Result<Taken> {
         if self.operands.len() == 0 {
             self.has_key = false;
@@ -286,7 +290,7 @@ impl Merge {
             self.operands.fold_over(operator, user_key, None)?;
             self.value_type = ValueType::Value;
         } else if self.operands.len() > 1 && self.operands.fold_together(operator, user_key) {
-            // Older versions remain visible.
+            // The merged operand does not hide older versions of the key.
             self.has_key = false;
             self.value_type = ValueType::Merge;
         } else {

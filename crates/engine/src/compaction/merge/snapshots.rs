@@ -4,8 +4,8 @@ use tailwater_format::key::{MAX_SEQUENCE, Sequence};
 
 /// The sequence numbers of snapshots, in order.
 ///
-/// They divide the sequence numbers into stripes: of two versions of a key in one stripe, neither a
-/// snapshot nor a read without one sees the older.
+/// The snapshots divide the sequence numbers into stripes. Of two versions of a key in one stripe,
+/// the older is visible neither to a snapshot nor to a read without a snapshot.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Snapshots {
     sequences: Vec<Sequence>,
@@ -14,7 +14,8 @@ pub(crate) struct Snapshots {
 /// A range of sequence numbers that snapshots do not distinguish.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stripe {
-    /// Its last number: the first snapshot that sees it, or the maximum sequence number.
+    /// The highest sequence number of the stripe: that of the first snapshot that sees the stripe,
+    /// or the maximum sequence number if no snapshot does.
     pub(crate) newest: Sequence,
     /// The snapshot right below it, if there is one.
     pub(crate) below: Option<Sequence>,
@@ -40,7 +41,7 @@ impl Snapshots {
         }
     }
 
-    /// Returns the newest of each stripe among sequence numbers that are given newest first.
+    /// Returns the newest of `sequences` in each stripe. `sequences` must be given newest first.
     pub(crate) fn newest_of_stripes<'a>(
         &'a self,
         sequences: &'a [Sequence],

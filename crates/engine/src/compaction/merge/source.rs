@@ -123,7 +123,8 @@ impl Source {
         Ok(())
     }
 
-    /// Notes that the current record is written with this internal key.
+    /// Notes, to track garbage in blob files, that the current record is written with this internal
+    /// key.
     #[inline]
     pub(super) fn note_output(&mut self, internal_key: &[u8]) -> Result<()> {
         match &mut self.garbage {
@@ -132,7 +133,8 @@ impl Source {
         }
     }
 
-    /// Like [`Source::note_output`], for a record whose value differs from the current one.
+    /// Like [`Source::note_output`], for a record that is written with another value than the
+    /// current record's.
     pub(super) fn note_output_of(&mut self, internal_key: &[u8], value: &[u8]) -> Result<()> {
         match &mut self.garbage {
             Some(garbage) => garbage.flow_out(internal_key, value),

@@ -21,7 +21,8 @@ use crate::table::{FileMetadata, TableReader};
 /// The range tombstones of all inputs.
 #[derive(Debug, Default)]
 pub(crate) struct InputTombstones {
-    /// A run for each table of level 0, and one for each other level, with its tables in order.
+    /// One run for each table of level 0, and one run for each deeper level, with the tables of
+    /// that level in order.
     runs: Vec<Vec<TableTombstones>>,
 }
 
@@ -165,8 +166,8 @@ impl CoverCursor {
         Self { comparator, tombstones, places }
     }
 
-    /// Whether a tombstone that is newer than a record, but not above `newest`, covers it. The
-    /// record is given as user key and trailer. Records must be given in order, until
+    /// Whether a record is covered by a tombstone that is newer than the record, but not above
+    /// `newest`. The record is given as user key and trailer. Records must be given in order, until
     /// [`CoverCursor::restart`].
     #[inline]
     pub(crate) fn covers(&mut self, user_key: &[u8], trailer: u64, newest: Sequence) -> bool {
@@ -197,8 +198,8 @@ impl CoverCursor {
 }
 
 impl RunPosition {
-    /// Advances to the first fragment of a run that ends after a record. Returns its view, if there
-    /// is one.
+    /// Advances to the first fragment of a run that ends after a record. Returns the view of the
+    /// table that has the fragment, or `None` if there is no such fragment.
     fn go_to<'a>(
         &mut self,
         comparator: &Comparator,

@@ -12,7 +12,7 @@ use crate::merge_operator::MergeOperator;
 /// The state after a filter was applied to a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Filtered {
-    /// The merge continues with the record or key.
+    /// The merge continues with the current record or key.
     Left,
     /// The source has moved to another key.
     Skipped,
@@ -79,7 +79,8 @@ impl Merge {
         Ok(Filtered::Left)
     }
 
-    /// Skips to the first record at or after a user key, if that is ahead.
+    /// Skips to the first record at or after the user key `until`, if that key is after the current
+    /// one.
     fn skip_until(&mut self, until: &[u8]) -> Result<Filtered> {
         if self.rules.comparator.compare(until, self.user_key()).is_le() {
             return Ok(Filtered::Left);
@@ -90,7 +91,7 @@ impl Merge {
     }
 
     /// Merges the operands over the source's current record, treated as a record of `value_type`.
-    /// If that is not a type of value, there is no base value.
+    /// If `value_type` is not a type of value, the operands are merged without a base value.
     pub(super) fn fold_over_base(
         &mut self,
         operator: &MergeOperator,

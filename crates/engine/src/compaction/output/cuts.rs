@@ -1,11 +1,11 @@
 //! Cuts between outputs.
 //!
-//! An output ends at its maximum size. Before that, it may end at a bound of a grandparent, a table
-//! of the level below the output level, so that the output's next compaction involves few
-//! grandparents. It ends there if it would overlap too many bytes of grandparents, if it spans a
-//! whole grandparent that is not small, or once it has reached 50% of the target size (up to 90%
-//! after many bounds). Source: `CompactionOutputs::ShouldStopBefore` in
-//! `db/compaction/compaction_outputs.cc`.
+//! A *grandparent* is a table of the first level below the output level that has tables in the
+//! compaction's key range. An output ends when it reaches its maximum size. Before that, it may end
+//! at a bound of a grandparent, so that the output's next compaction involves few grandparents. It
+//! does so if it would otherwise overlap too many bytes of grandparents, if it spans a whole
+//! grandparent that is not small, or if it has reached 50% of the target size (up to 90% after many
+//! bounds). Source: `CompactionOutputs::ShouldStopBefore` in `db/compaction/compaction_outputs.cc`.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -18,14 +18,14 @@ use crate::options::{ColumnFamilyOptions, CompactionStyle};
 use crate::table::FileMetadata;
 use crate::version::Compaction;
 
-/// Returns the target size of an output, in bytes. If it can be cut at grandparents, it may become
-/// twice as large.
+/// Returns the target size of an output, in bytes. If outputs can be cut at grandparents, an output
+/// may become up to twice as large as the target.
 pub(crate) fn target_bytes(compaction: &Compaction) -> u64 {
     let has_room = !compaction.is_bottommost && !compaction.grandparents.is_empty();
     compaction.max_output_file_bytes / if has_room { 2 } else { 1 }
 }
 
-/// The trailer of an exclusive bound.
+/// The trailer of a table's bound that is exclusive.
 const SENTINEL: u64 = pack_trailer(MAX_SEQUENCE, ValueType::RangeDeletion as u8);
 
 /// Tracks the keys of the outputs, and decides where to cut.
@@ -35,7 +35,8 @@ pub(super) struct Cuts {
     limits: Limits,
     grandparents: Vec<Arc<FileMetadata>>,
     old_files: OldFiles,
-    /// Index of the grandparent that contains the last key, or else of the first one after it.
+    /// Index of the grandparent that contains the last key or, if none does, of the first
+    /// grandparent after that key.
     at: usize,
     /// Whether the last key is before that grandparent.
     in_gap: bool,
@@ -138,7 +139,8 @@ impl Cuts {
         if spans_one && passed.bytes > limits.target_bytes / 8 {
             return true;
         }
-        // After many bounds another one is likely to follow soon, so the threshold rises with each.
+        // After many bounds within this output, another bound is likely to follow soon, so the
+        // threshold rises with each bound.
         let percent = 50 + (self.bounds_within * 5).min(40);
         bytes >= limits.target_bytes.div_ceil(100).saturating_mul(percent)
     }
@@ -149,8 +151,8 @@ impl Cuts {
         self.overlapped_bytes = self.overlapped_by(key);
     }
 
-    /// Moves to the last grandparent that contains the key, or else to the gap that contains it.
-    /// Returns the number of bounds passed.
+    /// Moves to the last grandparent that contains the key or, if none does, to the gap between
+    /// grandparents that contains the key. Returns the number of bounds passed.
     fn pass_grandparents(&mut self, key: &[u8]) -> u64 {
         if self.grandparents.is_empty() {
             return 0;

@@ -2,16 +2,16 @@
 //!
 //! # Invariants
 //! - Outputs below level 0 do not overlap, and all versions of a user key are in one output.
-//! - Each output's part of the key space begins where the previous one's ends: range tombstones are
-//!   cut there, and no part of them is lost between the two.
+//! - Each output's part of the key space begins where the part of the previous output ends. Range
+//!   tombstones are cut there, and no part of a tombstone is lost between the two outputs.
 //! - No output is empty.
 //!
 //! # Order
-//! A table is started at its first record, and completed and synced before the next one is started
-//! or at the end. The job syncs the directory once.
+//! A table is started at its first record, and completed and synced before the next table is
+//! started, or at the end. The job syncs the directory once.
 //!
 //! # A crash
-//! No MANIFEST names the tables yet, and the next open removes them.
+//! No MANIFEST names the tables yet, so the next open removes them.
 //!
 //! Source: `db/compaction/compaction_outputs.cc`, `db/compaction/compaction_job.cc`.
 
@@ -110,7 +110,7 @@ impl Outputs {
         Ok((self.written, self.dropped_tombstones))
     }
 
-    /// Completes the current table, before one that begins with the internal key `next`. If only
+    /// Completes the current table. The next table begins with the internal key `next`. If only
     /// range tombstones are left, starts a table for them.
     fn complete(&mut self, next: Option<&[u8]>) -> Result<()> {
         let tombstones = self.take_tombstones(next);

@@ -1,10 +1,11 @@
 //! The range tombstones of an output.
 //!
-//! An output holds every tombstone that overlaps its part of the key space, at full length; it
-//! applies only between the output's bounds. The parts of neighbouring outputs adjoin, so that
-//! together they cover what the inputs covered. Of the tombstones over a range, only the newest in
-//! each stripe is kept; one that all snapshots see is dropped if no deeper level has keys in its
-//! range. Source: `CompactionOutputs::AddRangeDels` in `db/compaction/compaction_outputs.cc`.
+//! An output holds every tombstone that overlaps its part of the key space, at full length; the
+//! tombstone applies only between the output's bounds. The parts of neighbouring outputs adjoin, so
+//! that together they cover what the inputs covered. Of the tombstones over a range, only the
+//! newest in each stripe is kept; a tombstone that all snapshots see is dropped if no deeper level
+//! has keys in its range. Source: `CompactionOutputs::AddRangeDels` in
+//! `db/compaction/compaction_outputs.cc`.
 
 use tailwater_format::Comparator;
 use tailwater_format::key::{self, MAX_SEQUENCE, ValueType, pack_trailer};
@@ -19,7 +20,8 @@ pub(super) struct OutputTombstone {
     pub(super) start: Vec<u8>,
     /// The user key of its end, exclusive.
     pub(super) end: Vec<u8>,
-    /// The bounds of the output's part of it, as internal keys, both included.
+    /// The bounds of the part of the tombstone that is within the output, as internal keys, both
+    /// included.
     pub(super) smallest: Vec<u8>,
     pub(super) largest: Vec<u8>,
 }
@@ -50,7 +52,8 @@ pub(super) fn output_tombstones(
     let upper = bounds.upper.and_then(Boundary::from_internal_key);
     let mut fragments = inputs.between(rules.comparator, rules.snapshots, lower, upper);
     let mut dropped = 0;
-    // Filtered before fragments are joined, so that dropped parts shorten the rest.
+    // Tombstones are dropped before fragments are joined, so that a joined tombstone does not cover
+    // the dropped parts.
     for StripedFragment { start, end, sequences } in &mut fragments {
         sequences.retain(|&sequence| {
             let tombstone = RangeTombstone { start, end, sequence };
@@ -75,7 +78,8 @@ pub(super) fn output_tombstones(
     (kept, dropped)
 }
 
-/// Returns a tombstone with its part within the bounds, if there is one.
+/// Returns a tombstone with the bounds of its part within `bounds`; `None` if no part of it is
+/// within them.
 fn cut(
     tombstone: &RangeTombstone<'_>,
     bounds: Bounds<'_>,

@@ -41,7 +41,8 @@ impl<'a> Tree<'a> {
         let target = self.target_file_bytes(parts.output_level);
         let max_output_file_bytes = match is_bottommost || parts.grandparents.is_empty() {
             true => target,
-            // An output may grow until it can be cut at a grandparent's bound.
+            // An output may grow to twice the target, so that it can be cut at a grandparent's
+            // bound.
             false => target.saturating_mul(2),
         };
         let inputs = parts.inputs.iter().map(|inputs| InputLevel {
@@ -64,8 +65,9 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// If there are too many level-0 tables to have open simultaneously, leaves the newest ones for
-    /// another compaction: no table may move down before an older one.
+    /// If there are too many level-0 tables to have open simultaneously, leaves the newest of them
+    /// for another compaction. The oldest are kept, because no table may move down before an older
+    /// one.
     fn bound_fan_in(&self, parts: &mut Parts<'a>) {
         let Some(first) = parts.inputs.first_mut().filter(|inputs| inputs.level == 0) else {
             return;
@@ -116,7 +118,7 @@ impl<'a> Tree<'a> {
         let is_last = level + 1 >= self.non_empty_levels;
         let mut compression =
             TableCompression::for_level(self.options(), level, self.targets.base_level, is_last);
-        // Only the algorithm decides whether a table can be moved.
+        // Only the compression algorithm, not its settings, decides whether a table can be moved.
         compression.options = TableCompression::none().options;
         compression
     }
@@ -152,8 +154,8 @@ impl<'a> Tree<'a> {
     }
 }
 
-/// Returns the path id of a level's tables: the first directory of the column family with room for
-/// the level after all upper levels.
+/// Returns the path id of a level's tables: the first directory of the column family that has
+/// enough space left for the level after all upper levels are placed.
 pub(crate) fn output_path(options: &ColumnFamilyOptions, level: usize) -> u8 {
     let last = options.cf_paths.len().saturating_sub(1);
     let room_of = |path: usize| options.cf_paths.get(path).map_or(0, |path| path.target_size);

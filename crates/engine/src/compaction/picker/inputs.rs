@@ -1,9 +1,9 @@
 //! Selection of input tables: overlaps, clean cuts, and widening of inputs.
 //!
-//! Below level 0 the records of one user key may continue from the end of a table into the next. If
-//! only one of the two were compacted, newer records could end up below older ones. A *clean cut*
-//! is a boundary between two tables that share no user key; inputs extend from one clean cut to
-//! another.
+//! Below level 0 the records of one user key may continue from the end of a table into the next
+//! table. If only one of the two tables were compacted, newer records of the key could end up in a
+//! deeper level than older ones. A *clean cut* is a boundary between two tables that share no user
+//! key; inputs extend from one clean cut to another.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::compaction::picker::level_targets::multiply;
 use crate::compaction::picker::tree::{Files, Tree, total_size};
 use crate::table::FileMetadata;
 
-/// A needed table is already being compacted.
+/// The error that a needed table is already being compacted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Busy;
 
@@ -60,8 +60,8 @@ impl<'a> Tree<'a> {
         union.unwrap_or(KeyRange { smallest: &[], largest: &[] })
     }
 
-    /// Returns the tables of a level that overlap a range, in the level's order; in level 0 also,
-    /// transitively, tables that overlap those.
+    /// Returns the tables of a level that overlap a range, in the level's order; for level 0 also
+    /// the tables that overlap tables already found.
     pub(super) fn overlapping(&self, level: usize, bounds: Bounds<'_>) -> Files<'a> {
         let files = self.files(level);
         match level {
@@ -130,8 +130,8 @@ impl<'a> Tree<'a> {
         files.get(from..to).unwrap_or_default().iter().collect()
     }
 
-    /// Widens inputs to clean cuts, and checks that they are free, except in level 0, from which
-    /// only one compaction at a time takes tables.
+    /// Widens inputs to clean cuts, and fails if any of them is already being compacted. Does
+    /// nothing for level 0, from which only one compaction at a time takes tables.
     pub(super) fn widen_to_clean_cut(&self, inputs: &mut Inputs<'a>) -> Result<(), Busy> {
         // In level 0, the search for overlapping tables has already widened the inputs.
         if inputs.level == 0 {
@@ -233,8 +233,8 @@ impl<'a> Tree<'a> {
         (is_worth && widened.check_free().is_ok()).then_some(widened)
     }
 
-    /// Whether widening adds inputs, but not too many: up to twice `max_compaction_bytes`, since it
-    /// saves a separate compaction.
+    /// Whether widening adds inputs, and the compaction stays within twice `max_compaction_bytes`.
+    /// This limit is generous, since widening saves a separate compaction.
     fn is_worth_widening(
         &self,
         inputs: &Inputs<'a>,

@@ -17,7 +17,7 @@ pub(super) struct KeyRange<'k> {
 }
 
 impl<'k> KeyRange<'k> {
-    /// Returns the smallest range that contains both.
+    /// Returns the smallest range that contains both ranges.
     pub(super) fn union(self, other: Self, comparator: &Comparator) -> Self {
         let is_less = |a: &[u8], b: &[u8]| key::compare_internal(comparator, a, b).is_lt();
         let smallest = match is_less(other.smallest, self.smallest) {

@@ -19,7 +19,8 @@ use tailwater_format::key;
 /// Minimum number of tables merged within level 0.
 const INTRA_FILES_MIN: usize = 4;
 
-/// Minimum number of tables above the compaction trigger for a merge within level 0.
+/// Minimum number of tables by which level 0 must exceed its compaction trigger for a merge within
+/// level 0.
 const INTRA_FILES_SURPLUS: usize = 2;
 
 impl<'a> Tree<'a> {
@@ -52,7 +53,7 @@ impl<'a> Tree<'a> {
     }
 
     /// Returns the oldest tables that overlap neither each other nor the base level, and so can be
-    /// moved there.
+    /// moved to the base level.
     fn level_0_move(&self, base_level: usize) -> Files<'a> {
         let options = self.options();
         let paths = self.context.database.db_paths.len();
@@ -84,8 +85,8 @@ impl<'a> Tree<'a> {
         moved
     }
 
-    /// Returns tables of level 0, the newest and those that follow it, if they are small compared
-    /// with the base level that a compaction would have to rewrite.
+    /// Returns the newest tables of level 0, up to the first that is being compacted, if level 0 is
+    /// small compared with the base level, whose tables a compaction into it would have to rewrite.
     fn intra_by_size(&self) -> Option<Files<'a>> {
         let options = self.options();
         let count_min =
@@ -104,8 +105,8 @@ impl<'a> Tree<'a> {
         (free.len() >= count_min).then_some(free)
     }
 
-    /// Returns the newest tables of level 0, as long as each one added does not raise the bytes
-    /// written per table eliminated.
+    /// Returns the newest tables of level 0. Tables are added from the newest to the oldest, as
+    /// long as the next one does not raise the number of bytes written per table eliminated.
     fn intra_by_cost(&self) -> Option<Files<'a>> {
         let options = self.options();
         let files = self.files(0);

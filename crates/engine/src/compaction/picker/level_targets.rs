@@ -1,10 +1,10 @@
 //! Target sizes of levels, and the base level, into which level 0 is compacted.
 //!
-//! By default, sizes are derived from the largest level: each level above is smaller by
-//! `max_bytes_for_level_multiplier`, up to the first one within `max_bytes_for_level_base`. That is
-//! the base level: level 0 is compacted into it, past empty levels. Non-empty levels that are no
-//! longer needed drain. With `level_compaction_dynamic_level_bytes` off, sizes are derived from
-//! level 1.
+//! By default, sizes are derived from the largest level: each level above it is smaller by the
+//! factor `max_bytes_for_level_multiplier`, up to the first level that is within
+//! `max_bytes_for_level_base`. That level is the base level: level 0 is compacted directly into it,
+//! past the empty levels between them. Non-empty levels that are no longer needed are drained into
+//! deeper levels. With `level_compaction_dynamic_level_bytes` off, sizes are derived from level 1.
 //!
 //! Source: `CalculateBaseBytes` in `db/version_set.cc`.
 
@@ -95,8 +95,8 @@ impl LevelTargets {
             if level > targets.base_level {
                 level_bytes = multiply(level_bytes, multiplier);
             }
-            // A level with a target below the size that level 0 may reach would always be compacted
-            // first.
+            // If the target of a level were below the size that level 0 may reach, that level would
+            // always be compacted before level 0.
             targets.max_bytes[level] = level_bytes.max(base_max);
         }
         targets

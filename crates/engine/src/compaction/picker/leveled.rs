@@ -14,20 +14,22 @@ pub(super) struct Start<'a> {
     pub(super) inputs: Inputs<'a>,
     pub(super) output_level: usize,
     pub(super) reason: Reason,
-    /// Whether they are tables of level 0 that overlap neither each other nor the output level.
+    /// Whether the inputs are tables of level 0 that overlap neither each other nor the output
+    /// level.
     pub(super) is_level_0_move: bool,
 }
 
 /// The output level of marked tables.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Target {
-    /// The level that they are in: they are rewritten there.
+    /// The level that the tables are in: they are rewritten within that level.
     Same,
     /// One level down.
     Down,
-    /// One level down; tables of the last non-empty level are rewritten there.
+    /// One level down, except that tables of the last non-empty level are rewritten in their own
+    /// level.
     Next,
-    /// One level down; tables of the last non-empty level are left alone.
+    /// One level down, except that tables of the last non-empty level are not compacted.
     NextExceptLast,
 }
 
@@ -132,8 +134,8 @@ fn start_marked<'a>(
     })
 }
 
-/// Adds tables that must be compacted with the first ones. Returns `None` if this is not yet
-/// possible.
+/// Adds the tables that must be compacted together with the first tables. Returns `None` if this is
+/// not yet possible.
 fn complete(tree: &Tree<'_>, start: Start<'_>) -> Option<Compaction> {
     let Start { mut inputs, output_level, reason, is_level_0_move } = start;
     let is_from_level_0 = inputs.level == 0;

@@ -1,8 +1,9 @@
 //! Manual compactions of a key range.
 //!
-//! A range is compacted level by level, from the first that overlaps it to the last, each in
-//! compactions of up to `max_compaction_bytes` ([`first_step`], [`next_step`]). At the end the
-//! tables of the last level can be rewritten, except those that the request itself wrote.
+//! A range is compacted level by level, from the first level that overlaps it to the last
+//! ([`first_step`], [`next_step`]). Each level is compacted in compactions of up to
+//! `max_compaction_bytes`. At the end the tables of the last level can be rewritten, except those
+//! that the request itself wrote.
 //!
 //! Under universal and FIFO compaction everything is merged in one compaction.
 //!
@@ -23,7 +24,7 @@ use crate::version::{Compaction, Reason};
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ManualRange<'k> {
     pub(crate) input_level: usize,
-    /// The levels between the two are empty.
+    /// The levels between the input level and the output level are empty.
     pub(crate) output_level: usize,
     /// The first user key, inclusive; `None` is unbounded.
     pub(crate) begin: Option<&'k [u8]>,
@@ -32,8 +33,8 @@ pub(crate) struct ManualRange<'k> {
     /// Limits inputs to tables with a lower number, so that a rewrite skips tables that the same
     /// request wrote.
     pub(crate) older_than: Option<u64>,
-    /// The next file number at the time of the request: tables written after it need not be
-    /// compacted.
+    /// The next file number at the time of the request: tables with this number or a higher one
+    /// were written later, and need not be compacted.
     pub(crate) asked_at: u64,
 }
 
@@ -57,7 +58,7 @@ pub(crate) enum ManualPick {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ManualStep {
     pub(crate) input_level: usize,
-    /// Equal to the input level if tables are rewritten.
+    /// The output level; equal to the input level if tables are rewritten.
     pub(crate) output_level: usize,
 }
 
@@ -102,7 +103,8 @@ pub(crate) fn first_step(
     }
 }
 
-/// Returns the step after `done`, if that was not the last. `context` has the current version.
+/// Returns the step after the step `done`; `None` if `done` was the last. `context` has the current
+/// version.
 pub(crate) fn next_step(
     context: &PickContext<'_>,
     done: ManualStep,
@@ -180,9 +182,9 @@ fn pick_everything(
     Ok(ManualPick::Compact { compaction, next_begin })
 }
 
-/// Returns the user key at which the next compaction of the range begins, if this one had to leave
-/// out some of the wanted tables; `None` if it left out none, or only tables written after the
-/// request.
+/// Returns the user key at which the next compaction of the range begins, if this compaction had to
+/// leave out some of the wanted tables. `None` if it left out none, or only tables written after
+/// the request.
 fn begin_of_rest(
     tree: &Tree<'_>,
     wanted: &Files<'_>,

@@ -36,10 +36,10 @@ impl<'a> Tree<'a> {
         marked_by_themselves(self.context.version).collect()
     }
 
-    /// Returns tables with no data below their range, whose versions no snapshot distinguishes: a
-    /// rewrite drops tombstones and hidden versions, and zeroes sequence numbers. Sequence numbers
-    /// that preserve write times are kept, so tables that hold them must age first, or they would
-    /// be rewritten repeatedly.
+    /// Returns tables that have no data below their range, and whose versions of a key no snapshot
+    /// distinguishes. A rewrite of such a table drops tombstones and hidden versions, and sets
+    /// sequence numbers to 0. A rewrite does not change sequence numbers that preserve write times,
+    /// so a table that has such numbers must age first; otherwise it would be rewritten repeatedly.
     pub(super) fn marked_at_the_bottom(&self) -> Vec<Marked<'a>> {
         let delay_s = u64::from(self.options().bottommost_file_compaction_delay);
         let delay_s = delay_s.max(self.options().preserved_seconds());
@@ -94,8 +94,8 @@ impl<'a> Tree<'a> {
         is_oldest && !self.is_range_below(level, smallest, largest)
     }
 
-    /// Whether a level below has a table that overlaps a range of user keys or, if `level` is 0,
-    /// any table.
+    /// Whether a level below `level` has a table that overlaps a range of user keys. If `level` is
+    /// 0, whether any level below it has a table at all.
     pub(super) fn is_range_below(&self, level: usize, smallest: &[u8], largest: &[u8]) -> bool {
         let compare = |a: &[u8], b: &[u8]| self.context.comparator.compare(a, b);
         (level + 1..self.level_count()).any(|below| {

@@ -11,9 +11,10 @@
 //! # Order
 //!
 //! 1. The first tables of a level are selected ([`leveled`], [`level_0`]).
-//! 2. They are widened until no user key is split. Then the tables of the output level that they
-//!    overlap are added, and then further tables of their own level, as long as these overlap no
-//!    more of the output level ([`inputs`], [`round_robin`]).
+//! 2. Adjacent tables are added until no user key is split. Then the tables of the output level
+//!    that overlap the selected ones are added. Finally, further tables of the input level are
+//!    added, as long as they overlap no further tables of the output level ([`inputs`],
+//!    [`round_robin`]).
 //! 3. A compaction that needs a table that is being compacted, or a range to which a running
 //!    compaction writes, is abandoned ([`running`]).
 //! 4. The rest of the compaction is derived from the inputs ([`finish`]). Tables that need no merge
@@ -80,16 +81,18 @@ pub(crate) struct PickContext<'a> {
     pub(crate) comparator: &'a Comparator,
     /// The time, in seconds since 1970.
     pub(crate) now_s: u64,
-    /// The oldest snapshot left when one was last released, or the last sequence number at that
-    /// time if none was left; 0 before the first release. Bottommost tables whose data is all older
-    /// are rewritten, which is pointless if no snapshot ever kept anything.
+    /// The oldest snapshot that remained when a snapshot was last released, or the last sequence
+    /// number at that point in time if none remained; 0 before the first release. Bottommost tables
+    /// whose records are all older than this number are rewritten. Before the first release no
+    /// table is rewritten for this reason, since no snapshot was released whose obsolete records a
+    /// rewrite could drop.
     pub(crate) oldest_snapshot: Sequence,
     /// The round-robin cursors of levels.
     pub(crate) cursors: &'a CompactCursors,
     /// The running compactions of this column family, whose inputs are marked.
     pub(crate) running: &'a [Arc<Compaction>],
-    /// Maximum number of level-0 tables of a compaction, which keeps all of them open at once. It
-    /// is always large enough for a compaction to make progress.
+    /// Maximum number of level-0 tables of a compaction, which keeps all of these tables open at
+    /// the same time. The maximum is always large enough for a compaction to make progress.
     pub(crate) level_0_fan_in: usize,
 }
 

@@ -23,9 +23,9 @@ struct Move<'t, 'a> {
 }
 
 impl<'a> Tree<'a> {
-    /// Adds neighbours of an input table that overlaps nothing in the output level, as long as they
-    /// overlap nothing either, so that they are moved together. Returns whether any were added.
-    /// `place` is the table's index in its level.
+    /// Adds neighbours of an input table that overlaps no table of the output level, as long as the
+    /// neighbours overlap none either, so that all these tables are moved together. Returns whether
+    /// any neighbour was added. `place` is the table's index in its level.
     pub(super) fn extend_move(
         &self,
         inputs: &mut Inputs<'a>,
@@ -72,8 +72,9 @@ impl Move<'_, '_> {
         }
     }
 
-    /// Adds the next table, if it can be moved too. `range` spans the tables up to it, and `is_cut`
-    /// says whether there is a clean cut on its far side.
+    /// Adds the next table, if it can be moved too. `range` spans the tables up to and including
+    /// the next one, and `is_cut` says whether there is a clean cut on the far side of the next
+    /// table.
     fn takes(&mut self, next: usize, range: KeyRange<'_>, is_cut: bool) -> bool {
         let overlaps = || !self.tree.overlapping(self.output_level, range.bounds()).is_empty();
         let file = &self.files[next];

@@ -43,7 +43,8 @@ pub(crate) fn pending_compaction_bytes(version: &Version, options: &ColumnFamily
         coming = size.saturating_sub(targets.max_bytes(level));
         let next = level_bytes(level + 1);
         if coming > 0 && next > 0 {
-            // Each byte overlaps the next level in the ratio of the two levels' sizes.
+            // Each byte that moves down is merged with bytes of the next level, in the ratio of the
+            // two levels' sizes.
             let fan_out = next as f64 / size as f64 + 1.0;
             pending = pending.saturating_add((coming as f64 * fan_out) as u64);
         }
@@ -80,8 +81,8 @@ pub(crate) fn is_behind(
         || marked_by_themselves(version).count() >= MARKED_TABLES
 }
 
-/// Whether the number of level-0 tables is twice the compaction trigger, or a quarter of the way
-/// from that trigger to the slowdown trigger.
+/// Whether the number of level-0 tables has reached the smaller of two bounds: twice the compaction
+/// trigger, or a quarter of the way from that trigger to the slowdown trigger.
 fn has_many_in_level_0(tables: usize, options: &ColumnFamilyOptions) -> bool {
     let trigger = i64::from(options.level0_file_num_compaction_trigger);
     let slowdown = i64::from(options.level0_slowdown_writes_trigger);

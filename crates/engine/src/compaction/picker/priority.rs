@@ -10,7 +10,8 @@ use crate::compaction::picker::tree::Tree;
 use crate::options::CompactionPriority;
 use crate::table::FileMetadata;
 
-/// Number of steps by which the boost of a level grows before that of the next deeper level begins.
+/// Number of steps by which the boost of a level grows before the boost of the next deeper level
+/// begins.
 const BOOST_RATIO: u64 = 16;
 
 impl Tree<'_> {
@@ -92,7 +93,7 @@ impl Tree<'_> {
 /// earlier, so that data reaches the last level in time without a burst at the end.
 struct TtlBoost {
     now_s: u64,
-    /// Age from which it applies, in seconds; `None` for never.
+    /// Age of a table's data from which the boost applies, in seconds; `None` for never.
     begin_s: Option<u64>,
     step_s: u64,
 }

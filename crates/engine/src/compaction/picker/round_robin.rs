@@ -1,8 +1,9 @@
 //! Round-robin selection of a level's tables: `kRoundRobin`.
 //!
-//! A level's cursor is the position at which its last compaction ended. The next one begins with
-//! the table there, and takes following tables until the level is within its target size. The
-//! cursor then moves to the next table, and wraps around at the end. It is stored in the MANIFEST.
+//! A level's cursor is the position at which its last compaction ended. The next compaction of the
+//! level begins with the table at the cursor, and takes the following tables until the level is
+//! within its target size. The cursor then moves to the next table, and wraps around at the end. It
+//! is stored in the MANIFEST.
 //!
 //! Source: `SortFileByRoundRobin` and `GetNextCompactCursor` in `db/version_set.{h,cc}`,
 //! `SetupOtherFilesWithRoundRobinExpansion` in `db/compaction/compaction_picker_level.cc`.

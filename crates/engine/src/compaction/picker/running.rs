@@ -7,8 +7,9 @@ use crate::compaction::picker::tree::Tree;
 use crate::options::CompactionStyle;
 
 impl<'a> Tree<'a> {
-    /// Whether a running compaction takes tables of level 0. Only one may at a time, since these
-    /// tables overlap. Under universal compaction, every compaction counts.
+    /// Whether a running compaction takes tables of level 0. Only one compaction at a time may do
+    /// so, since tables of level 0 may overlap. Under universal compaction, every running
+    /// compaction counts as one that does.
     pub(super) fn is_level_0_busy(&self) -> bool {
         let is_universal = self.options().compaction_style == CompactionStyle::Universal;
         self.context.running.iter().any(|running| is_universal || running.start_level() == 0)

@@ -125,7 +125,7 @@ impl Tree<'_> {
             false => bytes / (max_bytes + coming_bytes) * SCALE,
         };
         match self.targets.lowest_unnecessary_level {
-            // The level drains, upper levels first, but after level 0.
+            // The level is to drain. Such levels drain after level 0, the upper ones first.
             Some(lowest) if level <= lowest && bytes > 0.0 => {
                 score.max(SCALE * (1.001 + 0.001 * (lowest - level) as f64))
             }

@@ -49,8 +49,9 @@ impl<'a> Tree<'a> {
         files_of(self.context.version, level)
     }
 
-    /// Returns a table's size, increased by the estimated size of the data that its tombstones
-    /// delete if more than half of its entries are deletions, or if it has range deletions.
+    /// Returns a table's size in bytes, increased by the estimated size of the data that it
+    /// deletes. Range deletions always count; other deletions only count as far as they exceed half
+    /// of the entries.
     pub(super) fn compensated_size(&self, file: &FileMetadata) -> u64 {
         let statistics = file.statistics().copied().unwrap_or_default();
         let deletions = statistics.deletions.saturating_sub(statistics.range_deletions);

@@ -42,7 +42,8 @@ fn a_compaction_allocates_nothing_for_a_record() {
         })
     };
     let (large, mut small) = (scene(1 << 20), scene(4096));
-    // A deeper table makes the compaction keep deletions, and merge operands into operands only.
+    // A table in a deeper level makes the compaction keep deletions, and merge operands only with
+    // each other.
     small.add_table(6, &[Record::put("key000000", 1, ""), Record::put("key999999", 1, "")], None);
     for (what, scene, level) in
         [("into the last level", &large, 6), ("above another level", &small, 5)]

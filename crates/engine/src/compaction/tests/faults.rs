@@ -1,4 +1,4 @@
-//! Failing compactions, and the files that they leave.
+//! Tests failing compactions, and which files remain after them.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -76,7 +76,8 @@ fn a_damaged_input_is_named_and_leaves_no_file() {
 
 #[test]
 fn no_failing_call_leaves_a_file() {
-    // With shared readers, and with separate ones, all of which must be closed.
+    // The compaction reads through shared readers, and then through separate readers, all of which
+    // must be closed after it.
     for (options, failures_min) in [("", 5), ("use_direct_io_for_compaction_reads=true", 10)] {
         let storage = SimStorage::new(1);
         let scene = fill(Scene::simulated(options, &storage), 300);
@@ -91,7 +92,7 @@ fn no_failing_call_leaves_a_file() {
                     assert_eq!(scene.file_count(), 2, "call {call}: {error}");
                     failures += 1;
                 }
-                // The fault affected no call that the job needs, or came after its last one.
+                // The fault affected no call that the job needs, or came after the job's last call.
                 Ok(_) => break,
             }
         }

@@ -1,9 +1,9 @@
 //! The same tables compacted by RocksDB and by Tailwater.
 //!
-//! RocksDB writes a database and compacts it while snapshots are held; Tailwater compacts a copy
-//! made before that. The results must be the same, record for record, and table for table unless
-//! RocksDB cuts within a user key, which Tailwater never does. RocksDB leaves range tombstones in
-//! pieces that Tailwater joins.
+//! RocksDB writes a database and compacts it while snapshots are held; Tailwater compacts a copy of
+//! the database made before RocksDB's compaction. The results must be the same, record for record,
+//! and table for table unless RocksDB cuts within a user key, which Tailwater never does. RocksDB
+//! leaves range tombstones in pieces that Tailwater joins.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -241,7 +241,7 @@ fn compaction_above_other_levels_matches_rocksdb() {
         subject.run(oracle, context);
         let mut ours = subject.copy("copy");
         if ours.files(0).len() < count - 1 {
-            // A piece produced no table, so RocksDB would wait for another one.
+            // A piece of the history produced no table, so RocksDB would wait for another table.
             subject.script.line(&[&"close"]);
             subject.run(oracle, context);
             return;
@@ -253,8 +253,8 @@ fn compaction_above_other_levels_matches_rocksdb() {
         subject.script.line(&[&"close"]);
         subject.run(oracle, context);
         let theirs = open(&subject.path);
-        // Above other levels, an output may grow to twice the size until it is cut at a
-        // grandparent.
+        // If deeper levels have tables, an output may grow to twice the target size before it is
+        // cut at a grandparent's bound.
         let mut compaction = ours.levels(&[0, 1]);
         if !compaction.is_bottommost && !compaction.grandparents.is_empty() {
             compaction.max_output_file_bytes *= 2;

@@ -56,7 +56,7 @@ impl History {
             return record(ValueType::RangeDeletion, self::key(end));
         }
         if number.is_multiple_of(4) {
-            // Such a key is put at most once before it is deleted.
+            // A key that only single deletions delete is put at most once before it is deleted.
             let has_value = &mut self.put_once[number];
             let kind = if *has_value { ValueType::SingleDeletion } else { ValueType::Value };
             *has_value = !*has_value;

@@ -145,7 +145,8 @@ fn compact(scene: &mut Scene, rng: &mut Rng, history: &History, context: &str) {
     }
     let mut inputs = vec![InputLevel { level, files }];
     if output_level > level {
-        // Levels between the two might overlap the inputs, so only adjacent ones are compacted.
+        // Tables in levels between the two could overlap the inputs, so the test compacts only into
+        // the next non-empty level.
         let between = (level + 1..output_level).any(|level| !scene.files(level).is_empty());
         assert!(!between, "{context}: from level {level} to {output_level}");
         let files = overlapping(scene, &inputs[0].files, output_level);

@@ -55,7 +55,8 @@ fn with_tombstones(storage: &SimStorage) -> Scene {
     scene
 }
 
-/// The objects with which a compaction reads, without the dropped ones.
+/// The objects with which a compaction reads its inputs; `None` for those that the test has
+/// dropped.
 #[derive(Default)]
 struct Left {
     inputs: Option<Inputs>,
@@ -83,7 +84,7 @@ impl Left {
         }
     }
 
-    /// Asserts that each remaining object works without the dropped ones.
+    /// Asserts that each remaining object works although the test has dropped others.
     fn check(&mut self, context: &str) {
         if let Some(iterator) = &mut self.iterator {
             let mut count = 0;

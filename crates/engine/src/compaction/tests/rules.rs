@@ -65,7 +65,8 @@ fn deletions_without_deeper_versions_are_dropped() {
     assert_eq!(compacted("", &[], &records, &[]).unwrap(), "d@0=4");
     let deeper = [put("b", 1), put("c", 2)];
     assert_eq!(compacted("", &[], &records, &deeper).unwrap(), "c@8- d@4=4");
-    // A snapshot that sees the value keeps the deletion, one that sees nothing does not.
+    // A snapshot that sees the value keeps the deletion; a snapshot that sees no version of the key
+    // does not.
     assert_eq!(compacted("", &[3], &records, &[]).unwrap(), "a@9- a@0=3 d@4=4");
     assert_eq!(compacted("", &[2], &records, &[]).unwrap(), "d@4=4");
 }
@@ -101,8 +102,8 @@ fn a_deletion_below_a_dropped_single_deletion_pair_is_kept() {
     assert_eq!(compacted("", &[], &records, &[]).unwrap(), "");
     let above = [&[put("a", 12)], &records[..]].concat();
     assert_eq!(compacted("", &[], &above, &deeper).unwrap(), "a@12=12 a@5-");
-    // The write and its single deletion are still in different stripes, and are dropped together
-    // later.
+    // The write and its single deletion are still in different stripes: a later compaction will
+    // drop them together.
     assert_eq!(compacted("", &[8], &records, &deeper).unwrap(), "a@9-- a@7=7 a@5-");
     assert_eq!(compacted("", &[8], &records, &[]).unwrap(), "a@9-- a@0=7");
     // A snapshot sees records below the deletion.
@@ -111,7 +112,7 @@ fn a_deletion_below_a_dropped_single_deletion_pair_is_kept() {
     let lenient = "enforce_single_del_contracts=false";
     let mixed = [single("a", 9), Record::delete("a", 5)];
     assert_eq!(compacted(lenient, &[], &mixed, &deeper).unwrap(), "a@5-");
-    // Other writes do hide deletions.
+    // A write without a single deletion above it does hide an older deletion, which is dropped.
     let plain = [put("a", 7), Record::delete("a", 5)];
     assert_eq!(compacted("", &[], &plain, &deeper).unwrap(), "a@7=7");
     let pairs = [single("a", 9), put("a", 8), single("a", 7), put("a", 6), Record::delete("a", 5)];
@@ -244,7 +245,7 @@ fn a_timed_value_gets_its_preferred_sequence_number() {
 }
 
 /// Regression test: if a flush had stored a value's write time in place of its preferred sequence
-/// number, compactions kept it forever, and RocksDB took it for a sequence number.
+/// number, compactions kept the write time forever, and RocksDB took it for a sequence number.
 #[test]
 fn a_timed_value_without_a_lower_preferred_number_is_a_plain_value() {
     let timed = |sequence, preferred: u64| {

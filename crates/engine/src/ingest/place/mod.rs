@@ -1,13 +1,13 @@
 //! Placement of ingested files: their levels and sequence numbers.
 //!
-//! A file goes to the deepest level such that no level above has records that it hides, and no
-//! table of the level itself overlaps its key range. The output of a running compaction counts as
-//! an overlap in its level. A file that hides records gets the next sequence number, and so is
-//! newer than all existing data; so does every file that existing snapshots must not see. A file
-//! that hides nothing keeps sequence number 0.
+//! A file goes to the deepest level such that no level above has records that the file hides, and
+//! no table of the level itself overlaps the file's key range. The output of a running compaction
+//! counts as an overlap in its level. A file that hides records gets the next sequence number, and
+//! so is newer than all existing data. A file that existing snapshots must not see also gets that
+//! number. A file that hides nothing keeps sequence number 0.
 //!
-//! If files overlap each other, they are divided into batches of files that do not. Each batch is
-//! newer than the one before, and goes to a level above it.
+//! If files overlap each other, they are divided into batches of files that do not overlap. Each
+//! batch is newer than the previous batch, and goes to a level above it.
 //!
 //! Source: `AssignLevelAndSeqnoForIngestedFile` in `db/external_sst_file_ingestion_job.cc`.
 
@@ -58,14 +58,14 @@ pub(super) struct FamilyContext<'a> {
 struct BatchRules {
     /// Whether every file gets a sequence number.
     numbers_all: bool,
-    /// The level above which the files go; to level 0 if this is 0.
+    /// The files go to levels above this level; if this is 0, they go to level 0.
     below: usize,
 }
 
 impl FamilyContext<'_> {
     /// Returns the placements of files, in their order. `overlaps` returns whether a table has any
     /// record in the key range of the file at an index, and is called only for tables whose key
-    /// range overlaps.
+    /// range overlaps that of the file.
     pub(super) fn places(
         &self,
         files: &[ExternalFile],
@@ -122,8 +122,8 @@ impl FamilyContext<'_> {
         Ok(Placement { level, sequence: if is_numbered { last_sequence + 1 } else { 0 } })
     }
 
-    /// Returns the deepest level above `below` to which a file can go, and whether it hides records
-    /// there.
+    /// Returns the deepest level above `below` to which a file can go, and whether the file hides
+    /// records in that level or in deeper ones.
     fn deepest_level(
         &self,
         file: &ExternalFile,

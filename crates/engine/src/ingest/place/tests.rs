@@ -164,7 +164,8 @@ fn a_file_goes_above_the_output_of_a_running_compaction() {
     assert_eq!(world("a-c > 3").place("b-d"), (2, 101));
     assert_eq!(world("a-c > 3").place("d-e"), (6, 0));
     assert_eq!(world("a-c > 1").place("c-d"), (0, 101));
-    // This also applies in a level that was the base level when the compaction began.
+    // The output of a running compaction also counts if its level was the base level when the
+    // compaction began, but is above the base level now.
     let higher = World { base_level: 5, ..world("a-c > 3") };
     assert_eq!(higher.place("b-d"), (0, 101));
 }

@@ -23,7 +23,8 @@ pub struct BlockReport {
     pub stored_checksum: u32,
     /// The checksum of its bytes.
     pub computed_checksum: u32,
-    /// Its contents, or why they cannot be read. A wrong checksum alone does not prevent that.
+    /// Its contents, or why they cannot be read. A wrong checksum alone does not prevent reading
+    /// them.
     pub contents: Result<BlockContents>,
 }
 
@@ -127,8 +128,8 @@ impl BlockContents {
         Ok(count)
     }
 
-    /// Converts a decoder's error about these bytes. The block may be compressed, so the error
-    /// gives the block's offset in the file rather than the offset inside the block.
+    /// Converts a decoder's error about the bytes of this block. The block may be compressed, so
+    /// the error gives the block's offset in the file rather than the offset inside the block.
     pub(super) fn damaged(&self, error: tailwater_format::Error) -> Error {
         let message = format!("in the block here: {error}");
         Error::corruption_at(&self.path, self.handle.offset, message)

@@ -48,8 +48,8 @@ impl TableFile {
     /// Reads the index. [`Index::damage`] holds the errors from damaged parts.
     ///
     /// # Errors
-    /// Corruption, if the properties or the metaindex are damaged, without which the index cannot
-    /// be read; I/O errors.
+    /// Corruption, if the properties or the metaindex are damaged, since the index cannot be read
+    /// without them; I/O errors.
     pub fn index(&self) -> Result<Index> {
         let properties = self.properties.as_ref().map_err(Clone::clone)?;
         let root = self

@@ -1,7 +1,7 @@
 //! Tables (SST files), part by part.
 //!
-//! A [`TableFile`] needs only the file. It does not need a comparator, since it shows entries in
-//! the order of the file.
+//! A [`TableFile`] needs nothing but the file: no comparator, since entries are shown in the order
+//! of the file.
 
 mod block;
 mod filter;
@@ -33,7 +33,7 @@ pub struct TableFile {
     meta_blocks: Result<Vec<MetaEntry>>,
     properties: Result<Properties>,
     dictionary: Result<Option<DecompressionDictionary>>,
-    /// Checksum errors in meta blocks that decode.
+    /// Checksum errors in meta blocks that decode nevertheless.
     damage: Vec<Error>,
 }
 
@@ -85,12 +85,12 @@ impl TableFile {
         Ok(table)
     }
 
-    /// Returns the file.
+    /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         self.file.path()
     }
 
-    /// Returns its length when it was opened, in bytes.
+    /// Returns the length of the file when it was opened, in bytes.
     pub fn length(&self) -> u64 {
         self.length
     }

@@ -197,8 +197,8 @@ fn parse_range(text: &str) -> (Option<&str>, Option<&str>) {
     (Some(begin).filter(|key| !key.is_empty()), Some(end).filter(|key| !key.is_empty()))
 }
 
-/// Describes the compactions of a range from one level to the other, given as `LEVEL LEVEL
-/// BEGIN..END [NUMBER]`, each picked as if the previous one had changed nothing.
+/// Describes the compactions of a range from one level to another, given as `LEVEL LEVEL BEGIN..END
+/// [NUMBER]`, each picked as if the previous one had changed nothing.
 fn pick_manually(world: &World, text: &str) -> String {
     let mut words = text.split_whitespace();
     let mut level = || words.next().unwrap().trim_start_matches('L').parse().unwrap();

@@ -1,4 +1,4 @@
-//! The picker against case files and against its invariants.
+//! Tests the picker with case files, and checks its invariants.
 
 mod case_files;
 mod checks;

@@ -90,7 +90,8 @@ fn add_to_level_0(world: &mut World, random: &mut fastrand::Rng, count: usize) {
 
 /// Fills a level with tables, some of which share a user key with the next one.
 fn fill_level(world: &mut World, random: &mut fastrand::Rng, level: u32) {
-    // Each bound has a lower sequence number than the one before: versions of a user key descend.
+    // Each bound has a lower sequence number than the bound before it, since a user key's versions
+    // have descending sequence numbers.
     let mut sequence = 1_000_000;
     let mut at = random.u64(0..KEYS / 4);
     while at + 60 < KEYS && random.u32(0..40) != 0 {

@@ -1,4 +1,4 @@
-//! Reads a log while it is written: batch by batch, up to an end that moves.
+//! Reads a log while it is written, batch by batch, up to an end that advances.
 //!
 //! Only the part that is complete in the file is read, so any deviation there is damage. Whatever
 //! follows that part is not read: an unfinished record, preallocated zeros, or remains of an older
@@ -24,7 +24,7 @@ pub(super) struct LogTail {
     file: Arc<dyn ReadFile>,
     /// End of the part that `reader` may read, in bytes.
     end: u64,
-    /// `None` before the first byte.
+    /// `None` until there is a byte to read.
     reader: Option<RecordReader<FileSource>>,
 }
 
@@ -39,8 +39,8 @@ pub(super) struct FoundBatch {
 }
 
 impl FoundBatch {
-    /// Returns the sequence number of its last operation; for an empty batch, that of the operation
-    /// before it.
+    /// Returns the sequence number of the batch's last operation; for an empty batch, the sequence
+    /// number before the batch.
     pub(super) fn last_sequence(&self) -> Sequence {
         self.next_sequence.saturating_sub(1)
     }
@@ -59,8 +59,8 @@ impl LogTail {
         &self.path
     }
 
-    /// Extends the readable part to `end`. Returns whether that is further than before. Everything
-    /// before it must have been read.
+    /// Extends the readable part to `end`. Returns whether the new end is further than the old one.
+    /// Everything before the old end must have been read.
     pub(super) fn read_up_to(&mut self, end: u64) -> bool {
         if end <= self.end {
             return false;

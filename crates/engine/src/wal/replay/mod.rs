@@ -11,13 +11,13 @@
 //! Replay changes no file.
 //!
 //! A direct log that was not closed has zeros after its end, which are ignored. A crash of the
-//! machine may also have left zeros where one group was in flight and a later one had reached the
-//! device: a record after zeros counts only if no batch is missing before it. Zeros inside a
-//! fragment are the missing part of an unfinished write.
+//! machine may also have left zeros in the space of a group that was in flight when a later group
+//! had already reached the device. So a record after zeros is applied only if no batch is missing
+//! before it. Zeros inside a fragment are the missing part of an unfinished write.
 //!
-//! The end of a recycled log is followed by earlier content of its file, which may look like
-//! anything. So a log is read to the end of its file even if it seems to end before: a record of
-//! this log found there shows that the apparent end is damage.
+//! The end of a recycled log is followed by earlier content of its file, which may be arbitrary
+//! bytes. So every log is read to the end of its file, even if the log seems to end earlier: a
+//! record of this log found later shows that the apparent end is damage.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -49,7 +49,7 @@ use findings::{Finding, PossibleEnd, Problem};
 pub(crate) struct ReplayFamily {
     /// Its name, for messages.
     pub(crate) name: String,
-    /// All its writes in logs with a lower number are in its tables.
+    /// The tables of the family hold all its writes in logs with a lower number.
     pub(crate) log_number: u64,
     /// Whether it has tables.
     pub(crate) has_tables: bool,
@@ -119,13 +119,13 @@ pub(crate) struct ReplayRules {
     pub(crate) min_log_number: u64,
     /// Whether a log's record of its predecessor must match it: `track_and_verify_wals`.
     pub(crate) verifies_predecessors: bool,
-    /// Whether log files are recycled, so that a log without a record of its own may begin with
-    /// records of an older one.
+    /// Whether log files are recycled, in which case a log without a record of its own may begin
+    /// with records of an older log.
     pub(crate) recycles: bool,
 }
 
-/// Replays the logs of `directory` with these numbers, in ascending order. `last_sequence` is the
-/// highest sequence number in tables.
+/// Replays the logs in `directory` that have the given numbers, in ascending order. `last_sequence`
+/// is the highest sequence number in tables.
 ///
 /// # Errors
 /// Corruption, with file and offset, for damage that the mode does not accept; not supported, for
@@ -153,7 +153,7 @@ pub(crate) fn replay(
         stopped_at: None,
         replayed: Replayed { last_sequence, ..Replayed::default() },
     };
-    // A new database never had a log.
+    // A database that never wrote anything may never have had a log.
     let had_logs = oldest_needed > 0 || last_sequence > 0;
     if rules.verifies_predecessors && logs.is_empty() && had_logs {
         return Err(Error::corruption(directory, "the database has no write-ahead log"));
@@ -193,11 +193,12 @@ struct Log {
 struct Replay<'a> {
     rules: ReplayRules,
     families: &'a BTreeMap<u32, ReplayFamily>,
-    /// The sequence number of the next batch if none is missing; `None` before the first.
+    /// The sequence number of the next batch if none is missing; `None` before the first batch.
     next_sequence: Option<Sequence>,
-    /// The description of the previous log that the current log is expected to record.
+    /// The description of the previous log. The current log is expected to have recorded the same
+    /// description.
     log_before: Option<PredecessorWal>,
-    /// The sequence number of the log's last batch; 0 before its first.
+    /// The sequence number of the log's last batch; 0 before its first batch.
     last_batch: Sequence,
     /// Whether a record of the log was found.
     has_begun: bool,
@@ -205,9 +206,10 @@ struct Replay<'a> {
     is_damaged: bool,
     /// Whether no problem was found in the log so far.
     whole: bool,
-    /// The place where the log may have ended, if no record was taken since.
+    /// The first position at which the log may have ended; `None` if there is none, or if a batch
+    /// was found after it.
     possible_end: Option<PossibleEnd>,
-    /// The point at which replay stopped, unless a later log showed that nothing is missing.
+    /// The point at which replay stopped, unless a later log showed that no batch is missing.
     stopped_at: Option<Stop>,
     replayed: Replayed,
 }
@@ -218,14 +220,14 @@ struct Stop {
     path: PathBuf,
     offset: u64,
     reason: String,
-    /// Whether a crash explains it.
+    /// Whether a crash explains the stop.
     torn: bool,
 }
 
-/// The difference between a log and its description in the next one.
+/// A difference between a log and the description of it in the next log.
 struct Contradiction {
     reason: String,
-    /// Whether the log, or a part of it, is missing.
+    /// Whether the log, or its end, is missing.
     is_gap: bool,
 }
 
@@ -291,7 +293,7 @@ impl Replay<'_> {
             (_, Finding::Problem(problem)) => problem,
         };
         self.whole = false;
-        // This event also belongs to the log, which therefore did not end where it seemed to.
+        // This event also belongs to the log, so the log did not end at the possible end.
         let possible_end = self.possible_end.take_if(|possible_end| possible_end.ends_early);
         let problem = match possible_end.map(|end| end.at_end.unwrap_or(end.missing)) {
             Some(earlier) if verdict == Verdict::Continue => {
@@ -319,11 +321,11 @@ impl Replay<'_> {
         }
     }
 
-    /// Whether a mismatch with the record of the previous log matters.
+    /// Whether a mismatch between the previous log and its description in the current log matters.
     ///
-    /// A crash of the machine can leave the end of the previous log missing, or all of it, if a
-    /// later log reached the device first: point-in-time does not continue past such a gap,
-    /// whatever the options say.
+    /// A crash of the machine can leave the end of the previous log missing, or the whole log, if a
+    /// later log reached the device first. Point-in-time mode does not continue past such a gap,
+    /// even if the options do not request the check.
     fn is_relevant(&self, contradiction: &Contradiction) -> bool {
         let may_matter = match self.rules.mode {
             RecoveryMode::SkipAnyCorruptedRecords => false,
@@ -333,7 +335,7 @@ impl Replay<'_> {
         may_matter && self.stopped_at.is_none()
     }
 
-    /// Compares the previous log with the description of it that a log records.
+    /// Compares the previous log with its description, which the current log recorded.
     fn contradiction(&self, recorded: &PredecessorWal) -> Option<Contradiction> {
         let PredecessorWal { log_number, size, last_sequence } = *recorded;
         match &self.log_before {
@@ -356,7 +358,7 @@ impl Replay<'_> {
         }
     }
 
-    /// Stops replay, or fails, before a log whose record of log `before` is wrong.
+    /// Stops replay, or fails, at the start of `log`, which describes log `before` wrongly.
     fn contradicted(
         &mut self,
         log: &Log,
@@ -369,16 +371,16 @@ impl Replay<'_> {
         }
         let problem = Problem { offset: 0, bytes: 0, reason, torn: is_gap };
         let flow = self.stop(log, problem);
-        // Whatever the reason, intact records are left out here.
+        // Intact records are left out here, whatever the reason for the mismatch.
         self.is_damaged = true;
         if let Some(stop) = &mut self.stopped_at {
-            // The missing part belongs to that log.
+            // The gap is in the previous log, not in this one.
             stop.log_number = before;
         }
         Ok(flow)
     }
 
-    /// Takes a record, whose checksum was verified.
+    /// Handles a record whose checksum was verified.
     fn record(&mut self, log: &Log, record: &LogRecord<'_>) -> Result<Flow> {
         let offset = record.start;
         let refusal = match batch::check(record.payload, self.next_sequence) {
@@ -391,7 +393,7 @@ impl Replay<'_> {
             },
             Ok(_) => {
                 let reason = "batches before this one are missing".to_owned();
-                // Whatever the reason, intact records are left out here.
+                // Intact records are left out here, whatever the reason.
                 self.is_damaged = true;
                 let torn = self.stopped_at.as_ref().is_some_and(|stop| stop.torn);
                 let problem = Problem { offset, bytes: 0, reason, torn };
@@ -417,9 +419,9 @@ impl Replay<'_> {
         }
     }
 
-    /// Returns whether a record with a higher log number is accepted here; one with a lower number
-    /// always is. The strict modes do not recycle logs, but may read logs that were recycled under
-    /// other options.
+    /// Whether a record of a log with a higher number is accepted at this position; a record of a
+    /// log with a lower number always is. The strict modes do not recycle logs, but may read logs
+    /// that were recycled under other options.
     fn may_be_stale(&self) -> bool {
         let is_strict = matches!(
             self.rules.mode,
@@ -433,7 +435,7 @@ impl Replay<'_> {
         self.whole &= !possible_end.ends_early;
         match &mut self.possible_end {
             None => self.possible_end = Some(possible_end),
-            // The first finding takes precedence.
+            // Keeps the description of the first possible end, and combines the flags of both.
             Some(first) => {
                 first.at_end = first.at_end.take().or(possible_end.at_end);
                 first.missing.torn &= possible_end.missing.torn;
@@ -443,9 +445,9 @@ impl Replay<'_> {
         }
     }
 
-    /// Handles a possible end of the log that the batch at `offset` disproves: unless no batch is
-    /// missing between it and that batch, the mode decides whether replay stops, continues or
-    /// fails.
+    /// Handles a possible end of the log after which the batch at `offset` was found. If no batch
+    /// is missing between the possible end and that batch, replay may continue; otherwise the mode
+    /// decides whether replay stops, continues or fails.
     fn dispel(&mut self, log: &Log, checked: &CheckedBatch<'_>, offset: u64) -> Result<Flow> {
         let Some(possible_end) = self.possible_end.take() else { return Ok(Flow::Continue) };
         let follows = self.next_sequence == Some(checked.records.sequence());
@@ -495,8 +497,8 @@ impl Replay<'_> {
         }
     }
 
-    /// Whether a batch may be applied: if replay has stopped, no batch may be missing since it
-    /// stopped.
+    /// Whether a batch may be applied: if replay has stopped, the batch must be the next one after
+    /// the stop.
     fn follows(&mut self, checked: &CheckedBatch<'_>) -> bool {
         let follows =
             self.stopped_at.is_none() || self.next_sequence == Some(checked.records.sequence());
@@ -534,8 +536,8 @@ impl Replay<'_> {
         Ok(())
     }
 
-    /// Stops replay in this log and leaves out the rest of it. A later log may show that nothing is
-    /// missing.
+    /// Stops replay in this log and leaves out the rest of the log. A later log may show that no
+    /// batch is missing.
     fn stop(&mut self, log: &Log, problem: Problem) -> Flow {
         self.stop_at(log, problem.offset, problem.reason.clone(), problem.torn);
         self.leave_out(log, problem.up_to_end_of(log));

@@ -1,8 +1,8 @@
-//! Short forms of the methods of [`Db`], under the names of crate `rocksdb`.
+//! Short forms of the methods of [`Db`], with the method names of crate `rocksdb`.
 //!
-//! Each operation has one full form: `_cf` takes a column family, `_opt` takes options, and options
-//! come last. The shorter forms use the column family `default` and default options, and are
-//! inlined calls of the full one.
+//! Each operation has a full form: the suffix `_cf` means that it takes a column family, and `_opt`
+//! that it takes options, which are the last parameter. The shorter forms use the column family
+//! `default` and default options, and are inlined calls of the full form.
 
 use std::path::Path;
 

@@ -178,10 +178,12 @@ pub(crate) struct Leadership<'q> {
 }
 
 impl Leadership<'_> {
-    /// Takes waiting requests into a group, in order, until their batches would exceed `bytes`
-    /// bytes in total. The group ends before the first request that has no operations, that needs a
-    /// higher durability than the leader's `durability`, so that nobody waits for a sync that it
-    /// did not request, or that is logged while the leader's batch is not, or the reverse.
+    /// Takes waiting requests into a group, in order, while their batches have at most `bytes`
+    /// bytes in total. The group ends before the first request
+    /// - that has no operations,
+    /// - that needs a higher durability than `durability`, which is the leader's, so that nobody
+    ///   waits for a sync that it did not request,
+    /// - or that is logged while the leader's batch is not, or the reverse.
     pub(crate) fn take_group(&self, durability: Durability, bytes: usize) -> Group {
         if !self.is_awaited() {
             return Group::new(Vec::new(), durability);

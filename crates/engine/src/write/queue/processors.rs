@@ -61,8 +61,8 @@ mod real {
     /// If waking another thread took longer than this, the waking thread was preempted meanwhile.
     const WAKING_MAX: Duration = Duration::from_micros(20);
 
-    /// Maximum time between a yield and running again that is attributed to other writers, in
-    /// nanoseconds.
+    /// Maximum time from a yield until the writer runs again that is attributed to other writers,
+    /// in nanoseconds.
     const AMONG_WRITERS_NS: u64 = 2_000_000;
     /// Length of the time window over which the time lost to other threads is summed, in
     /// nanoseconds.
@@ -114,7 +114,7 @@ mod real {
         HELD_UP.0.load(Relaxed) > 0
     }
 
-    /// Counts a waiting writer that is about to be notified as held up.
+    /// Counts a waiting writer as held up, because it is about to be notified.
     #[inline]
     pub(in super::super) fn notifying() {
         HELD_UP.0.fetch_add(1, Relaxed);

@@ -48,7 +48,7 @@ fn impatient() -> Request {
     Request::new(batch(1), LOGGED, true)
 }
 
-/// Waits until a request is served, and inserts its batch with `insert` if told to by the leader.
+/// Waits until a request is served, and inserts its batch with `insert` if the leader requests it.
 fn wait_out(queue: &Queue, request: Request, insert: impl Fn() -> Result<()>) -> Outcome {
     let request = Arc::new(request);
     let mut turn = queue.join(&request);

@@ -118,8 +118,8 @@ impl Arena {
     #[inline]
     fn carve(chunk: *mut Chunk, size: usize) -> Option<NonNull<u8>> {
         let chunk = NonNull::new(chunk)?;
-        // SAFETY: chunks live as long as the arena, and nobody has a mutable reference to one that
-        // others can reach.
+        // SAFETY: chunks live as long as the arena, and nobody has a mutable reference to a chunk
+        // that others can reach.
         let head = unsafe { chunk.as_ref() };
         // The check before the addition keeps a piece that does not fit from using up the chunk's
         // space, which smaller pieces can still use.
@@ -131,7 +131,7 @@ impl Arena {
             return None;
         }
         // SAFETY: `start + size` is within the chunk's allocation, and the counter assigned this
-        // range to this call alone.
+        // range only to this call.
         Some(unsafe { chunk.cast::<u8>().add(start) })
     }
 

@@ -59,7 +59,7 @@ pub(crate) struct Unrecovered {
     storage: Arc<dyn Storage>,
     options: OpenOptions,
     io_modes: Arc<IoModes>,
-    /// The files in the home, if they were already listed.
+    /// The files in the home, if the home was already listed.
     home_files: Option<Files>,
 }
 
@@ -72,11 +72,11 @@ pub(crate) struct ManifestRead {
 /// A database all of whose files were found.
 pub(crate) struct FilesFound {
     unrecovered: Unrecovered,
-    /// The content of the MANIFEST, except the column families.
+    /// The content of the MANIFEST, without the column families.
     manifest: Manifest,
     families: Vec<FoundFamily>,
     directories: Directories,
-    /// Everything in logs with a lower number is in tables.
+    /// Number of the oldest log that is needed: everything in older logs is in tables.
     oldest_needed_log: u64,
     left_out: Vec<LeftOut>,
     warnings: Vec<String>,
@@ -107,9 +107,9 @@ pub(crate) struct LogsReplayed {
     log_numbers: Vec<u64>,
     /// The round-robin compaction cursors of each family, in the order of `families`.
     cursors: Vec<CompactCursors>,
-    /// The content of the MANIFEST, except the column families.
+    /// The content of the MANIFEST, without the column families.
     manifest: Manifest,
-    /// Everything in logs with a lower number is in tables.
+    /// Number of the oldest log that is needed: everything in older logs is in tables.
     oldest_needed_log: u64,
     /// The logs that were replayed, in order.
     logs: Vec<ReplayedLog>,

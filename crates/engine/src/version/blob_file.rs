@@ -15,7 +15,7 @@ pub(crate) struct BlobFileMetadata {
 }
 
 impl BlobFileMetadata {
-    /// Returns its length, in bytes.
+    /// Returns the length of the file, in bytes.
     pub(crate) fn file_bytes(&self) -> u64 {
         let around = (BLOB_HEADER_LENGTH + BLOB_FOOTER_LENGTH) as u64;
         self.added.blob_bytes.saturating_add(around)

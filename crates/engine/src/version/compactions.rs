@@ -109,13 +109,13 @@ impl CompactCursors {
         self.keys[level].clone_from(&cursor.key);
     }
 
-    /// Returns the cursors of all levels that have one.
+    /// Returns the cursors of all levels that have a cursor.
     pub(crate) fn iter(&self) -> impl Iterator<Item = CompactCursor> {
         let keys = (0..).zip(&self.keys).filter(|(_, key)| !key.is_empty());
         keys.map(|(level, key)| CompactCursor { level, key: key.clone() })
     }
 
-    /// Returns a level's cursor, an internal key.
+    /// Returns the cursor of a level, which is an internal key; `None` if the level has no cursor.
     pub(crate) fn get(&self, level: usize) -> Option<&[u8]> {
         self.keys.get(level).map(Vec::as_slice).filter(|key| !key.is_empty())
     }

@@ -220,7 +220,7 @@ impl<'v> Installation<'v> {
 }
 
 impl<'v> Written<'v> {
-    /// Step 5: lets the edits take effect.
+    /// Step 5: replaces the versions, so that the edits take effect.
     pub(crate) fn install(self) -> Installed<'v> {
         let Self { mut installation, edits, next } = self;
         let mut set = installation.versions.lock();

@@ -153,7 +153,8 @@ impl ManifestWriter {
 }
 
 impl ManifestLimits {
-    /// Returns the length at which a MANIFEST with this initial length is rolled, in bytes.
+    /// Returns the length, in bytes, at which a MANIFEST with this initial length is replaced by a
+    /// new one.
     fn bound(self, first_bytes: u64) -> u64 {
         let growth = first_bytes.saturating_mul(self.max_growth_percent) / 100;
         self.max_bytes.max(first_bytes.saturating_add(growth))

@@ -133,7 +133,7 @@ impl VersionSet {
         self.max_column_family + 1
     }
 
-    /// Returns the latched failure; while there is one, nothing is written.
+    /// Returns the latched failure. While there is a failure, nothing is written.
     pub(crate) fn failure(&self) -> Option<&Error> {
         self.failure.as_ref()
     }

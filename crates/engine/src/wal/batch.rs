@@ -12,7 +12,7 @@ use tailwater_format::log::{RecoveryMode, Verdict};
 pub(crate) struct CheckedBatch<'a> {
     /// The operations of the batch.
     pub(crate) records: BatchReader<'a>,
-    /// The sequence number after its last operation.
+    /// The sequence number that follows the batch's last operation.
     pub(crate) next_sequence: Sequence,
 }
 
@@ -20,7 +20,7 @@ pub(crate) struct CheckedBatch<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
     /// The log's bytes are intact, but the batch in them does not decode, or its sequence numbers
-    /// go back: no recovery mode accepts that.
+    /// decrease. No recovery mode accepts such a batch.
     Malformed(String),
     /// The record is not a batch, or the batch does not belong at this position. The recovery mode
     /// decides what happens.

@@ -61,8 +61,8 @@ pub(super) struct LogState {
 }
 
 impl Followed {
-    /// Creates the state for the `complete` logs, oldest first, each a number and a length in
-    /// bytes, and for the log `current`, which is being written.
+    /// Creates the state. `complete` are the numbers and lengths in bytes of the complete logs,
+    /// oldest first; `current` is the number of the log that is being written.
     pub(super) fn new(complete: impl Iterator<Item = (u64, u64)>, current: u64) -> Self {
         let complete = complete
             .map(|(number, end)| CompleteLog { number, end, last_sequence: MAX_SEQUENCE })
@@ -101,7 +101,7 @@ impl Followed {
         !is_held
     }
 
-    /// Ends all following.
+    /// Ends all following: every follower gets an error from now on.
     pub(super) fn close(&self) {
         self.is_closed.store(true, Ordering::Release);
         self.state.lock().followers.clear();

@@ -33,7 +33,7 @@ pub(super) struct LogFile {
     buffer: Vec<u8>,
     /// End of the written bytes.
     written: u64,
-    /// Offset of the next write. The bytes between `written` and it are in flight.
+    /// Offset of the next write. The bytes from `written` to this offset are in flight.
     next: u64,
     /// End of the part that is known to be on the device.
     synced: u64,
@@ -88,7 +88,7 @@ pub(super) enum Mode<'a> {
     Direct {
         /// Source of the log's preallocated file; `None` if the file is appended to.
         preallocator: Option<&'a Preallocator>,
-        /// The end of the previous log.
+        /// The description of the previous log at its end.
         before: Ended,
         /// Length at which a log is switched, in bytes.
         max: u64,
@@ -102,10 +102,11 @@ pub(super) struct Beginning<'a> {
     pub(super) mode: Mode<'a>,
     /// The unneeded log whose file is reused, if any.
     pub(super) recycled: Option<&'a Path>,
-    /// Whether its records carry its number, to distinguish them from older content of the file.
+    /// Whether the records carry the log's number, which distinguishes them from older content of
+    /// the file.
     pub(super) recyclable: bool,
     pub(super) compressed: bool,
-    /// The description of the previous log, to be recorded in this one.
+    /// The description of the previous log, to be recorded in the new log.
     pub(super) predecessor: Option<PredecessorWal>,
     /// Whether the directory entry is synced immediately.
     pub(super) sync_name: bool,
@@ -343,12 +344,12 @@ impl LogFile {
         !self.holds_operations
     }
 
-    /// Whether any part of the log is not on the device.
+    /// Whether any part of the log may not be on the device yet.
     pub(super) fn is_dirty(&self) -> bool {
         self.synced < self.length() || self.is_cut
     }
 
-    /// Returns the description of this log for the next one to record.
+    /// Returns the description of this log that the next log records.
     pub(super) fn as_predecessor(&self) -> PredecessorWal {
         PredecessorWal {
             log_number: self.number,

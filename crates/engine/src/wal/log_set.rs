@@ -72,7 +72,7 @@ pub(crate) struct LogOptions {
     pub(crate) first_removable: u64,
     /// The method by which direct logs are made durable.
     pub(crate) durability: Arc<LogDurability>,
-    /// The clock for measuring `durability`.
+    /// The clock with which the methods of `durability` are measured.
     pub(crate) clock: Arc<dyn Clock>,
 }
 
@@ -80,7 +80,7 @@ pub(crate) struct LogOptions {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LiveLog {
     pub(crate) number: u64,
-    /// Length of the log when it was closed, in bytes; 0 for the current log.
+    /// Length of the log when it was completed, in bytes; 0 for the current log.
     pub(crate) bytes: u64,
     /// Whether the log contains padding for direct I/O.
     pub(crate) is_padded: bool,
@@ -259,7 +259,7 @@ impl LogSet {
         self.current.length() + self.closed_bytes
     }
 
-    /// Appends a batch, in memory; if the buffer exceeds its limit, it is written out.
+    /// Appends a batch, in memory. If the buffer then exceeds its limit, writes the buffer out.
     pub(crate) fn append(&mut self, batch: &WriteBatch) -> Result<()> {
         self.check()?;
         let appended = self.current.append(batch);
@@ -358,7 +358,8 @@ impl LogSet {
             };
             let synced = log.sync(&*storage, is_full);
             let mut set = logs.lock();
-            // Another thread may have synced it, or the logs may have been abandoned.
+            // Another thread may have synced the log, or the logs may have been abandoned
+            // meanwhile.
             if set.closed.front().is_some_and(|oldest| oldest.number == log.number) {
                 set.latch(synced)?;
                 set.closed.pop_front();

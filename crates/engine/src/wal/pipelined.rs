@@ -48,7 +48,7 @@ impl WriteSlot {
 pub(crate) struct PipelinedWrite {
     pub(super) slot: WriteSlot,
     offset: u64,
-    /// `None` for a durable write.
+    /// The flushes that make the write durable; `None` if the write is made durable by a flag.
     flushes: Option<Arc<Flushes>>,
 }
 
@@ -80,7 +80,7 @@ pub(super) struct Flushes {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Number of writes that have ended.
+    /// Number of writes that have ended, counted from the log's first.
     written: u64,
     /// Number of writes, counted from the log's first, that a flush has made durable.
     flushed: u64,
@@ -155,7 +155,7 @@ mod tests {
 
     use super::*;
 
-    /// A file whose syncs end with the results that the test sends.
+    /// A file whose syncs return the results that the test sends.
     #[derive(Debug)]
     struct Synced<'a>(&'a Mutex<Receiver<IoResult<()>>>, &'a Mutex<usize>);
 

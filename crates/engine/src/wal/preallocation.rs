@@ -50,7 +50,7 @@ const LEFT_OVER_MAX: u64 = 64 << 10;
 /// Length of the next preallocated file relative to the last log, if that log used up its space.
 const GROWTH: u64 = 4;
 
-/// Callbacks about the preallocation thread.
+/// Callbacks for events of the preallocation thread.
 pub(crate) struct PreallocationListener {
     /// Called when the durability method was chosen.
     pub(crate) chosen: Box<dyn Fn(&LogDurability) + Send>,
@@ -70,7 +70,8 @@ struct Shared {
     numbers: FileNumbers,
     /// The lengths of preallocated files are multiples of this length in bytes, which is not 0.
     block: u64,
-    /// Chosen when the thread starts.
+    /// How writes to direct logs are made durable. The thread measures and chooses it when it
+    /// starts.
     durability: Arc<LogDurability>,
     clock: Arc<dyn Clock>,
     work: Mutex<Work>,
@@ -80,13 +81,13 @@ struct Shared {
 
 #[derive(Default)]
 struct Work {
-    /// A finished preallocated file, under a temporary name.
+    /// A finished preallocated file that no log uses yet, under a temporary name.
     preallocated: Option<PathBuf>,
     /// A preallocated file that is being zeroed.
     unfinished: Option<Unfinished>,
-    /// Current length of new preallocated files, in bytes.
+    /// Length of the next preallocated file, in bytes.
     length: u64,
-    /// Whether to begin another preallocated file.
+    /// Whether the thread should begin another preallocated file.
     is_next_wanted: bool,
     /// Whether the thread was started.
     has_thread: bool,
@@ -162,9 +163,9 @@ impl Preallocator {
         Ok(())
     }
 
-    /// Takes a preallocated file to begin a log in; `None` if there is no disk space for one. The
-    /// log `before` determines the length of the next preallocated file: at least a block,
-    /// otherwise at most `max` bytes.
+    /// Takes a preallocated file in which to begin a log; `None` if there is no disk space for it.
+    /// `before` describes the previous log. It determines the length of the next preallocated file:
+    /// at least a block, and otherwise at most `max` bytes.
     pub(super) fn take(&self, before: Ended, max: u64) -> Option<PathBuf> {
         let shared = &self.shared;
         let mut work = shared.work.lock();
@@ -209,7 +210,7 @@ impl Drop for Preallocator {
     }
 }
 
-/// The preallocated part of one log: zeros that it overwrites.
+/// The preallocated part of one log: zeros that the log overwrites.
 pub(super) struct ZeroedSpan {
     shared: Arc<Shared>,
     /// Length of the file when the log began, in bytes: the log overwrites the file up to here.
@@ -222,8 +223,8 @@ impl ZeroedSpan {
         end <= self.end
     }
 
-    /// Whether a log of `length` bytes has used up the span, or nearly so. An empty span is never
-    /// used up.
+    /// Whether a log of `length` bytes has used up the span completely or nearly. An empty span is
+    /// never used up.
     pub(super) fn is_used_up(&self, length: u64) -> bool {
         length + (self.end / LEFT_OVER_PARTS).min(LEFT_OVER_MAX) > self.end && self.end > 0
     }
@@ -338,7 +339,7 @@ impl Shared {
 }
 
 impl PreallocationListener {
-    /// Runs a piece of the thread's work, and reports a panic.
+    /// Runs a piece of the thread's work. A panic in it is reported and returned as an error.
     fn guard<R>(&self, work: impl FnOnce() -> Result<R>) -> Result<R> {
         let done = panics::catch("preallocating logs", work);
         if let Err(error) = &done
@@ -394,7 +395,7 @@ mod tests {
         }
     }
 
-    /// Takes a preallocated file once the thread has made it.
+    /// Waits until the thread has made a preallocated file, and takes the file.
     fn take_made(preallocator: &Preallocator, before: Ended) -> PathBuf {
         while preallocator.shared.work.lock().preallocated.is_none() {
             std::thread::yield_now();

@@ -32,9 +32,9 @@ pub(super) struct LogTail {
 #[derive(Debug)]
 pub(super) struct FoundBatch {
     pub(super) batch: WriteBatch,
-    /// Start of its record, in bytes.
+    /// Start of the batch's record in the file, in bytes.
     pub(super) offset: u64,
-    /// The sequence number after its last operation.
+    /// The sequence number that follows the batch's last operation.
     pub(super) next_sequence: Sequence,
 }
 
@@ -54,7 +54,7 @@ impl LogTail {
         Ok(Self { number, path, file, end: 0, reader: None })
     }
 
-    /// Returns the file's path.
+    /// Returns the path of the log.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
@@ -74,7 +74,7 @@ impl LogTail {
         true
     }
 
-    /// Returns the next batch, if there is one before the end.
+    /// Returns the next batch; `None` if there is none before the end.
     ///
     /// # Errors
     /// Corruption, with the offset, for anything that deviates from what was written; not

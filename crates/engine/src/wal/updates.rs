@@ -31,18 +31,19 @@ use crate::error::{Error, ErrorKind, Result};
 ///
 /// The iterator yields whole batches with their sequence numbers ([`WriteBatch::sequence`]),
 /// including batches without operations. `None` means that no further batch is published and in a
-/// log *yet*: after further writes the iterator continues, with `manual_wal_flush` once they are
-/// flushed to the file. It never blocks.
+/// log *yet*: after further writes the iterator continues. With `manual_wal_flush` it continues
+/// once these writes are flushed to the file. The iterator never blocks.
 ///
 /// The batches are consecutive. Writes with `disable_wal` and ingestions take sequence numbers but
-/// are in no log. A batch after such a gap, or after any other, is an error of kind not found.
-/// Damage is an error of kind corruption, with file and offset. After an error the same error is
-/// returned again; a new iterator may begin after the gap.
+/// are in no log. A batch after such a gap, or after a gap of any other cause, is an error of kind
+/// not found. Damage is an error of kind corruption, with file and offset. After an error the
+/// iterator returns the same error again; a new iterator may begin after the gap.
 ///
 /// While the iterator lives, the logs that it has yet to read are neither removed nor overwritten,
-/// whatever is flushed. Once it has passed them, or is dropped, they are released with the next
-/// flush. So an iterator that is not advanced keeps disk space in use. After the database is
-/// closed, it returns an error of kind closed; read to the end before that.
+/// even if their contents are flushed. Once the iterator has passed a log, or is dropped, the log
+/// is released with the next flush. So an iterator that is not advanced keeps disk space in use.
+/// After the database is closed, the iterator returns an error of kind closed, so read to the end
+/// before.
 ///
 /// The iterator can be sent between threads. It does not delay writers.
 ///
@@ -83,7 +84,7 @@ pub struct Updates {
     /// The sequence number with which the next batch must begin. Before the first batch: a number
     /// that the batch must contain, or 0 if any batch will do.
     due: Sequence,
-    /// Whether a batch was found.
+    /// Whether the first batch was found.
     is_started: bool,
     /// The last sequence number known to be published.
     published: Sequence,

@@ -33,11 +33,11 @@ pub(super) struct PossibleEnd {
 
 /// The meaning of an event that is not a record.
 pub(super) enum Finding {
-    /// Something that a writer may leave.
+    /// No problem: a writer may leave such an event.
     Nothing,
-    /// Something that no writer leaves.
+    /// A problem: no writer leaves such an event.
     Problem(Problem),
-    /// Something whose meaning depends on what follows.
+    /// An event whose meaning depends on what follows.
     PossibleEnd(PossibleEnd),
 }
 

@@ -44,16 +44,16 @@ mod findings;
 
 use findings::{Finding, PossibleEnd, Problem};
 
-/// A column family that logs are replayed into.
+/// A column family into whose memtable logs are replayed.
 #[derive(Debug)]
 pub(crate) struct ReplayFamily {
-    /// Its name, for messages.
+    /// The name of the family, for messages.
     pub(crate) name: String,
     /// The tables of the family hold all its writes in logs with a lower number.
     pub(crate) log_number: u64,
-    /// Whether it has tables.
+    /// Whether the family has tables.
     pub(crate) has_tables: bool,
-    /// The memtable for its records.
+    /// The memtable into which the family's records are inserted.
     pub(crate) memtable: Arc<MemTable>,
 }
 
@@ -62,7 +62,7 @@ pub(crate) struct ReplayFamily {
 pub(crate) struct Replayed {
     /// The highest sequence number in tables or replayed records.
     pub(crate) last_sequence: Sequence,
-    /// The parts that were not replayed.
+    /// The parts of the logs that were not replayed.
     pub(crate) left_out: Vec<LeftOut>,
     /// The logs that were read, in order.
     pub(crate) logs: Vec<ReplayedLog>,
@@ -73,9 +73,9 @@ pub(crate) struct Replayed {
 /// A log that was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ReplayedLog {
-    /// The description of this log that the next one must record.
+    /// The description of this log that the next log must record.
     pub(crate) as_predecessor: PredecessorWal,
-    /// Whether a part was left out that no crash explains.
+    /// Whether a part of the log was left out for a reason that no crash explains.
     pub(crate) damaged: bool,
     /// Whether the log ends with its file and with a complete record.
     pub(crate) whole: bool,
@@ -95,7 +95,7 @@ pub(crate) fn list_logs(storage: &dyn Storage, directory: &Path) -> Result<Vec<u
     Ok(numbers)
 }
 
-/// Returns the numbers of the blob files that a record's value refers to.
+/// Returns the numbers of the blob files to which a record's value refers.
 fn blob_files_of(value_type: ValueType, value: &[u8]) -> tailwater_format::Result<Vec<u64>> {
     let indexes = match value_type {
         ValueType::BlobIndex => vec![value],
@@ -115,9 +115,10 @@ fn blob_files_of(value_type: ValueType, value: &[u8]) -> tailwater_format::Resul
 pub(crate) struct ReplayRules {
     /// The recovery mode.
     pub(crate) mode: RecoveryMode,
-    /// Logs with a lower number are not read: no column family needs them.
+    /// Logs with a lower number are not read, because no column family needs them.
     pub(crate) min_log_number: u64,
-    /// Whether a log's record of its predecessor must match it: `track_and_verify_wals`.
+    /// Whether each log's description of its predecessor must match the predecessor: option
+    /// `track_and_verify_wals`.
     pub(crate) verifies_predecessors: bool,
     /// Whether log files are recycled, in which case a log without a record of its own may begin
     /// with records of an older log.
@@ -153,7 +154,7 @@ pub(crate) fn replay(
         stopped_at: None,
         replayed: Replayed { last_sequence, ..Replayed::default() },
     };
-    // A database that never wrote anything may never have had a log.
+    // If both numbers are 0, the database is new and never had a log.
     let had_logs = oldest_needed > 0 || last_sequence > 0;
     if rules.verifies_predecessors && logs.is_empty() && had_logs {
         return Err(Error::corruption(directory, "the database has no write-ahead log"));
@@ -202,7 +203,7 @@ struct Replay<'a> {
     last_batch: Sequence,
     /// Whether a record of the log was found.
     has_begun: bool,
-    /// Whether a part of the log was left out that no crash explains.
+    /// Whether a part of the log was left out for a reason that no crash explains.
     is_damaged: bool,
     /// Whether no problem was found in the log so far.
     whole: bool,
@@ -214,7 +215,7 @@ struct Replay<'a> {
     replayed: Replayed,
 }
 
-/// The point at which replay ended before the end of the logs.
+/// The point at which replay stopped before the end of the logs.
 struct Stop {
     log_number: u64,
     path: PathBuf,
@@ -258,8 +259,8 @@ impl Replay<'_> {
         }
     }
 
-    /// Whether damage is an unfinished write that a crash of the machine cut off. Considered only
-    /// in point-in-time mode: the stricter modes treat it as damage, like RocksDB.
+    /// Whether damage is an unfinished write that a crash of the machine cut off. Always false in
+    /// modes other than point-in-time: like RocksDB, they treat such a write as damage.
     fn is_unfinished(&self, log: &Log, damage: &Damage) -> Result<bool> {
         let asks = self.rules.mode == RecoveryMode::PointInTime;
         let is_behind_zeros =

@@ -1,4 +1,4 @@
-//! Record logs in files: the input for reading a write-ahead log or MANIFEST.
+//! Record logs in files: supplies the bytes of a write-ahead log or MANIFEST to a record reader.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -6,12 +6,12 @@ use std::sync::Arc;
 use tailwater_format::log::{BlockSource, RecordReader};
 use tailwater_io::{Purpose, ReadFile};
 
-/// A span of a file's bytes, in order, for a [`RecordReader`].
+/// A source that supplies a span of a file's bytes, in order, to a [`RecordReader`].
 #[derive(Debug)]
 pub(crate) struct FileSource {
     file: Arc<dyn ReadFile>,
     purpose: Purpose,
-    /// The rest of the span. The file may end before it does.
+    /// The unread rest of the span, as offsets in the file. The file may end before the span does.
     span: Range<u64>,
 }
 
@@ -35,7 +35,8 @@ impl BlockSource for FileSource {
     }
 }
 
-/// Reads a record log from the start of its file. `log_number` is the number in the file's name.
+/// Returns a reader of a record log, at the start of its file. `log_number` is the number in the
+/// file's name.
 pub(crate) fn reader(
     file: Arc<dyn ReadFile>,
     log_number: u64,

@@ -1,4 +1,4 @@
-//! Open column families: their memtables, versions and settings, and the resources for reading
+//! Open column families: their memtables, versions and settings, and the resources for reading from
 //! them.
 
 mod readers;
@@ -28,10 +28,10 @@ use crate::options::{ColumnFamilyOptions, CompactionStyle};
 use crate::stats::FamilyStatistics;
 use crate::version::Version;
 
-/// An open column family. Clones are handles to the same one.
+/// An open column family. Clones are handles to the same column family.
 ///
-/// A handle is valid for the opening of the database that returned it: other databases refuse it,
-/// and so does another opening of the same database, for writing or for reading.
+/// A handle is valid only for the opening of the database that returned it. Other databases refuse
+/// the handle, and so does another opening of the same database, for writing or for reading.
 ///
 /// ```
 /// # fn main() -> tailwater::Result<()> {
@@ -57,14 +57,14 @@ pub struct ColumnFamily {
 
 #[derive(Debug)]
 struct Inner {
-    /// The opening of the database that it belongs to.
+    /// The opening of the database to which the column family belongs.
     opening: OpeningId,
     id: u32,
     name: String,
     comparator: Comparator,
-    /// Whether batches may write to it.
+    /// Whether batches may write to the column family.
     takes_writes: bool,
-    /// Whether its merge operator is available.
+    /// Whether the merge operator of the column family is available.
     merges: bool,
     current: FullEpochCell<SuperVersion>,
     /// The number of the current super version. Iterators use it to detect that their super version
@@ -73,13 +73,13 @@ struct Inner {
     memory: Mutex<Memory>,
     statistics: FamilyStatistics,
     dropped: AtomicBool,
-    /// Whether sealed memtables are to be flushed even if they are few.
+    /// Whether sealed memtables are to be flushed even if there are only few.
     flush_requested: AtomicBool,
     #[expect(dead_code, reason = "the last field, so that it is dropped after the others")]
     closing: Closing,
 }
 
-/// The components of a column family's super version.
+/// The components from which a column family's super versions are made.
 #[derive(Debug)]
 struct Memory {
     active: Arc<MemTable>,
@@ -87,11 +87,11 @@ struct Memory {
     sealed: Vec<SealedMemTable>,
     version: Arc<Version>,
     settings: Arc<FamilySettings>,
-    /// The versions that may still be in use, and some that no longer are.
+    /// All versions that may still be in use, and perhaps some that no longer are.
     versions: Vec<Weak<Version>>,
-    /// The flushed memtables that may still be in use, and some that no longer are.
+    /// All flushed memtables that may still be in use, and perhaps some that no longer are.
     flushed: Vec<Weak<MemTable>>,
-    /// Number of super versions so far.
+    /// Number of super versions created so far.
     super_versions: u64,
 }
 
@@ -104,7 +104,8 @@ pub(crate) struct SealedMemTable {
     pub(crate) next_log_number: u64,
 }
 
-/// Creates an empty memtable, which tracks reads if flushes hand over what users read.
+/// Creates an empty memtable. The memtable tracks reads if flushes use warm handover for data that
+/// users read.
 fn new_memtable(readers: &FamilyReaders) -> Arc<MemTable> {
     let memtable = Arc::new(MemTable::new(readers.tables.comparator().clone()));
     let handover = &readers.tables.context().handover;
@@ -151,59 +152,59 @@ impl ColumnFamily {
         }
     }
 
-    /// Returns the opening of the database that it belongs to.
+    /// Returns the opening of the database to which the column family belongs.
     #[inline]
     pub(crate) fn opening(&self) -> OpeningId {
         self.inner.opening
     }
 
-    /// Returns its ID, which is never reused; `default` has 0.
+    /// Returns the ID of the column family, which is never reused; that of `default` is 0.
     pub fn id(&self) -> u32 {
         self.inner.id
     }
 
-    /// Returns its name.
+    /// Returns the name of the column family.
     pub fn name(&self) -> &str {
         &self.inner.name
     }
 
-    /// Returns the comparator of its keys.
+    /// Returns the comparator of the column family's keys.
     pub fn comparator(&self) -> &Comparator {
         &self.inner.comparator
     }
 
-    /// Returns its current options; [`crate::Db::set_options`] changes them.
+    /// Returns the current options of the column family; [`crate::Db::set_options`] changes them.
     pub fn options(&self) -> Arc<ColumnFamilyOptions> {
         Arc::clone(&self.settings().options)
     }
 
-    /// Returns its current settings.
+    /// Returns the current settings of the column family.
     pub(crate) fn settings(&self) -> Arc<FamilySettings> {
         Arc::clone(self.super_version().settings())
     }
 
-    /// Replaces its options, and its readers accordingly.
+    /// Replaces the options of the column family, and the readers that were made from them.
     pub(crate) fn change(&self, options: ColumnFamilyOptions, readers: Arc<FamilyReaders>) {
         let mut memory = self.memory();
         memory.settings = Arc::new(FamilySettings::new(options, readers));
         self.publish(&mut memory);
     }
 
-    /// Whether it was dropped. Reads still work; writes are refused.
+    /// Whether the column family was dropped. Reads still work then; writes are refused.
     pub fn is_dropped(&self) -> bool {
         self.inner.dropped.load(Ordering::Acquire)
     }
 
-    /// Returns the memory that its open tables keep outside the block cache, in bytes: mostly
-    /// indexes and filters. Option `max_open_files` bounds the number of open tables,
-    /// `cache_index_and_filter_blocks` moves these blocks to the block cache.
+    /// Returns the memory that the column family's open tables keep outside the block cache, in
+    /// bytes: mostly indexes and filters. Option `max_open_files` bounds the number of open tables,
+    /// and `cache_index_and_filter_blocks` moves indexes and filters to the block cache.
     pub fn table_readers_memory(&self) -> usize {
         let source = self.super_version();
         let files = source.version().files();
         files.filter_map(|(_, file)| file.table.load_arc()).map(|table| table.memory()).sum()
     }
 
-    /// Returns its statistics.
+    /// Returns the statistics of the column family.
     pub(crate) fn statistics(&self) -> &FamilyStatistics {
         &self.inner.statistics
     }
@@ -213,7 +214,8 @@ impl ColumnFamily {
         self.memory().versions.iter().filter_map(Weak::upgrade).collect()
     }
 
-    /// Returns a handle to its current and future super versions that pins none of them.
+    /// Returns a handle to the current and future super versions of the column family that keeps
+    /// none of them alive.
     pub(crate) fn downgrade(&self) -> WeakFamily {
         WeakFamily {
             number: Arc::clone(&self.inner.current_number),
@@ -237,7 +239,7 @@ impl ColumnFamily {
         self.inner.current.load_arc()
     }
 
-    /// Returns the resources that its reads share.
+    /// Returns the resources that all reads of the column family share.
     pub(crate) fn readers(&self) -> Arc<FamilyReaders> {
         Arc::clone(&self.settings().readers)
     }
@@ -247,31 +249,32 @@ impl ColumnFamily {
         self.readers().tables.directory(0).join(FileKind::Table(number).to_string())
     }
 
-    /// Whether batches may write to it.
+    /// Whether batches may write to the column family.
     #[inline]
     pub(crate) fn takes_writes(&self) -> bool {
         self.inner.takes_writes
     }
 
-    /// Whether its merge operator is available.
+    /// Whether the merge operator of the column family is available.
     #[inline]
     pub(crate) fn has_merge_operator(&self) -> bool {
         self.inner.merges
     }
 
-    /// Whether its active memtable has reached its size limit.
+    /// Whether the active memtable has reached its size limit.
     pub(crate) fn is_full(&self) -> bool {
         let source = self.super_version();
         source.memtables().first().is_some_and(|active| source.is_filled_by(active))
     }
 
-    /// Requests that sealed memtables be flushed even if they are few, or clears that request.
+    /// Requests that sealed memtables be flushed even if there are only few, or clears that
+    /// request.
     pub(crate) fn request_flush(&self, wanted: bool) {
         self.inner.flush_requested.store(wanted, Ordering::Release);
     }
 
-    /// Whether there are sealed memtables to be flushed: enough for a table, or any if a flush was
-    /// requested.
+    /// Whether sealed memtables should be flushed: there are enough for a table, or there are any
+    /// and a flush was requested.
     pub(crate) fn wants_flush(&self) -> bool {
         let memory = self.memory();
         let sealed = memory.sealed.len();
@@ -280,7 +283,8 @@ impl ColumnFamily {
         sealed >= enough || (sealed > 0 && requested)
     }
 
-    /// Whether it is compacted automatically: only leveled compaction is implemented.
+    /// Whether the column family is compacted automatically. Only leveled compaction is
+    /// implemented.
     pub(crate) fn compacts_by_itself(&self) -> bool {
         let options = self.options();
         !options.disable_auto_compactions && options.compaction_style == CompactionStyle::Level
@@ -291,7 +295,7 @@ impl ColumnFamily {
         Arc::ptr_eq(&self.inner, &other.inner)
     }
 
-    /// Marks it as dropped.
+    /// Marks the column family as dropped.
     pub(crate) fn set_dropped(&self) {
         self.inner.dropped.store(true, Ordering::Release);
     }
@@ -329,7 +333,8 @@ impl ColumnFamily {
         new_memtable(&self.readers())
     }
 
-    /// Begins an empty memtable over a version whose tables hold everything that was in memory.
+    /// Begins an empty memtable over a version. The version's tables must hold everything that was
+    /// in memtables.
     pub(crate) fn begin_anew(&self, version: Arc<Version>, log_number: u64) {
         let active = self.new_memtable();
         active.set_earliest_log_number(log_number);
@@ -354,7 +359,7 @@ impl ColumnFamily {
         self.publish(&mut memory);
     }
 
-    /// Makes `memory` visible to reads.
+    /// Makes the components in `memory` visible to reads, as a new super version.
     fn publish(&self, memory: &mut Memory) {
         memory.super_versions += 1;
         self.inner.current.store(Arc::new(memory.super_version()));
@@ -381,8 +386,8 @@ pub(crate) struct WeakFamily {
 }
 
 impl WeakFamily {
-    /// Returns the number of the super version that reads see. A relaxed load: a reader may see a
-    /// new number before or after the super version itself.
+    /// Returns the number of the super version that reads see. The load is relaxed, so a reader may
+    /// see the new number earlier or later than the new super version itself.
     #[inline]
     pub(crate) fn super_version_number(&self) -> u64 {
         self.number.load(Ordering::Relaxed)
@@ -403,7 +408,7 @@ impl Memory {
         Self { active, sealed, version, settings, versions, flushed, super_versions: 1 }
     }
 
-    /// Records that a memtable is no longer part of the column family.
+    /// Notes that a memtable is no longer part of the column family, though reads may still use it.
     fn release(&mut self, memtable: &Arc<MemTable>) {
         self.flushed.retain(|memtable| memtable.strong_count() > 0);
         self.flushed.push(Arc::downgrade(memtable));

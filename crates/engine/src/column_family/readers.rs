@@ -20,19 +20,19 @@ use crate::stall::CompactionPressure;
 use crate::stats::{InfoLog, ReaderMemory};
 use crate::table::{OpenBudget, OpenShares, OpenTables, TableCache, TableContext, relieve};
 
-/// The resources that all reads of a column family share, whatever its memtables and version.
+/// The resources that all reads of a column family share, whichever memtables and version they use.
 #[derive(Debug)]
 pub(crate) struct FamilyReaders {
     pub(crate) tables: Arc<TableCache>,
     pub(crate) blobs: Arc<BlobCache>,
     pub(crate) merge_operator: FamilyMergeOperator,
-    /// Whether iterators use prefixes only on request.
+    /// Whether iterators use prefix filters only if their options request it.
     pub(crate) prefixes_on_request: bool,
 }
 
 impl FamilyReaders {
-    /// Returns the readers of a compaction. It opens blob files for itself if it reads them in
-    /// another mode than users do; these count against `budget`.
+    /// Returns the readers for a compaction. If the compaction reads blob files in another I/O mode
+    /// than users do, it opens blob files for itself, which count against `budget`.
     pub(crate) fn for_compaction(&self, budget: &Arc<OpenBudget>) -> Self {
         Self {
             tables: Arc::clone(&self.tables),
@@ -79,7 +79,7 @@ impl ReaderFactory {
         }
     }
 
-    /// Returns the opening ID of its column families.
+    /// Returns the opening ID that the database's column families have.
     pub(crate) fn opening(&self) -> OpeningId {
         self.opening
     }
@@ -89,7 +89,7 @@ impl ReaderFactory {
         &self.io_modes
     }
 
-    /// Returns the generations by which users' reads are recorded.
+    /// Returns the generations in which reads by users are recorded.
     pub(crate) fn generations(&self) -> &Arc<Generations> {
         &self.generations
     }
@@ -105,14 +105,14 @@ impl ReaderFactory {
         &self.open_budget
     }
 
-    /// Writes to the LOG, once, when the process's limit on open files causes tables to be closed.
-    /// `tables` is the number of tables.
+    /// Makes the factory write to the LOG, only once, when the process's limit on open files causes
+    /// tables to be closed. `tables` is the number of tables.
     pub(crate) fn report_open_files_to(&self, info_log: &Arc<InfoLog>, tables: usize) {
         self.open_tables.report_to(info_log, tables);
     }
 
-    /// Limits the open tables and blob files of these column families; a negative number means as
-    /// many as the process's limit on open files allows.
+    /// Limits the number of open tables and blob files of these column families. A negative limit
+    /// means as many as the process's limit on open files allows.
     pub(crate) fn bound_open_files(&self, max_open_files: i32, families: &FamilySet) {
         let shares = OpenShares::new(open_files_max(), max_open_files);
         self.open_budget.set(shares.compactions);
@@ -146,8 +146,8 @@ impl ReaderFactory {
         }
     }
 
-    /// Creates the readers that replace `before` after a change of options. They share the block
-    /// cache, unless the options disable or re-enable it.
+    /// Creates the readers that replace `before` after a change of options. Both share the block
+    /// cache, unless the options disable or re-enable the cache.
     pub(crate) fn changed(
         &self,
         before: &FamilyReaders,
@@ -195,8 +195,8 @@ impl ReaderFactory {
         Arc::new(TableCache::new(storage, directories, io_modes, context, open))
     }
 
-    /// Returns the warm handover between tables in these directories, if any. Data that users read
-    /// is kept in memory only if compactions bypass the page cache.
+    /// Returns the warm handover between tables in these directories, if any. The handover keeps
+    /// data that users read in memory only if compactions bypass the page cache.
     fn handover(
         &self,
         options: &OpenOptions,
@@ -232,7 +232,7 @@ impl ReaderFactory {
     }
 }
 
-/// Returns the size of memory in bytes; a guess if the system does not report it.
+/// Returns the size of the machine's memory in bytes; a guess if the system does not report it.
 fn memory_bytes() -> u64 {
     Memory::of_this_process(System::default()).limit().unwrap_or(1 << 30)
 }

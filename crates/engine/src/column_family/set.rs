@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::column_family::ColumnFamily;
 
-/// The open column families, by ID. Immutable: a new set replaces it.
+/// The open column families, by ID. Immutable; changes create a new set that replaces the old set.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct FamilySet {
     families: BTreeMap<u32, ColumnFamily>,
@@ -27,7 +27,7 @@ impl FamilySet {
         self.iter().find(|family| family.name() == name)
     }
 
-    /// Iterates over all, in the order of their IDs.
+    /// Iterates over all column families, in the order of their IDs.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &ColumnFamily> {
         self.families.values()
     }

@@ -7,14 +7,14 @@ use crate::epoch::Closing;
 use crate::options::ColumnFamilyOptions;
 use crate::table::builder::Format;
 
-/// The settings of a column family. Immutable: [`crate::Db::set_options`] replaces them together
-/// with the super version, and their holders keep using them.
+/// The settings of a column family. Immutable: [`crate::Db::set_options`] replaces the settings
+/// together with the super version, and holders of the old settings keep using those.
 #[derive(Debug)]
 pub(crate) struct FamilySettings {
     pub(crate) options: Arc<ColumnFamilyOptions>,
     /// The format of new tables.
     pub(crate) table_format: Arc<Format>,
-    /// The resources for reads. Open tables keep those with which they were opened.
+    /// The resources for reads. Open tables keep the resources with which they were opened.
     pub(crate) readers: Arc<FamilyReaders>,
     #[expect(
         dead_code,

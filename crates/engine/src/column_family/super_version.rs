@@ -1,4 +1,5 @@
-//! Super versions: the memtables, version and settings that a read of a column family uses.
+//! Super versions: a super version is the memtables, version and settings that a read of a column
+//! family uses.
 
 use std::sync::Arc;
 
@@ -11,16 +12,17 @@ use crate::merge_operator::FamilyMergeOperator;
 use crate::table::TableCache;
 use crate::version::Version;
 
-/// The memtables and the version of a column family at a point in time. Immutable; holding it keeps
-/// its files.
+/// The memtables, version and settings of a column family at a point in time. Immutable. A super
+/// version keeps its files from being removed.
 #[derive(Debug)]
 pub(crate) struct SuperVersion {
-    /// Its number among the super versions of the column family, from 1.
+    /// Number of this super version among those of the column family, counted from 1.
     number: u64,
     /// The memtables, newest first.
     memtables: Vec<Arc<MemTable>>,
     version: Arc<Version>,
-    /// Dropped after the version, so that the version's tables can be closed.
+    /// The field order matters: settings are dropped after the version, so that the tables of the
+    /// version can be closed.
     settings: Arc<FamilySettings>,
 }
 
@@ -35,7 +37,7 @@ impl SuperVersion {
         Self { number, memtables, version, settings }
     }
 
-    /// Returns its number among the super versions of the column family, counted from 1.
+    /// Returns the number of this super version among those of the column family, counted from 1.
     #[inline]
     pub(crate) fn number(&self) -> u64 {
         self.number
@@ -80,12 +82,12 @@ impl SuperVersion {
         &self.settings.readers.merge_operator
     }
 
-    /// Whether iterators use prefixes only on request.
+    /// Whether iterators use prefix filters only if their options request it.
     pub(crate) fn prefixes_on_request(&self) -> bool {
         self.settings.readers.prefixes_on_request
     }
 
-    /// Returns the number of records that an iterator steps over before it seeks instead.
+    /// Returns the number of records that an iterator skips one by one before it seeks instead.
     pub(crate) fn max_sequential_skip(&self) -> u64 {
         self.settings.options.max_sequential_skip_in_iterations
     }

@@ -1,9 +1,9 @@
 //! Approximate sizes of key ranges: RocksDB's `GetApproximateSizes` and
 //! `GetApproximateMemTableStats`.
 //!
-//! If a range covers part of a table, the index shows where the data blocks of the range's bounds
-//! begin, and the corresponding share of the whole file is counted; no data block is read. Tables
-//! inside the range are counted whole.
+//! If a range covers part of a table, the index shows at which offsets the data blocks of the
+//! range's bounds begin. The share of the file between them is counted; no data block is read.
+//! Tables entirely inside the range are counted whole.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::memtable::{Cursor, MemTable};
 use crate::table::{FileMetadata, ReadProfile, TableIterator};
 use crate::version::Level;
 
-/// Parameters of reads of indexes.
+/// Parameters for reading the indexes of tables.
 const PROFILE: ReadProfile =
     ReadProfile { purpose: Purpose::UserRead, verify_checksums: true, fill_cache: true };
 
@@ -32,11 +32,12 @@ pub struct SizeOptions {
     pub include_files: bool,
     /// Count memtables. Default: false.
     pub include_memtables: bool,
-    /// Count blob files, in proportion to the range's share of the tables. Default: false.
+    /// Count blob files, by the share of the tables' bytes that is in the range. Default: false.
     pub include_blob_files: bool,
-    /// Error margin: if the tables that a range covers in part are smaller, in total, than this
-    /// share of the tables that it covers whole, half of their size is counted and their indexes
-    /// are not read. Default: 0, which always reads the indexes.
+    /// Error margin, as a fraction. Let P be the total size of the tables that a range covers in
+    /// part, and W that of the tables that it covers whole. If P is less than this fraction of W,
+    /// half of P is counted and no index is read. Default: 0, with which the indexes are always
+    /// read.
     pub files_size_error_margin: f64,
 }
 
@@ -51,13 +52,14 @@ impl Default for SizeOptions {
     }
 }
 
-/// The contents of memtables in a range.
+/// The approximate contents of memtables in a range of keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct MemTableStatistics {
-    /// Number of entries, counting all versions of a key and no range tombstones.
+    /// Number of entries: all versions of a key are counted, range tombstones are not.
     pub entries: u64,
-    /// Their size in bytes, estimated from the mean size of the memtable's entries.
+    /// Total size of the entries in bytes, estimated from the mean size of an entry in the
+    /// memtable.
     pub bytes: u64,
 }
 
@@ -102,8 +104,8 @@ impl Db {
             .collect()
     }
 
-    /// Returns the approximate contents of memtables in a range of keys. It visits every entry in
-    /// the range.
+    /// Returns the approximate contents of memtables in a range of keys. Visits every entry in the
+    /// range.
     ///
     /// # Errors
     /// Invalid argument, for a range that ends before it begins and for a column family that is not
@@ -119,7 +121,7 @@ impl Db {
     }
 }
 
-/// Returns the bytes of blob files per byte of tables.
+/// Returns the number of bytes in blob files per byte in tables.
 fn blob_bytes_per_table_byte(source: &SuperVersion) -> f64 {
     let version = source.version();
     let tables: u64 = version.files().map(|(_, file)| file.size()).fold(0, u64::saturating_add);
@@ -127,7 +129,7 @@ fn blob_bytes_per_table_byte(source: &SuperVersion) -> f64 {
     if tables == 0 { 0.0 } else { blobs.fold(0, u64::saturating_add) as f64 / tables as f64 }
 }
 
-/// A range of keys. Each bound is an internal key before all records of its user key.
+/// A range of keys. Each bound is an internal key that sorts before all records of its user key.
 struct Range {
     begin: Vec<u8>,
     end: Vec<u8>,
@@ -147,7 +149,7 @@ impl Range {
         Ok(Self { begin: before(begin), end: before(end) })
     }
 
-    /// Returns the bytes in tables.
+    /// Returns the number of bytes in tables that are within the range.
     fn table_bytes(&self, source: &SuperVersion, options: &SizeOptions) -> Result<u64> {
         let mut whole = 0u64;
         let mut partial: Vec<&Arc<FileMetadata>> = Vec::new();
@@ -169,8 +171,8 @@ impl Range {
         Ok(whole)
     }
 
-    /// In a level whose tables do not overlap, finds the two tables at the range's bounds, adds
-    /// them to `partial`, and returns the bytes of the tables between them.
+    /// For a level whose tables do not overlap: finds the two tables that contain the range's
+    /// bounds, adds them to `partial`, and returns the bytes of the tables between them.
     fn whole_bytes<'a>(
         &self,
         source: &SuperVersion,
@@ -195,7 +197,7 @@ impl Range {
         between.iter().map(|file| file.size()).fold(0, u64::saturating_add)
     }
 
-    /// Returns the bytes in one table.
+    /// Returns the number of bytes of one table that are within the range.
     fn bytes_of(&self, source: &SuperVersion, file: &Arc<FileMetadata>) -> Result<u64> {
         let comparator = source.tables().comparator();
         let compare = |a: &[u8], b: &[u8]| key::compare_internal(comparator, a, b);
@@ -221,7 +223,7 @@ impl Range {
         Ok(share(end.saturating_sub(begin), data, file.size()))
     }
 
-    /// Returns the contents of memtables.
+    /// Returns the contents of memtables that are within the range.
     fn memtables(&self, source: &SuperVersion) -> MemTableStatistics {
         let mut sum = MemTableStatistics::default();
         for memtable in source.memtables() {
@@ -251,8 +253,8 @@ impl Range {
     }
 }
 
-/// Returns the bytes of a table before an internal key, including a proportional part of its index
-/// and filter.
+/// Returns the number of bytes of a table that are before an internal key, including a proportional
+/// share of the table's index and filter.
 fn bytes_before(
     source: &SuperVersion,
     file: &Arc<FileMetadata>,
@@ -275,7 +277,8 @@ fn bytes_before(
     Ok(share(offset, data, file.size()))
 }
 
-/// Returns the part of a file of `file` bytes that corresponds to `bytes` of its `data` bytes.
+/// Converts a number of data bytes to bytes of the file: returns the share of `file` bytes that
+/// corresponds to `bytes` of `data` bytes.
 fn share(bytes: u64, data: u64, file: u64) -> u64 {
     (bytes as f64 / data as f64 * file as f64) as u64
 }

@@ -1,15 +1,15 @@
-//! Changing options while the database is open.
+//! Changes options while the database is open.
 //!
-//! 1. The new options are computed and checked; an invalid one ends the change here.
-//! 2. An OPTIONS file with the new options replaces the previous one. If that fails, nothing is
+//! 1. The new options are computed and checked. If an option is invalid, the change ends here.
+//! 2. An OPTIONS file with the new options replaces the previous file. If that fails, nothing is
 //!    changed. After a crash from here on, the database reopens with the new options.
-//! 3. The options take effect in column families and the database, and what is derived from them is
-//!    recomputed. This cannot fail.
+//! 3. The options take effect in column families and the database, and everything that is derived
+//!    from these options is recomputed. This step cannot fail.
 //!
-//! Changes are serialized. Writes and reads continue during a change. They read the options from
-//! the same structures as their other data, see [`crate::column_family::FamilySettings`] and
-//! [`crate::open_options::CurrentOptions`]. A running flush or compaction keeps the options that it
-//! began with.
+//! Changes are serialized. Writes and reads continue during a change, and read the options from the
+//! same structures as their other data, see [`crate::column_family::FamilySettings`] and
+//! [`crate::open_options::CurrentOptions`]. A running flush or compaction keeps the options with
+//! which it began.
 
 use std::sync::{Arc, MutexGuard};
 
@@ -61,7 +61,7 @@ impl Database {
         Ok(())
     }
 
-    /// Performs step 3 for a column family: lets its new options take effect.
+    /// Performs step 3 for a column family: makes its new options take effect.
     fn change_family(&self, family: &ColumnFamily, options: ColumnFamilyOptions) {
         self.context.options.open().set_column_family(family.name(), options.clone());
         let readers = {
@@ -69,7 +69,8 @@ impl Database {
             Arc::new(self.context.readers.changed(&family.readers(), &all, family.name()))
         };
         {
-            // A compaction is picked with one consistent set of options.
+            // Held so that a compaction is picked with either the old or the new options, not a
+            // mixture.
             let _versions = self.versions.lock();
             family.change(options, readers);
         }
@@ -108,7 +109,7 @@ impl Database {
         Ok(())
     }
 
-    /// Performs step 3 for the database: lets its new options take effect.
+    /// Performs step 3 for the database: makes its new options take effect.
     fn change_database(&self, before: &DbOptions, after: DbOptions) {
         self.context.options.change_database(after.clone());
         if after.max_open_files != before.max_open_files {
@@ -128,7 +129,7 @@ impl Database {
         self.compactions.compact_soon();
     }
 
-    /// Logs the warnings that were not `known` before.
+    /// Logs the warnings that are not in `known`, which were logged before.
     fn warn_of(&self, unmet: Vec<String>, known: &[String]) {
         for warning in unmet.iter().filter(|warning| !known.contains(warning)) {
             self.context.info_log.warn(format_args!("{warning}"));

@@ -1,23 +1,24 @@
-//! Checkpoints: a second database that shares the tables of the first.
+//! Checkpoints: a checkpoint is a second database that shares the tables of the first.
 //!
 //! # Order
 //!
-//! 1. Writes wait while all memtables are flushed. The tables then hold all data, so the checkpoint
+//! 1. All memtables are flushed while writes wait. The tables then hold all data, so the checkpoint
 //!    needs no log.
-//! 2. Tables and blob files are linked into a staging directory that contains a mark file, or
-//!    copied if they cannot be linked. The mark is locked, so that no other process builds a
-//!    checkpoint there.
+//! 2. A staging directory is created, which contains a mark file. The mark is locked, so that no
+//!    other process builds a checkpoint there. Tables and blob files are linked into the staging
+//!    directory, or copied if they cannot be linked.
 //! 3. MANIFEST, both options files, IDENTITY and CURRENT are written there and synced. The options
-//!    name no directories: all files are in the checkpoint's own.
-//! 4. The directory is renamed to its final name, unless that name has been taken since, and then
-//!    the mark is removed. If either cannot be made durable, both are undone before anything is
-//!    removed.
+//!    name no directories, because all files of the checkpoint are in its own directory.
+//! 4. The directory is renamed to its final name, unless another file has been given that name
+//!    meanwhile, and then the mark is removed. If the renaming or the removal cannot be made
+//!    durable, both are undone before anything else is removed.
 //!
-//! A crash before step 4 leaves a marked directory whose name ends in `.tmp`, which the next
-//! checkpoint of that name replaces. A directory without the mark was not made by a checkpoint and
-//! is kept. A crash in step 4 leaves a checkpoint with the mark, which its first opening for
-//! writing removes. The removal of the mark is durable before the checkpoint is reported: the
-//! checkpoint's own name may end in `.tmp`.
+//! A crash before step 4 leaves a marked directory whose name ends in `.tmp`. The next checkpoint
+//! with the same final name replaces this directory. A directory without the mark was not made by a
+//! checkpoint and is kept. A crash in step 4 leaves a checkpoint with the mark; the mark is removed
+//! when the checkpoint is first opened for writing. The call that creates a checkpoint returns only
+//! when the removal of the mark is durable: the final name may itself end in `.tmp`, and a later
+//! checkpoint could replace a marked directory.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -34,22 +35,22 @@ use crate::file_copy::{CopyModes, link_or_copy};
 use crate::options::Options;
 use crate::version::{set_current, write_manifest, write_whole};
 
-/// Number of a checkpoint's MANIFEST, which no table has.
+/// Number of a checkpoint's MANIFEST. No table has this number.
 const MANIFEST: u64 = 1;
 
-/// The contents of a checkpoint.
+/// What a checkpoint contains.
 struct Contents {
     edits: Vec<VersionEdit>,
-    /// The version of each column family, which keeps its files.
+    /// The name of each column family, and the super version that keeps its files.
     sources: Vec<(String, std::sync::Arc<SuperVersion>)>,
 }
 
 impl Database {
-    /// Makes a checkpoint in `directory`, which must not exist.
+    /// Creates a checkpoint in `directory`, which must not exist.
     pub(super) fn checkpoint(&self, directory: &Path) -> Result<()> {
         let _working = self.context.background.begin_work()?;
         let storage = &*self.context.storage;
-        // Strips a trailing slash; otherwise the staging directory would be inside this one.
+        // Strips a trailing slash. Otherwise the staging directory would be inside this directory.
         let directory: &Path = &directory.components().collect::<PathBuf>();
         let Some(name) = directory.file_name() else {
             let message = "a checkpoint needs a path that ends with a name";
@@ -76,8 +77,8 @@ impl Database {
         if let Err(error) = self.end_staging(directory) {
             return match self.unname_checkpoint(&staging, directory) {
                 Ok(()) => self.give_up_staging(&staging, error),
-                // The remaining checkpoint is complete, under either name, with or without the
-                // mark.
+                // Undoing failed too. What remains is a complete checkpoint, with the final or the
+                // staging name, with or without the mark.
                 Err(stays) => {
                     self.context
                         .info_log
@@ -95,16 +96,16 @@ impl Database {
         let storage = &*self.context.storage;
         sync_parent(storage, directory)?;
         let [mark, aside] = marks(directory);
-        // Renamed, not removed: undoing may find no space to recreate it.
+        // The mark is renamed, not removed, because undoing a removal could fail for lack of space.
         storage.rename(&mark, &aside)?;
         storage.sync_directory(directory)?;
-        // A file that remains is removed by the first opening for writing.
+        // If this removal fails, the first opening for writing removes the file.
         let _ = storage.remove(&aside);
         Ok(())
     }
 
-    /// Undoes step 4, so that a crash during the removal leaves no incomplete checkpoint under the
-    /// final name.
+    /// Undoes step 4, so that if the removal is interrupted by a crash, no incomplete checkpoint
+    /// has the final name.
     fn unname_checkpoint(&self, staging: &Path, directory: &Path) -> Result<()> {
         let storage = &*self.context.storage;
         let [mark, aside] = marks(directory);
@@ -118,7 +119,8 @@ impl Database {
 
     /// Performs step 1: flushes the memtables. Returns the contents of the checkpoint.
     fn checkpoint_contents(&self) -> Result<Contents> {
-        // Most of the data is flushed while writes continue.
+        // A flush without waiting writes comes first: most of the data is flushed while writes
+        // continue.
         let families = self.context.shared.family_set();
         self.writes.flush(&families.iter().collect::<Vec<_>>())?;
         let leadership = self.writes.lead()?;
@@ -127,7 +129,8 @@ impl Database {
         let all: Vec<_> = families.iter().collect();
         let awaited = self.writes.seal_for_flush(&leadership, &all)?;
         self.writes.wait_for_flush(&awaited)?;
-        // Versions are installed under this lock: the edits name the files that the sources keep.
+        // Versions are installed under this lock, so the edits name exactly the files that the
+        // sources keep.
         let versions = self.versions.lock();
         let edits = versions.snapshot();
         let sources = families
@@ -170,8 +173,8 @@ impl Database {
             edit.new_files.iter_mut().for_each(|file| file.path_id = 0);
         }
         if let Some(number) = edits.iter().filter_map(|edit| edit.log_number).max() {
-            // The checkpoint needs no log, but databases that track logs refuse to open without
-            // one.
+            // The checkpoint needs no log, but a database that tracks its logs refuses to open
+            // without any log.
             let log = aside.join(FileKind::Wal(number).to_string());
             write_whole(storage, &log, &[], Purpose::Checkpoint)?;
             edits.iter_mut().for_each(|edit| edit.existing_logs = None);
@@ -184,7 +187,8 @@ impl Database {
         set_current(storage, aside, MANIFEST, MANIFEST)
     }
 
-    /// Returns every shared file, with its name in the checkpoint.
+    /// Returns every file that the checkpoint shares with the database, with its name in the
+    /// checkpoint.
     fn checkpoint_files(&self, contents: &Contents) -> BTreeMap<PathBuf, String> {
         let mut files = BTreeMap::new();
         for (family, source) in &contents.sources {
@@ -202,7 +206,7 @@ impl Database {
         files
     }
 
-    /// Returns the options of a checkpoint: the database's, without its directories.
+    /// Returns the options of the checkpoint: those of the database, without directories.
     fn checkpoint_options(&self) -> Options {
         let mut options = self.all_options();
         options.database.wal_dir.clear();
@@ -213,12 +217,12 @@ impl Database {
         options
     }
 
-    /// Creates the staging directory, empty but for its locked mark. Remains of an unfinished
-    /// checkpoint in it are removed.
+    /// Creates the staging directory, which contains only its locked mark. Remains of an unfinished
+    /// checkpoint are removed first.
     ///
     /// # Errors
-    /// Invalid argument, if something else has its name; busy, if another checkpoint is being built
-    /// there.
+    /// Invalid argument, if a directory with its name has other contents; busy, if another
+    /// checkpoint is being built there.
     fn begin_staging(&self, staging: &Path) -> Result<Box<dyn FileLock>> {
         let storage = &*self.context.storage;
         let mark = FileKind::Staging.to_string();
@@ -239,7 +243,7 @@ impl Database {
         for entry in storage.list(staging)?.iter().filter(|entry| entry.name != mark) {
             storage.remove(&staging.join(&entry.name))?;
         }
-        // The mark must be durable before the files that follow.
+        // The mark must be durable before other files are written to the directory.
         storage.sync_directory(staging)?;
         Ok(lock)
     }
@@ -247,7 +251,7 @@ impl Database {
     /// Removes an unfinished checkpoint, and returns `error`.
     fn give_up_staging(&self, staging: &Path, error: Error) -> Result<()> {
         if let Err(stays) = self.remove_staging(staging) {
-            // The next checkpoint of that name removes it.
+            // The next checkpoint with the same final name removes the remains.
             self.context.info_log.warn(format_args!("an unfinished checkpoint remains: {stays}"));
         }
         Err(error)
@@ -269,7 +273,8 @@ impl Database {
     }
 }
 
-/// Returns the mark of a staging directory, and the name it gets before it is removed.
+/// Returns the mark of a staging directory, and the name to which the mark is renamed before it is
+/// removed.
 fn marks(directory: &Path) -> [PathBuf; 2] {
     [FileKind::Staging, FileKind::Temporary(0)].map(|kind| directory.join(kind.to_string()))
 }

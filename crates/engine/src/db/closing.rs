@@ -1,18 +1,20 @@
 //! Closing a database that was open for writing.
 //!
-//! 1. Writes end: writers that wait in a stall give up, closing becomes leader of the write queue,
-//!    and later writes are refused.
+//! 1. Writes end: writers that wait for the end of a stall give up, the closing thread becomes the
+//!    leader of the write queue, and later writes are refused.
 //! 2. Unlogged writes are flushed, unless `avoid_flush_during_shutdown` is set.
-//! 3. The background threads end; compactions are aborted, and so are ingestions that are still
-//!    copying files. Closing waits for ingestions and checkpoints of user threads, because the next
+//! 3. The background threads end. Compactions are aborted, and so are ingestions that are still
+//!    copying files. Closing waits for ingestions and checkpoints in user threads, because the next
 //!    opening will assign the same file numbers.
-//! 4. The log is written out and truncated to its length. Followers of the logs end.
+//! 4. The log is written out, and its file is truncated to the log's length. Followers of the logs
+//!    end.
 //! 5. The locks are released.
 //!
-//! A crash at any step is like one before closing: acknowledged synced writes are on the device.
+//! A crash at any step has the same effect as a crash before closing: acknowledged synced writes
+//! are on the device.
 //!
-//! A user callback cannot close the database, since closing waits for callbacks. It may drop the
-//! last handle: then the cleaning thread closes the database.
+//! A user callback cannot close the database, since closing waits for callbacks. A callback may
+//! drop the last handle; the cleaning thread then closes the database.
 
 use std::sync::Arc;
 use std::thread;
@@ -28,8 +30,8 @@ use crate::error::{Error, Result};
 use crate::panics;
 use crate::wal::{LogDurability, PreallocationListener};
 
-/// Maximum time for which closing waits for obsolete tables to be released, and the interval
-/// between checks.
+/// Maximum time for which closing waits until readers have released obsolete tables. Also the
+/// interval between the checks.
 const LAST_WAIT: Duration = Duration::from_millis(100);
 const BETWEEN_LOOKS: Duration = Duration::from_millis(1);
 
@@ -41,7 +43,7 @@ pub(super) struct Writing {
 }
 
 impl Writing {
-    /// Starts the background threads, unless background work is done inline by its callers.
+    /// Starts the background threads, unless callers do the background work inline.
     pub(super) fn start(database: Arc<Database>) -> Result<Self> {
         let inline = database.context.options.is_inline();
         let threads = if inline { None } else { Some(Threads::start(&database)?) };
@@ -69,7 +71,8 @@ impl Writing {
         self.database.writes.logs().start_preallocating(listener)
     }
 
-    /// Changes options of the database, and adds background threads if the options ask for more.
+    /// Changes options of the database, and starts more background threads if the options request
+    /// them.
     pub(super) fn set_database_options(&self, changes: &[(&str, &str)]) -> Result<()> {
         self.database.set_database_options(changes)?;
         let mut threads = self.threads.lock();
@@ -87,7 +90,7 @@ impl Writing {
     /// Closes the database. A second call does nothing.
     ///
     /// # Errors
-    /// Invalid argument, in a thread that is working for the database; errors from closing.
+    /// Invalid argument, if the calling thread is working for the database; errors from closing.
     pub(super) fn close(&self) -> Result<()> {
         if is_working_for(self.database.context.shared.opening) {
             let message = "a callback cannot close the database: closing waits for callbacks";
@@ -120,12 +123,12 @@ impl Database {
         };
         self.context.errors.begin_closing();
         self.context.stall.wake();
-        // Even after a panic, the threads end and the locks are released.
+        // A panic is caught, so that the threads end and the locks are released even then.
         let flushed = panics::catch("closing", || self.end_writes());
         self.context.errors.close();
         let _waiting = self.context.stall.pressure().wait();
         self.context.background.close();
-        // Waits for a running change of options; no other begins.
+        // Waits for a running change of options. No other change can begin.
         drop(self.changing_options());
         let threads = threads.lock().take();
         drop(threads);
@@ -144,7 +147,7 @@ impl Database {
         result
     }
 
-    /// Performs steps 1 and 2. Returns an error that was latched before instead of flushing.
+    /// Performs steps 1 and 2. If an error is latched, returns it and does not flush.
     fn end_writes(&self) -> Result<()> {
         let leadership = self.writes.lead()?;
         let was_latched = self.context.errors.latched();
@@ -166,12 +169,13 @@ impl Database {
         }
     }
 
-    /// Removes the tables that nobody reads. Tables that remain are removed by the next open.
+    /// Removes the tables that nobody reads. The next open removes the remaining ones.
     fn remove_last_obsolete_tables(&self) {
         let began = Instant::now();
         loop {
             while epoch::collect() > 0 {}
-            // A thread of another database may be about to drop the tables retired here.
+            // Another database's thread may have taken the tables that were retired here, and be
+            // about to drop them.
             let some_may_go = epoch::waiting() > 0;
             self.versions.obsolete().remove_unread_at_once();
             let may_go = some_may_go && !self.versions.obsolete().list().is_empty();
@@ -191,7 +195,7 @@ impl Database {
             return Ok(());
         }
         for path in unneeded {
-            // Files that remain are removed by the next open.
+            // If a removal fails, the next open removes the file.
             let _ = self.context.storage.remove(&path);
         }
         logs.close()

@@ -1,4 +1,4 @@
-//! A database that is open for writing, with its components.
+//! The components of a database that is open for writing.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ pub(super) struct Database {
     pub(super) options_files: OptionsFiles,
     /// Held while the options or the set of column families change.
     pub(super) changing_options: Mutex<()>,
-    /// The threads to end when the cleaning thread closes the database.
+    /// The background threads, if the cleaning thread must end them because it closes the database.
     pub(super) abandoned: Mutex<Option<Threads>>,
     /// Held until the database is closed.
     pub(super) locks: Mutex<Option<Locks>>,
@@ -47,8 +47,8 @@ impl std::fmt::Debug for Database {
 
 impl Database {
     /// Flushes a column family and compacts a range of its keys, both ends included, level by level
-    /// down to the last. It runs on the caller's thread, alongside background compactions; a panic
-    /// is an error of this call only.
+    /// down to the last level. Runs on the caller's thread, concurrently with background
+    /// compactions. A panic becomes an error of this call only.
     pub(super) fn compact_range(
         &self,
         family: &ColumnFamily,
@@ -59,13 +59,13 @@ impl Database {
         let compact = || self.compactions.compact_range(family, begin, end, options);
         panics::catch(format!("a compaction of '{}'", family.name()), || {
             if self.context.stall.state().stopped_by().is_some() {
-                // The flush waits if writes are stopped, and the stopped writers may be waiting for
-                // this compaction.
+                // If writes are stopped, the flush would wait until they resume, and they may be
+                // waiting for this compaction. So the compaction runs before the flush, too.
                 compact()?;
             }
             self.writes.flush(&[family])?;
             compact()?;
-            // Other levels may need compaction now.
+            // The compaction may have made other levels due for compaction.
             self.compactions.compact_soon();
             Ok(())
         })
@@ -82,7 +82,8 @@ impl Database {
         }
     }
 
-    /// Writes the current options after the database has changed. A failure is only logged.
+    /// Writes an OPTIONS file with the current options, after the database has changed. A failure
+    /// is only logged.
     pub(super) fn update_options_file(&self) {
         if let Err(error) = self.options_files.write(&self.all_options()) {
             self.context.info_log.warn(format_args!("the OPTIONS file was not written: {error}"));

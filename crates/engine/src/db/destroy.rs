@@ -1,14 +1,16 @@
-//! Destroying a database: removes every file that is certainly its own, and nothing else.
+//! Destroys a database: removes every file that certainly belongs to it, and nothing else.
 //!
 //! # Order
 //!
-//! 1. The locks are taken, including those of outside directories, and every directory is searched
-//!    for files whose owner is unknown. If there are any, nothing is removed.
+//! 1. The locks are taken, including those of outside directories (directories other than the
+//!    home), and every directory is searched for files whose owner is unknown. If there are any,
+//!    nothing is removed.
 //! 2. CURRENT is removed first, so that the remains after a crash are not a database.
-//! 3. The files in the outside directories claimed by the database are removed, then the claims.
-//! 4. The files in the home are removed; those that identify the database and its claimed
-//!    directories are removed last, followed by LOCK, which is removed while still held so that a
-//!    process waiting for it cannot take the directory.
+//! 3. In the outside directories that the database has claimed, the database's files are removed,
+//!    and then the claims.
+//! 4. The files in the home are removed. The files that identify the database and its claimed
+//!    directories are the last of these. LOCK is removed after them, while it is still held, so
+//!    that a process waiting for the lock cannot take the directory.
 //!
 //! A crash between these steps is safe: destroying the database again completes the removal.
 
@@ -60,7 +62,8 @@ pub(crate) fn destroy(directory: &Path, mut options: OpenOptions) -> Result<()> 
         remove_old_logs(storage, &home.path.join(below))?;
     }
     remove_files(storage, &home.path, |kind| !goes_last(kind))?;
-    // The files that identify the database are removed once the removal of the others is durable.
+    // The files that identify the database are removed only when the removal of the others is
+    // durable.
     storage.sync_directory(&home.path)?;
     remove_files(storage, &home.path, |kind| kind != FileKind::Lock)?;
     remove_if_there(storage, &lock_path)?;
@@ -70,7 +73,7 @@ pub(crate) fn destroy(directory: &Path, mut options: OpenOptions) -> Result<()> 
     Ok(())
 }
 
-/// Whether a file identifies the owner of the others.
+/// Whether a file of this kind identifies the database to which the other files belong.
 fn goes_last(kind: FileKind) -> bool {
     matches!(
         kind,
@@ -86,12 +89,12 @@ fn remove_directory(storage: &dyn Storage, directory: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Returns the ID by which the database's claims are recognized, even if other files are damaged or
-/// missing.
+/// Returns the ID by which the database's claims on directories are recognized, even if other files
+/// are damaged or missing.
 fn database_id(storage: &dyn Storage, home: &Path) -> Result<String> {
     let number = match manifest::current(storage, home) {
         Ok(number) => Some(number),
-        // An earlier attempt may have removed it.
+        // An earlier attempt to destroy the database may have removed the file.
         Err(_) => newest_manifest(storage, home)?,
     };
     let manifest = number.and_then(|number| Manifest::read(storage, home, number).ok());
@@ -108,8 +111,8 @@ fn newest_manifest(storage: &dyn Storage, home: &Path) -> Result<Option<u64>> {
     Ok(numbers.max())
 }
 
-/// Refuses a directory that is not a database's home: one that contains files a database may need,
-/// but no file with a database ID.
+/// Refuses a directory that is not a database's home: a directory that contains files a database
+/// may need, but no file with a database ID.
 fn check_is_home(storage: &dyn Storage, found: &Directories) -> Result<()> {
     let (files, home) = (found.home_files(), &found.home().path);
     let is_readable = |kind| match kind {
@@ -131,13 +134,14 @@ fn check_is_home(storage: &dyn Storage, found: &Directories) -> Result<()> {
     }
 }
 
-/// Returns the outside directories whose files are to be removed: not those of other databases.
+/// Returns the outside directories whose files are to be removed. Directories that other databases
+/// have claimed are not returned.
 ///
 /// # Errors
 /// Invalid argument, for a directory with files whose owner is unknown.
 fn doomed<'a>(found: &'a Directories, options: &OpenOptions) -> Result<Vec<&'a OutsideDirectory>> {
-    // Without CURRENT, an earlier attempt may have released a directory in which other files
-    // remain.
+    // CURRENT is missing if an earlier attempt has begun. That attempt may have released its claim
+    // on a directory in which other files remain.
     let is_begun = !found.home_files().has(FileKind::Current);
     let is_nearly_over = found.home_files().iter().all(goes_last);
     let mut doomed = Vec::new();
@@ -172,13 +176,13 @@ fn destroy_outside(storage: &dyn Storage, home: &Home, directory: &OutsideDirect
         remove_old_logs(storage, &directory.path.join(ARCHIVE_DIRECTORY))?;
     }
     storage.sync_directory(&directory.path)?;
-    // A crash here is safe: the claim stays until nothing of the database is left.
+    // A crash here is safe: the claim stays until no file of the database is left in the directory.
     remove_claim(storage, home, &directory.path)?;
     remove_directory(storage, &directory.path)
 }
 
-/// Removes the logs in a directory of unneeded logs, and the directory if it becomes empty. A
-/// directory with a CURRENT file or a claim is kept.
+/// Removes the logs in a directory of unneeded logs, and the directory if it becomes empty. If the
+/// directory has a CURRENT file or a claim, nothing is removed.
 fn remove_old_logs(storage: &dyn Storage, directory: &Path) -> Result<()> {
     let [current, claim] = [FileKind::Current, FileKind::Claim].map(|kind| kind.to_string());
     match storage.list(directory) {
@@ -190,12 +194,12 @@ fn remove_old_logs(storage: &dyn Storage, directory: &Path) -> Result<()> {
         Err(error) => return Err(error.into()),
     }
     remove_files(storage, directory, |kind| matches!(kind, FileKind::Wal(_)))?;
-    // A directory with other contents is kept.
+    // Fails if the directory has other contents; it is then kept.
     let _ = storage.remove_directory(directory);
     Ok(())
 }
 
-/// Removes the files in a directory that have a database's file names and are of these kinds.
+/// Removes the files in a directory that are of these kinds, according to their names.
 fn remove_files(
     storage: &dyn Storage,
     directory: &Path,

@@ -1,11 +1,11 @@
-//! Writing statistics to the LOG, every `stats_dump_period_sec` seconds.
+//! Writes statistics to the LOG, every `stats_dump_period_sec` seconds.
 
 use crate::db::Database;
 use crate::db::properties::report_state;
 use crate::stats::report::{database_text, family_done, family_text};
 
 impl Database {
-    /// Writes statistics to the LOG, if the period has passed.
+    /// Writes statistics to the LOG, if the period has passed since they were last written.
     pub(super) fn dump_statistics_if_due(&self) {
         let activity = &self.context.shared.activity;
         if !activity.is_dump_due(self.context.options.now().stats_dump_period_sec.into()) {

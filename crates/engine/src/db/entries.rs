@@ -1,7 +1,8 @@
 //! Iterators over the entries of a range of keys.
 //!
-//! [`Entries`] has two cursors, one for each end, that are created when that end is first used.
-//! Each stays on the entry that it yielded last, so that the cursors detect when they meet.
+//! [`Entries`] has two cursors, one for each end of the range. A cursor is created when its end is
+//! first used, and stays on the entry that it yielded last, so that the two cursors detect when
+//! they meet.
 
 use std::fmt;
 use std::iter::FusedIterator;
@@ -17,7 +18,7 @@ use crate::error::{Error, Result};
 use crate::iterator::DbIterator;
 use crate::read::ReadOptions;
 
-/// The bounds of a range of keys: one of Rust's ranges, or a pair of [`Bound`]s.
+/// The bounds of a range of keys: a range of Rust's range types, or a pair of [`Bound`]s.
 ///
 /// The keys are copied. A range that ends before it begins is empty.
 ///
@@ -34,7 +35,8 @@ use crate::read::ReadOptions;
 /// assert_eq!(db.range("a"..="c").count(), 3);
 /// assert_eq!(db.range(vec![b'b']..).count(), 2);
 ///
-/// // A pair of bounds can exclude its first key: a scan continues after the last key it saw.
+/// A pair of bounds can exclude its first key. A scan can thus continue after the last key that it
+/// saw.
 /// let after_a = (Bound::Excluded("a"), Bound::Unbounded);
 /// let (next, _) = db.range(after_a).next().expect("an entry")?;
 /// assert_eq!(&*next, b"b");
@@ -96,9 +98,9 @@ impl<K: AsRef<[u8]>> KeyBounds for (Bound<K>, Bound<K>) {
 /// An iterator over the entries of a range of keys, in the comparator's order, from either end.
 ///
 /// Each item is a copy of a key and its value, or the error that ended the iterator. All items are
-/// as of one point in time: that of the snapshot in the options, or of the iterator's creation.
-/// Until the iterator is dropped it keeps the memtables and tables of that time. [`DbIterator`]
-/// does not copy, and can seek.
+/// as of the same point in time: that of the snapshot in the options, or else of the iterator's
+/// creation. Until the iterator is dropped, it keeps the memtables and tables of that point in
+/// time. [`DbIterator`] does not copy, and can seek.
 ///
 /// ```
 /// # fn main() -> tailwater::Result<()> {
@@ -118,22 +120,23 @@ impl<K: AsRef<[u8]>> KeyBounds for (Bound<K>, Bound<K>) {
 /// # }
 /// ```
 pub struct Entries {
-    /// `None` once it has ended.
+    /// `None` once the iterator has ended.
     range: Option<Box<Range>>,
-    /// An error to be yielded before the end.
+    /// An error that is to be yielded as the last item.
     refused: Option<Error>,
 }
 
 struct Range {
     source: Arc<SuperVersion>,
     sequence: Sequence,
-    /// Includes the bounds of the range, as far as options can express them.
+    /// The options of the two cursors. They include the bounds of the range, as far as options can
+    /// express bounds.
     options: ReadOptions,
     start: Bound<Vec<u8>>,
     end: Bound<Vec<u8>>,
-    /// Positioned on the last entry yielded from the front, once there was one.
+    /// Positioned on the entry last yielded from the front; `None` until an entry was.
     front: Option<DbIterator>,
-    /// Positioned on the last entry yielded from the back, once there was one.
+    /// Positioned on the entry last yielded from the back; `None` until an entry was.
     back: Option<DbIterator>,
 }
 
@@ -142,7 +145,7 @@ type Entry = (Box<[u8]>, Box<[u8]>);
 
 impl Db {
     /// Returns an iterator over a range of keys of a column family, such as `"a".."c"`, `"a"..` or
-    /// `..`; see [`Entries`]. Bounds in the options narrow it further. Its options
+    /// `..`; see [`Entries`]. Bounds in the options narrow the range further. The options
     /// `prefix_same_as_start`, `total_order_seek` and `allow_unprepared_value` have no effect:
     /// every entry is yielded, with its value.
     ///
@@ -160,11 +163,12 @@ impl Db {
     }
 
     /// Returns an iterator over the keys of a column family that begin with `prefix`; see
-    /// [`Db::range_cf_opt`]. It needs no prefix extractor, and does not use prefix filters.
+    /// [`Db::range_cf_opt`]. The iterator needs no prefix extractor, and does not use prefix
+    /// filters.
     ///
     /// # Errors
     /// The errors of [`Db::range_cf_opt`]; not supported, as the only item, for a comparator other
-    /// than the bytewise one, which may scatter the keys of a prefix.
+    /// than the bytewise one, because keys with a common prefix need not be adjacent in its order.
     pub fn prefix_cf_opt(
         &self,
         family: &ColumnFamily,
@@ -215,7 +219,7 @@ impl Db {
     }
 }
 
-/// Returns the first key after all those that begin with `prefix`, if there is any.
+/// Returns the first key after all keys that begin with `prefix`; `None` if there is no such key.
 fn successor(prefix: &[u8]) -> Option<Vec<u8>> {
     let last = prefix.iter().rposition(|&byte| byte < u8::MAX)?;
     let mut successor = prefix.get(..=last)?.to_vec();

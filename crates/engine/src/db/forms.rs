@@ -1,8 +1,8 @@
-//! Short forms of the methods of [`Db`], under the names of crate `rocksdb`.
+//! Short forms of the methods of [`Db`], with the method names of crate `rocksdb`.
 //!
-//! Each operation has one full form: `_cf` takes a column family, `_opt` takes options, and options
-//! come last. The shorter forms use the column family `default` and default options, and are
-//! inlined calls of the full one.
+//! Each operation has a full form: the suffix `_cf` means that it takes a column family, and `_opt`
+//! that it takes options, which are the last parameter. The shorter forms use the column family
+//! `default` and default options, and are inlined calls of the full form.
 
 use std::path::Path;
 
@@ -22,8 +22,8 @@ static READ: ReadOptions = ReadOptions::new();
 static WRITE: WriteOptions = WriteOptions { sync: false, disable_wal: false, no_slowdown: false };
 
 impl Db {
-    /// Returns a copy of the value of `key` in the column family `default`, or `None` if it has
-    /// none.
+    /// Returns a copy of the value of `key` in the column family `default`, or `None` if the key
+    /// has no value.
     ///
     /// Like [`Db::get_cf_opt`] with default options.
     ///
@@ -34,8 +34,8 @@ impl Db {
         self.get_cf_opt(self.default_cf(), key, &READ)
     }
 
-    /// Returns a copy of the value of `key` in the column family `default`, or `None` if it has
-    /// none.
+    /// Returns a copy of the value of `key` in the column family `default`, or `None` if the key
+    /// has no value.
     ///
     /// Like [`Db::get_cf_opt`], with the given options.
     ///
@@ -47,7 +47,7 @@ impl Db {
         self.get_cf_opt(self.default_cf(), key, options)
     }
 
-    /// Returns a copy of the value of `key` in `family`, or `None` if it has none.
+    /// Returns a copy of the value of `key` in `family`, or `None` if the key has no value.
     ///
     /// Like [`Db::get_cf_opt`] with default options.
     ///
@@ -60,7 +60,7 @@ impl Db {
     }
 
     /// Replaces the content of `value` with the value of `key` in the column family `default`, and
-    /// returns true; returns false if the key has none, and `value` is then unspecified.
+    /// returns true. If the key has no value, returns false, and `value` is unspecified.
     ///
     /// Like [`Db::get_into_cf_opt`] with default options.
     ///
@@ -72,7 +72,7 @@ impl Db {
     }
 
     /// Replaces the content of `value` with the value of `key` in the column family `default`, and
-    /// returns true; returns false if the key has none, and `value` is then unspecified.
+    /// returns true. If the key has no value, returns false, and `value` is unspecified.
     ///
     /// Like [`Db::get_into_cf_opt`], with the given options.
     ///
@@ -89,8 +89,8 @@ impl Db {
         self.get_into_cf_opt(self.default_cf(), key, options, value)
     }
 
-    /// Replaces the content of `value` with the value of `key` in `family`, and returns true;
-    /// returns false if the key has none, and `value` is then unspecified.
+    /// Replaces the content of `value` with the value of `key` in `family`, and returns true. If
+    /// the key has no value, returns false, and `value` is unspecified.
     ///
     /// Like [`Db::get_into_cf_opt`] with default options.
     ///
@@ -108,7 +108,7 @@ impl Db {
     }
 
     /// Returns the value of `key` in the column family `default`, pinned in memory rather than
-    /// copied, or `None` if it has none.
+    /// copied, or `None` if the key has no value.
     ///
     /// Like [`Db::get_pinned_cf_opt`] with default options.
     ///
@@ -120,7 +120,7 @@ impl Db {
     }
 
     /// Returns the value of `key` in the column family `default`, pinned in memory rather than
-    /// copied, or `None` if it has none.
+    /// copied, or `None` if the key has no value.
     ///
     /// Like [`Db::get_pinned_cf_opt`], with the given options.
     ///
@@ -136,8 +136,8 @@ impl Db {
         self.get_pinned_cf_opt(self.default_cf(), key, options)
     }
 
-    /// Returns the value of `key` in `family`, pinned in memory rather than copied, or `None` if it
-    /// has none.
+    /// Returns the value of `key` in `family`, pinned in memory rather than copied, or `None` if
+    /// the key has no value.
     ///
     /// Like [`Db::get_pinned_cf_opt`] with default options.
     ///
@@ -199,8 +199,8 @@ impl Db {
         self.multi_get_cf_opt(family, keys, &READ)
     }
 
-    /// Creates an iterator over the column family `default`, which can seek and has no position
-    /// before the first seek.
+    /// Creates an iterator over the column family `default`. It can seek, and has no position
+    /// before its first seek.
     ///
     /// Like [`Db::raw_iterator_cf_opt`] with default options.
     ///
@@ -211,8 +211,8 @@ impl Db {
         self.raw_iterator_cf_opt(self.default_cf(), &READ)
     }
 
-    /// Creates an iterator over the column family `default`, which can seek and has no position
-    /// before the first seek.
+    /// Creates an iterator over the column family `default`. It can seek, and has no position
+    /// before its first seek.
     ///
     /// Like [`Db::raw_iterator_cf_opt`], with the given options.
     ///
@@ -224,7 +224,7 @@ impl Db {
         self.raw_iterator_cf_opt(self.default_cf(), options)
     }
 
-    /// Creates an iterator over `family`, which can seek and has no position before the first seek.
+    /// Creates an iterator over `family`. It can seek, and has no position before its first seek.
     ///
     /// Like [`Db::raw_iterator_cf_opt`] with default options.
     ///
@@ -476,8 +476,8 @@ impl Db {
         self.delete_range_cf_opt(family, begin, end, &WRITE)
     }
 
-    /// Merges `operand` into the value of `key` in the column family `default`, with its merge
-    /// operator.
+    /// Merges `operand` into the value of `key` in the column family `default`, with the family's
+    /// merge operator.
     ///
     /// Like [`Db::merge_cf_opt`] with default options.
     ///
@@ -489,8 +489,8 @@ impl Db {
         self.merge_cf_opt(self.default_cf(), key, operand, &WRITE)
     }
 
-    /// Merges `operand` into the value of `key` in the column family `default`, with its merge
-    /// operator.
+    /// Merges `operand` into the value of `key` in the column family `default`, with the family's
+    /// merge operator.
     ///
     /// Like [`Db::merge_cf_opt`], with the given options.
     ///
@@ -507,7 +507,7 @@ impl Db {
         self.merge_cf_opt(self.default_cf(), key, operand, options)
     }
 
-    /// Merges `operand` into the value of `key` in `family`, with its merge operator.
+    /// Merges `operand` into the value of `key` in `family`, with the family's merge operator.
     ///
     /// Like [`Db::merge_cf_opt`] with default options.
     ///
@@ -573,8 +573,8 @@ impl Db {
         self.compact_range_cf_opt(family, begin, end, &CompactRangeOptions::default())
     }
 
-    /// Ingests tables made outside the database into the column family `default`, all or none. Of
-    /// two files with the same key, the later one takes precedence.
+    /// Ingests tables made outside the database into the column family `default`, all or none. If
+    /// two files contain the same key, the later file takes precedence.
     ///
     /// Like [`Db::ingest_external_file_cf_opts`] with default options.
     ///
@@ -586,8 +586,8 @@ impl Db {
         self.ingest_external_file_cf_opts(self.default_cf(), paths, &IngestOptions::default())
     }
 
-    /// Ingests tables made outside the database into the column family `default`, all or none. Of
-    /// two files with the same key, the later one takes precedence.
+    /// Ingests tables made outside the database into the column family `default`, all or none. If
+    /// two files contain the same key, the later file takes precedence.
     ///
     /// Like [`Db::ingest_external_file_cf_opts`], with the given options.
     ///
@@ -603,8 +603,8 @@ impl Db {
         self.ingest_external_file_cf_opts(self.default_cf(), paths, options)
     }
 
-    /// Ingests tables made outside the database into `family`, all or none. Of two files with the
-    /// same key, the later one takes precedence.
+    /// Ingests tables made outside the database into `family`, all or none. If two files contain
+    /// the same key, the later file takes precedence.
     ///
     /// Like [`Db::ingest_external_file_cf_opts`] with default options.
     ///
@@ -632,8 +632,8 @@ impl Db {
         self.write_opt(batch, &WRITE)
     }
 
-    /// Flushes the memtables of the column family `default` to a table, and waits until it is
-    /// complete.
+    /// Flushes the memtables of the column family `default` to a table, and waits until the flush
+    /// is complete.
     ///
     /// Like [`Db::flush_cf`].
     ///
@@ -643,20 +643,20 @@ impl Db {
         self.flush_cf(self.default_cf())
     }
 
-    /// Changes options of the column family `default`, each a name and a value, while the database
-    /// is open: all of them or none.
+    /// Changes options of the column family `default`, each given as a name and a value, while the
+    /// database is open: all of them or none.
     ///
     /// Like [`Db::set_options_cf`].
     ///
     /// # Errors
-    /// Invalid argument, naming the option, and errors from writing the OPTIONS file; then nothing
-    /// is changed.
+    /// Invalid argument, naming the option, and errors from writing the OPTIONS file. On an error
+    /// nothing is changed.
     pub fn set_options(&self, changes: &[(&str, &str)]) -> Result<()> {
         self.set_options_cf(self.default_cf(), changes)
     }
 
     /// Returns a property of the column family `default` by its name, such as `rocksdb.levelstats`,
-    /// as text; `None` if it is unknown.
+    /// as text; `None` if the property is unknown.
     ///
     /// Like [`Db::property_value_cf`]; [`PROPERTY_NAMES`](crate::PROPERTY_NAMES) lists the names.
     ///
@@ -667,7 +667,7 @@ impl Db {
     }
 
     /// Returns a property of the column family `default`, such as `rocksdb.num-files-at-level0`, as
-    /// a number; `None` if it is unknown. Sizes are in bytes.
+    /// a number; `None` if the property is unknown. Sizes are in bytes.
     ///
     /// Like [`Db::property_int_value_cf`].
     ///
@@ -678,9 +678,9 @@ impl Db {
     }
 
     /// Returns a property of `family`, such as `rocksdb.num-files-at-level0`, as a number; `None`
-    /// if it is unknown. Sizes are in bytes.
+    /// if the property is unknown. Sizes are in bytes.
     ///
-    /// Like [`Db::property_value_cf`], parsed.
+    /// Like [`Db::property_value_cf`], but parses the text as a number.
     ///
     /// # Errors
     /// The errors of [`Db::property_value_cf`]; invalid argument, for a property that is not a

@@ -8,41 +8,42 @@ use crate::column_family::ColumnFamily;
 use crate::db::Db;
 use crate::error::Result;
 
-/// A table of a database at a point in time. Times are in seconds since 1970, 0 where unknown.
+/// A table of a database as of a point in time. Times are in seconds since 1970, 0 if unknown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LiveFile {
-    /// The name of its column family.
+    /// The name of the table's column family.
     pub column_family: String,
-    /// Its level.
+    /// The level of the table.
     pub level: usize,
-    /// Its file number.
+    /// The file number of the table.
     pub number: u64,
-    /// Its path.
+    /// The path of the file.
     pub path: PathBuf,
-    /// Its length in bytes.
+    /// Length of the file in bytes.
     pub size: u64,
-    /// Its smallest user key.
+    /// The smallest user key in the table.
     pub smallest_key: Vec<u8>,
-    /// Its largest user key; if a range tombstone ends the table, the tombstone's exclusive end.
+    /// The largest user key in the table; if a range tombstone ends the table, the tombstone's
+    /// exclusive end.
     pub largest_key: Vec<u8>,
-    /// The lowest sequence number in it.
+    /// The lowest sequence number in the table.
     pub smallest_sequence: Sequence,
-    /// The highest sequence number in it.
+    /// The highest sequence number in the table.
     pub largest_sequence: Sequence,
-    /// Number of entries, including deletions; `None` before it is first opened.
+    /// Number of entries, including deletions; `None` if the table has not been opened yet.
     pub entries: Option<u64>,
-    /// Number of deletions among them; `None` before it is first opened.
+    /// Number of entries that are deletions; `None` if the table has not been opened yet.
     pub deletions: Option<u64>,
-    /// The order in which tables of level 0 were created.
+    /// Number that orders the tables of level 0 by their creation.
     pub epoch_number: u64,
-    /// Whether a compaction reads it.
+    /// Whether a running compaction reads the table.
     pub being_compacted: bool,
-    /// A lower bound of the time when its oldest entry was written.
+    /// A lower bound of the time when the table's oldest entry was written.
     pub oldest_ancestor_time_s: u64,
     /// The time when the file was created.
     pub creation_time_s: u64,
-    /// The lowest number among the blob files that it refers to.
+    /// The lowest number of a blob file to which the table refers; `None` if it refers to none.
     pub oldest_blob_file_number: Option<u64>,
 }
 
@@ -53,10 +54,10 @@ impl Db {
         self.column_families().iter().flat_map(live_files_of).collect()
     }
 
-    /// Returns the current tables of all column families with their numbers of entries, for which
-    /// closed tables are opened.
+    /// Returns the current tables of all column families with their numbers of entries. Opens
+    /// tables that are not open, because the numbers are in the tables.
     ///
-    /// Like [`Db::live_files`] otherwise.
+    /// Otherwise like [`Db::live_files`].
     ///
     /// # Errors
     /// Errors from opening tables.

@@ -44,7 +44,7 @@ use crate::read::{self, ReadOptions, ReadState, Snapshot, SnapshotList};
 use crate::recovery::{self, LogsReplayed};
 use crate::table::{PinnedValue, ReadProfile, Sink};
 
-/// An open database. Clones are handles to the same one. Thread-safe.
+/// An open database. Clones are handles to the same open database. Thread-safe.
 ///
 /// ```
 /// # fn main() -> tailwater::Result<()> {
@@ -74,7 +74,7 @@ pub struct Db {
 
 struct Inner {
     default_family: ColumnFamily,
-    /// The opening ID of its column families.
+    /// The opening ID that the database's column families have.
     opening: OpeningId,
     directory: PathBuf,
     storage: Arc<dyn Storage>,
@@ -82,7 +82,7 @@ struct Inner {
     left_out: Vec<LeftOut>,
     warnings: Vec<String>,
     is_new: bool,
-    /// `None` in a read-only handle.
+    /// The part for writing; `None` in a read-only handle.
     writing: Option<Writing>,
 }
 
@@ -100,7 +100,8 @@ impl fmt::Debug for Db {
 
 impl Db {
     /// Opens the database in `directory` for reading. No file is changed or created and no lock is
-    /// taken, so it may be open for writing elsewhere; this handle shows the database as it is now.
+    /// taken, so the database may be open for writing elsewhere. The handle shows the database as
+    /// it is at the time of this call.
     ///
     /// The write-ahead logs are replayed into memory according to the recovery mode;
     /// [`Db::left_out`] reports what was left out.
@@ -167,21 +168,21 @@ impl Db {
         &self.inner.directory
     }
 
-    /// Returns the storage of its files.
+    /// Returns the storage that holds the database's files.
     pub fn storage(&self) -> &Arc<dyn Storage> {
         &self.inner.storage
     }
 
-    /// Returns the parts of the MANIFEST and the write-ahead logs that were left out when it was
-    /// opened.
+    /// Returns the parts of the MANIFEST and the write-ahead logs that were left out when the
+    /// database was opened.
     pub fn left_out(&self) -> &[LeftOut] {
         &self.inner.left_out
     }
 
     /// Returns the warnings of the opening, as human-readable sentences. If the database is open
-    /// for writing, they include unmet requests: options that have no effect, objects that options
-    /// name and that were not supplied, and compaction styles that are not implemented. Its LOG has
-    /// the same sentences.
+    /// for writing, they include unfulfilled requests: options that have no effect, objects that
+    /// options name but that were not supplied, and compaction styles that are not implemented. The
+    /// database's LOG has the same sentences.
     pub fn warnings(&self) -> &[String] {
         &self.inner.warnings
     }
@@ -191,7 +192,7 @@ impl Db {
         self.inner.is_new
     }
 
-    /// Returns the column families, in the order of their IDs; the first is `default`.
+    /// Returns the column families, in the order of their IDs, `default` first.
     pub fn column_families(&self) -> Vec<ColumnFamily> {
         self.inner.shared.family_set().iter().cloned().collect()
     }
@@ -205,7 +206,7 @@ impl Db {
     /// Returns the column family with this name.
     ///
     /// # Errors
-    /// Not found, if there is none.
+    /// Not found, if there is no such column family.
     pub fn cf_handle(&self, name: &str) -> Result<ColumnFamily> {
         self.inner.shared.family_set().by_name(name).cloned().ok_or_else(|| {
             Error::new(ErrorKind::NotFound, format!("there is no column family '{name}'"))
@@ -224,7 +225,7 @@ impl Db {
         self.inner.shared.take_snapshot(now_s)
     }
 
-    /// Returns a copy of a key's value, if it has one.
+    /// Returns a copy of a key's value; `None` if the key has no value.
     ///
     /// # Errors
     /// Errors from reading tables and blob files, and of the merge operator; invalid argument, for
@@ -249,10 +250,11 @@ impl Db {
         Ok(self.get_to_sink(family, key, options, &mut value)?.then_some(value))
     }
 
-    /// Copies a key's value over the content of `value`. Returns whether the key has one; if not,
-    /// `value` is unspecified.
+    /// Replaces the content of `value` with a copy of a key's value. Returns whether the key has a
+    /// value; if not, `value` is unspecified.
     ///
-    /// A value in memory is copied without a lock, and without an allocation unless `value` grows.
+    /// A value in a memtable is copied without a lock, and without an allocation unless `value`
+    /// grows.
     ///
     /// # Errors
     /// The errors of [`Db::get_cf_opt`].
@@ -267,7 +269,7 @@ impl Db {
         self.get_to_sink(family, key.as_ref(), options, value)
     }
 
-    /// Returns a key's value, if it has one, pinned in memory rather than copied.
+    /// Returns a key's value, pinned in memory rather than copied; `None` if the key has no value.
     ///
     /// # Errors
     /// The errors of [`Db::get_cf_opt`].
@@ -326,7 +328,8 @@ impl Db {
         read::multi_get(&source, keys, sequence, &profile(options), statistics)
     }
 
-    /// Creates an iterator over a column family. It has no position before the first seek.
+    /// Creates an iterator over a column family. The iterator has no position before its first
+    /// seek.
     ///
     /// # Errors
     /// Errors from opening tables; invalid argument, as for [`Db::get_cf_opt`].
@@ -345,13 +348,13 @@ impl Db {
         Ok(iterator)
     }
 
-    /// Refuses a column family of another database, or of another opening of this one.
+    /// Refuses a column family of another database, or of another opening of this database.
     #[inline]
     fn check_family(&self, family: &ColumnFamily) -> Result<()> {
         if family.opening() == self.inner.opening { Ok(()) } else { Err(foreign(family)) }
     }
 
-    /// Like [`Self::check_family`] for a read, and checks its snapshot.
+    /// Like [`Self::check_family`], but for a read: also checks the snapshot in the options.
     #[inline(always)]
     fn check_read(&self, family: &ColumnFamily, options: &ReadOptions) -> Result<()> {
         let snapshot = options.snapshot.as_ref();

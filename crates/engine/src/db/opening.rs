@@ -1,4 +1,5 @@
-//! Opening a database for writing: recovery, then the components of an open database.
+//! Opens a database for writing: recovers it, then creates the other components of an open
+//! database.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,7 +20,7 @@ pub(super) struct Opened {
     pub(super) writing: Writing,
     pub(super) left_out: Vec<LeftOut>,
     pub(super) warnings: Vec<String>,
-    /// Whether the database was created.
+    /// Whether this call created the database.
     pub(super) is_new: bool,
 }
 
@@ -78,7 +79,8 @@ impl Opened {
 }
 
 impl Database {
-    /// Logs the options that have no effect and other unmet requests, and returns these warnings.
+    /// Logs and returns warnings about options that have no effect and about other unfulfilled
+    /// requests.
     fn warn_of_options(&self) -> Vec<String> {
         let mut unmet = warnings::of_database(&self.context.options.now());
         let families = self.context.shared.family_set();

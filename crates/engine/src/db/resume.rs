@@ -2,21 +2,21 @@
 //!
 //! # Order
 //!
-//! 1. Writes wait, because the resuming thread takes the lead of the write queue.
-//! 2. If writing the MANIFEST failed, a new MANIFEST is written from memory.
-//! 3. If the log failed for lack of space or descriptors, a new log is started; nothing more is
-//!    written to the old ones.
-//! 4. The memtables of all column families are flushed, since the failed log may hold less than
-//!    they do.
+//! 1. Writes wait, because the resuming thread becomes the leader of the write queue.
+//! 2. If writing the MANIFEST failed, a new MANIFEST is written from the state in memory.
+//! 3. If the log failed for lack of space or file descriptors, a new log is begun; nothing more is
+//!    written to the old logs.
+//! 4. The memtables of all column families are flushed, since the failed log may lack entries that
+//!    the memtables have.
 //! 5. One group of edits adds the tables and states that no column family needs a log before the
-//!    new one, so that a refused write in the failed log is never replayed.
+//!    new log, so that a refused write in the failed log is never replayed.
 //! 6. Writes resume.
 //!
-//! A crash before the end of step 5 is like one before resuming: the old logs exist, and the new
-//! one is empty. If the column families were updated one after the other, a crash between two
-//! updates would leave tables that are ahead of the other families' logs, so that a refused batch
-//! would apply to some families only. If a step fails, writes stay refused and resuming can be
-//! tried again.
+//! A crash before the end of step 5 has the same effect as a crash before resuming: the old logs
+//! exist, and the new log is empty. The edits must be one group: otherwise a crash between the
+//! edits of two column families would leave tables of one family that are ahead of the other
+//! family's logs, so that a refused batch would apply to some families only. If a step fails,
+//! writes stay refused and resuming can be tried again.
 
 use crate::background::{ErrorState, FailedPart};
 use crate::column_family::ColumnFamily;
@@ -27,23 +27,24 @@ use crate::error::{Error, Result};
 impl Database {
     /// Resumes writes after an error, if that is possible.
     pub(super) fn resume(&self) -> Result<()> {
-        // This may already unblock a flush that waits for space, and stopped writes that wait for
-        // that flush.
+        // Retrying at this point may already unblock a flush that waits for space, and stopped
+        // writes that wait for that flush.
         self.context.background.try_again();
         self.context.round(FailedPart::Upkeep, "resuming", || self.resume_leading())?
     }
 
-    /// Resumes writes if they are refused for a shortage of descriptors that has ended. If it has
-    /// not ended, this does nothing. At most `max_bgerror_resume_count` attempts are made per
-    /// failure.
+    /// Resumes writes if they are refused because of a shortage of file descriptors that has ended.
+    /// If the shortage has not ended, does nothing. At most `max_bgerror_resume_count` attempts are
+    /// made per failure.
     pub(super) fn resume_after_shortage(&self) {
         if self.context.errors.takes_try(self.context.options.fixed().max_bgerror_resume_count) {
-            // Refused callers get the latched failure.
+            // An error is ignored, because callers whose writes are refused get the latched
+            // failure.
             let _ = self.resume_leading();
         }
     }
 
-    /// Performs all steps, leading the write queue.
+    /// Performs all steps as leader of the write queue.
     fn resume_leading(&self) -> Result<()> {
         let _leadership = self.writes.lead()?;
         if self.context.errors.is_closed() {
@@ -71,8 +72,8 @@ impl Database {
         Ok(())
     }
 
-    /// Performs steps 3 to 5 after a failure of the log. Until they succeed, the log refuses
-    /// everything.
+    /// Performs steps 3 to 5 after a failure of the log. Until they succeed, the log refuses all
+    /// writes.
     fn leave_failed_log(&self, error: Error) -> Result<()> {
         let number =
             self.writes.logs().start_over(&self.context.numbers, self.context.published())?;
@@ -83,7 +84,7 @@ impl Database {
         left
     }
 
-    /// Performs step 4, if the log is intact.
+    /// Performs only step 4, for the case that the log is intact.
     fn flush_everything(&self) -> Result<()> {
         self.context.shared.family_set().iter().for_each(|family: &ColumnFamily| {
             family.request_flush(true);

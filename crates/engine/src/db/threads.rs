@@ -1,4 +1,4 @@
-//! Start and end of the background threads.
+//! Starts and ends the background threads.
 
 use std::sync::Arc;
 
@@ -11,21 +11,21 @@ use crate::db::Database;
 use crate::epoch::{self, heavy};
 use crate::error::{Error, Result};
 
-/// The threads of a database. Dropping this joins them, so they must have been signalled to end
-/// before. A thread that itself drops this is not joined.
+/// The threads of a database. Dropping this joins the threads, so they must have been signalled to
+/// end before. If one of the threads itself drops this, that thread is not joined.
 #[derive(Debug, Default)]
 pub(super) struct Threads {
-    /// Joined on drop.
+    /// Joined when this is dropped.
     others: Vec<Thread>,
     compacting: Vec<Thread>,
 }
 
 impl Threads {
-    /// Starts a thread that flushes, one that cleans up and some that compact.
+    /// Starts a flushing thread, a cleaning thread, and several compacting threads.
     ///
     /// # Errors
-    /// Errors from starting a thread, with its name. By then the threads started before it have
-    /// ended.
+    /// Errors from starting a thread, with the thread's name. The threads that were started before
+    /// it have then ended.
     pub(super) fn start(database: &Arc<Database>) -> Result<Self> {
         let mut threads = Self::default();
         if let Err(error) = threads.start_all(database) {
@@ -42,10 +42,11 @@ impl Threads {
         self.grow(database)
     }
 
-    /// Starts threads up to the maximum number of concurrent compactions. Surplus threads rest.
+    /// Starts compacting threads up to the maximum number of concurrent compactions. If there are
+    /// more threads than that, some rest.
     ///
     /// # Errors
-    /// Errors from starting a thread. The database continues with those that run.
+    /// Errors from starting a thread. The database continues with the threads that run.
     pub(super) fn grow(&mut self, database: &Arc<Database>) -> Result<()> {
         let wanted = database.context.options.now().compactions_max();
         database.context.background.set_compactions_max(wanted);
@@ -115,9 +116,10 @@ impl Database {
         }
     }
 
-    /// Removes the tables without readers, with a pause after each.
+    /// Removes the tables that no reader uses, with a pause after each.
     fn clean(&self) {
-        // Not in the flushing thread, for which the leader of the write queue may be waiting.
+        // Done here and not in the flushing thread: the resuming thread becomes the leader of the
+        // write queue, and the current leader may be waiting for a flush.
         self.resume_after_shortage();
         epoch::collect();
         heavy::collect();

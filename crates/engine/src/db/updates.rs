@@ -9,17 +9,18 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::wal::{LogsOf, Updates};
 
 impl Db {
-    /// Returns the batches written since `sequence`, starting with the one that holds it, from the
-    /// write-ahead logs: RocksDB's `GetUpdatesSince`. With 0, it starts with the oldest batch still
-    /// in a log. See [`Updates`] on gaps.
+    /// Returns the batches written since `sequence` from the write-ahead logs, starting with the
+    /// batch that contains `sequence`: RocksDB's `GetUpdatesSince`. If `sequence` is 0, starts with
+    /// the oldest batch that is still in a log. See [`Updates`] on gaps.
     ///
-    /// A log is kept until all its contents are in tables, and while a follower needs it. Opening a
-    /// database flushes everything to tables, unless `avoid_flush_during_recovery` is set.
+    /// A log is kept until all its contents are in tables, and as long as a follower has yet to
+    /// read it. Opening a database flushes everything to tables, unless
+    /// `avoid_flush_during_recovery` is set.
     ///
     /// # Errors
-    /// Not found, if `sequence` is not yet written, or is no longer in a log (RocksDB starts with
-    /// the oldest batch left instead); read-only, for a handle that was opened for reading; closed,
-    /// for one that was closed; errors from reading the logs.
+    /// Not found, if `sequence` is not yet written, or is no longer in a log (RocksDB instead
+    /// starts with the oldest remaining batch); read-only, for a handle that was opened for
+    /// reading; closed, for a handle that was closed; errors from reading the logs.
     pub fn updates_since(&self, sequence: Sequence) -> Result<Updates> {
         let Some(writing) = &self.inner.writing else {
             return Err(Error::read_only().while_doing("updates_since"));

@@ -1,4 +1,4 @@
-//! Operations of handles that were opened for writing.
+//! Methods of handles that were opened for writing.
 
 use std::cell::Cell;
 use std::path::Path;
@@ -18,16 +18,17 @@ use crate::version::manifest::{self, Manifest};
 use crate::write::WriteOptions;
 
 thread_local! {
-    /// The batch for single operations, reused so that they need not allocate.
+    /// The batch for single operations. The thread reuses it, so that these operations need not
+    /// allocate.
     static SINGLE: Cell<WriteBatch> = Cell::new(WriteBatch::new());
 }
 
-/// Maximum size of a batch that is kept, in bytes.
+/// Maximum size of a batch that is kept for reuse, in bytes.
 const SINGLE_BYTES_KEPT: usize = 64 << 10;
 
 impl Db {
-    /// Opens the database in `directory` for reading and writing. It is locked until it is closed:
-    /// it cannot be opened for writing again.
+    /// Opens the database in `directory` for reading and writing. The database is locked until it
+    /// is closed, so it cannot be opened for writing again.
     ///
     /// `create_if_missing`, `error_if_exists` and `create_missing_column_families` control what is
     /// created. All column families are opened, including those that the options do not name: see
@@ -64,7 +65,7 @@ impl Db {
     /// their IDs.
     ///
     /// # Errors
-    /// Errors from reading its MANIFEST.
+    /// Errors from reading the database's MANIFEST.
     pub fn list_cf(directory: impl AsRef<Path>, options: &OpenOptions) -> Result<Vec<String>> {
         let (directory, storage) = (directory.as_ref(), &**options.storage());
         let number = manifest::current(storage, directory)?;
@@ -77,15 +78,15 @@ impl Db {
     /// database has claimed are kept.
     ///
     /// # Errors
-    /// Busy, if it is open for writing; invalid argument, if `wal_dir`, `db_paths` or `cf_paths`
-    /// name a directory with unclaimed files and [`OpenOptions::set_adopt_directories`] is not set,
-    /// in which case nothing is removed; errors from removing files.
+    /// Busy, if the database is open for writing; invalid argument, if `wal_dir`, `db_paths` or
+    /// `cf_paths` name a directory with unclaimed files and [`OpenOptions::set_adopt_directories`]
+    /// is not set, in which case nothing is removed; errors from removing files.
     pub fn destroy(directory: impl AsRef<Path>, options: &OpenOptions) -> Result<()> {
         let directory = directory.as_ref();
         destroy::destroy(directory, options.sanitized(directory, false))
     }
 
-    /// Sets the value of `key` in `family`. Both are arbitrary bytes, of lengths up to
+    /// Sets the value of `key` in `family`. Key and value are arbitrary bytes, of lengths up to
     /// [`KEY_LENGTH_MAX`] and [`VALUE_LENGTH_MAX`].
     ///
     /// # Errors
@@ -120,15 +121,16 @@ impl Db {
     }
 
     /// Removes `key` from `family`. The key must have been put exactly once since this method last
-    /// removed it, or exactly once in total. The tombstone is dropped as soon as it meets that put,
-    /// while that of [`Db::delete`] stays until no deeper level can have the key.
+    /// removed it, or exactly once in total. The tombstone is dropped as soon as a compaction finds
+    /// it together with that put, while a tombstone of [`Db::delete`] stays until no deeper level
+    /// can have the key.
     ///
-    /// The contract is RocksDB's. After a key was put twice, or merged, an older value may show
-    /// again, as in RocksDB. The same may happen to a key removed by both methods, once flushes or
-    /// compactions have dropped what the other method wrote: where they find a deletion together
-    /// with a put and its single deletion they keep the deletion, which RocksDB does not. A single
-    /// deletion directly above a deletion, with no put between them, stops compactions as
-    /// corruption, unless `enforce_single_del_contracts` is disabled.
+    /// This contract is RocksDB's. If a key was put twice, or merged, an older value may become
+    /// visible again, as in RocksDB. The same may happen to a key that was removed by both methods,
+    /// once flushes or compactions have dropped what the other method wrote. If they find a
+    /// deletion together with a put and its single deletion, they keep the deletion; RocksDB does
+    /// not. A single deletion directly above a deletion, with no put between them, stops
+    /// compactions as corruption, unless `enforce_single_del_contracts` is disabled.
     ///
     /// # Errors
     /// The errors of [`Db::put_cf_opt`].
@@ -174,8 +176,9 @@ impl Db {
         self.merge_slices(family, key.as_ref(), operand.as_ref(), options)
     }
 
-    /// Writes a batch atomically, and sets its sequence number. A batch names column families by
-    /// their IDs, which are not checked to be of this database. A batch can be written again.
+    /// Writes a batch atomically, and sets its sequence number. A batch refers to column families
+    /// by their IDs; it is not checked that the IDs are meant for this database. The same batch can
+    /// be written again.
     ///
     /// # Errors
     /// Invalid argument, for a batch that names a column family that does not exist, and for a
@@ -188,7 +191,7 @@ impl Db {
     /// acknowledged.
     ///
     /// # Panics
-    /// Panics if a user's comparator does. Other writers, and all later ones, then get an error.
+    /// Panics if a user's comparator panics. Concurrent and later writers then get an error.
     pub fn write_opt(&self, batch: &mut WriteBatch, options: &WriteOptions) -> Result<()> {
         self.database()?.writes.write(batch, options)
     }
@@ -213,14 +216,13 @@ impl Db {
         self.database()?.writes.flush(&families.iter().collect::<Vec<_>>())
     }
 
-    /// Compacts the keys from `begin` to `end`, both inclusive, down to the last level, and waits
-    /// until the compaction is complete; `None` is the first or the last key. Memtables are flushed
-    /// before.
+    /// Flushes memtables, compacts the keys from `begin` to `end`, both inclusive, down to the last
+    /// level, and waits until the compaction is complete. `None` is the first or the last key.
     ///
     /// # Errors
     /// The errors of [`Db::flush_cf`]; corruption, with the file, for damaged tables, which stay as
-    /// they are; busy, while compactions are paused. After a panic of a filter or merge operator
-    /// nothing has changed, and writes continue.
+    /// they are; busy, while compactions are paused. If a filter or merge operator panics, nothing
+    /// has changed, and writes continue.
     pub fn compact_range_cf_opt(
         &self,
         family: &ColumnFamily,
@@ -232,20 +234,21 @@ impl Db {
         self.database()?.compact_range(family, begin, end, options)
     }
 
-    /// Ingests tables that were made outside the database, by [`SstFileWriter`] or RocksDB's: all
-    /// or none. If two of them contain the same key, the later one takes precedence.
+    /// Ingests tables that were made outside the database, by [`SstFileWriter`] or by that of
+    /// RocksDB: all or none. If two of the tables contain the same key, the later table takes
+    /// precedence.
     ///
-    /// Writes wait while the tables are installed, for the duration of a write of the MANIFEST, and
-    /// of a flush if memtables hold keys in the files' range. When it returns, everything is on the
-    /// device.
+    /// Writes wait while the tables are installed: for the duration of a write of the MANIFEST and,
+    /// if memtables hold keys in the files' range, of a flush. When this returns, everything is on
+    /// the device.
     ///
     /// # Errors
-    /// Not found; corruption, for a file that is damaged or not a table; invalid argument, for one
-    /// that was not made for ingestion, or whose ingestion needs a step that the options forbid;
-    /// each error names the file. Not supported, for options that are refused; busy, if
-    /// `fail_if_not_bottommost_level` is set and another level is needed; errors from writing
-    /// files. On an error nothing has changed, unless the MANIFEST could not be written: the files
-    /// may be found ingested after reopening.
+    /// Not found; corruption, for a file that is damaged or not a table; invalid argument, for a
+    /// table that was not made for ingestion, or whose ingestion needs a step that the options
+    /// forbid. Each of these errors names the file. Not supported, for options that are refused;
+    /// busy, if `fail_if_not_bottommost_level` is set and another level is needed; errors from
+    /// writing files. On an error nothing has changed, unless the MANIFEST could not be written:
+    /// the files may then turn out to be ingested after reopening.
     ///
     /// [`SstFileWriter`]: crate::SstFileWriter
     pub fn ingest_external_file_cf_opts(
@@ -275,8 +278,8 @@ impl Db {
         self.database()?.ingester.ingest(files)
     }
 
-    /// Pauses compactions until [`Db::continue_compactions`] has been called as often as this, and
-    /// waits until none runs. Writes stall as soon as they would without compactions.
+    /// Pauses compactions until [`Db::continue_compactions`] has been called as many times as this
+    /// method, and waits until no compaction runs. Writes stall if they would without compactions.
     ///
     /// # Errors
     /// Read-only, for a handle that was opened for reading.
@@ -287,7 +290,7 @@ impl Db {
         Ok(())
     }
 
-    /// Ends one [`Db::pause_compactions`].
+    /// Ends one pause that [`Db::pause_compactions`] began.
     ///
     /// # Errors
     /// Read-only, for a handle that was opened for reading.
@@ -303,18 +306,18 @@ impl Db {
         self.database().map_or(0, |database| database.context.background.running_compactions())
     }
 
-    /// Whether a column family should be compacted, even if that is not possible at the moment;
-    /// false for one that does not belong to this opening of the database.
+    /// Whether a column family should be compacted, even if that is not possible at present; false
+    /// for a column family that does not belong to this opening of the database.
     pub fn needs_compaction(&self, family: &ColumnFamily) -> bool {
         self.check_family(family).is_ok()
             && self.database().is_ok_and(|database| database.compactions.needs_compaction(family))
     }
 
-    /// Writes the log records buffered by `manual_wal_flush` to the file, and with `sync` makes
-    /// everything that was logged durable.
+    /// Writes the log records that `manual_wal_flush` keeps in memory to the file. With `sync`,
+    /// also makes everything that was logged durable.
     ///
     /// # Errors
-    /// No space and I/O, after which writes are refused; read-only or closed, like the handle.
+    /// No space and I/O, after which writes are refused; read-only or closed, if the handle is.
     pub fn flush_wal(&self, sync: bool) -> Result<()> {
         self.database()?.writes.flush_wal(sync)
     }
@@ -322,40 +325,40 @@ impl Db {
     /// Creates a column family.
     ///
     /// # Errors
-    /// Invalid argument, for a name that exists and for options that contradict each other; errors
-    /// from writing the MANIFEST.
+    /// Invalid argument, if the name exists or options contradict each other; errors from writing
+    /// the MANIFEST.
     pub fn create_cf(&self, name: &str, options: &ColumnFamilyOptions) -> Result<ColumnFamily> {
         self.database()?.create_family(name, options)
     }
 
-    /// Changes options of a column family, each a name and a value, while the database is open: all
-    /// of them or none. A part of an option is named with a dot, or in braces:
+    /// Changes options of a column family, each given as a name and a value, while the database is
+    /// open: all of them or none. A part of an option is named with a dot, or set in braces:
     /// `("compression_opts", "{level=3}")`.
     ///
-    /// The result is sanitized and checked as by [`Db::open`]. When this returns, it is in a new
-    /// OPTIONS file on the device, and has taken effect: for memtables, stall conditions,
-    /// compactions to be picked, and new tables. A running flush or compaction keeps the options it
-    /// began with, and an open table keeps its read options. `docs/options.md` lists what can be
-    /// changed.
+    /// The resulting options are sanitized and checked as by [`Db::open`]. When this returns, they
+    /// are in a new OPTIONS file on the device, and have taken effect for memtables, stall
+    /// conditions, compactions that are picked from now on, and new tables. A running flush or
+    /// compaction keeps the options with which it began, and an open table keeps its read options.
+    /// `docs/options.md` lists the options that can be changed.
     ///
     /// # Errors
-    /// Invalid argument, which names the option, for one that does not exist, that is the
-    /// database's or cannot be changed while it is open, and for a value that is refused; errors
+    /// Invalid argument, which names the option, if the option does not exist, belongs to the
+    /// database or cannot be changed while the database is open, or if the value is refused; errors
     /// from writing the OPTIONS file. On an error nothing is changed.
     pub fn set_options_cf(&self, family: &ColumnFamily, changes: &[(&str, &str)]) -> Result<()> {
         self.check_writable(family)?;
         self.database()?.set_family_options(family, changes)
     }
 
-    /// Changes options of the database, each a name and a value, while it is open: all of them or
-    /// none.
+    /// Changes options of the database, each given as a name and a value, while the database is
+    /// open: all of them or none.
     ///
     /// Takes effect like the changes of [`Db::set_options_cf`].
     ///
     /// # Errors
-    /// Invalid argument, which names the option, for one that does not exist, that is a column
-    /// family's or cannot be changed while the database is open, and for a value that is refused;
-    /// errors from writing the OPTIONS file. On an error nothing is changed.
+    /// Invalid argument, which names the option, if the option does not exist, belongs to column
+    /// families or cannot be changed while the database is open, or if the value is refused; errors
+    /// from writing the OPTIONS file. On an error nothing is changed.
     pub fn set_database_options(&self, changes: &[(&str, &str)]) -> Result<()> {
         self.write_side()?.set_database_options(changes)
     }
@@ -368,12 +371,12 @@ impl Db {
         Ok(self.database()?.context.options.now())
     }
 
-    /// Drops a column family with all its data. Its handles can still read; its files are removed
-    /// when there are none.
+    /// Drops a column family with all its data. Existing handles to it can still read. Its files
+    /// are removed when no handle or reader is left.
     ///
     /// # Errors
-    /// Invalid argument, for `default` and for one that is not of this database; errors from
-    /// writing the MANIFEST.
+    /// Invalid argument, for `default` and for a column family that is not of this database; errors
+    /// from writing the MANIFEST.
     pub fn drop_cf(&self, family: &ColumnFamily) -> Result<()> {
         self.check_writable(family)?;
         self.database()?.drop_family(family)
@@ -388,9 +391,9 @@ impl Db {
         self.database()?.resume()
     }
 
-    /// Creates a second database in `directory`, which must not exist, with this one's current
-    /// contents. It shares the tables by hard links where the filesystem supports them. Writes wait
-    /// while memtables are flushed.
+    /// Creates a second database in `directory`, which must not exist, with the current contents of
+    /// this database. The second database shares the tables by hard links if the filesystem
+    /// supports them. Writes wait while memtables are flushed.
     ///
     /// # Errors
     /// Invalid argument, if the path exists; errors from writing files.
@@ -410,15 +413,16 @@ impl Db {
 
     /// Closes a database that is open for writing: unlogged writes are flushed, unless
     /// `avoid_flush_during_shutdown` is set, and the lock is released. Reads still work; writes are
-    /// refused. Dropping the last handle does the same, but cannot report an error.
+    /// refused. Dropping the last handle also closes the database, but cannot report an error.
     ///
     /// If a user callback in one of the database's threads, such as a compaction filter, drops the
-    /// last handle, the database is closed soon after the callback returns: opening it again is
-    /// busy until then.
+    /// last handle, the database is closed soon after the callback returns. Until then, opening the
+    /// database again returns a busy error.
     ///
     /// # Errors
     /// The error after which writes were refused; errors from the last flush and write; invalid
-    /// argument, in a callback of the database, because closing would wait for it.
+    /// argument, if a callback of the database calls this, because closing would wait for the
+    /// callback.
     pub fn close(&self) -> Result<()> {
         match &self.inner.writing {
             Some(writing) => writing.close(),
@@ -481,8 +485,8 @@ impl Db {
         add: impl FnOnce(&mut WriteBatch, u32) -> tailwater_format::Result<()>,
     ) -> Result<()> {
         self.check_writable(family)?;
-        // The batch is taken out during use, because a user's callback may write, too. In a thread
-        // that is ending it may already be destroyed.
+        // The batch is taken out while it is used, because a user's callback in this thread may
+        // write, too. If the thread is ending, the thread-local value may already be destroyed.
         let mut batch = SINGLE.try_with(Cell::take).unwrap_or_default();
         batch.clear();
         add(&mut batch, family.id())?;

@@ -10,7 +10,7 @@ pub(crate) use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering, f
 #[cfg(all(loom, test))]
 pub(crate) use loom::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering, fence};
 
-/// Makes a constructor `const`, except under loom, whose atomics belong to the running model.
+/// Makes a constructor `const`, except under loom: a loom atomic belongs to the running model.
 macro_rules! constructor {
     ($(#[$attribute:meta])* $visibility:vis fn new() -> Self $body:block) => {
         #[cfg(not(all(loom, test)))]

@@ -12,9 +12,9 @@ use super::{Guard, pin, retire};
 
 /// An `Option<Arc<T>>` that can be replaced while others read it.
 ///
-/// Reading under a [`Guard`] writes nothing that other threads read: no reference is counted. A
-/// replaced value is retired, so its reference is dropped by a later [`collect`](super::collect),
-/// never by a reader or by the thread that replaces it. Thread-safe.
+/// Reading under a [`Guard`] counts no reference and so writes nothing that other threads read.
+/// Replacing a value retires it: a later [`collect`](super::collect) drops its reference, never a
+/// reader or the thread that replaced the value. Thread-safe.
 pub(crate) struct EpochCell<T: Send + Sync + 'static> {
     /// Null, or a pointer from `Arc::into_raw` whose reference the cell owns.
     pointer: AtomicPtr<T>,
@@ -27,11 +27,12 @@ impl<T: Send + Sync + 'static> EpochCell<T> {
         Self { pointer: AtomicPtr::new(into_pointer(value)), owner: PhantomData }
     }
 
-    /// Returns the value, valid while the guard lives, even if the cell is changed.
+    /// Returns the value, which stays valid while the guard lives, even if the cell is changed.
     #[inline]
     pub(crate) fn load<'g>(&self, _guard: &'g Guard) -> Option<Held<'g, T>> {
-        // The pointer's reference is dropped only by an object retired after the pointer was
-        // unlinked, and so not before `_guard` is dropped, which entered before this load.
+        // The reference behind the pointer is dropped only through an object that was retired after
+        // the pointer was unlinked. `_guard` entered before this load, so the drop waits for
+        // `_guard`.
         let pointer = NonNull::new(self.pointer.load(Ordering::Acquire))?;
         Some(Held { pointer, guard: PhantomData })
     }
@@ -52,8 +53,8 @@ impl<T: Send + Sync + 'static> EpochCell<T> {
     /// Replaces the pointer. The returned value must be retired: readers may be using it.
     fn exchange(&self, value: Option<Arc<T>>) -> Option<Arc<T>> {
         let old = self.pointer.swap(into_pointer(value), Ordering::AcqRel);
-        // SAFETY: a pointer that is not null is from `Arc::into_raw`, and the swap took its one
-        // reference out.
+        // SAFETY: a pointer that is not null is from `Arc::into_raw`, and the swap took the cell's
+        // only reference to the value.
         (!old.is_null()).then(|| unsafe { Arc::from_raw(old) })
     }
 }
@@ -71,8 +72,9 @@ impl<T: Send + Sync + 'static> FullEpochCell<T> {
     #[inline]
     pub(crate) fn load<'g>(&self, _guard: &'g Guard) -> Held<'g, T> {
         let pointer = self.0.pointer.load(Ordering::Acquire);
-        // SAFETY: only `new` and `store` set the pointer while the cell can be loaded, both to one
-        // from an `Arc`, which is not null. For the lifetime see `EpochCell::load`.
+        // SAFETY: while the cell can be loaded, only `new` and `store` set the pointer, and both
+        // set it to the pointer of an `Arc`, which is not null. For the lifetime see
+        // `EpochCell::load`.
         let pointer = unsafe { NonNull::new_unchecked(pointer) };
         Held { pointer, guard: PhantomData }
     }
@@ -95,7 +97,8 @@ impl<T: Send + Sync + fmt::Debug + 'static> fmt::Debug for FullEpochCell<T> {
     }
 }
 
-/// The contents of a cell when it was loaded, kept alive by the guard under which it was loaded.
+/// The value that a cell held when it was loaded, kept alive by the guard under which it was
+/// loaded.
 pub(crate) struct Held<'g, T> {
     /// A pointer from `Arc::into_raw`, with its provenance: a pointer made from a `&T` must not
     /// access the reference counts next to the value. The reference that the cell owned when it was
@@ -104,17 +107,19 @@ pub(crate) struct Held<'g, T> {
     guard: PhantomData<&'g T>,
 }
 
-// SAFETY: it gives out `&T` and, if it is a cell's, `Arc<T>`; a cell's `T` may be shared and sent.
-// The guard stays with its thread, and outlives whatever another thread borrows from it.
+// SAFETY: a `Held` gives out `&T` and, if it was loaded from a cell, `Arc<T>`; the cell requires
+// that `T` may be shared and sent. The guard stays with its thread, and outlives whatever another
+// thread borrows through the `Held`.
 unsafe impl<T: Send + Sync> Send for Held<'_, T> {}
-// SAFETY: as above.
+// SAFETY: as for `Send`.
 unsafe impl<T: Send + Sync> Sync for Held<'_, T> {}
 
 impl<'g, T> Held<'g, T> {
     /// Returns a reference that lives as long as the guard.
     #[inline]
     pub(crate) fn get(self) -> &'g T {
-        // SAFETY: a reference that stays while the guard lives, for 'g, keeps the value.
+        // SAFETY: a reference that is not dropped while the guard lives, for 'g, keeps the value
+        // alive.
         unsafe { self.pointer.as_ref() }
     }
 
@@ -155,7 +160,8 @@ impl<T: fmt::Debug> fmt::Debug for Held<'_, T> {
 }
 
 impl<T: Send + Sync + 'static> Drop for EpochCell<T> {
-    /// Retires the value: a reader's borrow is bound to its guard, not to the cell.
+    /// Retires the value, because a reader borrows it for the lifetime of a guard, which may
+    /// outlive the cell.
     fn drop(&mut self) {
         self.store(None);
     }

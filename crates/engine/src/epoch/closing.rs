@@ -1,7 +1,7 @@
 //! Collection of retired objects when their owner is dropped.
 
-/// Closes files without readers when the last handle to their owner is dropped. It must be
-/// the last field, so that it is dropped after the others.
+/// Collects retired objects when its owner is dropped, so that files without readers are closed by
+/// then. It must be the owner's last field, because fields are dropped in order of declaration.
 #[derive(Debug)]
 pub(crate) struct Closing;
 

@@ -40,23 +40,23 @@ use super::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering, constructor, fen
 /// The value in the slot of a thread that is not reading.
 const NOT_PINNED: u64 = 0;
 
-/// The slot in which a thread announces since when it has been reading.
+/// The slot in which a thread announces the clock's count at which it began to read.
 ///
 /// Aligned to the two cache lines that processors fetch together, so that announcing does not
 /// disturb other threads.
 #[repr(align(128))]
 pub(crate) struct Slot {
-    /// The clock when the thread entered, or [`NOT_PINNED`].
+    /// The clock's count when the thread entered, or [`NOT_PINNED`].
     pinned: AtomicU64,
     /// Whether a thread owns the slot.
     taken: AtomicBool,
-    /// The slot pushed before this one; never changed once this one is in the list.
+    /// The slot that was pushed before this slot. Never changes once this slot is in the list.
     next: *const Slot,
-    /// Number of guards that the owner holds, including leaked ones; wide enough never to overflow.
-    /// Only the owner accesses it.
+    /// Number of guards that the owner holds, including leaked guards. Wide enough never to
+    /// overflow. Only the owner accesses it.
     pub(crate) nesting: UnwatchedU64,
-    /// Whether the slot is released with its last guard, because its thread is ending. Only the
-    /// owner accesses it.
+    /// Whether dropping the last guard also releases the slot, because the owner's thread is
+    /// ending. Only the owner accesses it.
     pub(crate) ending: UnwatchedBool,
 }
 
@@ -81,13 +81,13 @@ impl Slot {
 
 /// A clock and its readers' slots.
 pub(crate) struct Domain {
-    /// Starts at 1, so that no announcement looks like [`NOT_PINNED`].
+    /// Starts at 1, so that no count in a slot equals [`NOT_PINNED`].
     clock: Clock,
-    /// The slot pushed last.
+    /// The head of the list of slots: the slot pushed last.
     slots: AtomicPtr<Slot>,
 }
 
-/// The clock, on cache lines of its own: every reader loads it.
+/// The clock's count, alone on its cache lines because every reader loads it.
 #[repr(align(128))]
 struct Clock(AtomicU64);
 
@@ -99,11 +99,12 @@ impl Domain {
         }
     }
 
-    /// Returns a slot for the calling thread: a released one, or a new one.
+    /// Returns a slot for the calling thread: a released slot if there is one, otherwise a new
+    /// slot.
     pub(crate) fn take_slot(&self) -> &'static Slot {
         let mut next = self.slots.load(Ordering::Acquire).cast_const();
-        // SAFETY: the list holds null or slots that were leaked below, before they were published
-        // with release.
+        // SAFETY: every pointer in the list is null or points to a slot that was leaked below
+        // before it was published with release ordering.
         while let Some(slot) = unsafe { next.as_ref() } {
             let free = !slot.taken.load(Ordering::Relaxed);
             if free
@@ -138,23 +139,25 @@ impl Domain {
         }
     }
 
-    /// Announces in `slot`, which the caller owns and has left, that the caller starts reading.
+    /// Announces in `slot` that the caller starts to read. The caller must own `slot` and must not
+    /// be reading.
     #[inline]
     pub(crate) fn enter(&self, slot: &Slot) {
         let count = self.clock.0.load(Ordering::Relaxed);
-        // Release, because a collector may read this store instead of that of the previous `leave`.
+        // Release, because a collector may read this store instead of the store of the previous
+        // `leave`.
         slot.pinned.store(count, Ordering::Release);
         fence(Ordering::SeqCst);
     }
 
-    /// Advances the clock and returns its previous count: the stamp of everything the caller has
-    /// unlinked so far.
+    /// Advances the clock and returns the previous count, which is the stamp of everything that the
+    /// caller has unlinked so far.
     pub(crate) fn advance(&self) -> u64 {
         self.clock.0.fetch_add(1, Ordering::AcqRel)
     }
 
-    /// Returns a count such that no current reader entered at a lower one: objects with a lower
-    /// stamp can never be seen by a reader again.
+    /// Returns a count that is not above the count at which any current reader entered. No reader,
+    /// now or later, can see an object with a lower stamp.
     pub(crate) fn oldest_pinned(&self) -> u64 {
         let mut oldest = self.clock.0.load(Ordering::Acquire);
         fence(Ordering::SeqCst);

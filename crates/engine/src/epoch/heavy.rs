@@ -1,8 +1,8 @@
 //! Objects that take long to drop, such as the memory of a memtable.
 //!
-//! The last reference may be dropped by a user's thread, with the last iterator that needed it. So
-//! the object is passed to a thread that is registered as a [`Collector`]; if there is none, it is
-//! dropped immediately. The object must be invisible to readers.
+//! The last reference to such an object may be dropped by a user's thread, together with an
+//! iterator. So the object is passed to a thread that is registered as a [`Collector`]; if there is
+//! none, the object is dropped immediately. No reader may be able to see the object.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -15,15 +15,16 @@ static WAITING: Retired = Retired::new();
 /// Number of collectors.
 static COLLECTORS: AtomicUsize = AtomicUsize::new(0);
 
-/// Passes an object to a collector to be dropped; drops it immediately if there is none. Lock-free;
-/// allocates.
+/// Passes an object to a collector, which drops it. If there is no collector, drops the object
+/// immediately. Lock-free; allocates.
 #[cfg(not(all(loom, test)))]
 pub(crate) fn drop_elsewhere<T: Send + 'static>(object: T) {
     if COLLECTORS.load(Ordering::SeqCst) == 0 {
         return drop(object);
     }
     WAITING.push(0, Box::new(object));
-    // The last collector may have ended since the check, after its last collection.
+    // The last collector may have ended between the check and the push. Nobody else would then drop
+    // the object.
     if COLLECTORS.load(Ordering::SeqCst) == 0 {
         WAITING.collect_all();
     }
@@ -35,15 +36,15 @@ pub(crate) fn drop_elsewhere<T: Send + 'static>(object: T) {
     drop(object);
 }
 
-/// Drops the objects that were passed to collectors, in the calling thread, which should be a
-/// background thread.
+/// Drops, in the calling thread, the objects that were passed to collectors. For background
+/// threads.
 pub(crate) fn collect() {
     #[cfg(not(all(loom, test)))]
     WAITING.collect_all();
 }
 
-/// The registration of a collector. While it lives, its thread must call [`collect`] from time to
-/// time.
+/// The registration of a thread as a collector. While it lives, the thread must call [`collect`]
+/// from time to time.
 #[derive(Debug)]
 pub(crate) struct Collector(());
 
@@ -88,7 +89,7 @@ mod tests {
             scope.spawn(move || {
                 let _collector = Collector::begin();
                 begun.send(()).unwrap();
-                // The sender is dropped.
+                // `recv` fails when the test drops the sender `end`.
                 assert!(wait_for_end.recv().is_err());
                 collect();
             });
@@ -97,7 +98,8 @@ mod tests {
             drop(end);
             dropped.recv().unwrap()
         });
-        // Databases of other tests may have collectors, too.
+        // The object need not have been dropped by this test's collector: databases of other tests
+        // may have collectors, too.
         assert_ne!(by, thread::current().id());
     }
 }

@@ -1,8 +1,9 @@
-//! Every interleaving, and every value a load may see, of pinning, unlinking and freeing.
+//! Loom tests of pinning, unlinking and freeing: loom tries every interleaving, and every value
+//! that a load may return.
 //!
-//! The object under test holds loom's own cell: freeing is a write to it, so loom reports a reader
-//! whose read is not ordered before the freeing. The test has its own domain in place of the
-//! process's, whose thread-local slots do not work with loom's threads.
+//! The object under test is in a loom cell, and freeing it is a write to the cell, so loom reports
+//! a reader whose read is not ordered before the write. The test has a domain of its own, because
+//! the thread-local slots of the process's domain do not work with loom's threads.
 
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
@@ -14,7 +15,7 @@ use super::domain::Domain;
 const ALIVE: u32 = 0x600d;
 const FREED: u32 = 0xdead;
 
-/// Two objects, and the index of the linked one.
+/// Two objects, and the index of the object that is linked.
 struct LinkedObjects {
     domain: Domain,
     linked: AtomicUsize,
@@ -35,8 +36,7 @@ impl LinkedObjects {
     fn look(&self) {
         let linked = self.linked.load(Ordering::Acquire);
         #[expect(unsafe_code, reason = "loom checks that no write is concurrent")]
-        // SAFETY: loom fails the test if a write to the cell is not ordered before or after this
-        // read.
+        // SAFETY: loom fails the test if this read and a write to the cell are not ordered.
         let found = self.objects[linked].with(|object| unsafe { *object });
         assert_eq!(found, ALIVE, "object {linked}");
     }
@@ -91,7 +91,8 @@ fn a_third_thread_may_free_an_object_given_only_its_stamp() {
             let (shared, stamp) = (Arc::clone(&shared), Arc::clone(&stamp));
             thread::spawn(move || {
                 let oldest = shared.domain.oldest_pinned();
-                // The stamp may be newer than the scan: the result must hold nevertheless.
+                // The stamp may have been taken after the scan. The result of the scan must be
+                // valid for it, too.
                 if (stamp.load(Ordering::Acquire) as u64) < oldest {
                     shared.free(0);
                 }

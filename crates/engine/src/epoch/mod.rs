@@ -11,21 +11,22 @@
 //! - A reader keeps a borrowed object no longer than its guard. The signatures enforce it.
 //! - [`pin`] and dropping a [`Guard`] never drop an object: reads have no part in freeing. Files
 //!   are unlinked and arenas freed by the caller of [`collect`], which is never a user's read.
-//! - Pinning writes one slot that belongs to the thread alone.
+//! - Pinning writes only to the calling thread's own slot.
 //!
-//! `domain.rs` argues why that suffices, and which fences it needs.
+//! `domain.rs` argues why these rules suffice, and which fences they need.
 //!
 //! # Bounds
 //!
-//! A guard holds back everything that any thread retires while it lives. So a guard is for reading,
+//! While a guard lives, no object that any thread retires is dropped. So a guard is for reading,
 //! not for waiting: objects needed longer (across a read from the device, in an iterator) are kept
-//! with an `Arc`. [`waiting`] returns the number of objects held back or not yet collected.
+//! with an `Arc`. [`waiting`] returns the number of retired objects that are not yet dropped.
 //!
 //! # Private garbage
 //!
-//! A structure that keeps its garbage under a lock it already holds can stamp it itself: unlink,
-//! then [`advance`]; objects with that stamp may be freed once it is lower than [`oldest_pinned`].
-//! One stamp serves any number of objects. The block cache does so.
+//! A structure that keeps its unlinked objects under a lock it already holds can stamp them itself:
+//! it unlinks an object, then calls [`advance`], and may free the object once the returned stamp is
+//! lower than [`oldest_pinned`]. A stamp may serve any number of objects. The block cache works
+//! this way.
 
 pub(crate) mod atomic;
 mod cell;
@@ -47,7 +48,7 @@ pub(crate) use closing::Closing;
 use domain::{Domain, Slot};
 use retired::Retired;
 
-/// The process's clock, its readers and the objects that wait for them.
+/// The process's clock, its readers' slots, and the retired objects.
 struct Process {
     domain: Domain,
     retired: Retired,
@@ -61,9 +62,9 @@ static PROCESS: std::sync::LazyLock<Process> =
     std::sync::LazyLock::new(|| Process { domain: Domain::new(), retired: Retired::new() });
 
 thread_local! {
-    /// The thread's slot, once it has pinned. A pointer, because an index into the unbounded list
-    /// of slots would have to be looked up. It has no destructor, so that reading it is one plain
-    /// load.
+    /// The thread's slot; `None` until the thread first pins. A pointer, because an index into the
+    /// unbounded list of slots would have to be looked up. The value has no destructor, so that
+    /// reading it is a plain load.
     static SLOT: Cell<Option<&'static Slot>> = const { Cell::new(None) };
     /// Releases the slot when the thread ends.
     static ENDING: Ending = const { Ending };
@@ -78,15 +79,17 @@ impl Drop for Ending {
         if slot.nesting.load(Ordering::Relaxed) == 0 {
             slot.release();
         } else {
-            // Another thread-local value holds a guard; its later drop releases the slot.
+            // Another thread-local value still holds a guard. Dropping that guard releases the
+            // slot.
             slot.ending.store(true, Ordering::Relaxed);
         }
     }
 }
 
-/// While it lives, nothing that its thread can reach through shared pointers is freed.
+/// While a guard lives, nothing that its thread can reach through shared pointers is freed.
 ///
-/// Guards nest; all but the outermost cost only a count. A guard stays on the thread that made it.
+/// Guards nest; all but the outermost only change a counter. A guard stays on the thread that made
+/// it.
 pub(crate) struct Guard {
     slot: &'static Slot,
     not_send: PhantomData<*mut ()>,
@@ -94,8 +97,8 @@ pub(crate) struct Guard {
 
 /// Announces that the calling thread reads until the guard is dropped.
 ///
-/// Takes a few nanoseconds: a store to a cache line of the thread's own and a fence. A thread's
-/// first call takes a slot, which the thread's end releases.
+/// Takes a few nanoseconds: a store to a cache line of the thread's own and a fence. The first call
+/// of a thread takes a slot, which is released when the thread ends.
 #[inline]
 pub(crate) fn pin() -> Guard {
     let slot = SLOT.get().unwrap_or_else(take_slot);
@@ -111,7 +114,8 @@ pub(crate) fn pin() -> Guard {
 fn take_slot() -> &'static Slot {
     let slot = PROCESS.domain.take_slot();
     if ENDING.try_with(|_| SLOT.set(Some(slot))).is_err() {
-        // The thread's slot was already released: this one is released with its guard.
+        // The thread is ending and has already released its slot. The new slot is released when the
+        // last guard is dropped.
         slot.ending.store(true, Ordering::Relaxed);
     }
     slot
@@ -137,21 +141,22 @@ pub(crate) struct Epoch(u64);
 
 /// Stamps everything that the calling thread has unlinked so far.
 ///
-/// It writes a cache line that every [`pin`] reads: if there are many objects, stamp several
-/// together.
+/// Writes a cache line that every [`pin`] reads, so a caller with many objects should stamp several
+/// with one call.
 pub(crate) fn advance() -> Epoch {
     Epoch(PROCESS.domain.advance())
 }
 
-/// Returns an epoch below which no stamped object can be seen by any reader, now or later.
+/// Returns an epoch such that no reader, now or later, can see an object with a lower stamp.
 ///
-/// Scans as many slots as the maximum number of threads that were reading at the same time.
+/// Scans one slot for each thread that was reading when the number of reading threads was at its
+/// maximum.
 pub(crate) fn oldest_pinned() -> Epoch {
     Epoch(PROCESS.domain.oldest_pinned())
 }
 
-/// Passes an object on to be dropped by a later [`collect`], once no guard that could see it
-/// remains.
+/// Hands over an object: a later [`collect`] drops it once no guard remains whose holder could see
+/// it.
 ///
 /// The caller must have unlinked it. Lock-free; allocates.
 pub(crate) fn retire<T: Send + 'static>(object: T) {
@@ -161,8 +166,9 @@ pub(crate) fn retire<T: Send + 'static>(object: T) {
 
 /// Drops the retired objects that no reader can see any more, and returns their number.
 ///
-/// For a background thread, since a drop may unlink a file or free an arena. A call during another
-/// one may return 0. A drop may itself call [`retire`] and [`collect`].
+/// For a background thread, since a drop may unlink a file or free an arena. Returns 0 if a
+/// concurrent call is selecting the objects to drop. The dropped objects may themselves call
+/// [`retire`] and [`collect`].
 pub(crate) fn collect() -> usize {
     PROCESS.retired.collect(&PROCESS.domain)
 }

@@ -1,9 +1,9 @@
 //! Retired objects that readers may still see.
 //!
 //! Adding an object is lock-free, so that a low-priority thread can do it: it pushes onto a stack.
-//! A collector moves the whole stack into a queue that only collectors lock, and drops what is due
-//! after releasing the lock, so that a slow drop delays no other thread and may itself retire or
-//! collect.
+//! A collector moves the whole stack into a queue that only collectors lock. It drops the objects
+//! that are due after it has released the lock, so that a slow drop delays no other thread, and a
+//! drop may itself retire or collect.
 
 #![expect(unsafe_code, reason = "the stack's links are boxes in atomic pointers")]
 
@@ -16,7 +16,7 @@ use tailwater_io::sync::Mutex;
 use super::atomic::{AtomicPtr, Ordering, constructor};
 use super::domain::Domain;
 
-/// An object and the stamp of its unlinking.
+/// An object and the stamp taken when it was unlinked.
 struct Waiting {
     stamp: u64,
     /// Only ever dropped. `Any` allows any type.
@@ -24,23 +24,24 @@ struct Waiting {
     object: Box<dyn Any + Send>,
 }
 
-/// A link of the stack.
+/// A node of the stack's linked list.
 struct Link {
     waiting: Waiting,
     next: *mut Link,
 }
 
-/// The objects that were retired and not yet dropped.
+/// The objects that were retired and are not yet dropped.
 pub(super) struct Retired {
     /// Objects not yet seen by a collector, the newest first.
     stack: AtomicPtr<Link>,
-    /// Objects that a collector found not yet due.
+    /// Objects that were not yet due when a collector last checked.
     queue: Mutex<Vec<Waiting>>,
-    /// Number of objects in both.
+    /// Number of objects that are retired and not completely dropped.
     count: AtomicUsize,
 }
 
-/// Subtracts objects from the count after they were dropped, even if a drop panicked.
+/// When dropped, subtracts the dropped objects from the count, even if the drop of an object
+/// panicked.
 struct Dropped<'c> {
     objects: usize,
     of: &'c AtomicUsize,
@@ -64,7 +65,7 @@ impl Retired {
         }
     }
 
-    /// Adds an object with the stamp of its unlinking.
+    /// Adds an object with the stamp taken when it was unlinked.
     pub(super) fn push(&self, stamp: u64, object: Box<dyn Any + Send>) {
         self.count.fetch_add(1, Ordering::Relaxed);
         let mut head = self.stack.load(Ordering::Relaxed);
@@ -81,13 +82,14 @@ impl Retired {
         }
     }
 
-    /// Returns the number of waiting objects. The drops of all others happen before it returns.
+    /// Returns the number of waiting objects. The drops of all other objects happen before it
+    /// returns.
     pub(super) fn count(&self) -> usize {
         self.count.load(Ordering::Acquire)
     }
 
-    /// Drops the objects that no reader of `domain` can see any more, and returns their number; 0
-    /// if another collector is sorting.
+    /// Drops the objects that no reader of `domain` can see any more, and returns their number.
+    /// Returns 0 if another collector holds the lock of the queue.
     pub(super) fn collect(&self, domain: &Domain) -> usize {
         let Some(mut queue) = self.queue.try_lock() else { return 0 };
         self.unstack(&mut queue);

@@ -1,4 +1,4 @@
-//! Epochs on real threads.
+//! Tests of epochs with real threads.
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -36,7 +36,7 @@ impl Drop for Canary {
     }
 }
 
-/// Collects until `done`; guards of other tests in the process may delay it.
+/// Collects until `done`. Guards of other tests in the process may delay the collection.
 fn collect_until(done: impl Fn() -> bool) {
     let start = Instant::now();
     while !done() {
@@ -143,8 +143,8 @@ fn a_guard_protects_after_its_threads_slot_was_released() {
         let answer = Arc::clone(&guarded);
         thread::scope(|scope| {
             scope.spawn(move || {
-                // Destructors run in the reverse order of registration, or in order: both are
-                // tried.
+                // Thread-local destructors run in registration order or in the reverse order,
+                // depending on the platform. The test tries both orders.
                 let early = pin_first.then(pin);
                 LATE.with(|late| {
                     *late.0.borrow_mut() = Some(pin());
@@ -161,9 +161,9 @@ fn a_guard_protects_after_its_threads_slot_was_released() {
     }
 }
 
-/// Numbers represent objects, so that freeing one takes a single store and the window in which a
-/// reader's announcement is still in its processor's store buffer is not missed. Stores to
-/// contended lines keep that buffer full.
+/// The objects of this test are numbers, which a single store frees: a slower free could miss the
+/// short window in which a reader's announcement is still in its processor's store buffer. Stores
+/// to contended cache lines keep that buffer full and so lengthen the window.
 #[test]
 fn an_announcement_is_visible_before_the_reads_that_follow_it() {
     #[repr(align(128))]
@@ -172,7 +172,8 @@ fn an_announcement_is_visible_before_the_reads_that_follow_it() {
     static DOMAIN: Domain = Domain::new();
     let domain = &DOMAIN;
     let [linked, freed_below] = [0, 0].map(|value| Line(AtomicU64::new(value)));
-    // Number of reads that found something new: only those ran concurrently with the writer.
+    // Number of reads that found a newer number than the read before. Only such reads certainly ran
+    // concurrently with the writer.
     let looks = Line(AtomicU64::new(0));
     let noise = [(); 8].map(|()| Line(AtomicU64::new(0)));
     let stop = AtomicBool::new(false);
@@ -202,7 +203,8 @@ fn an_announcement_is_visible_before_the_reads_that_follow_it() {
         start.wait();
         let begin = Instant::now();
         let is_enough = |freed: u64| freed.min(looks.0.load(Ordering::Relaxed)) >= ENOUGH;
-        // A machine that never runs both threads at the same time cannot show the fault.
+        // If the machine never runs both threads at the same time, the test cannot fail and gives
+        // up.
         let is_hopeless = |number| number % 256 == 0 && begin.elapsed() > Duration::from_secs(2);
         while !is_enough(freed) && !is_hopeless(number) && !stop.load(Ordering::Relaxed) {
             number += 1;

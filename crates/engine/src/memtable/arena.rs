@@ -1,18 +1,19 @@
 //! An arena: memory that is allocated piece by piece and freed as a whole.
 //!
-//! The arena is divided into shards, and a thread keeps to one of them, so that inserts of
+//! The arena is divided into shards, and a thread always uses the same shard, so that inserts of
 //! different threads rarely share a cache line. A shard allocates from its current chunk by adding
-//! to a counter. If a piece does not fit, the shard gets a new chunk and the tail of the old one
-//! stays unused. Chunk sizes grow with the arena, so that a small memtable is small and the tails
-//! are a small part of a large one. A piece that would fill much of a chunk gets its own chunk.
+//! to a counter. If a piece does not fit, the shard gets a new chunk, and the tail of the old chunk
+//! stays unused. Chunk sizes grow with the arena, so that a small memtable needs little memory, and
+//! the unused tails are a small part of a large memtable. A piece that would fill much of a chunk
+//! gets its own chunk.
 //!
 //! Invariants: a chunk is freed only with the arena; pieces never overlap; every chunk is on the
-//! list that starts at `chunks`, even if no shard uses it any more. Nothing here waits for another
-//! thread. Chunks are freed by a background thread, if there is one.
+//! list that starts at `chunks`, even if no shard uses the chunk any more. No call waits for
+//! another thread. Chunks are freed by a background thread, if there is one.
 //!
-//! Large chunks are mapped from the system. An allocator would retain much of a freed memtable:
-//! after the first large chunk is freed, glibc allocates such chunks in its heaps, where live
-//! allocations lie between them.
+//! Large chunks are mapped from the system, because an allocator would retain much of the memory of
+//! a freed memtable: after the first large chunk is freed, glibc allocates such chunks in its
+//! heaps, between other live allocations.
 #![expect(unsafe_code, reason = "hands out raw memory; see the invariants above")]
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
@@ -36,29 +37,29 @@ const LARGEST_CHUNK: usize = 1 << 20;
 /// Minimum size of a chunk that is mapped, in bytes.
 const PAGED_CHUNK: usize = 64 << 10;
 
-/// Size of a new chunk, as a fraction of the arena: 1/GROWTH.
+/// Size of a new chunk, as a fraction of the arena's size: 1/GROWTH.
 const GROWTH: usize = 8;
 
-/// Largest piece that shares a chunk, as a fraction of a new chunk: 1/PIECES_PER_CHUNK.
+/// Size of the largest piece that shares a chunk, as a fraction of a new chunk: 1/PIECES_PER_CHUNK.
 const PIECES_PER_CHUNK: usize = 4;
 
-/// Memory for the entries of one memtable. Shared between threads.
+/// Memory for the entries of one memtable. Used by several threads concurrently.
 pub(super) struct Arena {
     shards: Box<[Shard]>,
     /// All chunks, the newest first.
     chunks: AtomicPtr<Chunk>,
-    /// Total size of all chunks in bytes, heads included.
+    /// Total size of all chunks in bytes, their heads included.
     allocated: AtomicUsize,
 }
 
 /// Aligned to a pair of cache lines, because processors fetch them in pairs.
 #[repr(align(128))]
 struct Shard {
-    /// Null before the first piece.
+    /// The shard's current chunk; null until its first piece is allocated.
     current: AtomicPtr<Chunk>,
 }
 
-/// The head of a chunk; its space follows.
+/// The head of a chunk; the chunk's space follows it in memory.
 #[repr(C)]
 struct Chunk {
     older: *mut Chunk,
@@ -66,7 +67,7 @@ struct Chunk {
     size: usize,
     /// Whether the chunk is mapped from the system.
     is_paged: bool,
-    /// Number of bytes allocated, this head included; greater than `size` if several threads found
+    /// Number of bytes allocated, this head included. Greater than `size` if several threads found
     /// the chunk full simultaneously.
     used: AtomicUsize,
 }
@@ -87,8 +88,9 @@ impl Arena {
         self.allocated.load(Ordering::Relaxed) + size_of_val(&*self.shards)
     }
 
-    /// Allocates `size` uninitialised bytes, aligned to [`ALIGNMENT`] and valid as long as the
-    /// arena. Any number is valid for `shard`; threads that use different ones do not contend.
+    /// Allocates `size` uninitialised bytes, which are aligned to [`ALIGNMENT`] and valid as long
+    /// as the arena. Any number is valid for `shard`; threads that use different shards do not
+    /// contend.
     #[inline]
     pub(super) fn allocate(&self, shard: usize, size: usize) -> NonNull<u8> {
         let piece = self.allocate_rounded(shard, size.next_multiple_of(ALIGNMENT));
@@ -116,10 +118,11 @@ impl Arena {
     #[inline]
     fn carve(chunk: *mut Chunk, size: usize) -> Option<NonNull<u8>> {
         let chunk = NonNull::new(chunk)?;
-        // SAFETY: chunks live as long as the arena, and nobody has a mutable reference to one that
-        // others can reach.
+        // SAFETY: chunks live as long as the arena, and nobody has a mutable reference to a chunk
+        // that others can reach.
         let head = unsafe { chunk.as_ref() };
-        // Checking first leaves the space of a chunk to pieces that fit.
+        // The check before the addition keeps a piece that does not fit from using up the chunk's
+        // space, which smaller pieces can still use.
         if head.used.load(Ordering::Relaxed).checked_add(size)? > head.size {
             return None;
         }
@@ -128,7 +131,7 @@ impl Arena {
             return None;
         }
         // SAFETY: `start + size` is within the chunk's allocation, and the counter assigned this
-        // range to this call alone.
+        // range only to this call.
         Some(unsafe { chunk.cast::<u8>().add(start) })
     }
 
@@ -141,21 +144,20 @@ impl Arena {
     #[cold]
     fn allocate_alone(&self, size: usize) -> NonNull<u8> {
         let chunk = self.new_chunk(size_of::<Chunk>() + size, size_of::<Chunk>() + size);
-        // SAFETY: the chunk has `size` bytes after its head, which were marked as used before any
-        // other thread could see it.
+        // SAFETY: the chunk has `size` bytes after its head, and they were marked as used before
+        // any other thread could see the chunk.
         unsafe { chunk.cast::<u8>().add(size_of::<Chunk>()) }
     }
 
-    /// Gives the shard a new chunk, unless another thread did since `full` was read.
+    /// Gives the shard a new chunk, unless another thread did so since the caller read `full`.
     #[cold]
     fn replace(&self, shard: &Shard, full: *mut Chunk, size: usize) {
         if shard.current.load(Ordering::Relaxed) != full {
             return;
         }
         let chunk = self.new_chunk(size, size_of::<Chunk>());
-        // The loser of a race leaves its chunk unused. A race involves two threads of one shard,
-        // and the winner's chunk suffices for both; the unused one is on the list and is freed with
-        // the others.
+        // If two threads of a shard race, the loser leaves its chunk unused, because the winner's
+        // chunk suffices for both. The unused chunk is on the list and is freed with the others.
         let _ = shard.current.compare_exchange(
             full,
             chunk.as_ptr(),
@@ -164,12 +166,12 @@ impl Arena {
         );
     }
 
-    /// Allocates a chunk of `size` bytes, rounded up to whole pages if mapped, of which `used` are
-    /// taken, and adds it to the list.
+    /// Allocates a chunk and adds it to the list. The chunk has `size` bytes, rounded up to whole
+    /// pages if it is mapped; `used` of them count as allocated from the start.
     fn new_chunk(&self, size: usize, used: usize) -> NonNull<Chunk> {
         let (memory, size, is_paged) = obtain(size);
         let chunk = memory.cast::<Chunk>();
-        // SAFETY: the head is within the chunk.
+        // SAFETY: the head is within the allocated memory.
         poison(unsafe { chunk.add(1).cast() }, size - size_of::<Chunk>());
         self.allocated.fetch_add(size, Ordering::Relaxed);
         let mut older = self.chunks.load(Ordering::Relaxed);
@@ -189,7 +191,7 @@ impl Arena {
     }
 }
 
-/// Returns the layout of a chunk of this size, which is at least that of its head.
+/// Returns the layout of a chunk of this size, which must be at least that of a chunk's head.
 fn chunk_layout(size: usize) -> Layout {
     match Layout::from_size_align(size, CHUNK_ALIGNMENT) {
         Ok(layout) => layout,
@@ -197,10 +199,11 @@ fn chunk_layout(size: usize) -> Layout {
     }
 }
 
-/// Allocates `size` bytes or a little more. Returns the memory, its size, and whether it is mapped.
-/// `size` is at least that of a chunk's head.
+/// Allocates `size` bytes or a little more. Returns the memory, its size, and whether it is mapped
+/// from the system. `size` must be at least that of a chunk's head.
 fn obtain(size: usize) -> (NonNull<u8>, usize, bool) {
-    // Mapping fails if the process has too many mappings, even with free memory.
+    // Mapping may fail although memory is free, if the process has too many mappings. The allocator
+    // is then used.
     if size >= PAGED_CHUNK
         && let Some(pages) = Pages::map(size, CHUNK_ALIGNMENT)
     {
@@ -213,17 +216,17 @@ fn obtain(size: usize) -> (NonNull<u8>, usize, bool) {
     (memory.unwrap_or_else(|| handle_alloc_error(layout)), size, false)
 }
 
-/// Frees memory.
+/// Frees the memory of a chunk.
 ///
 /// # Safety
-/// It must come from [`obtain`] with that size and kind, be freed once, and have no references
-/// left.
+/// The memory must come from [`obtain`], with the given size and kind, must be freed only once, and
+/// nothing may refer to it any more.
 unsafe fn give_back(memory: NonNull<u8>, size: usize, is_paged: bool) {
     if is_paged {
-        // SAFETY: the pages were leaked in `obtain`; the rest is up to the caller.
+        // SAFETY: the pages were leaked in `obtain`; the caller ensures the other conditions.
         drop(unsafe { Pages::from_leaked(memory, size) });
     } else {
-        // SAFETY: up to the caller.
+        // SAFETY: the caller ensures the conditions.
         unsafe { dealloc(memory.as_ptr(), chunk_layout(size)) };
     }
 }
@@ -244,7 +247,7 @@ impl Drop for Chunks {
     fn drop(&mut self) {
         let mut next = self.0;
         while let Some(chunk) = NonNull::new(next) {
-            // SAFETY: the chunk is on the list once, and the arena was its only owner.
+            // SAFETY: the chunk is on the list once, and nobody else can reach it.
             unsafe {
                 let head = chunk.read();
                 next = head.older;
@@ -255,9 +258,9 @@ impl Drop for Chunks {
     }
 }
 
-// SAFETY: chunks are reached through atomics, and a piece is given to one caller only.
+// SAFETY: chunks are reached through atomics, and each piece is given to one caller only.
 unsafe impl Send for Arena {}
-// SAFETY: as above.
+// SAFETY: as for `Send`.
 unsafe impl Sync for Arena {}
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Counters of a memtable's entries, kept by each writer for itself.
+//! Counters of a memtable's entries. Each writer has its own counters.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -21,7 +21,7 @@ pub(crate) struct Counters {
     pub(crate) sequences: Option<(Sequence, Sequence)>,
 }
 
-/// Counters that one writer, or many concurrently, update while others read them.
+/// Counters that one writer updates, or many concurrently, while other threads read them.
 #[derive(Debug)]
 pub(super) struct LiveCounters {
     entries: AtomicU64,
@@ -29,12 +29,12 @@ pub(super) struct LiveCounters {
     range_deletions: AtomicU64,
     key_bytes: AtomicU64,
     value_bytes: AtomicU64,
-    /// `Sequence::MAX` before the first entry.
+    /// The lowest sequence number; `Sequence::MAX` before the first entry.
     smallest_sequence: AtomicU64,
     largest_sequence: AtomicU64,
 }
 
-/// The counted attributes of one entry.
+/// The attributes of one entry that are counted.
 pub(super) struct Entry {
     pub(super) sequence: Sequence,
     pub(super) value_type: ValueType,
@@ -57,7 +57,7 @@ impl Default for LiveCounters {
 }
 
 impl LiveCounters {
-    /// Counts an entry, for the only writer of these counters.
+    /// Counts an entry. The calling thread must be the only one that updates these counters.
     #[inline]
     pub(super) fn record(&self, entry: &Entry) {
         let add = |counter: &AtomicU64, by: u64| {
@@ -72,7 +72,7 @@ impl LiveCounters {
         }
     }
 
-    /// Counts an entry, for one of several writers.
+    /// Counts an entry. Other threads may update these counters concurrently.
     pub(super) fn record_shared(&self, entry: &Entry) {
         self.record_with(entry, |counter, by| {
             counter.fetch_add(by, Ordering::Relaxed);

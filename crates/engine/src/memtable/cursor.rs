@@ -1,9 +1,10 @@
 //! A position in a memtable.
 //!
 //! A cursor keeps the address of a node and borrows the memtable only during a call, so that an
-//! owner can keep both side by side. That is sound because nodes are neither moved nor freed before
-//! their memtable is dropped, and because an address is followed only after the given memtable was
-//! checked to be the one it came from: each has a number that is never reused.
+//! owner can keep the cursor and the memtable in the same struct. This is sound for two reasons:
+//! nodes are neither moved nor freed before their memtable is dropped; and an address is followed
+//! only after the given memtable was found to be the one that the address came from, by its number,
+//! which is never reused.
 #![expect(unsafe_code, reason = "follows kept addresses of nodes; see above")]
 
 use tailwater_format::key;
@@ -13,14 +14,14 @@ use super::skiplist::{Node, NodeAddress, SkipList, Splice, Target};
 
 /// A position among the point entries of a memtable; range deletions are stored elsewhere.
 ///
-/// Every call must be given the memtable in which the cursor was last positioned; anything else
-/// panics. Concurrently added entries may or may not be seen. Nothing allocates.
+/// Every call must be given the memtable in which the cursor was last positioned, and panics
+/// otherwise. The cursor may or may not see concurrently added entries. No call allocates.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Cursor {
-    /// A node of the list to which `path` is attached; none if the cursor is not valid.
+    /// The current node, in the list to which `path` is attached; null if the cursor is not valid.
     node: NodeAddress,
     path: Splice,
-    /// Whether `path` is right before `node`.
+    /// Whether `path` is the position directly before `node`.
     path_leads_here: bool,
 }
 
@@ -77,8 +78,8 @@ impl Cursor {
         self.stand_on(node, true);
     }
 
-    /// Moves to the next entry; after the last, the cursor is no longer valid. Does nothing if it
-    /// is not valid.
+    /// Moves to the next entry; after the last entry, the cursor is no longer valid. Does nothing
+    /// if the cursor is not valid.
     #[inline]
     pub(crate) fn next(&mut self, memtable: &MemTable) {
         let next = self.node(&memtable.list).and_then(|node| node.next(0));
@@ -88,8 +89,8 @@ impl Cursor {
         self.stand_on(next, false);
     }
 
-    /// Moves to the previous entry; before the first, the cursor is no longer valid. Does nothing
-    /// if it is not valid.
+    /// Moves to the previous entry; before the first entry, the cursor is no longer valid. Does
+    /// nothing if the cursor is not valid.
     pub(crate) fn previous(&mut self, memtable: &MemTable) {
         let list = &memtable.list;
         let Some(node) = self.node(list) else { return };
@@ -112,14 +113,14 @@ impl Cursor {
         if !self.valid() {
             return None;
         }
-        // SAFETY: `node` is set only to nodes of the list that `path` was attached to, and cleared
-        // before `path` is attached to any other.
+        // SAFETY: `node` is set only to nodes of the list to which `path` is attached, and is
+        // cleared before `path` is attached to another list.
         unsafe { self.path.node(list, self.node) }
     }
 }
 
-/// Returns the target for an internal key. A key without a trailer is treated as a user key, and
-/// sorts after all its versions.
+/// Returns the target for an internal key. A key too short to have a trailer is treated as a user
+/// key, and sorts after all versions of that user key.
 #[inline]
 fn target<'a>(list: &SkipList, internal_key: &'a [u8]) -> Target<'a> {
     let (user_key, trailer) = key::split(internal_key).unwrap_or((internal_key, 0));

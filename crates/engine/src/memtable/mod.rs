@@ -4,15 +4,16 @@
 //! (`arena.rs`); range deletions are kept separately (`tombstones.rs`), indexed as they are added.
 //!
 //! Invariants:
-//! - Inserts of any number of threads and reads run concurrently without waiting for another
-//!   thread; but threads that add range deletions exclude each other.
-//! - An entry is in the memtable when [`MemTable::add`] returns. Threads that learn of that through
-//!   an acquire, for instance of a published sequence number, see it.
+//! - Reads, and inserts of any number of threads, run concurrently and do not wait for each other.
+//!   The exception: threads that add range deletions exclude each other.
+//! - An entry is in the memtable when [`MemTable::add`] returns. A thread that learns of the
+//!   addition through an acquire, for instance of a published sequence number, sees the entry.
 //! - Nothing is removed or changed; all memory is freed with the memtable.
 //!
-//! Order of steps for an owner: add, from any thread; publish the sequence; when the memtable is
-//! full, wait until the last writer has left, then flush it; drop it when the last reader has left.
-//! The memtable does not survive a crash: the WAL does.
+//! An owner takes these steps in order: add entries, from any thread; publish their sequence
+//! numbers; when the memtable is full, wait until the last writer has left, then flush the
+//! memtable; drop it when the last reader has left. The memtable does not survive a crash; its
+//! entries are recovered from the WAL.
 
 mod arena;
 mod counters;
@@ -50,13 +51,14 @@ pub(crate) use counters::Counters;
 pub(crate) use cursor::Cursor;
 pub(crate) use versions::Versions;
 
-/// Maximum number of writer slots, however many processors there are.
+/// Maximum number of writer slots, whatever the number of processors.
 const MAX_SLOTS: usize = 64;
 
 /// The reason why an entry was not added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Error {
-    /// An entry with the same key, sequence and type exists. The sequence must be a new one.
+    /// An entry with the same key, sequence number and type exists. The sequence number must be
+    /// new.
     Duplicate,
     /// The key is longer than [`KEY_LENGTH_MAX`].
     KeyTooLong,
@@ -81,18 +83,18 @@ pub(crate) struct MemTable {
     list: SkipList,
     tombstones: Tombstones,
     slots: Box<[WriterSlot]>,
-    /// Counts of writers that found their slot taken, and of range deletions.
+    /// The counters for range deletions, and for writers that found their slot taken.
     shared_counters: LiveCounters,
     earliest_log_number: AtomicU64,
-    /// The time when the oldest entry was written, in seconds since 1970; 0 before it is set.
+    /// The time when the oldest entry was written, in seconds since 1970; 0 until it is set.
     oldest_key_time_s: AtomicU64,
     /// The keys that users read, if tracked.
     read_keys: OnceLock<ReadKeys>,
 }
 
 impl Drop for MemTable {
-    /// Frees the tombstones and the tracked keys, which may be large, in a background thread, as
-    /// the list does with its own memory.
+    /// Passes the tombstones and the tracked keys, which may be large, to a background thread to be
+    /// freed. The list does so with its own memory.
     fn drop(&mut self) {
         if self.tombstones.count() > 0 || self.read_keys.get().is_some() {
             let tombstones = std::mem::take(&mut self.tombstones);
@@ -102,7 +104,7 @@ impl Drop for MemTable {
 }
 
 impl MemTable {
-    /// Creates an empty memtable. It takes a few kilobytes.
+    /// Creates an empty memtable, which takes a few kilobytes.
     pub(crate) fn new(comparator: Comparator) -> Self {
         let slots = slot_count();
         Self {
@@ -121,7 +123,7 @@ impl MemTable {
         self.read_keys.get_or_init(ReadKeys::new);
     }
 
-    /// Records that a user found this key in it, if reads are tracked.
+    /// Records, if reads are tracked, that a user found this key in the memtable.
     #[inline]
     pub(crate) fn note_read(&self, user_key: &[u8]) {
         if let Some(keys) = self.read_keys.get() {
@@ -129,8 +131,8 @@ impl MemTable {
         }
     }
 
-    /// Whether a user found this key in it while reads were tracked; may be true by a hash
-    /// collision.
+    /// Whether a user found this key in the memtable while reads were tracked. May return true for
+    /// another key because of a hash collision.
     pub(crate) fn was_read(&self, user_key: &[u8]) -> bool {
         self.read_keys.get().is_some_and(|keys| keys.has(user_key))
     }
@@ -141,14 +143,15 @@ impl MemTable {
         self.list.comparator()
     }
 
-    /// Adds an entry. For a [`ValueType::RangeDeletion`], the key is the first user key deleted,
-    /// and the value the first one after the range. The sequence is at most [`MAX_SEQUENCE`].
+    /// Adds an entry. For a [`ValueType::RangeDeletion`], the key is the first user key that is
+    /// deleted, and the value is the first user key after the range. The sequence number must be at
+    /// most [`MAX_SEQUENCE`].
     ///
-    /// Inserts of one thread near each other, especially sequential ones, are faster than random
-    /// ones.
+    /// A thread that inserts keys near each other, especially sequential keys, is faster than one
+    /// that inserts random keys.
     ///
     /// # Errors
-    /// If the same internal key exists, or the entry is too large. On an error nothing is added.
+    /// If the same internal key exists, or the entry is too large. Nothing is added then.
     #[inline]
     pub(crate) fn add(
         &self,
@@ -201,16 +204,16 @@ impl MemTable {
         Ok(())
     }
 
-    /// Returns the versions of a user key at or below the snapshot, newest first, without range
-    /// deletions: see [`MemTable::covering_sequence`].
+    /// Returns the versions of a user key at or below the snapshot, newest first. Range deletions
+    /// are not considered; for these see [`MemTable::covering_sequence`].
     #[inline]
     pub(crate) fn versions(&self, user_key: &[u8], snapshot: Sequence) -> Versions<'_> {
         let target = self.list.target(user_key, pack_trailer(snapshot, ValueType::FOR_SEEK));
         Versions::of(&self.list, user_key, self.list.find(&target))
     }
 
-    /// Returns the newest range deletion at or below the snapshot that covers the user key. Without
-    /// any range deletions in the memtable, it costs one load.
+    /// Returns the newest range deletion at or below the snapshot that covers the user key. If the
+    /// memtable has no range deletions, the call costs a single load.
     #[inline]
     pub(crate) fn covering_sequence(
         &self,
@@ -233,7 +236,7 @@ impl MemTable {
         self.tombstones.count() == 0 && self.list.head().next(0).is_none()
     }
 
-    /// Returns the counts of what has been added. The latest entries of concurrent writers may be
+    /// Returns the counts of all added entries. Entries that are being added concurrently may be
     /// counted in part.
     pub(crate) fn counters(&self) -> Counters {
         let mut sum = Counters::default();
@@ -244,16 +247,15 @@ impl MemTable {
         sum
     }
 
-    /// Returns the memory that the memtable holds, in bytes: all that was allocated, not only what
-    /// entries use. The 32 KiB for tracking read keys are excluded, because they would fill a small
-    /// memtable before the first write.
+    /// Returns the memory that the memtable holds, in bytes. Includes allocated memory that no
+    /// entry uses yet. Excludes the 32 KiB for tracking read keys, because a small memtable would
+    /// otherwise count as full before the first write.
     #[inline]
     pub(crate) fn memory_usage(&self) -> usize {
         self.list.memory_usage() + self.tombstones.memory_usage() + size_of_val(&*self.slots)
     }
 
-    /// Returns the number of the oldest WAL that holds entries of this memtable; 0 before it is
-    /// set.
+    /// Returns the number of the oldest WAL that holds entries of this memtable; 0 until it is set.
     #[inline]
     pub(crate) fn earliest_log_number(&self) -> u64 {
         self.earliest_log_number.load(Ordering::Relaxed)
@@ -288,7 +290,7 @@ impl fmt::Debug for MemTable {
     }
 }
 
-/// Returns the number of slots: one for each processor, rounded up to a power of two.
+/// Returns the number of writer slots: one for each processor, rounded up to a power of two.
 fn slot_count() -> usize {
     static COUNT: OnceLock<usize> = OnceLock::new();
     *COUNT.get_or_init(|| {

@@ -5,14 +5,14 @@ use std::cell::Cell;
 use tailwater_io::thread;
 
 thread_local! {
-    /// State of the generator; 0 before the first use.
+    /// State of the generator; 0 until it is first used.
     static RANDOM: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Returns 64 random bits, good enough to balance a list.
+/// Returns 64 random bits, of a quality that suffices to balance a list.
 #[inline]
 pub(super) fn bits() -> u64 {
-    // SplitMix64 of a counter: Steele, Lea, Flood, "Fast splittable pseudorandom number
+    // SplitMix64 applied to a counter: Steele, Lea, Flood, "Fast splittable pseudorandom number
     // generators", 2014.
     RANDOM.with(|state| {
         let counter = match state.get() {

@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use tailwater_format::filter::FilterKey;
 
-/// Number of words of bits.
+/// Number of 64-bit words in the bitmap.
 const WORDS: usize = 4096;
 
-/// The keys that were read, as a 32 KiB bitmap indexed by some bits of their hashes: a key that was
-/// not read may be reported as read.
+/// The keys that were read, as a 32 KiB bitmap that is indexed by some bits of their hashes. So a
+/// key that was not read may be reported as read.
 #[derive(Debug)]
 pub(super) struct ReadKeys(Box<[AtomicU64]>);
 
@@ -19,7 +19,7 @@ impl ReadKeys {
         Self((0..WORDS).map(|_| AtomicU64::new(0)).collect())
     }
 
-    /// Records that a key was read. Stores only if its bit is clear.
+    /// Records that a key was read. Writes to memory only if the key's bit is clear.
     #[inline]
     pub(super) fn note(&self, user_key: &[u8]) {
         let (word, bit) = self.place(user_key);
@@ -28,7 +28,7 @@ impl ReadKeys {
         }
     }
 
-    /// Whether a key was read; may be true by a hash collision.
+    /// Whether a key was read. May return true for another key because of a hash collision.
     pub(super) fn has(&self, user_key: &[u8]) -> bool {
         let (word, bit) = self.place(user_key);
         word.load(Relaxed) & bit != 0

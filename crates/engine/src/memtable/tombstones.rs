@@ -1,12 +1,12 @@
 //! A memtable's range tombstones.
 //!
-//! Writers index the tombstones that they add; readers search the indexes. A reader reaches the
-//! indexes without taking a lock or writing to a shared cache line, and never builds an index. See
-//! [`TombstoneLayers`] for the cost of adding and searching.
+//! Writers index the tombstones that they add; readers only search the indexes, without taking a
+//! lock or writing to a shared cache line. See [`TombstoneLayers`] for the cost of adding and
+//! searching.
 //!
-//! Invariant: `added` is incremented after its tombstone is in `layers` and before its writer
-//! publishes the sequence, so a read at that sequence finds the tombstone, and a count that
-//! includes it.
+//! Invariant: a writer first puts its tombstone into `layers`, then increments `added`, then
+//! publishes the sequence number. So a read at that sequence number finds the tombstone, and finds
+//! it included in the count.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -21,10 +21,10 @@ use crate::range_tombstone::{RangeTombstone, TombstoneLayers};
 /// Range tombstones shared between writers and readers.
 #[derive(Default)]
 pub(super) struct Tombstones {
-    /// Number of tombstones.
+    /// Number of tombstones that were added.
     added: AtomicUsize,
-    /// Not an `EpochCell`: every tombstone replaces the layers, and the replaced ones are freed
-    /// immediately rather than by a collection.
+    /// Not an `EpochCell`: every added tombstone replaces the layers, and the replaced layers are
+    /// freed immediately, without waiting for an epoch collection.
     layers: ArcSwap<TombstoneLayers>,
     /// Held while a tombstone is added.
     adding: Mutex<()>,
@@ -33,11 +33,11 @@ pub(super) struct Tombstones {
 }
 
 impl Tombstones {
-    /// Adds a tombstone. Returns whether it was new: a tombstone with the same start and sequence
-    /// is not added again.
+    /// Adds a tombstone. Returns whether the tombstone was new; one with the same start and
+    /// sequence number as an existing tombstone is not added.
     pub(super) fn add(&self, comparator: &Comparator, tombstone: RangeTombstone<'_>) -> bool {
         let _adding = self.adding.lock();
-        // If the comparator panics, nothing has changed.
+        // If the comparator panics here, nothing has changed yet.
         let Some(layers) = self.layers.load().with(comparator, tombstone) else { return false };
         self.memory.store(layers.memory_usage(), Ordering::Relaxed);
         self.layers.store(Arc::new(layers));
@@ -51,7 +51,7 @@ impl Tombstones {
         self.added.load(Ordering::Relaxed)
     }
 
-    /// Returns their size in bytes.
+    /// Returns the size of all tombstones in bytes.
     pub(super) fn memory_usage(&self) -> usize {
         self.memory.load(Ordering::Relaxed)
     }

@@ -17,16 +17,16 @@ pub(crate) struct Version<'a> {
 
 /// The versions of one key, newest first; from [`MemTable::versions`](super::MemTable::versions).
 ///
-/// Nothing is allocated or copied; values are the memtable's own bytes.
+/// Nothing is allocated or copied: values are borrowed from the memtable.
 pub(crate) struct Versions<'a> {
     list: &'a SkipList,
-    /// The next version to return, known to belong to the key.
+    /// The next version to return. It was already found to belong to the key.
     next: Option<Node<'a>>,
 }
 
 impl<'a> Versions<'a> {
-    /// Creates the iterator over a user key's versions, starting with the node `first` if that node
-    /// belongs to the key; otherwise it is empty.
+    /// Creates the iterator over a user key's versions, starting with the node `first`. If that
+    /// node does not belong to the key, the iterator is empty.
     #[inline]
     pub(super) fn of(list: &'a SkipList, user_key: &[u8], first: Option<Node<'a>>) -> Self {
         let next = first.filter(|node| list.same_user_key(node.key_parts().0, user_key));
@@ -35,7 +35,7 @@ impl<'a> Versions<'a> {
 }
 
 impl<'a> Versions<'a> {
-    /// Returns the next version, with the user key as it was written.
+    /// Returns the next version, and the user key as it was written.
     #[inline]
     pub(crate) fn next_with_key(&mut self) -> Option<(&'a [u8], Version<'a>)> {
         let node = self.next?;

@@ -1,8 +1,8 @@
-//! State kept between inserts: the position of the last one, and counters.
+//! State that is kept between inserts: the position of the last insert, and counters.
 //!
-//! There is a slot for each processor, and a thread keeps to one of them. A slot is taken for one
-//! insert. A thread that finds its slot taken does not wait: it inserts without a remembered
-//! position and uses the shared counters.
+//! There is a slot for each processor, and a thread always uses the same slot. It takes the slot
+//! for the duration of an insert. A thread that finds its slot taken does not wait: it inserts
+//! without a remembered position and uses the shared counters.
 #![expect(unsafe_code, reason = "the slot's flag guards its splice, which a lock would wait for")]
 
 use std::cell::UnsafeCell;
@@ -20,10 +20,10 @@ pub(super) struct WriterSlot {
     counters: LiveCounters,
 }
 
-// SAFETY: the splice is only reached through a `TakenSlot`, of which there is one at a time.
+// SAFETY: the splice is reached only through a `TakenSlot`, and there is at most one at a time.
 unsafe impl Sync for WriterSlot {}
 
-/// A slot taken by one writer, until dropped.
+/// A slot that one writer has taken. Dropping it gives the slot back.
 pub(super) struct TakenSlot<'a> {
     slot: &'a WriterSlot,
 }
@@ -38,7 +38,7 @@ impl WriterSlot {
         Some(TakenSlot { slot: self })
     }
 
-    /// Returns the counters of the writers that use this slot.
+    /// Returns the counters of all writers that use this slot.
     pub(super) fn counters(&self) -> &LiveCounters {
         &self.counters
     }
@@ -48,13 +48,13 @@ impl TakenSlot<'_> {
     /// Returns the position of the last insert.
     #[inline]
     pub(super) fn splice(&mut self) -> &mut Splice {
-        // SAFETY: the flag was clear and is set until this is dropped, so there is no other
-        // `TakenSlot` of this slot; the release in `drop` and the acquire in `try_take` order its
-        // uses.
+        // SAFETY: the flag was clear and stays set until this `TakenSlot` is dropped, so there is
+        // no other `TakenSlot` of this slot. The release in `drop` and the acquire in `try_take`
+        // order the uses of the splice.
         unsafe { &mut *self.slot.splice.get() }
     }
 
-    /// Returns the counters that only the slot's holder updates.
+    /// Returns the counters that only the slot's current holder updates.
     #[inline]
     pub(super) fn counters(&self) -> &LiveCounters {
         &self.slot.counters
@@ -65,7 +65,8 @@ impl Drop for TakenSlot<'_> {
     #[inline]
     fn drop(&mut self) {
         if std::thread::panicking() {
-            // A comparator may have panicked and left the position half updated.
+            // If the insert panicked, for instance in a comparator, the position may be half
+            // updated.
             *self.splice() = Splice::default();
         }
         self.slot.taken.store(false, Ordering::Release);

@@ -1,4 +1,4 @@
-//! The options of an open database: fixed and changeable ones.
+//! The options of an open database: those that are fixed, and those that can be changed.
 
 use std::sync::{Arc, MutexGuard};
 
@@ -9,13 +9,13 @@ use crate::epoch::{EpochCell, FullEpochCell};
 use crate::open_options::OpenOptions;
 use crate::options::DbOptions;
 
-/// The options of an open database: those with which it was opened, and the current ones.
+/// The options of an open database: the options with which it was opened, and the current options.
 ///
-/// Options are kept in three forms because they are read in three ways: writes read the database's
-/// fixed options without counting a reference ([`CurrentOptions::fixed`]); readers find a column
+/// Options are kept in three forms because they are read in three ways. Writes read the database's
+/// fixed options without counting a reference ([`CurrentOptions::fixed`]). Readers find a column
 /// family's options with its super version
-/// ([`FamilySettings`](crate::column_family::FamilySettings)); and [`CurrentOptions::open`] has all
-/// of them with the user's objects, for creating column families and writing OPTIONS files.
+/// ([`FamilySettings`](crate::column_family::FamilySettings)). [`CurrentOptions::open`] has all
+/// options and the user's objects, for creating column families and writing OPTIONS files.
 #[derive(Debug)]
 pub(crate) struct CurrentOptions {
     opened_with: DbOptions,
@@ -39,15 +39,15 @@ impl CurrentOptions {
         }
     }
 
-    /// Returns the options with which the database was opened; valid for options that cannot
-    /// change. Cheap enough for every write.
+    /// Returns the options with which the database was opened. Only the values of options that
+    /// cannot be changed are current. Cheap enough to be called by every write.
     #[inline]
     pub(crate) fn fixed(&self) -> &DbOptions {
         &self.opened_with
     }
 
-    /// Returns the current options of the database, for work that keeps using them until it ends.
-    /// Counts a reference, so it is too slow to be called by every write.
+    /// Returns the current options of the database, for a piece of work that keeps using them until
+    /// it ends. Counts a reference, so it is too slow to be called by every write.
     pub(crate) fn now(&self) -> Arc<DbOptions> {
         self.now.load_arc()
     }
@@ -78,8 +78,9 @@ impl CurrentOptions {
         }
     }
 
-    /// Immediately changes the rate of the rate limiter, if there was one and still is. Running
-    /// work keeps its rate limiter.
+    /// If there is a rate limiter and the new rate is not 0, changes its rate, which takes effect
+    /// immediately. Otherwise creates or removes the rate limiter; running work keeps the one with
+    /// which it began.
     fn change_rate(&self, bytes_per_second: u64) {
         match self.rate_limiter.load_arc() {
             Some(limiter) if bytes_per_second > 0 => {

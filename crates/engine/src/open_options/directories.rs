@@ -1,4 +1,4 @@
-//! The directories that result from the options of a database.
+//! Derives the directories of a database from its options.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -9,8 +9,8 @@ use crate::error::Result;
 use super::OpenOptions;
 
 impl OpenOptions {
-    /// Fixes the working directory to which paths are relative, so that a later `chdir` has no
-    /// effect, and clears a `wal_dir` that is the home.
+    /// Records the working directory to which paths in the options are relative, so that a later
+    /// `chdir` has no effect. Clears `wal_dir` if it names the home.
     pub(crate) fn resolve_paths(&mut self, home: &Path, identity: FileIdentity) -> Result<()> {
         self.working_directory = self.storage.canonical_path(Path::new("."))?;
         if self.database.wal_dir.is_empty() {
@@ -28,8 +28,9 @@ impl OpenOptions {
     pub(crate) fn resolved(&self, path: &Path) -> PathBuf {
         let mut begin = self.working_directory.as_path();
         let mut rest = path.components();
-        // The working directory is canonical, so its parents are in its path. Resolving `..` here
-        // keeps the path valid if the working directory is removed while the database is open.
+        // Resolves a leading `..` here, so that the path stays valid if the working directory is
+        // removed while the database is open. This is correct because the working directory's path
+        // is canonical.
         while let (Some(Component::ParentDir), Some(above)) = (rest.clone().next(), begin.parent())
         {
             begin = above;
@@ -39,7 +40,7 @@ impl OpenOptions {
     }
 
     /// Returns the directories for tables of a column family, indexed by path id. `home` is the
-    /// database's own directory.
+    /// database's home directory.
     pub(crate) fn table_directories(&self, home: &Path, family: &str) -> Vec<PathBuf> {
         let own = &self.column_family(family).cf_paths;
         let paths = if own.is_empty() { &self.database.db_paths } else { own };
@@ -49,7 +50,7 @@ impl OpenOptions {
         paths.iter().map(|path| self.resolved(&path.path)).collect()
     }
 
-    /// Returns every directory for tables or blob files, of all column families.
+    /// Returns the directories for tables or blob files of all column families.
     pub(crate) fn all_table_directories(&self, home: &Path) -> Vec<PathBuf> {
         let paths = self.database.db_paths.iter().map(|path| self.resolved(&path.path));
         let mut all: Vec<PathBuf> = paths.collect();
@@ -64,8 +65,8 @@ impl OpenOptions {
         all
     }
 
-    /// Returns every path at which the options expect files of the database, each with the name of
-    /// its option.
+    /// Returns every path that the options name for files of the database, each with the name of
+    /// the option that contains it.
     pub(crate) fn outside_paths(&self, home: &Path) -> Vec<(&'static str, PathBuf)> {
         let mut paths = Vec::new();
         if !self.database.wal_dir.is_empty() {
@@ -76,7 +77,8 @@ impl OpenOptions {
         let families = self.families.iter().map(|(_, options)| options);
         for options in families.chain([&self.other_families]) {
             let own = options.cf_paths.iter().filter(|path| {
-                // `cf_paths` inherits from `db_paths`.
+                // A family without `cf_paths` inherits `db_paths`, whose paths are already
+                // included.
                 !self.database.db_paths.iter().any(|known| known.path == path.path)
             });
             paths.extend(own.map(|path| ("cf_paths", self.resolved(&path.path))));
@@ -98,7 +100,7 @@ impl OpenOptions {
         }
     }
 
-    /// Returns the directory of the LOG if it is not the home.
+    /// Returns the directory of the LOG; `None` if it is the home.
     pub(crate) fn info_log_directory(&self) -> Option<PathBuf> {
         let directory = self.database.db_log_dir.as_str();
         (!directory.is_empty()).then(|| self.resolved(Path::new(directory)))

@@ -1,9 +1,9 @@
-//! The OPTIONS file: the options with which the database was last opened or to which they were
-//! changed, in RocksDB's form.
+//! The OPTIONS file: the options with which the database was last opened, or to which they were
+//! changed since, in RocksDB's format.
 //!
-//! The file is written under a temporary name, synced and renamed. The newest of the older files is
-//! kept, as in RocksDB. Options that RocksDB does not have are in `TAILWATER-OPTIONS`, which is
-//! written in the same way.
+//! The file is written under a temporary name, synced and renamed. Besides the current file, the
+//! one before it is kept, as in RocksDB. Options that RocksDB does not have are in the file
+//! `TAILWATER-OPTIONS`, which is written in the same way.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ use crate::options::{Options, TailwaterOptions};
 use crate::stats::InfoLog;
 use crate::version::write_whole;
 
-/// Number of OPTIONS files that are kept.
+/// Number of OPTIONS files that are kept, including the current one.
 const KEPT: usize = 2;
 
 /// The OPTIONS files of a database.
@@ -29,12 +29,12 @@ pub(crate) struct OptionsFiles {
     directory: PathBuf,
     numbers: FileNumbers,
     info_log: Arc<InfoLog>,
-    /// The numbers of the existing files.
+    /// The numbers of the existing OPTIONS files.
     existing: Mutex<BTreeSet<u64>>,
 }
 
 impl OptionsFiles {
-    /// Creates the component from the numbers of the existing files.
+    /// Creates the component, given the numbers of the existing OPTIONS files.
     pub(crate) fn new(
         storage: Arc<dyn Storage>,
         directory: PathBuf,
@@ -48,15 +48,15 @@ impl OptionsFiles {
     /// Writes options of the database and its column families.
     ///
     /// # Errors
-    /// Errors from writing the file. On an error the previous one stays valid. Failing to remove an
+    /// Errors from writing the file. The previous file then stays valid. A failure to remove an
     /// older file is only logged.
     pub(crate) fn write(&self, options: &Options) -> Result<()> {
         let number = self.numbers.take();
         let aside = self.directory.join(FileKind::TemporaryOptions(number).to_string());
         let path = self.directory.join(FileKind::Options(number).to_string());
         self.write_new(options, &aside, &path).inspect_err(|_| {
-            // A file that was already renamed must not take effect; if it cannot be removed, the
-            // next open replaces it.
+            // If the file was already renamed, it must not take effect. If it cannot be removed,
+            // the next open replaces it.
             let _ = self.storage.remove(&path);
         })?;
         let mut numbers = self.existing.lock();
@@ -76,8 +76,8 @@ impl OptionsFiles {
         Ok(())
     }
 
-    /// Writes the options that RocksDB does not have, as they were when the database was opened,
-    /// into their own file, or removes the file if none is set.
+    /// Writes the options that RocksDB does not have to `TAILWATER-OPTIONS`, with their values as
+    /// of opening the database. Removes the file if none of these options is set.
     pub(crate) fn write_own(&self, options: &TailwaterOptions) -> Result<()> {
         let path = self.directory.join(FileKind::TailwaterOptions.to_string());
         match options.to_text() {
@@ -85,8 +85,8 @@ impl OptionsFiles {
                 let name = FileKind::Temporary(self.numbers.take()).to_string();
                 let aside = self.directory.join(name);
                 write_whole(&*self.storage, &aside, text.as_bytes(), Purpose::Metadata)?;
-                // A crash here is safe: the older file stays valid, and the next open writes it
-                // again.
+                // A crash here is safe: the older file stays valid, and the next open writes the
+                // new options again.
                 self.storage.rename(&aside, &path)?;
             }
             None => match self.storage.remove(&path) {

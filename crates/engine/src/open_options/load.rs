@@ -1,4 +1,4 @@
-//! Loading the options that a database's own files record: the newest OPTIONS file and
+//! Loads the options that a database's own files record: the newest OPTIONS file and
 //! `TAILWATER-OPTIONS`.
 
 use std::path::Path;
@@ -20,7 +20,7 @@ const ATTEMPTS: usize = 16;
 
 impl OpenOptions {
     /// Returns the options recorded in a database's newest OPTIONS file and its
-    /// `TAILWATER-OPTIONS`, or the defaults where these files do not exist.
+    /// `TAILWATER-OPTIONS`. For a file that does not exist, returns the defaults.
     ///
     /// # Errors
     /// The errors of [`OpenOptions::load_from`].
@@ -28,8 +28,8 @@ impl OpenOptions {
         Self::load_from(Arc::new(PosixStorage::new()), directory)
     }
 
-    /// Like [`OpenOptions::load`], for a database in `storage`. Unknown names are ignored in a file
-    /// written by a newer version of RocksDB.
+    /// Like [`OpenOptions::load`], for a database in `storage`. Unknown names are ignored if the
+    /// file was written by a newer version of RocksDB.
     ///
     /// # Errors
     /// Corruption, with file and line, for a malformed file or an unknown name or value; not
@@ -68,14 +68,14 @@ impl OpenOptions {
         Ok(loaded)
     }
 
-    /// Makes [`Db::open`](crate::Db::open) load the options from the database's own files, as
-    /// [`OpenOptions::load`] does, and then apply the option string `over`, as
-    /// [`OpenOptions::set_options`] does. The options set on this object apply only if the database
-    /// does not yet exist and is created.
+    /// Makes [`Db::open`](crate::Db::open) load the options from the database's own files, as by
+    /// [`OpenOptions::load`], and then apply the option string `over`, as by
+    /// [`OpenOptions::set_options`]. The options set on this object apply only if the database does
+    /// not exist yet and is created.
     ///
-    /// The files are read while the database's lock is held, so options that another process
-    /// changed after an [`OpenOptions::load`] are not overwritten with older ones. Options of
-    /// column families that the database does not have are ignored, and so is a recorded
+    /// The files are read while the database's lock is held. So options that another process
+    /// changed are never overwritten with older ones, which can happen with [`OpenOptions::load`].
+    /// Options of column families that the database does not have are ignored, and so is a recorded
     /// `error_if_exists`. `Db::open` then also fails with the errors of [`OpenOptions::load`].
     pub fn set_load_when_opened(&mut self, over: &str) {
         self.over_file = Some(over.to_owned());
@@ -86,17 +86,17 @@ impl OpenOptions {
         self.over_file.is_some()
     }
 
-    /// Returns the options with which to open the database in `home`: loaded from its files, if
-    /// [`OpenOptions::set_load_when_opened`] was called.
+    /// Returns the options with which to open the database in `home`. If
+    /// [`OpenOptions::set_load_when_opened`] was called, they are loaded from the database's files.
     pub(crate) fn loaded_when_opened(&self, home: &Path) -> Result<Self> {
         let Some(over) = &self.over_file else { return Ok(self.clone()) };
         let Self { database, families, other_families, warnings, .. } =
             Self::load_from(Arc::clone(&self.storage), home)?;
-        // A recorded `error_if_exists` was meant for the creation of this database.
+        // A recorded `error_if_exists` was meant only for the creation of this database.
         let database = DbOptions { error_if_exists: false, ..database };
         let mut loaded = Self { database, families, other_families, warnings, ..self.clone() };
         loaded.set_options(over)?;
-        // The file may name column families that were dropped later or whose creation failed.
+        // The file may name column families that were dropped later, or whose creation failed.
         let families = manifest::current(&*self.storage, home)
             .and_then(|number| Manifest::read(&*self.storage, home, number))
             .map(|manifest| manifest.column_families);
@@ -107,9 +107,9 @@ impl OpenOptions {
         Ok(loaded)
     }
 
-    /// Replaces a recorded `wal_dir` that is not usable with the home: one that does not exist, or
-    /// that is the home of another database. Older versions of RocksDB recorded the home as the
-    /// `wal_dir`, and a copy of such a database still names the original's home.
+    /// Replaces a recorded `wal_dir` with the home if it is not usable, that is, if it does not
+    /// exist or is the home of another database. Older versions of RocksDB recorded the home as the
+    /// `wal_dir`, so a copy of such a database still names the original's home.
     fn check_recorded_wal_dir(&mut self, home: &Path) -> Result<()> {
         let recorded = Path::new(&self.database.wal_dir);
         if recorded.as_os_str().is_empty() {

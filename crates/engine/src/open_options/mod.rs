@@ -36,10 +36,10 @@ use crate::stats::Statistics;
 /// column families, and the user's objects (comparators, merge operators, caches) that an option
 /// can only refer to by name.
 ///
-/// A column family without its own options is opened with those that
-/// [`OpenOptions::set_options`] and [`OpenOptions::other_column_families_mut`] set for all others:
-/// RocksDB's defaults, unless changed. Options that contradict each other are refused when the
-/// database is opened, whether they were set by name or by field.
+/// A column family without options of its own is opened with the options that
+/// [`OpenOptions::set_options`] and [`OpenOptions::other_column_families_mut`] set for all such
+/// families; by default these are RocksDB's defaults. Options that contradict each other are
+/// refused when the database is opened, whether they were set by name or by field.
 ///
 /// ```
 /// # fn main() -> tailwater::Result<()> {
@@ -49,7 +49,7 @@ use crate::stats::Statistics;
 ///
 /// let mut options = OpenOptions::default();
 /// options.set_options("create_if_missing=true;max_background_jobs=4;compression=kZSTD")?;
-/// // One column family gets options of its own, and is created if the database lacks it.
+/// One column family gets options of its own. It is created if the database lacks it.
 /// options.set_options("create_missing_column_families=true")?;
 /// options.set_options_cf("counters", "merge_operator=uint64add;write_buffer_size=8M")?;
 /// assert!(MergeOperator::built_in("uint64add").is_some(), "it need not be registered");
@@ -75,7 +75,8 @@ use crate::stats::Statistics;
 /// database.create_if_missing = true;
 /// database.create_missing_column_families = true;
 /// database.max_background_jobs = 4;
-/// // Before those of single column families, which begin with a copy of these.
+/// Must come before the options of single column families, which begin with a copy of these
+/// options.
 /// options.other_column_families_mut().compression = CompressionType::Zstd;
 /// let counters = options.column_family_mut("counters");
 /// counters.merge_operator = ObjectName::new("uint64add");
@@ -105,12 +106,13 @@ pub struct OpenOptions {
     statistics: Option<Arc<Statistics>>,
     inline_background: bool,
     adopts_directories: bool,
-    /// The directory to which relative paths refer, fixed when the open call begins; empty before
-    /// that.
+    /// The directory to which relative paths refer. It is set when the open call begins, and empty
+    /// before.
     working_directory: PathBuf,
     /// Warnings about the loaded options.
     warnings: Vec<String>,
-    /// The option string that overrides the OPTIONS file, if the open call is to read that file.
+    /// The option string whose options override those of the OPTIONS file; `None` if the open call
+    /// does not read that file.
     over_file: Option<String>,
 }
 
@@ -132,7 +134,7 @@ impl Default for OpenOptions {
 }
 
 impl OpenOptions {
-    /// Returns RocksDB's defaults for a database in `storage`.
+    /// Returns RocksDB's default options, for a database in `storage`.
     pub fn new(storage: Arc<dyn Storage>) -> Self {
         Self {
             storage,
@@ -172,8 +174,8 @@ impl OpenOptions {
         Ok(())
     }
 
-    /// Applies an option string to one column family. Opening then opens this column family, too,
-    /// and creates it if `create_missing_column_families` is set.
+    /// Applies an option string to one column family. The open call then also opens this column
+    /// family, and creates it if it is missing and `create_missing_column_families` is set.
     ///
     /// # Errors
     /// Invalid argument, naming the option, as by [`OpenOptions::set_options`], and for options of
@@ -195,19 +197,20 @@ impl OpenOptions {
         self.database = options;
     }
 
-    /// Returns the database options, to change them.
+    /// Returns a mutable reference to the database options.
     pub fn database_mut(&mut self) -> &mut DbOptions {
         &mut self.database
     }
 
-    /// Replaces the options of one column family. Opening then opens this column family, too, and
-    /// creates it if `create_missing_column_families` is set.
+    /// Replaces the options of one column family. The open call then also opens this column family,
+    /// and creates it if it is missing and `create_missing_column_families` is set.
     pub fn set_column_family(&mut self, name: &str, options: ColumnFamilyOptions) {
         *self.column_family_mut(name) = options;
     }
 
-    /// Returns the options of one column family, to change them. If it has none of its own, it gets
-    /// a copy of those of unnamed column families, as by [`OpenOptions::set_column_family`].
+    /// Returns a mutable reference to the options of one column family. If the column family has no
+    /// options of its own, it gets a copy of those for unnamed column families, as by
+    /// [`OpenOptions::set_column_family`].
     pub fn column_family_mut(&mut self, name: &str) -> &mut ColumnFamilyOptions {
         let found = self.families.iter().position(|(family, _)| family == name);
         let index = found.unwrap_or_else(|| {
@@ -217,8 +220,9 @@ impl OpenOptions {
         &mut self.families[index].1
     }
 
-    /// Returns the options of the column families that have none of their own, to change them.
-    /// Column families that have their own keep them, unlike with [`OpenOptions::set_options`].
+    /// Returns a mutable reference to the options of all column families that have none of their
+    /// own. Unlike [`OpenOptions::set_options`], this does not change the options of other column
+    /// families.
     pub fn other_column_families_mut(&mut self) -> &mut ColumnFamilyOptions {
         &mut self.other_families
     }
@@ -240,8 +244,8 @@ impl OpenOptions {
         self.prefix_extractors.push(prefix_extractor);
     }
 
-    /// Sets the block cache, which databases and column families may share. It takes precedence
-    /// over the option `block_cache`.
+    /// Sets the block cache, which several databases and column families may share. It takes
+    /// precedence over the option `block_cache`.
     pub fn set_block_cache(&mut self, cache: Arc<BlockCache>) {
         self.block_cache = Some(cache);
     }
@@ -267,8 +271,8 @@ impl OpenOptions {
         self.compaction_filters.push(filter);
     }
 
-    /// Sets the rate limiter of flushes and other background work, which databases may share. It
-    /// takes precedence over `rate_limiter_bytes_per_sec`.
+    /// Sets the rate limiter of flushes and other background work, which several databases may
+    /// share. It takes precedence over `rate_limiter_bytes_per_sec`.
     ///
     /// ```
     /// # fn main() -> tailwater::Result<()> {
@@ -293,7 +297,8 @@ impl OpenOptions {
         self.rate_limiter = Some(rate_limiter);
     }
 
-    /// Sets the statistics object, which databases may share. Without one, nothing is counted.
+    /// Sets the statistics object, which several databases may share. Without it, nothing is
+    /// counted.
     pub fn set_statistics(&mut self, statistics: Arc<Statistics>) {
         self.statistics = Some(statistics);
     }
@@ -308,16 +313,17 @@ impl OpenOptions {
         self.clock = clock;
     }
 
-    /// Runs background work on the calling thread, before the call that scheduled it returns, and
-    /// starts no threads. Meant for tests that need a repeatable order of storage calls.
+    /// Sets whether background work runs on the calling thread, before the call that scheduled it
+    /// returns. No threads are started then. Meant for tests that need a repeatable order of
+    /// storage calls.
     pub fn set_inline_background(&mut self, inline: bool) {
         self.inline_background = inline;
     }
 
     /// Sets whether opening takes over directories in `wal_dir`, `db_paths` and `cf_paths` that
     /// another database has claimed. A database claims these directories when it is opened for
-    /// writing; then no other database may use them. Set this only if the other database no longer
-    /// exists, or if this database was moved or restored from a copy. The default is false.
+    /// writing; from then on no other database may use them. Set this only if the other database no
+    /// longer exists, or if this database was moved or restored from a copy. Default: false.
     pub fn set_adopt_directories(&mut self, adopt: bool) {
         self.adopts_directories = adopt;
     }
@@ -332,7 +338,7 @@ impl OpenOptions {
         &self.warnings
     }
 
-    /// Drops the options of all column families but the named ones.
+    /// Drops the options of all column families except the named ones.
     pub fn retain_column_families(&mut self, names: &[String]) {
         self.families.retain(|(name, _)| names.contains(name));
     }

@@ -15,7 +15,7 @@ use crate::table::{AutoReadAhead, Kept, MetaBlockPlacement};
 
 use super::OpenOptions;
 
-/// Capacity of the block cache that column families share if no option sets one, in bytes:
+/// Capacity, in bytes, of the block cache that column families share if no option sets a capacity.
 /// RocksDB's default.
 const DEFAULT_BLOCK_CACHE: usize = 32 << 20;
 /// The comparator of a column family whose options do not name one.
@@ -29,9 +29,9 @@ impl OpenOptions {
         own.cloned().or_else(|| CompactionFilter::built_in(&name))
     }
 
-    /// Returns the rate limiter of background work, if there is one.
+    /// Returns the rate limiter of flushes and compactions, if there is one.
     pub(crate) fn rate_limiter(&self) -> Option<Arc<RateLimiter>> {
-        /// Refill period, in microseconds: RocksDB's default.
+        /// Refill period of the rate limiter, in microseconds. RocksDB's default.
         const REFILL_PERIOD_US: u64 = 100_000;
         let rate = self.database.rate_limiter_bytes_per_sec;
         let own = || {
@@ -46,7 +46,7 @@ impl OpenOptions {
         self.rate_limiter.is_some()
     }
 
-    /// Returns a column family's comparator; the MANIFEST records its name as `recorded`.
+    /// Returns a column family's comparator. `recorded` is the comparator's name in the MANIFEST.
     ///
     /// # Errors
     /// Invalid argument, if the options name another comparator or `recorded` is unknown; not
@@ -57,7 +57,7 @@ impl OpenOptions {
             return Err(Error::not_supported(feature));
         }
         let named = self.column_family(family).comparator.id().unwrap_or(DEFAULT_COMPARATOR);
-        // The MANIFEST of a new database does not yet name one.
+        // The MANIFEST of a new database does not name a comparator yet.
         let recorded = if recorded.is_empty() { named } else { recorded };
         let is_named =
             self.families.iter().any(|(name, _)| name == family) || named != DEFAULT_COMPARATOR;
@@ -92,8 +92,8 @@ impl OpenOptions {
         }
     }
 
-    /// Returns the prefix extractor of a column family; `None` also for a name that was not
-    /// registered, so that prefix filters are not used.
+    /// Returns the prefix extractor of a column family. Returns `None` also for a name that was not
+    /// registered; prefix filters are not used then.
     pub(crate) fn prefix_extractor(&self, family: &str) -> Option<PrefixExtractor> {
         match &self.column_family(family).prefix_extractor {
             options::PrefixExtractor::None => None,
@@ -106,7 +106,8 @@ impl OpenOptions {
         }
     }
 
-    /// Returns the cache of the column families whose options do not size their own.
+    /// Returns the block cache that is shared by the column families whose options do not set the
+    /// size of their own cache.
     pub(crate) fn shared_block_cache(&self) -> Arc<BlockCache> {
         let capacity = |name: &str| self.column_family(name).table_factory.block_cache;
         let mut names = self.column_families().chain(["default"]);
@@ -118,7 +119,7 @@ impl OpenOptions {
         self.trimming(cache)
     }
 
-    /// Turns on `trim_allocator` of a cache if the option asks for it.
+    /// Makes a cache trim the allocator if option `trim_allocator` requests it.
     fn trimming(&self, cache: Arc<BlockCache>) -> Arc<BlockCache> {
         if self.database.tailwater.trim_allocator {
             cache.trim_allocator();
@@ -138,7 +139,8 @@ impl OpenOptions {
             CacheCapacity::Bytes(bytes) if self.block_cache.is_none() => {
                 Some(Arc::new(BlockCache::new(bytes as usize)))
             }
-            // The shared cache has a fixed size, so this column family gets one that sizes itself.
+            // The shared cache has a fixed size, so this column family gets a cache of its own that
+            // sizes itself.
             CacheCapacity::Auto if self.block_cache.is_none() && shared.auto_sizes().is_none() => {
                 Some(self.trimming(BlockCache::auto()))
             }
@@ -146,7 +148,7 @@ impl OpenOptions {
         }
     }
 
-    /// Returns the placement of the index and filter blocks of a column family's tables.
+    /// Returns where the index and filter blocks of a column family's tables are kept.
     pub(crate) fn meta_block_placement(&self, family: &str) -> MetaBlockPlacement {
         let table = &self.column_family(family).table_factory;
         let high_priority = table.cache_index_and_filter_blocks_with_high_priority;
@@ -170,7 +172,7 @@ impl OpenOptions {
         }
     }
 
-    /// Returns the automatic read-ahead of iterators that do not set `readahead_size`.
+    /// Returns the automatic read-ahead for iterators whose options do not set `readahead_size`.
     pub(crate) fn auto_read_ahead(&self, family: &str) -> AutoReadAhead {
         let table = &self.column_family(family).table_factory;
         AutoReadAhead {
@@ -186,7 +188,7 @@ impl OpenOptions {
     }
 }
 
-/// Whether two names denote the same order: the bytewise comparator has two names.
+/// Whether two names denote the same comparator: the bytewise comparator has two names.
 fn same_comparator(a: &str, b: &str) -> bool {
     let bytewise = |name| matches!(name, DEFAULT_COMPARATOR | "rocksdb.BytewiseComparator");
     a == b || (bytewise(a) && bytewise(b))

@@ -1,4 +1,4 @@
-//! Changing options while the database is open.
+//! Changes options while the database is open.
 //!
 //! The changed options are sanitized and checked as when a database is opened. If they are refused,
 //! nothing changes. Source: `ColumnFamilyData::SetOptions` in `db/column_family.cc` and
@@ -32,7 +32,8 @@ pub fn change_column_family(
             return Err(Error::new(name, Problem::Elsewhere("the database's")));
         }
         match name {
-            // Table options that are not named keep their values, unlike when a database is opened.
+            // Table options that are not named keep their values here, while they get their
+            // defaults when a database is opened.
             "table_factory" => {
                 changed.table_factory.set_named(value).map_err(|error| error.within(name))?;
             }

@@ -1,9 +1,10 @@
-//! Refuses values that contradict each other, and unsupported features.
+//! Refuses option values that contradict each other, and values that request unsupported features.
 //!
 //! Opening a database sanitizes the options, see [`super::sanitize_database`], and then checks
-//! them. Opening for reading checks only options that affect reading, so that unsupported options
-//! for writing do not prevent it. Source: `ValidateOptions` in `db/db_impl/db_impl_open.cc`,
-//! `db/column_family.cc` and `table/block_based/block_based_table_factory.cc`.
+//! them. Opening a database for reading checks only options that affect reading, so that
+//! unsupported options for writing do not prevent it. Source: `ValidateOptions` in
+//! `db/db_impl/db_impl_open.cc`, `db/column_family.cc` and
+//! `table/block_based/block_based_table_factory.cc`.
 //!
 //! Values that RocksDB refuses are refused here even if they have no effect, since RocksDB could
 //! not open a database with such an OPTIONS file.

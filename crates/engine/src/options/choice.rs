@@ -1,4 +1,4 @@
-//! Types of options whose value is one of several names.
+//! Types of options whose values are names from a fixed list.
 
 use tailwater_format::block::IndexShortening;
 use tailwater_format::checksum::ChecksumType;

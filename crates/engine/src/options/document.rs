@@ -1,4 +1,4 @@
-//! The OPTIONS file, and option strings for a database and a column family together.
+//! The OPTIONS file, and option strings that apply to a database and a column family together.
 
 use tailwater_format::options_text::{
     Document, Section, SectionKind, Version, parse_option_string,

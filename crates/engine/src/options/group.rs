@@ -1,4 +1,4 @@
-//! Groups of options that form the value of one column family option.
+//! Groups of options: each group is the value of a single column-family option.
 
 use tailwater_format::version_edit::Temperature;
 

@@ -9,14 +9,14 @@
 //! - [`DbOptions`], [`ColumnFamilyOptions`] and, in those, [`BlockBasedTableOptions`] are the typed
 //!   values.
 //! - [`TailwaterOptions`] are the options that RocksDB does not have.
-//! - [`Options`] holds a database's options with all its column families', read from and written to
-//!   an OPTIONS file.
-//! - [`set_options`] applies an option string to both; [`change_database`] and
-//!   [`change_column_family`] change options while the database is open.
-//! - [`sanitize_database`] and [`sanitize_column_family`] bring values into their ranges as RocksDB
-//!   does; [`check_database`] and [`check_column_family`] then refuse contradictory values and
-//!   unsupported features. A database that is opened read-only passes [`check_for_reading`], which
-//!   checks only options that affect reading.
+//! - [`Options`] holds the options of a database and of all its column families. It is read from
+//!   and written to an OPTIONS file.
+//! - [`set_options`] applies an option string to the options of a database and a column family.
+//!   [`change_database`] and [`change_column_family`] change options while the database is open.
+//! - [`sanitize_database`] and [`sanitize_column_family`] change values that are outside their
+//!   ranges, as RocksDB does. [`check_database`] and [`check_column_family`] then refuse
+//!   contradictory values and unsupported features. For a database that is opened read-only, only
+//!   [`check_for_reading`] is used, which checks only options that affect reading.
 //!
 //! [`DbOptions::io_mode`] returns the I/O mode of each purpose, from RocksDB's flags and
 //! Tailwater's options.

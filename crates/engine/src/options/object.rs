@@ -1,7 +1,7 @@
 //! Options that name an object: a comparator, a prefix extractor, a filter policy.
 //!
-//! An object's text is its id, or `{id=<id>;option=value;...}`. `nullptr` and the empty text mean
-//! no object.
+//! An object's text in an option is its id, or `{id=<id>;option=value;...}`. Both `nullptr` and the
+//! empty text mean that there is no object.
 
 use tailwater_format::options_text::{escape, parse_option_string, strip_outer_braces, unescape};
 
@@ -77,7 +77,7 @@ impl OptionValue for ObjectName {
         }
         if text.contains('=') {
             parse_option_string(text)?;
-            // An item of a list has no braces of its own.
+            // If the object is an item of a list, its text has no braces of its own.
             if !text.trim_start().starts_with('{') {
                 unescaped = format!("{{{unescaped}}}");
             }
@@ -212,7 +212,8 @@ impl FilterPolicy {
             (Self::READ_ONLY | "bloomfilter" | "ribbonfilter", []) => {
                 Ok(Self::ReadOnly(id.to_owned()))
             }
-            // The last part selected block-based filters, which RocksDB removed.
+            // The optional last part selected block-based filters, which RocksDB has removed. It is
+            // ignored.
             ("bloomfilter" | "rocksdb.BloomFilter", [text] | [text, "false" | "true"]) => {
                 Ok(Self::Bloom { bits_per_key: bits(text)? })
             }
@@ -224,7 +225,8 @@ impl FilterPolicy {
                 bloom_equivalent_bits_per_key: bits(text)?,
                 bloom_before_level: level.parse().map_err(|_| malformed())?,
             }),
-            // A user-defined policy, unless it is a misspelling.
+            // The id is taken for a user-defined policy, unless it may be a misspelled built-in
+            // one.
             _ if is_name(id) && !Self::may_mean_built_in(class) => {
                 Ok(Self::ReadOnly(id.to_owned()))
             }
@@ -327,7 +329,7 @@ impl OptionValue for CacheCapacity {
                 *self = Self::Bytes(bytes);
                 Ok(())
             }
-            // These options tune the internals of RocksDB's caches.
+            // Accepted and ignored: these options tune the internals of RocksDB's caches.
             "id"
             | "num_shard_bits"
             | "strict_capacity_limit"

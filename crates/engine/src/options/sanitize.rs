@@ -1,7 +1,7 @@
-//! Adjusts option values to their ranges, as RocksDB does when it opens a database.
+//! Adjusts option values to their permitted ranges, as RocksDB does when it opens a database.
 //!
-//! This never fails. Comparing with the original values by [`super::OptionTable::differences`]
-//! shows what changed. Source: `SanitizeOptions` in `db/db_impl/db_impl_open.cc`,
+//! Adjusting never fails. To see which values were changed, compare with the original options by
+//! [`super::OptionTable::differences`]. Source: `SanitizeOptions` in `db/db_impl/db_impl_open.cc`,
 //! `SanitizeCfOptions` in `db/column_family.cc`, and
 //! `table/block_based/block_based_table_factory.cc`.
 
@@ -32,7 +32,8 @@ pub fn sanitize_database(options: &mut DbOptions, directory: &Path) {
     if options.delayed_write_rate == 0 {
         options.delayed_write_rate = if rate == 0 { 16 << 20 } else { rate };
     }
-    // These modes would mistake the remains of a recycled log's earlier use for damage.
+    // The strict recovery modes would mistake remains of an older log in a recycled file for
+    // damage.
     let is_strict = matches!(
         options.wal_recovery_mode,
         RecoveryMode::TolerateCorruptedTailRecords | RecoveryMode::AbsoluteConsistency
@@ -49,7 +50,8 @@ pub fn sanitize_database(options: &mut DbOptions, directory: &Path) {
     if options.wal_compression != CompressionType::Zstd {
         options.wal_compression = CompressionType::None;
     }
-    // Older files name the database's own directory, which may have been moved since.
+    // OPTIONS files of older versions name the database's own directory as `wal_dir`, but the
+    // database may have been moved since.
     let tables = options.db_paths.first().map_or(directory, |path| path.path.as_path());
     let is_own = Path::new(&options.wal_dir) == directory && tables == directory;
     if is_own {
@@ -113,7 +115,7 @@ fn sanitize_levels(options: &mut ColumnFamilyOptions, database: &DbOptions) {
     };
     options.num_levels = options.num_levels.max(levels_min);
     if options.compaction_style == CompactionStyle::Fifo {
-        // FIFO compaction uses level 0 only.
+        // These triggers never fire, because FIFO compaction keeps all tables in level 0.
         options.level0_slowdown_writes_trigger = i32::MAX;
         options.level0_stop_writes_trigger = i32::MAX;
     }

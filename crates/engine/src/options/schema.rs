@@ -1,9 +1,11 @@
-//! Declaration of a group of options as a table, from which all code about them is generated.
+//! Declares a group of options as a table, from which all code that handles these options is
+//! generated.
 //!
-//! A row holds a field's documentation, name, type and default, whether it can be changed while the
-//! database is open, and a [`Verdict`], the effect of setting it. From the rows, [`option_table`]
-//! generates the struct, its `Default`, and the [`OptionTable`] used to read, write and check
-//! options. Rows are in the order in which RocksDB writes them.
+//! A row of the table holds a field's documentation, name, type and default, whether it can be
+//! changed while the database is open, and a [`Verdict`], which states the effect of setting it.
+//! From the rows, [`option_table`] generates the struct, its `Default`, and the [`OptionTable`]
+//! that is used to read, write and check options. Rows are in the order in which RocksDB writes the
+//! options.
 
 use tailwater_format::options_text::parse_option_string;
 

@@ -1,9 +1,9 @@
 //! The options that RocksDB does not have.
 //!
-//! They are options of a database. An option string may mix them with RocksDB's. On disk they have
-//! their own file, `TAILWATER-OPTIONS`, which RocksDB neither reads nor removes. It is a text file
-//! with a line `name=value` for each option that differs from its default; empty lines and lines
-//! that begin with `#` are ignored.
+//! They belong to the options of a database. An option string may contain them together with
+//! RocksDB's options. On disk they are in a file of their own, `TAILWATER-OPTIONS`, which RocksDB
+//! neither reads nor removes. It is a text file with a line `name=value` for each option that
+//! differs from its default; empty lines and lines that begin with `#` are ignored.
 
 use std::fmt::Write as _;
 

@@ -1,7 +1,7 @@
 //! Parsing and printing of option values.
 //!
-//! Numbers may end in `k`, `m`, `g` or `t`, in either case, for powers of 1024. Trailing text, and
-//! signs of unsigned numbers, are refused; RocksDB would read a different number.
+//! Numbers may end in `k`, `m`, `g` or `t`, in either case, for powers of 1024. Text after a
+//! number, and signs of unsigned numbers, are refused; RocksDB would read a different number.
 
 use tailwater_format::options_text::{escape, split_list, strip_outer_braces, unescape};
 
@@ -54,7 +54,7 @@ fn parse_number(text: &str) -> Option<i128> {
         b't' | b'T' => (&text[..text.len() - 1], 40),
         _ => (text, 0),
     };
-    // Wide enough for every number of 64 bits and every suffix.
+    // 128 bits are enough for every number of 64 bits with every suffix.
     digits.parse::<i128>().ok()?.checked_mul(1 << shift)
 }
 

@@ -40,7 +40,7 @@ use crate::version::{
 use crate::wal::{LiveLog, LogSet};
 use crate::write::{WritePath, log_options};
 
-/// The state of recovery when it creates the components.
+/// The intermediate state of recovery from which the components are created.
 struct Begun {
     identity: DatabaseIdentity,
     numbers: FileNumbers,
@@ -49,13 +49,13 @@ struct Begun {
     logs: LogSet,
     locks: Locks,
     is_new: bool,
-    /// Whether older logs were kept.
+    /// Whether older logs were kept instead of being flushed.
     keeps_logs: bool,
 }
 
 impl LogsReplayed {
-    /// Checks that the blob files to which logs refer are in the MANIFEST: others would be removed
-    /// as leftover files.
+    /// Checks that the MANIFEST lists the blob files to which logs refer. Recovery would remove
+    /// other blob files as leftover files.
     fn check_blob_files(&self) -> Result<()> {
         for &(id, number) in &self.blob_files {
             let Some(family) = self.families.iter().find(|family| family.id() == id) else {
@@ -81,15 +81,16 @@ impl LogsReplayed {
         info_log: Arc<InfoLog>,
         is_new: bool,
     ) -> Result<Recovered> {
-        // On an error, locals are dropped before `locks`: opened files are closed before the LOCKs
-        // are released.
+        // If an error is returned, locals are dropped before `locks`, so that opened files are
+        // closed before the LOCKs are released.
         let replayed = self;
         replayed.check_blob_files()?;
         let numbers = file_numbers(&replayed.manifest, &replayed.directories)?;
         let in_manifest = replayed.manifest.database_id.clone();
         let identity =
             identity(&*replayed.storage, &replayed.home, &replayed.options, in_manifest)?;
-        // Old files in a directory that is claimed only now are kept until the next opening.
+        // If a directory is claimed only by this opening, the old files in it are kept until the
+        // next opening.
         let log_directory = replayed.options.wal_directory(&replayed.home);
         let owns_old_logs = replayed.directories.is_own(&*replayed.storage, &log_directory)?;
         replayed.claim_directories(&mut locks, &identity, &info_log)?;
@@ -147,15 +148,16 @@ impl LogsReplayed {
         Versions::new(storage, home, beginning, Arc::clone(info_log))
     }
 
-    /// Keeps damaged logs in the folder `lost`, and with `avoid_flush_during_recovery` syncs the
-    /// logs. Returns whether their contents need not be flushed.
+    /// Keeps damaged logs in the folder `lost`. With `avoid_flush_during_recovery`, also syncs the
+    /// logs. Returns whether the logs are kept, so that their contents need not be flushed.
     fn settle_old_logs(&self, info_log: &InfoLog, is_new: bool) -> Result<bool> {
         let storage = &self.storage;
         let directory = &self.options.wal_directory(&self.home);
         let damaged = self.logs.iter().filter(|log| log.damaged);
         let damaged: Vec<u64> = damaged.map(|log| log.as_predecessor.log_number).collect();
-        // After a log without a clean end, replay applies a later log only if it continues with the
-        // very next sequence number, which cannot be checked without an earlier batch.
+        // All logs must be whole: after a log without a clean end, replay applies a later log only
+        // if the later log continues with the next sequence number, and this cannot be checked if
+        // no earlier batch is left.
         let are_whole = self.logs.iter().all(|log| log.whole);
         let avoids_flush = self.options.database().avoid_flush_during_recovery;
         let may_keep_logs = avoids_flush && are_whole && damaged.is_empty() && !is_new;
@@ -202,10 +204,10 @@ impl LogsReplayed {
         old_logs.collect()
     }
 
-    /// Creates the components, each from the ones that it depends on.
+    /// Creates the components, each after the components on which it depends.
     fn into_recovered(self, begun: Begun) -> Result<(Recovered, Directories)> {
         let Self { home: directory, storage, options, factory, families, directories, .. } = self;
-        // `locks` comes first, so that it is dropped last on an error.
+        // `locks` is destructured first, so that it is dropped last if an error is returned.
         let Begun { locks, identity, numbers, info_log, versions, logs, is_new, keeps_logs } =
             begun;
         let workers = workers(&options)?;
@@ -292,14 +294,14 @@ fn workers(options: &OpenOptions) -> Result<AheadWorkers> {
             .map_err(Error::no_thread),
     };
     Ok(AheadWorkers {
-        // There is one flush at a time.
+        // A single thread, because there is one flush at a time.
         flush_writers: workers("tailwater-write", 1)?,
         compaction_writers: workers("tailwater-compw", jobs)?,
         input_readers: workers("tailwater-compr", jobs)?,
     })
 }
 
-/// Returns the options of the column families that an opening creates in a new database.
+/// Returns the options of the column families that opening will create in a new database.
 fn families_to_be(options: &OpenOptions) -> impl Iterator<Item = &ColumnFamilyOptions> {
     options.column_families().chain(["default"]).map(|name| options.column_family(name))
 }

@@ -1,4 +1,4 @@
-//! The second step: locates every file that the MANIFEST names.
+//! The second step of recovery: locates every file that the MANIFEST names.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -63,7 +63,7 @@ impl ManifestRead {
     }
 }
 
-/// Returns the oldest needed log: everything in older logs is in tables.
+/// Returns the number of the oldest log that is needed: everything in older logs is in tables.
 fn oldest_needed_log(manifest: &Manifest, families: &[FoundFamily]) -> u64 {
     let unflushed = families.iter().map(|family| family.log_number).min().unwrap_or(0);
     unflushed.max(manifest.min_log_number_to_keep)
@@ -81,7 +81,7 @@ fn found_family(options: &OpenOptions, state: FamilyState) -> Result<FoundFamily
     Ok(FoundFamily { id, name, options: set, comparator, version, log_number, cursors })
 }
 
-/// Refuses tables in levels beyond `num_levels`, like RocksDB: newer data could otherwise end up
+/// Refuses tables in levels beyond `num_levels`, like RocksDB. Otherwise newer data could be placed
 /// below older data.
 fn check_levels(name: &str, version: &Version, num_levels: i32) -> Result<()> {
     match version.files().map(|(level, _)| level).max() {

@@ -1,5 +1,5 @@
-//! Log files of an earlier opening: keeps damaged ones, syncs others, and checks what is on the
-//! device.
+//! Log files of an earlier opening: keeps damaged logs, syncs the other logs, and checks that the
+//! device holds them.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,8 +19,8 @@ pub(crate) const LOST: &str = "lost";
 /// Number of bytes of a log that are compared at a time.
 const COMPARED_BYTES: u64 = 1 << 20;
 
-/// Links damaged logs into the folder `lost`: the original name is removed once the readable part
-/// is in tables.
+/// Links damaged logs into the folder `lost`. Their original names are removed later, when the
+/// readable parts are in tables.
 pub(super) fn set_aside(
     storage: &Arc<dyn Storage>,
     directory: &Path,
@@ -42,9 +42,8 @@ pub(super) fn set_aside(
     Ok(())
 }
 
-/// Links or copies a log into a directory, under its own name, or with a number appended if another
-/// file has that name. An existing file may be a user's, or an unfinished copy of an earlier
-/// opening.
+/// Links or copies a log into a directory under its own name. If a file with that name exists, a
+/// number is appended: the file may be a user's, or an unfinished copy from an earlier opening.
 fn keep(storage: &dyn Storage, log: &Path, directory: &Path, number: u64) -> Result<PathBuf> {
     let name = FileKind::Wal(number).to_string();
     let mut kept = directory.join(&name);
@@ -60,7 +59,7 @@ fn keep(storage: &dyn Storage, log: &Path, directory: &Path, number: u64) -> Res
     Ok(kept)
 }
 
-/// Syncs logs of an earlier opening, which may have ended before it synced them.
+/// Syncs logs of an earlier opening, because that opening may have ended before it synced them.
 pub(super) fn sync_logs(storage: &dyn Storage, directory: &Path, logs: &[LiveLog]) -> Result<()> {
     for log in logs {
         let path = directory.join(FileKind::Wal(log.number).to_string());
@@ -73,7 +72,7 @@ pub(super) fn sync_logs(storage: &dyn Storage, directory: &Path, logs: &[LiveLog
     Ok(())
 }
 
-/// Returns whether the device has the same content of an earlier opening's logs as the page cache.
+/// Whether the logs of an earlier opening have the same content on the device as in the page cache.
 /// A sync does not ensure this: it succeeds even if an earlier sync, in another process, failed and
 /// left bytes only in the page cache.
 pub(super) fn are_on_device(
@@ -90,8 +89,8 @@ pub(super) fn are_on_device(
     Ok(true)
 }
 
-/// Returns whether the device has the same first `length` bytes of a file as the page cache; false
-/// if the file cannot be read by direct I/O.
+/// Whether the first `length` bytes of a file are the same on the device as in the page cache;
+/// false if the file cannot be read by direct I/O.
 fn is_on_device(storage: &dyn Storage, path: &Path, length: u64) -> Result<bool> {
     let cached = storage.open(path, IoMode::Buffered, Purpose::Wal)?;
     let device = match storage.open(path, IoMode::Direct, Purpose::Wal) {

@@ -1,4 +1,4 @@
-//! The third step: replays the logs into memory.
+//! The third step of recovery: replays the logs into memtables.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -47,13 +47,14 @@ impl FilesFound {
             verifies_predecessors: options.database().track_and_verify_wals,
             recycles: options.database().recycle_log_file_num > 0,
         };
-        // Checked even without `track_and_verify_wals_in_manifest`: an engine that opens a database
-        // for writing without this option starts a MANIFEST that lists no logs.
+        // Checked even without `track_and_verify_wals_in_manifest`. The list is never out of date:
+        // an engine that opens a database for writing without this option starts a MANIFEST that
+        // lists no logs.
         let tracked = manifest.synced_logs.range(rules.min_log_number..);
         check_tracked(&*storage, &logs, tracked)?;
         let last_sequence = manifest.last_sequence;
-        // Reuses the listing if possible, because listing a directory of very many tables takes
-        // long.
+        // Reuses the earlier listing if possible, because listing a directory with very many tables
+        // takes long.
         let numbers: Vec<u64> = match self.directories.files_in(&*storage, &logs)? {
             Some(files) => files.logs().collect(),
             None => replay::list_logs(&*storage, &logs)?,
@@ -83,8 +84,8 @@ impl FilesFound {
     }
 }
 
-/// Checks that the logs that the MANIFEST records as synced exist and are at least as long as
-/// recorded.
+/// Checks that the logs that the MANIFEST records as synced exist, and are at least as long as the
+/// recorded lengths.
 fn check_tracked<'a>(
     storage: &dyn Storage,
     directory: &Path,
@@ -117,9 +118,9 @@ fn column_family(
     ColumnFamily::new(factory.opening(), id, name, set, readers, version)
 }
 
-/// Opens the tables of column families, up to the number kept open, so that a table with an
-/// unsupported feature is refused now and not when it is read. Damage is left to reads of the
-/// damaged table: other tables can be read.
+/// Opens the tables of column families, up to the number that stays open, so that a table with an
+/// unsupported feature is refused now and not when it is read. Damage is reported only by reads of
+/// the damaged table, because other tables can be read.
 fn open_tables(families: &[ColumnFamily]) -> Result<()> {
     let mut opened = 0;
     for family in families {

@@ -1,4 +1,4 @@
-//! The first step: reads the MANIFEST, which lists the database's tables and logs.
+//! The first step of recovery: reads the MANIFEST, which lists the database's tables and logs.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,8 +14,8 @@ use crate::open_options::OpenOptions;
 use crate::options::{check_family_for_reading, check_for_reading};
 use crate::version::manifest::{self, Manifest};
 
-/// The number and length of the MANIFEST that CURRENT names. While they do not change, neither does
-/// the database's set of tables and logs.
+/// The number and length of the MANIFEST that CURRENT names. While neither changes, the database's
+/// set of tables and logs does not change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct DatabaseState {
     manifest: u64,
@@ -25,7 +25,7 @@ pub(crate) struct DatabaseState {
 /// Returns the state of the database in `directory`; `None` if it cannot be determined.
 ///
 /// # Errors
-/// Out of file descriptors: the state of the database is unknown.
+/// Out of file descriptors, because the state of the database is then unknown.
 pub(crate) fn state(storage: &dyn Storage, directory: &Path) -> Result<Option<DatabaseState>> {
     let state = || -> Result<DatabaseState> {
         let number = manifest::current(storage, directory)?;
@@ -61,8 +61,8 @@ impl Unrecovered {
         Ok(Self { home, storage, options, io_modes, home_files: None })
     }
 
-    /// Prepares to open a directory for writing. `options` were checked and sanitized; `home_files`
-    /// are the files in the home.
+    /// Prepares to open a directory for writing. `options` must be checked and sanitized;
+    /// `home_files` are the files in the home.
     pub(super) fn for_writing(home: Home, home_files: Files, options: OpenOptions) -> Self {
         let storage = Arc::clone(options.storage());
         let io_modes = Arc::new(IoModes::new(options.database()));
@@ -79,7 +79,7 @@ impl Unrecovered {
     }
 }
 
-/// Returns the home at a path.
+/// Returns the home directory of the database at a path.
 fn home(storage: &dyn Storage, directory: &Path) -> Result<Home> {
     Home::at(storage, directory)
         .map_err(|error| if error.is_not_found() { no_database(directory) } else { error })

@@ -1,17 +1,18 @@
-//! Recovery as a chain of types: from a directory to a database that can be read, and on to one
+//! Recovery as a chain of types: from a directory, to a database that can be read, to a database
 //! that can be written.
 //!
 //! ```text
-//! Unrecovered    a directory and the options it is to be opened with
-//! ManifestRead   which tables and logs it consists of
+//! Unrecovered    a directory and the options with which to open it
+//! ManifestRead   the tables and logs of the database are known
 //! FilesFound     every file that the MANIFEST names is where the options expect it
-//! LogsReplayed   its logs in memtables: all that a reader needs
-//! Recovered      with a log of its own and nothing left over: all that a writer needs
+//! LogsReplayed   the logs are in memtables: all that a reader needs
+//! Recovered      it has a new log and no leftover files: all that a writer needs
 //! ```
 //!
-//! [`Db::open`](crate::Db::open) ends the chain: it makes a `Recovered` the opened database.
+//! [`Db::open`](crate::Db::open) ends the chain: it turns a `Recovered` into the opened database.
 //!
-//! Each step consumes the previous one, so none can be left out. Only the last one changes files.
+//! Each step consumes the value of the previous step, so none can be left out. Only the last step
+//! changes files.
 
 mod components;
 mod files;
@@ -52,13 +53,13 @@ pub(crate) use recovered::Recovered;
 /// Maximum number of attempts to read a database that another process writes.
 const ATTEMPTS: usize = 16;
 
-/// A directory and the options to open it with.
+/// A directory and the options with which to open it.
 pub(crate) struct Unrecovered {
     home: Home,
     storage: Arc<dyn Storage>,
     options: OpenOptions,
     io_modes: Arc<IoModes>,
-    /// The files in the home, if they were already listed.
+    /// The files in the home, if the home was already listed.
     home_files: Option<Files>,
 }
 
@@ -68,33 +69,33 @@ pub(crate) struct ManifestRead {
     manifest: Manifest,
 }
 
-/// A database whose files all exist.
+/// A database all of whose files were found.
 pub(crate) struct FilesFound {
     unrecovered: Unrecovered,
-    /// The content of the MANIFEST, except the column families.
+    /// The content of the MANIFEST, without the column families.
     manifest: Manifest,
     families: Vec<FoundFamily>,
     directories: Directories,
-    /// Everything in logs with a lower number is in tables.
+    /// Number of the oldest log that is needed: everything in older logs is in tables.
     oldest_needed_log: u64,
     left_out: Vec<LeftOut>,
     warnings: Vec<String>,
 }
 
-/// A column family whose files all exist.
+/// A column family all of whose files were found.
 struct FoundFamily {
     id: u32,
     name: String,
     options: ColumnFamilyOptions,
     comparator: Comparator,
     version: Arc<Version>,
-    /// All its writes in logs with a lower number are in tables.
+    /// The family's tables hold all its writes in logs with a lower number.
     log_number: u64,
-    /// The round-robin cursors of its levels.
+    /// The round-robin compaction cursors of the family's levels.
     cursors: CompactCursors,
 }
 
-/// A database with its logs in memory.
+/// A database whose logs were replayed into memtables.
 pub(crate) struct LogsReplayed {
     pub(crate) home: PathBuf,
     pub(crate) storage: Arc<dyn Storage>,
@@ -102,21 +103,21 @@ pub(crate) struct LogsReplayed {
     factory: ReaderFactory,
     /// The column families, in the order of their ids.
     pub(crate) families: Vec<ColumnFamily>,
-    /// The log number of each family, in the same order.
+    /// The log number of each family, in the order of `families`.
     log_numbers: Vec<u64>,
-    /// The round-robin cursors of each family, in the same order.
+    /// The round-robin compaction cursors of each family, in the order of `families`.
     cursors: Vec<CompactCursors>,
-    /// The content of the MANIFEST, except the column families.
+    /// The content of the MANIFEST, without the column families.
     manifest: Manifest,
-    /// Everything in logs with a lower number is in tables.
+    /// Number of the oldest log that is needed: everything in older logs is in tables.
     oldest_needed_log: u64,
-    /// The logs that were read, in order.
+    /// The logs that were replayed, in order.
     logs: Vec<ReplayedLog>,
     /// The blob files to which the logs refer, by column family and number.
     blob_files: BTreeSet<(u32, u64)>,
     pub(crate) last_sequence: Sequence,
     pub(crate) left_out: Vec<LeftOut>,
-    /// Warnings for the LOG and the caller.
+    /// Warnings for the LOG and the caller of `open`.
     pub(crate) warnings: Vec<String>,
     directories: Directories,
 }
@@ -127,12 +128,12 @@ impl LogsReplayed {
         self.options.statistics().cloned()
     }
 
-    /// Returns the opening ID of its column families.
+    /// Returns the opening ID that the database's column families have.
     pub(crate) fn opening(&self) -> OpeningId {
         self.factory.opening()
     }
 
-    /// Returns the I/O modes of its files.
+    /// Returns the I/O modes for the database's files.
     pub(crate) fn io_modes(&self) -> Arc<IoModes> {
         Arc::clone(self.factory.io_modes())
     }
@@ -144,7 +145,7 @@ impl LogsReplayed {
 }
 
 /// Recovers a database for reading, as of a point in time. Starts again if the MANIFEST changed
-/// during recovery: a concurrent writer may have removed a log before it was read.
+/// meanwhile, because a concurrent writer may have removed a log before the log was read.
 ///
 /// # Errors
 /// As [`crate::Db::open_read_only`].

@@ -13,8 +13,8 @@ use crate::version::{set_current, write_manifest};
 /// The number of the first MANIFEST of a database.
 const FIRST_MANIFEST: u64 = 1;
 
-/// Creates an empty database with ID `database_id` in a directory: an IDENTITY, a MANIFEST, and
-/// then CURRENT, which makes it a database.
+/// Creates an empty database with ID `database_id` in a directory: writes an IDENTITY, a MANIFEST,
+/// and finally CURRENT, which turns the directory into a database.
 pub(super) fn create_database(
     storage: &dyn Storage,
     directory: &Path,
@@ -37,6 +37,6 @@ pub(super) fn create_database(
     });
     write_manifest(storage, directory, FIRST_MANIFEST, &edits)?;
     // A crash here is safe: without CURRENT there is no database, and the next open creates it
-    // again.
+    // anew.
     set_current(storage, directory, FIRST_MANIFEST, FIRST_MANIFEST)
 }

@@ -1,25 +1,26 @@
-//! The last step: recovers a database for writing.
+//! Recovers a database for writing: the last step of recovery.
 //!
 //! # Order
 //!
-//! 1. The LOCK is taken before anything is read, including the OPTIONS file if its options are
-//!    requested, so that no other process writes while the database is opened.
-//! 2. If requested, a database is created in a directory without one, unless the directory contains
-//!    a database that lost its CURRENT.
+//! 1. The LOCK is taken before anything is read, so that no other process writes while the database
+//!    is opened. If the options are requested from the OPTIONS file, it too is read under the LOCK.
+//! 2. If requested, a database is created in a directory that has none, unless the directory
+//!    contains a database that lost its CURRENT.
 //! 3. The MANIFEST is read, every file that it names is located, and the logs are replayed into
 //!    memtables. Until every file has been found, only the LOCK and the LOG are written.
-//! 4. Directories outside the home are claimed. A new MANIFEST is written from what was read; the
-//!    logs' contents are still only in the logs. Damaged logs are kept in the folder `lost`,
-//!    because their unreadable parts are in no table.
-//! 5. A new log is started, and the memtables are flushed. One group of edits adds the tables of
-//!    all column families and states that no older log is needed: a crash keeps all of it or
-//!    nothing. With `avoid_flush_during_recovery` the old logs are synced instead and kept, if all
-//!    of them are intact.
+//! 4. Directories outside the home are claimed. A new MANIFEST is written from the state that was
+//!    read, in which the logs' contents are still only in the logs. Damaged logs are kept in the
+//!    folder `lost`, because their unreadable parts are in no table.
+//! 5. A new log is begun, and the memtables are flushed. One group of edits adds the tables of all
+//!    column families and states that no older log is needed, so that after a crash either all or
+//!    none of it is in effect. With `avoid_flush_during_recovery`, if all old logs are intact, they
+//!    are synced and kept instead.
 //! 6. Files that nothing refers to are removed.
 //! 7. Requested column families that are missing are created, and the OPTIONS are written, by the
 //!    caller of [`open`].
 //!
-//! A crash before the end of step 5 is safe: all old logs exist, and replay starts again.
+//! A crash before the end of step 5 is safe: all old logs still exist, and the next opening replays
+//! them again.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -63,7 +64,7 @@ pub(crate) fn open(directory: &Path, options: &OpenOptions) -> Result<Recovered>
         options = checked(directory, &options.loaded_when_opened(&home.path)?)?;
         options.resolve_paths(&home.path, home.identity)?;
     }
-    // Listed once: there may be very many tables.
+    // The home is listed only once, because there may be very many tables.
     let home_files = Files::list_with_lengths(&*storage, &home.path)?;
     let (clock, elsewhere) = (options.clock(), options.info_log_directory());
     let database = options.database();
@@ -91,7 +92,7 @@ pub(crate) fn open(directory: &Path, options: &OpenOptions) -> Result<Recovered>
     replayed.recover(locks, info_log, is_new)
 }
 
-/// Returns the sanitized options, if they do not contradict each other.
+/// Returns the sanitized options, or an error if they contradict each other.
 fn checked(directory: &Path, options: &OpenOptions) -> Result<OpenOptions> {
     let options = options.sanitized(directory, false);
     check_database(options.database())?;
@@ -105,7 +106,8 @@ fn checked(directory: &Path, options: &OpenOptions) -> Result<OpenOptions> {
 
 impl FilesFound {
     /// Creates missing directories, since the options may name new ones, and probes the I/O modes
-    /// in each. Modes other than those requested become warnings; all modes are logged.
+    /// in each directory. A mode other than the requested one becomes a warning; all modes are
+    /// logged.
     fn prepare_directories(&mut self, info_log: &InfoLog) -> Result<()> {
         let Self { unrecovered, warnings, .. } = self;
         let Unrecovered { home, storage, options, io_modes, .. } = unrecovered;
@@ -124,8 +126,8 @@ impl FilesFound {
     }
 }
 
-/// Takes the lock and, if requested, creates a database if there is none. Returns whether it
-/// created one.
+/// Takes the LOCK and, if requested, creates a database if the home has none. Returns whether it
+/// created a database.
 fn lock_and_create(
     storage: &dyn Storage,
     home: &Home,
@@ -139,7 +141,7 @@ fn lock_and_create(
         Error::from(error)
             .while_doing("the database is open for writing elsewhere, or cannot be locked")
     })?;
-    // Another process may have created it before the lock was taken.
+    // Another process may have created the database before the LOCK was taken.
     let is_there = has_current(storage, home)?;
     if is_there && database.error_if_exists {
         let message = "there is a database here, and error_if_exists is true";
@@ -149,7 +151,7 @@ fn lock_and_create(
         let id = new_identity();
         let is_durable = database.write_identity_file || database.write_dbid_to_manifest;
         let durable_id = if is_durable { id.as_str() } else { "" };
-        // An earlier database may have left claims.
+        // An earlier database in this home may have left claims on other directories.
         let directories = Directories::find(storage, home.clone(), options, durable_id)?;
         directories.check_for_new(storage)?;
         create_database(storage, &home.path, options, id)?;

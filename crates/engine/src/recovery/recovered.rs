@@ -1,4 +1,4 @@
-//! A recovered database: flushes or keeps its logs, and removes leftover files.
+//! A recovered database. Flushes or keeps its logs, and removes leftover files.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,7 +20,8 @@ use crate::stats::Work;
 use crate::version::Versions;
 use crate::write::WritePath;
 
-/// A database with its components, whose logs are in tables or were kept.
+/// A database with all its components. The contents of its old logs are in tables, or the logs were
+/// kept.
 pub(crate) struct Recovered {
     pub(crate) context: Arc<Context>,
     pub(crate) versions: Arc<Versions>,
@@ -32,16 +33,16 @@ pub(crate) struct Recovered {
     pub(crate) locks: Locks,
     pub(crate) left_out: Vec<LeftOut>,
     pub(crate) warnings: Vec<String>,
-    /// Whether the database was created.
+    /// Whether this opening created the database.
     pub(crate) is_new: bool,
-    /// The last field, so that it is dropped after the versions, which hold tables.
+    /// Must be the last field, so that it is dropped after the versions, which hold tables.
     pub(crate) closing: Closing,
 }
 
 impl Recovered {
-    /// Keeps the contents of the logs in memtables, and the logs.
+    /// Keeps the old logs, and leaves their contents in memtables.
     pub(super) fn keep_logs(&self, oldest_log: u64) -> Result<()> {
-        // The edit records which logs exist.
+        // Writing an edit, even an empty one, records which logs exist.
         self.apply_recovered(vec![VersionEdit::default()])?;
         for family in self.context.shared.family_set().iter() {
             family.active().set_earliest_log_number(oldest_log);
@@ -49,7 +50,8 @@ impl Recovered {
         Ok(())
     }
 
-    /// Flushes the contents of the logs.
+    /// Flushes the contents of the old logs, which are in memtables. `number` is the number of the
+    /// new log.
     pub(super) fn flush_logs(&self, number: u64) -> Result<()> {
         let families = self.context.shared.family_set();
         let mut edits = Vec::new();
@@ -134,8 +136,8 @@ impl Recovered {
         directories.give_up_unused(&*self.context.storage, &needed)
     }
 
-    /// Whether a file outside the home is a table of another database: RocksDB makes no claims, and
-    /// may be writing there.
+    /// Whether a file outside the home is a table of another database. RocksDB does not claim
+    /// directories, and may be writing there.
     fn is_table_of_another(&self, path: &Path) -> bool {
         let name = path.file_name().and_then(|name| FileKind::parse(&name.to_string_lossy()));
         let is_table = matches!(name, Some(FileKind::Table(_) | FileKind::LevelDbTable(_)));
@@ -150,7 +152,7 @@ impl Recovered {
     }
 }
 
-/// Returns the tables and blob files of column families.
+/// Returns the files that must be kept: the tables and blob files of column families.
 pub(super) fn needed_files<'a>(families: impl IntoIterator<Item = &'a ColumnFamily>) -> Needed {
     let mut needed = Needed::default();
     for family in families {

@@ -1,8 +1,8 @@
-//! Warnings about requests that a database does not fulfil, for the LOG and the caller of `open`.
+//! Warnings, for the LOG and the caller of `open`, about requests that a database does not fulfil.
 //!
-//! These are options that have no effect, objects that options name but that were not supplied, and
-//! compaction styles that run only on request. The database works without them, and its OPTIONS
-//! file is unchanged.
+//! Such requests are options that have no effect, objects that options name but that were not
+//! supplied, and compaction styles that run only when a caller requests a compaction. The database
+//! works without fulfilling them, and its OPTIONS file is unchanged.
 
 use tailwater_format::compress::{Compression, CompressorOptions};
 use tailwater_io::Purpose;
@@ -16,7 +16,8 @@ use crate::options::{
     TailwaterOptions, UniversalCompactionOptions, sanitize_column_family,
 };
 
-/// An unfulfilled request of one or several column families: a sentence around their names.
+/// An unfulfilled request of one or several column families: the parts of a sentence before and
+/// after the families' names.
 #[derive(Debug, PartialEq, Eq)]
 struct Unmet {
     before: String,
@@ -38,7 +39,7 @@ pub(crate) fn of_database(options: &DbOptions) -> Vec<String> {
     unmet.into_iter().map(|unmet| format!("{} {}", unmet.before, unmet.after)).collect()
 }
 
-/// Returns warnings about direct-read options that have no effect, or do harm.
+/// Returns warnings about direct-read options that have no effect, or that make compactions slow.
 pub(super) fn of_direct_reads(options: &DbOptions) -> Vec<String> {
     let mut harms = Vec::new();
     if options.use_direct_reads && options.use_direct_io_for_compaction_reads {
@@ -57,8 +58,8 @@ pub(super) fn of_direct_reads(options: &DbOptions) -> Vec<String> {
     harms
 }
 
-/// Returns warnings about column-family options that have no effect, and about objects that they
-/// name but `all` lacks. Families with the same warning share a sentence.
+/// Returns warnings about column-family options that have no effect, and about objects that these
+/// options name but that are not in `all`. Families with the same warning share a sentence.
 pub(crate) fn of_families<'a>(
     all: &OpenOptions,
     families: impl Iterator<Item = &'a ColumnFamily>,
@@ -89,14 +90,15 @@ fn list(names: &[&str]) -> String {
 
 fn of_family(all: &OpenOptions, name: &str, options: &ColumnFamilyOptions) -> Vec<Unmet> {
     let mut unmet = Vec::new();
-    // Values derived from memtable sizes were not set by the user.
+    // These two options are taken over, because the values that sanitizing derives from them were
+    // not set by the user.
     let mut defaults = ColumnFamilyOptions {
         write_buffer_size: options.write_buffer_size,
         max_write_buffer_number: options.max_write_buffer_number,
         ..ColumnFamilyOptions::default()
     };
     sanitize_column_family(&mut defaults, all.database(), false);
-    // Its parts are checked in `style`, for the style that uses them.
+    // The FIFO options are checked in `style`, for the compaction style that uses them.
     defaults.compaction_options_fifo.clone_from(&options.compaction_options_fifo);
     without_effect(&mut unmet, "", " of", options, &defaults);
     let (table, table_defaults) = (&options.table_factory, &defaults.table_factory);

@@ -1,8 +1,8 @@
 //! Builds a version by applying edits to an earlier one.
 //!
-//! The invariants of versions are checked here: a table is added to one level only, and once; only
-//! existing tables are deleted; in every level but 0, tables are in key order and do not overlap;
-//! garbage belongs to an existing blob file and does not exceed its contents.
+//! The invariants of versions are checked here. A table is added to one level only, and only once.
+//! Only existing tables are deleted. In every level but 0, tables are in key order and do not
+//! overlap. Garbage belongs to an existing blob file and does not exceed the file's contents.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,15 +21,16 @@ use crate::version::{BlobFileMetadata, Level, Version};
 pub(crate) struct VersionBuilder {
     levels: Vec<BTreeMap<u64, Arc<FileMetadata>>>,
     blob_files: BTreeMap<u64, BlobFileMetadata>,
-    /// Tables that were removed from a level: they stay open if they are added to another.
+    /// Tables that edits removed from a level. If an edit adds such a table to another level, the
+    /// same object is used, so that the table stays open.
     taken_out: BTreeMap<u64, Arc<FileMetadata>>,
-    /// Tables that exist before an edit adds them, by number; they may be open.
+    /// Table objects that were created before an edit adds them, by file number; they may be open.
     new_tables: BTreeMap<u64, Arc<FileMetadata>>,
 }
 
 impl VersionBuilder {
-    /// Starts from the files of `version`. A table that an edit adds is taken from `new_tables`, if
-    /// there is one with the same metadata.
+    /// Starts from the files of `version`. If `new_tables` contains an object with the metadata of
+    /// a table that an edit adds, the object is used.
     pub(crate) fn from_version(version: &Version, new_tables: &[Arc<FileMetadata>]) -> Self {
         let mut levels: Vec<BTreeMap<u64, Arc<FileMetadata>>> = Vec::new();
         for level in &version.levels {
@@ -77,7 +78,7 @@ impl VersionBuilder {
             self.taken_out.insert(deleted.number, file);
         }
         for added in new_files {
-            // No option permits this many levels: the edit is damaged.
+            // No option permits this many levels, so the edit is damaged.
             if added.level >= LEVELS_MAX {
                 return Err(format!("adds table {} to level {}", added.number, added.level));
             }
@@ -167,8 +168,8 @@ fn check_bounds(comparator: &Comparator, files: &[Arc<FileMetadata>]) -> Result<
     Ok(())
 }
 
-/// Sorts level 0 by epoch number, which counts flushes and ingestions, or by sequence numbers if a
-/// table has no epoch number.
+/// Sorts level 0 by epoch number, which counts flushes and ingestions. If any table has no epoch
+/// number, sorts by sequence numbers.
 fn sort_newest_first(files: &mut [Arc<FileMetadata>]) {
     let has_epochs = files.iter().all(|file| file.added().epoch_number != 0);
     files.sort_by_key(|file| {
@@ -194,8 +195,9 @@ fn sort_by_key(
     Ok(())
 }
 
-/// Returns the blob files that are still needed: the oldest one that any table refers to and newer
-/// ones, except files of only garbage that are no table's oldest.
+/// Returns the blob files that are still needed: the oldest file to which any table refers, and all
+/// newer files. Of these, files that hold only garbage are dropped, unless one is the oldest file
+/// of some table.
 fn drop_unreferenced(
     levels: &[Arc<Level>],
     mut blob_files: BTreeMap<u64, BlobFileMetadata>,

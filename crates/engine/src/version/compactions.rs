@@ -8,10 +8,10 @@ use tailwater_format::version_edit::CompactCursor;
 use crate::error::Error;
 use crate::table::FileMetadata;
 
-/// A compaction: the picker's choice, which a job executes.
+/// A compaction, as chosen by the picker and executed by a job.
 #[derive(Debug, Clone)]
 pub(crate) struct Compaction {
-    /// The input levels, in order; the last may be the output level. None is empty.
+    /// The input levels, in ascending order; the last may be the output level. Each has tables.
     pub(crate) inputs: Vec<InputLevel>,
     /// The level of the new tables.
     pub(crate) output_level: usize,
@@ -22,14 +22,14 @@ pub(crate) struct Compaction {
     /// Whether no level below the output level, and no older table of level 0, has a key in the
     /// range of the inputs.
     pub(crate) is_bottommost: bool,
-    /// The tables that overlap the inputs in the first level below the output level that has any:
-    /// outputs are cut so that each overlaps few of them.
+    /// The tables that overlap the inputs in the first level below the output level that has any
+    /// such tables. Outputs are cut so that each overlaps few of them.
     pub(crate) grandparents: Vec<Arc<FileMetadata>>,
-    /// Approximate size at which an output is cut, in bytes.
+    /// Approximate size at which an output table is ended and the next one begun, in bytes.
     pub(crate) max_output_file_bytes: u64,
-    /// Maximum size of the grandparents that an output overlaps, in bytes.
+    /// Maximum total size of the grandparents that an output overlaps, in bytes.
     pub(crate) max_overlap_bytes: u64,
-    /// Maximum number of parts that run concurrently.
+    /// Maximum number of parts of this compaction that run concurrently.
     pub(crate) max_subcompactions: usize,
 }
 
@@ -37,11 +37,11 @@ pub(crate) struct Compaction {
 #[derive(Debug, Clone)]
 pub(crate) struct InputLevel {
     pub(crate) level: usize,
-    /// In the level's order: newest first in level 0, by key in the others.
+    /// The tables in the level's order: newest first in level 0, by key in other levels.
     pub(crate) files: Vec<Arc<FileMetadata>>,
 }
 
-/// The reason of a compaction. The names are those of RocksDB's `CompactionReason`.
+/// The reason for a compaction. The names are those of RocksDB's `CompactionReason`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reason {
     /// Level 0 has too many tables or bytes.
@@ -56,7 +56,8 @@ pub(crate) enum Reason {
     BottommostFiles,
     /// Tables hold data older than `ttl`.
     Ttl,
-    /// Tables hold data older than `ttl`, and the level's tables are compacted round robin.
+    /// Tables hold data older than `ttl`, and the level's tables are compacted in round-robin
+    /// order.
     RoundRobinTtl,
     /// Tables are older than `periodic_compaction_seconds`.
     PeriodicCompaction,
@@ -68,8 +69,8 @@ impl Compaction {
         self.inputs.iter().flat_map(|level| level.files.iter())
     }
 
-    /// Marks the inputs as being compacted, or as free again. Must be called before another
-    /// compaction is picked, and when this one has ended, even if it failed.
+    /// Marks the input tables as being compacted, or as free again. They must be marked before
+    /// another compaction is picked, and freed when this one has ended, even if it failed.
     pub(crate) fn mark_inputs(&self, being_compacted: bool) {
         let files = self.inputs.iter().flat_map(|input| &input.files);
         files.for_each(|file| file.set_being_compacted(being_compacted));
@@ -80,7 +81,7 @@ impl Compaction {
         self.inputs.first().map_or(0, |input| input.level)
     }
 
-    /// Returns the smallest and the largest user key of the inputs.
+    /// Returns the smallest and the largest user key of the input tables.
     pub(crate) fn user_keys(&self, comparator: &Comparator) -> Option<(&[u8], &[u8])> {
         let files = || self.inputs.iter().flat_map(|input| &input.files);
         let smallest = files().map(|file| file.smallest_user_key());
@@ -91,10 +92,10 @@ impl Compaction {
     }
 }
 
-/// The round-robin cursors of levels.
+/// The round-robin cursors of levels: the positions at which their next compactions start.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct CompactCursors {
-    /// Internal keys by level; empty for no cursor.
+    /// The cursor of each level, an internal key; empty if the level has no cursor.
     keys: Vec<Vec<u8>>,
 }
 
@@ -108,19 +109,19 @@ impl CompactCursors {
         self.keys[level].clone_from(&cursor.key);
     }
 
-    /// Returns the cursors of all levels that have one.
+    /// Returns the cursors of all levels that have a cursor.
     pub(crate) fn iter(&self) -> impl Iterator<Item = CompactCursor> {
         let keys = (0..).zip(&self.keys).filter(|(_, key)| !key.is_empty());
         keys.map(|(level, key)| CompactCursor { level, key: key.clone() })
     }
 
-    /// Returns a level's cursor, an internal key.
+    /// Returns the cursor of a level, which is an internal key; `None` if the level has no cursor.
     pub(crate) fn get(&self, level: usize) -> Option<&[u8]> {
         self.keys.get(level).map(Vec::as_slice).filter(|key| !key.is_empty())
     }
 }
 
-/// The compaction state of a column family, under the lock of its version.
+/// The compaction state of a column family. The lock on the versions protects it.
 #[derive(Debug, Default)]
 pub(crate) struct CompactionState {
     /// The running compactions.

@@ -2,41 +2,44 @@
 //!
 //! # Invariants
 //!
-//! - The lock protects memory only, and is never held across a call to storage.
+//! - The lock protects memory only, and is never held while storage is accessed.
 //! - Only the installation whose turn it is changes versions or writes to the MANIFEST. So edits
-//!   take effect in the order in which they are written, and the versions do not change otherwise
-//!   during a turn. The exception is that compactions may begin and end, since they claim their
-//!   inputs under the lock; [`Installation::hold_claims`] prevents new ones.
-//! - Files of a version that is not installed are private to the installing thread. While a
-//!   database is open, nothing searches for unreferenced files: each is removed by the thread that
-//!   created or replaced it, so the outputs of work in progress need no other protection.
+//!   take effect in the order in which they are written, and an installation finds the versions
+//!   unchanged throughout its turn. There is one exception: compactions may begin and end during a
+//!   turn, since they claim their inputs under the lock. [`Installation::hold_claims`] prevents new
+//!   claims.
+//! - The files of a version that is not yet installed are known only to the installing thread.
+//!   While a database is open, nothing searches for unreferenced files: each file is removed by the
+//!   thread that created or replaced it. So the outputs of work in progress need no other
+//!   protection.
 //!
 //! # Order
 //!
-//! 1. New tables are opened before the turn, so that no other installation waits for them to be
-//!    opened.
+//! 1. New tables are opened before the turn begins, so that no other installation waits while they
+//!    are opened.
 //! 2. The installation waits for its turn, first come, first served.
 //! 3. Under the lock, the edits are applied to copies of the versions; contradictory edits are
 //!    refused here.
-//! 4. Without the lock, the edits are appended to the MANIFEST, as one group if there are several,
-//!    and synced. A MANIFEST over its size limit is rolled first.
+//! 4. Without the lock, the edits are appended to the MANIFEST and synced; several edits are
+//!    written as an atomic group. If the MANIFEST exceeds its size limit, a new MANIFEST is begun
+//!    first.
 //! 5. Under the lock, the new versions replace the old ones. They are published to readers before
-//!    the lock is released, so under the lock both are the same.
-//! 6. The turn passes on.
+//!    the lock is released, so a thread that holds the lock sees the versions that readers see.
+//! 6. The turn passes to the next installation.
 //!
 //! # A crash
 //!
-//! Before the end of step 4 the records may be missing or incomplete, which replay takes for the
-//! end of the MANIFEST; an incomplete group has no effect. Until then the new tables are
-//! unreferenced. After step 4 the edits are in effect.
+//! Before the end of step 4 the new records may be missing or incomplete; replay treats this as the
+//! end of the MANIFEST, and ignores an incomplete group. The new tables are then unreferenced.
+//! After step 4 the edits are in effect.
 //!
 //! # An error
 //!
 //! After a failed write or sync the end of the MANIFEST is unknown, so the error is latched:
-//! waiting and later installations are refused before anything is written, until
+//! waiting and later installations are refused before they write anything, until
 //! [`Versions::start_over`] has written a new MANIFEST of the state in memory. A panic between the
-//! beginning of step 4 and the end of step 5 latches an error, too, because memory may lack edits
-//! that the MANIFEST has; the database must then be reopened.
+//! beginning of step 4 and the end of step 5 latches an error, too, because the MANIFEST may have
+//! edits that the versions in memory lack. The database must then be reopened.
 
 use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
@@ -60,23 +63,23 @@ use crate::version::{Version, VersionSet, VersionSetBeginning};
 /// The versions of all column families, and their MANIFEST.
 pub(crate) struct Versions {
     set: Mutex<VersionSet>,
-    /// Notified when compactions may be claimed again.
+    /// Notified when compactions may claim their inputs again.
     claims_released: Condvar,
     manifest: Turns<ManifestWriter>,
     obsolete: ObsoleteTables,
 }
 
-/// The turn of one installation. Dropping it passes the turn on.
+/// The turn of one installation. Dropping it passes the turn to the next installation.
 pub(crate) struct Installation<'v> {
     versions: &'v Versions,
     manifest: Turn<'v, ManifestWriter>,
-    /// Whether the MANIFEST may have edits that the versions lack.
+    /// Whether the MANIFEST may have edits that the versions in memory lack.
     is_halfway: bool,
     holds_claims: bool,
 }
 
-/// Edits in the MANIFEST, and the resulting versions. Latches an error if dropped without being
-/// installed.
+/// Edits that were written to the MANIFEST, and the resulting versions. Latches an error if it is
+/// dropped without being installed.
 #[must_use]
 pub(crate) struct Written<'v> {
     installation: Installation<'v>,
@@ -107,17 +110,18 @@ impl Versions {
         }
     }
 
-    /// Locks the versions for reading. The lock must not be held across a call to storage.
+    /// Locks the versions for reading. The lock must not be held while storage is accessed.
     pub(crate) fn lock(&self) -> MutexGuard<'_, VersionSet> {
         self.set.lock()
     }
 
-    /// Returns the tables that are no longer in any version.
+    /// Returns the list of tables that are no longer in any version.
     pub(crate) fn obsolete(&self) -> &ObsoleteTables {
         &self.obsolete
     }
 
-    /// Locks the versions to claim a compaction. Waits while an installation holds claims.
+    /// Locks the versions so that a compaction can claim its inputs. Waits while an installation
+    /// holds claims.
     pub(crate) fn lock_to_claim(&self) -> MutexGuard<'_, VersionSet> {
         let mut set = self.set.lock();
         while set.holds_claims {
@@ -142,7 +146,8 @@ impl Versions {
         Ok(())
     }
 
-    /// Returns the number of the current MANIFEST; 0 before the first one. Waits for installations.
+    /// Returns the number of the current MANIFEST; 0 if none was written yet. Waits for
+    /// installations.
     pub(crate) fn manifest_number(&self) -> u64 {
         self.begin_installation().manifest.number()
     }
@@ -155,14 +160,14 @@ impl<'v> Installation<'v> {
         self.versions.lock()
     }
 
-    /// Prevents compactions from being claimed until the turn passes on.
+    /// Prevents compactions from claiming inputs until this turn ends.
     pub(crate) fn hold_claims(&mut self) {
         self.holds_claims = true;
         self.versions.lock().holds_claims = true;
     }
 
-    /// Steps 3 and 4: makes edits durable, all or none. Tables in `new_tables` are used for the
-    /// tables that the edits add. `failed` is called with a failure before the turn passes on.
+    /// Steps 3 and 4: makes edits durable, all or none. If `new_tables` contains a table that the
+    /// edits add, that object is used. `failed` is called with a failure before the turn ends.
     ///
     /// # Errors
     /// Corruption, for edits that contradict the versions, in which case nothing is written. Errors
@@ -204,7 +209,8 @@ impl<'v> Installation<'v> {
         self.is_halfway = true;
         let rolled = rolled.map_or(Ok(()), |new| self.manifest.roll_if_possible(&new));
         if let Err(error) = rolled.and_then(|()| self.manifest.append(edits)) {
-            // The MANIFEST that CURRENT names, or its end, is unknown now.
+            // After this failure it is unknown which MANIFEST CURRENT names, or where the MANIFEST
+            // ends.
             self.is_halfway = false;
             self.versions.lock().set_failure(Some(error.clone()));
             return Err(error);
@@ -214,7 +220,7 @@ impl<'v> Installation<'v> {
 }
 
 impl<'v> Written<'v> {
-    /// Step 5: lets the edits take effect.
+    /// Step 5: replaces the versions, so that the edits take effect.
     pub(crate) fn install(self) -> Installed<'v> {
         let Self { mut installation, edits, next } = self;
         let mut set = installation.versions.lock();

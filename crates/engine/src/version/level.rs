@@ -13,20 +13,20 @@ pub(crate) struct Level {
 }
 
 impl Level {
-    /// Creates a level of tables that are already in its order.
+    /// Creates a level. The tables must already be in the level's order.
     pub(crate) fn new(files: Vec<Arc<FileMetadata>>) -> Self {
         Self { files }
     }
 
-    /// Returns the tables: newest first in level 0, in key order otherwise.
+    /// Returns the tables: newest first in level 0, in key order in other levels.
     #[inline]
     pub(crate) fn files(&self) -> &[Arc<FileMetadata>] {
         &self.files
     }
 
-    /// Returns the tables of a level without overlaps that may have records of a user key at or
-    /// after the given internal key: usually one or none, more if the records of one key span
-    /// several tables.
+    /// Returns the tables that may have records of the internal key's user key at or after the
+    /// internal key. The level must not have overlaps. Usually returns one table or none; more if
+    /// the records of one user key span several tables.
     #[inline]
     pub(crate) fn files_for(
         &self,

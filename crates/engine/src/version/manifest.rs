@@ -1,9 +1,9 @@
-//! Reads a MANIFEST: applies its edits to obtain the files and column families of the database.
+//! Reads a MANIFEST: applies its edits, which yields the files and column families of the database.
 //!
-//! The edits are applied in order. A group of edits is applied when it is complete; a group cut
-//! short by the end of the file has no effect. A record that is cut short by the end of the file,
-//! or lacks a sector, is the result of a crash and counts as the end. Any other invalid record is
-//! damage, and the database does not open.
+//! The edits are applied in order. A group of edits is applied when it is complete; an incomplete
+//! group at the end of the file has no effect. A record that is cut short by the end of the file,
+//! or that lacks a sector, is the result of a crash and counts as the end of the MANIFEST. Any
+//! other invalid record is damage, and the database does not open.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -32,51 +32,51 @@ const SECTOR: u64 = 512;
 /// The state of a database according to its MANIFEST.
 #[derive(Debug)]
 pub(crate) struct Manifest {
-    /// The file.
+    /// Path of the MANIFEST.
     pub(crate) path: PathBuf,
-    /// Its file number.
+    /// File number of the MANIFEST.
     pub(crate) number: u64,
     /// The column families that were not dropped, by id.
     pub(crate) column_families: BTreeMap<u32, FamilyState>,
-    /// The database's id, if the MANIFEST has one.
+    /// The database's id, if the MANIFEST records it.
     pub(crate) database_id: Option<String>,
     /// Number of the next file.
     pub(crate) next_file_number: u64,
-    /// The highest sequence number in tables.
+    /// The highest sequence number recorded by an edit.
     pub(crate) last_sequence: Sequence,
-    /// The highest column family id in use so far.
+    /// The highest column family id that was ever used.
     pub(crate) max_column_family: u32,
     /// Number of the oldest log that any column family needs.
     pub(crate) min_log_number_to_keep: u64,
-    /// Recorded synced lengths of logs, in bytes.
+    /// The synced length of each log that has a record of it, in bytes, by log number.
     pub(crate) synced_logs: BTreeMap<u64, u64>,
-    /// The logs that existed according to the last edit that lists them, in ascending order; `None`
-    /// without such an edit.
+    /// The logs that existed when the last edit that lists logs was written, in ascending order;
+    /// `None` if there is no such edit.
     pub(crate) existing_logs: Option<Vec<u64>>,
-    /// Number of records read.
+    /// Number of records that were read.
     pub(crate) records: u64,
     /// Offset of an incomplete record at the end of the file, if there is one.
     pub(crate) torn: Option<Torn>,
     /// Number of edits of an incomplete group at the end of the file, which have no effect.
     pub(crate) unfinished_edits: usize,
-    /// Byte range of those edits in the file.
+    /// Byte range of the incomplete group's edits in the file.
     unfinished: Range<u64>,
 }
 
 /// The state of a column family according to a MANIFEST.
 #[derive(Debug)]
 pub(crate) struct FamilyState {
-    /// Its id; 0 is the default one.
+    /// Id of the family; 0 is the default family.
     pub(crate) id: u32,
-    /// Its name.
+    /// Name of the family.
     pub(crate) name: String,
-    /// The name of its comparator.
+    /// Name of the family's comparator.
     pub(crate) comparator: String,
-    /// Number of the oldest log that it needs: older ones hold only data that is in tables.
+    /// Number of the oldest log that the family needs: its data in older logs is in tables.
     pub(crate) log_number: u64,
-    /// Its files.
+    /// Files of the family.
     pub(crate) files: VersionBuilder,
-    /// The positions at which round-robin compactions of its levels continue.
+    /// The positions at which the round-robin compactions of the family's levels continue.
     pub(crate) cursors: CompactCursors,
 }
 
@@ -95,7 +95,8 @@ pub(crate) fn current(storage: &dyn Storage, directory: &Path) -> Result<u64> {
 }
 
 impl Manifest {
-    /// Returns the incomplete record or group of edits at the end of the file, which has no effect.
+    /// Returns the incomplete record or group of edits at the end of the file. Neither has an
+    /// effect.
     pub(crate) fn left_out(&self) -> Vec<LeftOut> {
         let mut left_out = Vec::new();
         let mut note = |offset: u64, bytes: u64, reason: String| {
@@ -118,7 +119,7 @@ impl Manifest {
         left_out
     }
 
-    /// Reads the MANIFEST with a number.
+    /// Reads the MANIFEST with the given file number.
     ///
     /// # Errors
     /// Corruption, with file, record and offset, for damage before the end, for edits that
@@ -165,24 +166,25 @@ impl Manifest {
     }
 }
 
-/// Bytes in a MANIFEST that are not an edit.
+/// Bytes in a MANIFEST that are not a valid edit.
 struct Irregularity {
     offset: u64,
-    /// Minimum number of bytes of edits.
+    /// Number of bytes of edits that are lost at least.
     dropped: u64,
-    /// Whether a crash explains them, provided that no edits follow.
+    /// Whether a crash explains the bytes, provided that no edits follow.
     may_be_torn: bool,
     reason: String,
 }
 
 impl Irregularity {
-    /// Classifies an event that is not an edit; `None` for an edit.
+    /// Classifies an event. Returns `None` if the event is a record.
     fn of(event: &Event<'_>, file: &dyn ReadFile) -> Result<Option<Self>> {
         let (offset, dropped, may_be_torn, reason) = match event {
             Event::Damage(Damage { offset, dropped, reason, .. }) => {
                 (*offset, *dropped, is_torn_inside(file, *offset)?, reason.to_string())
             }
-            // Edits are appended to a file that is never preallocated.
+            // Zeros may be left by a crash: edits are appended to the file, which is never
+            // preallocated.
             Event::Skipped(skipped) if skipped.reason == SkippedReason::Zeros => {
                 let dropped = if skipped.lossy { skipped.dropped } else { 0 };
                 (skipped.offset, dropped, true, skipped.reason.to_string())
@@ -201,9 +203,9 @@ impl Irregularity {
 
 /// Whether a fragment with a wrong checksum contains a sector of zeros.
 ///
-/// A power cut leaves such a sector of an edit that was being written: sectors reach the device in
-/// any order, and the file held nothing there before. No valid edit contains a sector of zeros, and
-/// damage is unlikely to produce one.
+/// A power cut can leave zeros in a sector of an edit that was being written: sectors reach the
+/// device in any order, and the space of the file was empty before. No valid edit contains a sector
+/// of zeros, and damage is unlikely to produce one.
 fn is_torn_inside(file: &dyn ReadFile, offset: u64) -> Result<bool> {
     let mut header = [0; HEADER_LENGTH];
     let count = file.read_full_at(&mut header, offset, Purpose::Manifest)?;
@@ -218,8 +220,8 @@ fn is_torn_inside(file: &dyn ReadFile, offset: u64) -> Result<bool> {
     Ok(sectors.any(|sector| sector.iter().all(|&byte| byte == 0)))
 }
 
-/// Whether a later edit follows the bytes at `offset`. Only the edits of one group are written
-/// together, so only they may follow an incomplete one.
+/// Whether a later edit follows the bytes at `offset`. The edits of one group are written together,
+/// so edits of a group may follow an incomplete edit and do not count as later.
 fn is_followed(
     reader: &mut RecordReader<FileSource>,
     file: &dyn ReadFile,
@@ -279,7 +281,7 @@ impl Replay {
         }
     }
 
-    /// Applies the edit of the record at `place` in the file.
+    /// Applies the edit of a record. `place` is the record's byte range in the file.
     fn record(&mut self, payload: &[u8], place: Range<u64>) -> Result<()> {
         let offset = place.start;
         let number = self.manifest.records;
@@ -338,7 +340,7 @@ impl Replay {
             manifest.column_families.insert(id, FamilyState::new(id, name.clone()));
             manifest.max_column_family = manifest.max_column_family.max(id);
         } else if id == 0 {
-            // No edit adds the default column family.
+            // The default column family always exists: no edit adds it.
             let default = || FamilyState::new(0, "default".to_owned());
             manifest.column_families.entry(0).or_insert_with(default);
         }

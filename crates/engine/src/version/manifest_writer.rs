@@ -1,4 +1,4 @@
-//! Writes the MANIFEST, and CURRENT, which names it.
+//! Writes the MANIFEST, and the file CURRENT, which names the current MANIFEST.
 //!
 //! A new MANIFEST is complete and synced before CURRENT names it. CURRENT is written to a temporary
 //! file, synced and renamed, and the directory is synced, so CURRENT always names a complete
@@ -18,12 +18,12 @@ use tailwater_io::{Create, IoMode, Purpose, Storage, WriteFile};
 use crate::error::{Error, Result};
 use crate::options::DbOptions;
 
-/// The size at which a MANIFEST is rolled.
+/// The size at which a new MANIFEST is begun.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ManifestLimits {
-    /// Maximum length, in bytes.
+    /// Maximum length of a MANIFEST, in bytes.
     pub(crate) max_bytes: u64,
-    /// Maximum growth over its initial length, in percent.
+    /// Maximum growth of a MANIFEST over its initial length, in percent.
     pub(crate) max_growth_percent: u64,
 }
 
@@ -45,9 +45,9 @@ pub(crate) struct ManifestFile {
     encoder: Writer,
     buffer: Vec<u8>,
     written: u64,
-    /// Its initial length, in bytes.
+    /// Initial length of the file, in bytes.
     first_bytes: u64,
-    /// Length from which the file is rolled, in bytes.
+    /// Length at which a new MANIFEST is begun, in bytes.
     rolled_from: u64,
 }
 
@@ -56,7 +56,7 @@ pub(super) struct NewManifest {
     pub(super) number: u64,
     /// Number of the temporary file that is renamed to CURRENT.
     pub(super) temporary: u64,
-    /// Edits that produce the state in memory from nothing.
+    /// Edits that produce the state in memory when they are applied to an empty state.
     pub(super) edits: Vec<VersionEdit>,
 }
 
@@ -73,12 +73,12 @@ impl ManifestWriter {
         Self { storage, directory, current: None }
     }
 
-    /// Returns the number of the current MANIFEST; 0 before the first one.
+    /// Returns the number of the current MANIFEST; 0 if none was written yet.
     pub(super) fn number(&self) -> u64 {
         self.current.as_ref().map_or(0, |manifest| manifest.number)
     }
 
-    /// Whether the MANIFEST should be rolled.
+    /// Whether a new MANIFEST should be begun because the current one is too long.
     pub(super) fn is_long(&self, limits: ManifestLimits) -> bool {
         self.current.as_ref().is_none_or(|manifest| {
             let bound = limits.bound(manifest.first_bytes);
@@ -94,19 +94,20 @@ impl ManifestWriter {
         for edit in edits {
             manifest.add(edit)?;
         }
-        // A crash here is safe: replay takes an incomplete record for the end.
+        // A crash here is safe: replay treats an incomplete record as the end of the MANIFEST.
         manifest.write_out()?;
         manifest.file.sync_data(Purpose::Manifest)?;
         Ok(())
     }
 
-    /// Rolls the MANIFEST. If no file descriptor is free, the old one stays in use.
+    /// Begins a new MANIFEST. If no file descriptor is free, the old MANIFEST stays in use.
     pub(super) fn roll_if_possible(&mut self, new: &NewManifest) -> Result<()> {
         match self.prepare(new) {
             Ok((manifest, aside)) => self.complete_roll(manifest, &aside),
             Err(error) => match &mut self.current {
                 Some(manifest) if error.is_out_of_descriptors() => {
-                    // Not retried at every edit, because it rewrites everything.
+                    // The next attempt waits until the file has grown, because it rewrites
+                    // everything.
                     manifest.rolled_from = manifest.written + manifest.written / 8;
                     Ok(())
                 }
@@ -121,8 +122,8 @@ impl ManifestWriter {
         self.complete_roll(manifest, &aside)
     }
 
-    /// Writes a new MANIFEST, and the new CURRENT to a temporary file. Returns both. On failure the
-    /// old MANIFEST is unchanged.
+    /// Writes a new MANIFEST, and the new contents of CURRENT to a temporary file. Returns both
+    /// files. On failure the old MANIFEST is unchanged.
     fn prepare(&self, new: &NewManifest) -> Result<(ManifestFile, PathBuf)> {
         let NewManifest { number, temporary, ref edits } = *new;
         let (storage, directory) = (&*self.storage, &self.directory);
@@ -132,7 +133,7 @@ impl ManifestWriter {
             Ok((manifest, aside))
         });
         if prepared.is_err() {
-            // The next open removes files that remain.
+            // If a removal fails, the next open removes the file.
             for kind in [FileKind::Manifest(number), FileKind::Temporary(temporary)] {
                 let _ = storage.remove(&directory.join(kind.to_string()));
             }
@@ -152,14 +153,15 @@ impl ManifestWriter {
 }
 
 impl ManifestLimits {
-    /// Returns the length at which a MANIFEST with this initial length is rolled, in bytes.
+    /// Returns the length, in bytes, at which a MANIFEST with this initial length is replaced by a
+    /// new one.
     fn bound(self, first_bytes: u64) -> u64 {
         let growth = first_bytes.saturating_mul(self.max_growth_percent) / 100;
         self.max_bytes.max(first_bytes.saturating_add(growth))
     }
 }
 
-/// Writes a MANIFEST of these edits, and syncs it and its directory entry.
+/// Writes a new MANIFEST with these edits, and syncs the file and its directory entry.
 pub(crate) fn write_manifest(
     storage: &dyn Storage,
     directory: &Path,
@@ -167,7 +169,7 @@ pub(crate) fn write_manifest(
     edits: &[VersionEdit],
 ) -> Result<ManifestFile> {
     let path = directory.join(FileKind::Manifest(number).to_string());
-    // An existing file was left by an opening that ended before CURRENT named it.
+    // If the file exists, it is of an opening that ended before CURRENT named the file.
     let file = storage.create(&path, Create::Truncate, IoMode::Buffered, Purpose::Manifest)?;
     let mut manifest = ManifestFile {
         number,

@@ -1,8 +1,8 @@
 //! Versions: the tables and blob files of a column family at a point in time.
 //!
-//! A [`Version`] never changes. The MANIFEST is a log of edits; a [`VersionBuilder`] applies them
-//! to a version to build the next, and refuses contradictory edits. A reader keeps the version with
-//! which it began. [`Versions`] orders the writing and installation of edits.
+//! A [`Version`] never changes. The MANIFEST is a log of edits. A [`VersionBuilder`] applies edits
+//! to a version to build the next version, and refuses contradictory edits. A reader keeps the
+//! version with which it began. [`Versions`] orders the writing and installation of edits.
 
 mod blob_file;
 mod builder;

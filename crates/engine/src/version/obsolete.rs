@@ -1,8 +1,8 @@
 //! Removes tables that are no longer in any version, once no reader uses them.
 //!
 //! Removing a large file takes milliseconds, during which other threads wait for the filesystem's
-//! journal. So a dedicated thread removes one file at a time, and after each rests several times as
-//! long as the removal took.
+//! journal. So a dedicated thread removes one file at a time, and after each removal rests several
+//! times as long as the removal took.
 
 use std::path::PathBuf;
 use std::sync::{Arc, MutexGuard};
@@ -17,9 +17,9 @@ use crate::error::Result;
 use crate::stats::InfoLog;
 use crate::table::{FileMetadata, TableCache};
 
-/// Rest after a removal, as a multiple of its duration.
+/// Duration of the rest after a removal, as a multiple of the removal's duration.
 const REST: u32 = 4;
-/// Maximum rest after a removal.
+/// Maximum duration of the rest after a removal.
 const LONGEST_REST: Duration = Duration::from_millis(100);
 
 /// A table that is no longer in any version.
@@ -27,7 +27,7 @@ const LONGEST_REST: Duration = Duration::from_millis(100);
 pub(crate) struct Obsolete {
     pub(crate) path: PathBuf,
     pub(crate) file: Arc<FileMetadata>,
-    /// The cache that may hold its blocks.
+    /// The cache that may hold blocks of the table.
     block_cache: Option<Arc<BlockCache>>,
 }
 
@@ -60,14 +60,16 @@ impl ObsoleteTables {
         self.list().extend(retired);
     }
 
-    /// Removes the tables without readers, and calls `rest` after each.
+    /// Removes the tables that no reader uses. After each removal, calls `rest` with the time to
+    /// rest.
     pub(crate) fn remove_unread(&self, clock: &dyn Clock, rest: impl Fn(Duration)) {
         while let Some(table) = self.next() {
             let start_ns = clock.monotonic_ns();
             self.remove(&table);
             let took = Duration::from_nanos(clock.since_ns(start_ns));
             rest((took * REST).min(LONGEST_REST));
-            // Collected here too, because there may be very many tables.
+            // Retired objects are also collected between removals, because there may be very many
+            // tables.
             heavy::collect();
         }
     }
@@ -92,7 +94,7 @@ impl ObsoleteTables {
         self.tables.lock()
     }
 
-    /// Takes a table without readers off the list.
+    /// Takes a table that no reader uses off the list.
     fn next(&self) -> Option<Obsolete> {
         let mut obsolete = self.list();
         let at = obsolete.iter().position(|table| table.file.is_last())?;

@@ -19,24 +19,24 @@ use crate::version::{CompactionState, Version, VersionBuilder};
 pub(crate) struct FamilyVersion {
     pub(crate) name: String,
     pub(crate) comparator: Comparator,
-    /// Number of the oldest log that it needs.
+    /// Number of the oldest log that the family needs.
     pub(crate) log_number: u64,
     pub(crate) level_count: usize,
     pub(crate) version: Arc<Version>,
     pub(crate) compactions: CompactionState,
-    /// Epoch number of the next flushed or ingested table.
+    /// Epoch number of the next table that is flushed or ingested.
     pub(crate) next_epoch: u64,
 }
 
 impl FamilyVersion {
-    /// Returns the epoch number after those of all tables of a version.
+    /// Returns the epoch number that follows those of all tables of a version.
     pub(crate) fn epoch_after(version: &Version) -> u64 {
         let epochs = version.files().map(|(_, file)| file.added().epoch_number);
         epochs.max().unwrap_or(0) + 1
     }
 }
 
-/// The state that the MANIFEST records.
+/// The state of the database that the MANIFEST records.
 pub(crate) struct VersionSet {
     numbers: FileNumbers,
     /// The database's id; `None` if it is not recorded in the MANIFEST.
@@ -46,14 +46,15 @@ pub(crate) struct VersionSet {
     /// Number of the oldest log that any column family needs.
     min_log_number: u64,
     families: BTreeMap<u32, FamilyVersion>,
-    /// The logs with durable names, which the MANIFEST must list; `None` until they are known.
+    /// The logs whose directory entries are durable, which the MANIFEST must list; `None` until
+    /// they are known.
     existing_logs: Option<Vec<u64>>,
-    /// Whether the MANIFEST does not yet list `existing_logs`.
+    /// Whether `existing_logs` was set and the MANIFEST does not list it yet.
     is_log_list_new: bool,
     failure: Option<Error>,
     limits: ManifestLimits,
-    /// Whether no compaction may be claimed, because an ingestion chose levels given the running
-    /// compactions.
+    /// Whether compactions may not claim inputs, because an ingestion chose the levels of its
+    /// tables given the running compactions.
     pub(super) holds_claims: bool,
 }
 
@@ -115,12 +116,13 @@ impl VersionSet {
         self.min_log_number
     }
 
-    /// Whether the MANIFEST, or its next edit, lists exactly these logs.
+    /// Whether the MANIFEST lists exactly these logs, or will with the next edit.
     pub(crate) fn knows_logs(&self, logs: &[u64]) -> bool {
         self.existing_logs.as_deref() == Some(logs)
     }
 
-    /// Makes the next edit list these logs, in ascending order. Their names must be durable.
+    /// Makes the next edit list these logs, in ascending order. Their directory entries must be
+    /// durable.
     pub(crate) fn set_existing_logs(&mut self, logs: Vec<u64>) {
         self.existing_logs = Some(logs);
         self.is_log_list_new = true;
@@ -131,7 +133,7 @@ impl VersionSet {
         self.max_column_family + 1
     }
 
-    /// Returns the latched failure; while there is one, nothing is written.
+    /// Returns the latched failure. While there is a failure, nothing is written.
     pub(crate) fn failure(&self) -> Option<&Error> {
         self.failure.as_ref()
     }
@@ -147,12 +149,12 @@ impl VersionSet {
         self.limits
     }
 
-    /// Takes epoch numbers for new tables of a column family. Returns the first one, or `None` if
-    /// the column family was dropped.
+    /// Reserves `count` epoch numbers for new tables of a column family. Returns the first number,
+    /// or `None` if the column family was dropped.
     ///
-    /// A table takes its number before it is installed, so a table installed later may have a lower
-    /// number. Such tables have no keys in common: an ingestion takes its numbers after overlapping
-    /// memtables were flushed, and flushes run one at a time.
+    /// A table gets its number before it is installed, so a table installed later may have a lower
+    /// number. Two such tables have no keys in common: an ingestion reserves its numbers after
+    /// overlapping memtables were flushed, and flushes run one at a time.
     pub(crate) fn take_epochs(&mut self, id: u32, count: usize) -> Option<u64> {
         let family = self.families.get_mut(&id)?;
         let first = family.next_epoch;
@@ -160,7 +162,7 @@ impl VersionSet {
         Some(first)
     }
 
-    /// Completes the next group of edits with the fields that depend on the set.
+    /// Adds to the next group of edits the fields that depend on the state of the set.
     pub(super) fn complete(&mut self, edits: &mut [VersionEdit], last_sequence: Sequence) {
         self.last_sequence = self.last_sequence.max(last_sequence);
         let count = edits.len() as u32;
@@ -176,7 +178,7 @@ impl VersionSet {
             && let Some(last) = edits.last_mut()
         {
             last.existing_logs.clone_from(&self.existing_logs);
-            // If the edit is not written, a complete MANIFEST follows, which also has the field.
+            // If writing the edit fails, the next MANIFEST is a new one, which also has the field.
             self.is_log_list_new = false;
         }
     }
@@ -187,8 +189,8 @@ impl VersionSet {
         NewManifest { number, temporary, edits: self.snapshot() }
     }
 
-    /// Returns the versions that result from edits, for the column families whose files they
-    /// change. Tables in `new_tables` are used for the tables that the edits add.
+    /// Returns the versions that result from edits, for the column families whose files the edits
+    /// change. If `new_tables` contains a table that the edits add, that object is used.
     pub(super) fn next_versions(
         &self,
         edits: &[VersionEdit],
@@ -251,7 +253,7 @@ impl VersionSet {
         self.families.insert(id, family);
     }
 
-    /// Returns the edits that produce the state in memory from nothing.
+    /// Returns edits that produce the state in memory when they are applied to an empty state.
     pub(crate) fn snapshot(&self) -> Vec<VersionEdit> {
         let mut edits = Vec::new();
         if self.database_id.is_some() {

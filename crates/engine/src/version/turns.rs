@@ -1,29 +1,29 @@
-//! A value with a first-come, first-served queue of exclusive users.
+//! A value whose users have exclusive access in turn, first come, first served.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::MutexGuard;
 
 use tailwater_io::sync::{Condvar, Mutex};
 
-/// A value with a queue of its users. The current user may wait for the device: waiting users hold
-/// no lock of the queue.
+/// A value with a queue of its users. The current user may wait for the device while others wait
+/// for it, because waiting users hold no lock.
 #[derive(Debug)]
 pub(super) struct Turns<T> {
     tickets: Mutex<Tickets>,
     passed: Condvar,
-    /// Locked by the current user.
+    /// Locked by the current user during its turn.
     value: Mutex<T>,
 }
 
 #[derive(Debug, Default)]
 struct Tickets {
-    /// Number of the next user to arrive.
+    /// Number that the next user to arrive will get.
     next: u64,
-    /// Number of the current user.
+    /// Number of the user whose turn it is.
     current: u64,
 }
 
-/// The turn of one user. Dropping it passes the turn on, even during a panic.
+/// The turn of one user. Dropping it passes the turn to the next user, even during a panic.
 #[derive(Debug)]
 pub(super) struct Turn<'t, T> {
     turns: &'t Turns<T>,
@@ -36,7 +36,7 @@ impl<T> Turns<T> {
         Self { tickets: Mutex::default(), passed: Condvar::new(), value: Mutex::new(value) }
     }
 
-    /// Waits for the users that arrived earlier.
+    /// Waits until the users that arrived earlier have had their turns.
     pub(super) fn wait(&self) -> Turn<'_, T> {
         let mut tickets = self.tickets.lock();
         let ticket = tickets.next;

@@ -1,7 +1,7 @@
 //! Checks of a batch in a log, shared by replay and verification.
 //!
-//! A batch is checked as a whole before any of it is applied. Sequence numbers never go back: a
-//! batch may repeat the one before it, but must not end before it.
+//! A whole batch is checked before any of its operations is applied. Sequence numbers never
+//! decrease: a batch may have the numbers of the previous batch, but must not end below it.
 
 use tailwater_format::batch::{BatchReader, Record, RecordKind};
 use tailwater_format::key::{MAX_SEQUENCE, Sequence};
@@ -12,7 +12,7 @@ use tailwater_format::log::{RecoveryMode, Verdict};
 pub(crate) struct CheckedBatch<'a> {
     /// The operations of the batch.
     pub(crate) records: BatchReader<'a>,
-    /// The sequence number after its last operation.
+    /// The sequence number that follows the batch's last operation.
     pub(crate) next_sequence: Sequence,
 }
 
@@ -20,9 +20,10 @@ pub(crate) struct CheckedBatch<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
     /// The log's bytes are intact, but the batch in them does not decode, or its sequence numbers
-    /// go back: no recovery mode accepts that.
+    /// decrease. No recovery mode accepts such a batch.
     Malformed(String),
-    /// The record is not a batch, or not one that belongs here: the recovery mode decides.
+    /// The record is not a batch, or the batch does not belong at this position. The recovery mode
+    /// decides what happens.
     Rejected(String),
     /// The batch needs a feature that is not implemented.
     NotSupported(&'static str),
@@ -47,7 +48,8 @@ impl Refusal {
     }
 }
 
-/// Checks the batch that a record holds. `due` is the sequence number after the previous batch.
+/// Checks the batch that a record holds. `due` is the sequence number that follows the previous
+/// batch.
 pub(crate) fn check(
     payload: &[u8],
     due: Option<Sequence>,

@@ -2,12 +2,13 @@
 
 use tailwater_io::buffer::{ALIGNMENT, AlignedBuffer};
 
-/// Blocks that are written together: records, and the zeros that end their padding. Zeros are kept
-/// from one write to the next, so that a small group touches few cache lines.
+/// Blocks that are written together: records, followed by the zeros that complete the last block's
+/// padding. The zeros stay in memory from one write to the next, so that a small group touches few
+/// cache lines.
 #[derive(Debug)]
 pub(super) struct Blocks {
     aligned: AlignedBuffer,
-    /// Length of the part that may not be zero, in bytes.
+    /// Length of the prefix that may contain bytes other than zero.
     filled: usize,
 }
 

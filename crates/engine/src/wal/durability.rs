@@ -1,10 +1,10 @@
 //! Selects the method by which writes to direct logs are made durable: a flag of each write
 //! (`RWF_DSYNC`), or a flush after it (`fdatasync`).
 //!
-//! The flag is faster on devices that can write a single request through their cache, or that have
-//! no volatile cache. For other devices the kernel turns a flagged write into two requests. Some of
-//! them are faster with a flush, which also serves several writes together. Both methods are
-//! measured while the first writes proceed; until then the flag is used.
+//! The flag is faster on devices that have no volatile cache, or that can write a single request
+//! through it. For other devices the kernel turns a flagged write into two requests. Some of these
+//! devices are faster with a flush, which can also serve several writes. Both methods are measured
+//! while the first writes proceed; until the measurement ends, the flag is used.
 
 use std::fmt;
 use std::path::Path;
@@ -32,20 +32,20 @@ struct Medians {
 }
 
 impl Medians {
-    /// Whether the flush is faster by more than a tenth, the minimum that is worth the change.
+    /// Whether the flush is faster by more than a tenth. A smaller gain is not worth the change.
     fn is_flush_quicker(self) -> bool {
         self.flushed_ns * 10 < self.durable_ns * 9
     }
 }
 
 impl LogDurability {
-    /// Whether a write with a flush is faster than a durable write.
+    /// Whether a write with a flush after it is faster than a flagged write.
     pub(super) fn is_by_flush(&self) -> bool {
         self.is_by_flush.load(Ordering::Relaxed)
     }
 
-    /// Measures which method is faster by overwriting a file at `path`, which it creates and
-    /// removes.
+    /// Measures which method is faster. The measurement overwrites a file at `path`, which this
+    /// function creates and removes.
     ///
     /// # Errors
     /// I/O errors, after which the choice is unchanged.

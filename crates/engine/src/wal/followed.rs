@@ -2,8 +2,9 @@
 //!
 //! # Invariants
 //!
-//! - Up to its known end, a log is complete in its file, and does not change while it is followed:
-//!   it is neither removed nor overwritten, and new groups are appended after the end.
+//! - Up to its known end, a log is completely in its file. While the log is followed, this part
+//!   does not change: the file is neither removed nor overwritten, and new groups are appended
+//!   after the end.
 //! - The end of a log advances past a batch before the batch is published.
 //! - Bytes that are only in memory, or in an unfinished or failed write, are past the end.
 
@@ -19,7 +20,8 @@ use crate::error::{Error, Result};
 /// The logs of a database that is open for writing, as its followers see them.
 #[derive(Debug)]
 pub(crate) struct Followed {
-    /// The end of the current log, in bytes. Advanced without the lock, reset to 0 under it.
+    /// The end of the current log, in bytes. It advances without the lock, and is reset to 0 under
+    /// it.
     current_end: AtomicU64,
     /// Whether the database was closed.
     is_closed: AtomicBool,
@@ -34,7 +36,7 @@ struct State {
     current: u64,
     /// The first log that each follower has yet to read, by follower ID.
     followers: BTreeMap<u64, u64>,
-    /// Number of followers so far.
+    /// Number of followers created so far.
     follower_count: u64,
 }
 
@@ -51,15 +53,16 @@ pub(super) struct LogState {
     /// End of the part that is complete in its file, in bytes.
     pub(super) end: u64,
     /// Batches after this sequence number are ignored: they were never published, and other batches
-    /// may have reused their numbers.
+    /// may have been given their numbers.
     pub(super) last_sequence: Sequence,
-    /// The number of the next log, if there is one, in which case `end` is final.
+    /// The number of the next log; `None` if this is the current log. If there is a next log, `end`
+    /// is final.
     pub(super) next: Option<u64>,
 }
 
 impl Followed {
-    /// Creates the state for the `complete` logs, oldest first, each a number and a length in
-    /// bytes, and for the log `current`, which is being written.
+    /// Creates the state. `complete` are the numbers and lengths in bytes of the complete logs,
+    /// oldest first; `current` is the number of the log that is being written.
     pub(super) fn new(complete: impl Iterator<Item = (u64, u64)>, current: u64) -> Self {
         let complete = complete
             .map(|(number, end)| CompleteLog { number, end, last_sequence: MAX_SEQUENCE })
@@ -77,8 +80,8 @@ impl Followed {
         self.current_end.store(end, Ordering::Release);
     }
 
-    /// Completes the current log at its known end and at `last_sequence`, and makes log `number`
-    /// the current one.
+    /// Marks the current log as complete at its known end, with `last_sequence` as its last
+    /// published number, and makes log `number` the current log.
     pub(super) fn begin(&self, number: u64, last_sequence: Sequence) {
         let mut state = self.state.lock();
         let end = self.current_end.swap(0, Ordering::AcqRel);
@@ -98,13 +101,13 @@ impl Followed {
         !is_held
     }
 
-    /// Ends all following.
+    /// Ends all following: every follower gets an error from now on.
     pub(super) fn close(&self) {
         self.is_closed.store(true, Ordering::Release);
         self.state.lock().followers.clear();
     }
 
-    /// Begins to follow the logs from the oldest.
+    /// Creates a follower that begins with the oldest log.
     pub(super) fn follow(self: &Arc<Self>) -> Result<Follower> {
         self.check()?;
         let mut state = self.state.lock();
@@ -138,7 +141,8 @@ pub(crate) struct Follower {
 }
 
 impl Follower {
-    /// Returns an error if the database was closed: its logs belong to the next opener.
+    /// Returns an error if the database was closed, because another process may then change the
+    /// logs.
     pub(super) fn check(&self) -> Result<()> {
         self.followed.check()
     }

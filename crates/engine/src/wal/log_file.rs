@@ -1,9 +1,9 @@
 //! A log that is being written: through the page cache, or by direct I/O.
 //!
-//! A direct log is written in blocks of 4 KiB, each of them once: each write is padded to a block
-//! boundary with a record that readers ignore (`format::log::Writer::pad`), and the next write
-//! begins a new block. So no block with an acknowledged byte is ever rewritten, and a failure
-//! during a write cannot destroy an earlier one. Several groups may be in flight
+//! A direct log is written in blocks of 4 KiB, and no block is written twice: each write is padded
+//! to a block boundary with a record that readers ignore (`format::log::Writer::pad`), and the next
+//! write begins a new block. So no block with an acknowledged byte is ever rewritten, and a failure
+//! during a write cannot destroy what an earlier write stored. Several groups may be in flight
 //! ([`super::pipelined`]).
 
 use std::path::{Path, PathBuf};
@@ -22,7 +22,8 @@ use crate::error::{Error, Result};
 
 /// A log that is being written, or is closed but not yet synced.
 ///
-/// After a failed call the file's end is unknown, and nothing more is written to it.
+/// After a failed call the end of the log in its file is unknown, and nothing more is written to
+/// the file.
 pub(super) struct LogFile {
     pub(super) number: u64,
     path: PathBuf,
@@ -32,21 +33,21 @@ pub(super) struct LogFile {
     buffer: Vec<u8>,
     /// End of the written bytes.
     written: u64,
-    /// Offset of the next write. The bytes between `written` and it are in flight.
+    /// Offset of the next write. The bytes from `written` to this offset are in flight.
     next: u64,
-    /// End of the bytes known to be on the device.
+    /// End of the part that is known to be on the device.
     synced: u64,
     /// End of the bytes whose write-back was started.
     write_back: u64,
     /// Number of bytes reserved, from the start of the file.
     reserved: u64,
-    /// Whether the file held an older log, remains of which may follow the end.
+    /// Whether the file held an older log: remains of the older log may follow the end of this log.
     is_over_another: bool,
-    /// Whether the file was truncated and not yet synced.
+    /// Whether the file was truncated and has not been synced since.
     is_cut: bool,
     /// Whether the file's directory entry was synced.
     name_synced: bool,
-    /// The sequence number of the last batch; 0 before the first.
+    /// The sequence number of the last batch; 0 if there is no batch.
     last_batch: Sequence,
     /// Whether any batch contains an operation.
     holds_operations: bool,
@@ -60,13 +61,13 @@ struct Direct {
     zeroed: Option<ZeroedSpan>,
     /// The blocks of the current write.
     blocks: Blocks,
-    /// Free slots for groups in flight.
+    /// Slots that are free to write further groups in flight.
     slots: Vec<WriteSlot>,
-    /// Makes groups in flight durable if their writes do not.
+    /// Makes groups in flight durable if their own writes do not.
     flushes: Arc<Flushes>,
 }
 
-/// The time by which bytes must be durable.
+/// The time by which written bytes must be durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Durability {
     /// By the time the call returns.
@@ -87,7 +88,7 @@ pub(super) enum Mode<'a> {
     Direct {
         /// Source of the log's preallocated file; `None` if the file is appended to.
         preallocator: Option<&'a Preallocator>,
-        /// The end of the previous log.
+        /// The description of the previous log at its end.
         before: Ended,
         /// Length at which a log is switched, in bytes.
         max: u64,
@@ -101,10 +102,11 @@ pub(super) struct Beginning<'a> {
     pub(super) mode: Mode<'a>,
     /// The unneeded log whose file is reused, if any.
     pub(super) recycled: Option<&'a Path>,
-    /// Whether its records carry its number, to distinguish them from older content of the file.
+    /// Whether the records carry the log's number, which distinguishes them from older content of
+    /// the file.
     pub(super) recyclable: bool,
     pub(super) compressed: bool,
-    /// The description of the previous log, to be recorded in this one.
+    /// The description of the previous log, to be recorded in the new log.
     pub(super) predecessor: Option<PredecessorWal>,
     /// Whether the directory entry is synced immediately.
     pub(super) sync_name: bool,
@@ -158,12 +160,12 @@ impl LogFile {
             holds_operations: false,
             direct,
         };
-        // A direct log's directory entry is synced before anything is written: a record is
-        // acknowledged after its own sync alone.
+        // A direct log's directory entry is synced before anything is written to the log, because a
+        // later record is acknowledged as soon as the record itself is synced.
         if (sync_name || log.direct.is_some())
             && let Err(error) = log.sync_name(storage)
         {
-            // The previous log may continue.
+            // The new file is removed, because the caller may continue the previous log.
             let _ = storage.remove(&log.path);
             return Err(error);
         }
@@ -218,7 +220,7 @@ impl LogFile {
     }
 
     /// Writes appended batches, padded, in new blocks. `Durable` makes only these blocks durable,
-    /// so everything before them must be on the device.
+    /// so everything before them must already be on the device.
     fn write_blocks(&mut self, durability: Durability) -> Result<()> {
         let Some(Direct { zeroed, blocks, .. }) = &mut self.direct else { return Ok(()) };
         let zeros = self.encoder.pad_but_zeros(&mut self.buffer);
@@ -231,7 +233,7 @@ impl LogFile {
                 self.file.write_durably_at(blocks.as_slice(), self.written, Purpose::Wal)?;
                 self.synced = end;
             }
-            // The following sync includes the metadata needed to read the new blocks.
+            // A later sync includes the metadata that is needed to read the new blocks.
             Durability::Durable | Durability::Whenever => {
                 self.file.write_all_at(blocks.as_slice(), self.written, Purpose::Wal)?;
             }
@@ -241,8 +243,8 @@ impl LogFile {
         Ok(())
     }
 
-    /// Prepares to write appended batches in flight. Returns `None` unless they overwrite zeros and
-    /// everything before them is on the device or in flight.
+    /// Prepares to write appended batches in flight. Returns `None` unless the batches overwrite
+    /// zeros and everything before them is on the device or in flight.
     pub(super) fn begin_pipelined(&mut self, storage: &dyn Storage) -> Option<PipelinedWrite> {
         let is_certain = self.synced == self.written && !self.is_cut && self.name_synced;
         let Direct { zeroed: Some(zeroed), slots, flushes, .. } = self.direct.as_mut()? else {
@@ -251,7 +253,7 @@ impl LogFile {
         if !is_certain {
             return None;
         }
-        // An upper bound: padding may take another block.
+        // An upper bound, because padding may take another block.
         let end = self.next + (self.buffer.len() + 2 * ALIGNMENT) as u64;
         if !zeroed.reaches(end) {
             return None;
@@ -270,7 +272,7 @@ impl LogFile {
         self.written < self.next
     }
 
-    /// Completes a written group, after the groups before it.
+    /// Notes that a group was written. Groups must be passed in their order in the log.
     pub(super) fn end_pipelined(&mut self, write: PipelinedWrite) {
         self.written = write.end();
         self.synced = self.written;
@@ -314,7 +316,8 @@ impl LogFile {
         self.next + self.buffer.len() as u64
     }
 
-    /// Returns the end of the log in the file, in bytes: whole records, which no longer change.
+    /// Returns the end of the written part of the log, in bytes. The part consists of whole records
+    /// and no longer changes.
     pub(super) fn written(&self) -> u64 {
         self.written
     }
@@ -329,7 +332,7 @@ impl LogFile {
         self.direct.is_some()
     }
 
-    /// Returns how the log would end if it ended here.
+    /// Returns the description of the log as if it ended here.
     pub(super) fn as_ended(&self) -> Ended {
         let length = self.length();
         let zeroed = self.direct.as_ref().and_then(|direct| direct.zeroed.as_ref());
@@ -341,12 +344,12 @@ impl LogFile {
         !self.holds_operations
     }
 
-    /// Whether any part of the log is not on the device.
+    /// Whether any part of the log may not be on the device yet.
     pub(super) fn is_dirty(&self) -> bool {
         self.synced < self.length() || self.is_cut
     }
 
-    /// Returns the description of this log for the next one to record.
+    /// Returns the description of this log that the next log records.
     pub(super) fn as_predecessor(&self) -> PredecessorWal {
         PredecessorWal {
             log_number: self.number,
@@ -364,7 +367,8 @@ fn begin_buffered(
     preallocate: u64,
 ) -> Result<(Box<dyn WriteFile>, u64)> {
     if let Some(old) = recycled {
-        // A crash here is safe: the file holds records of the old log's number, which are skipped.
+        // A crash here is safe: the records in the file have the old log's number, so replay skips
+        // them.
         storage.rename(old, path)?;
         return Ok((create_or_remove(storage, path, IoMode::Buffered)?, 0));
     }
@@ -375,8 +379,8 @@ fn begin_buffered(
     match file.allocate(0, preallocate) {
         Ok(()) => Ok((file, preallocate)),
         Err(error) if error.is_no_space() => {
-            // The records may still fit once the reserved space is freed. A failed truncation only
-            // leaves less space.
+            // Reserving failed, but the records may fit once the space that was reserved is freed.
+            // A failed truncation leaves only less space.
             let _ = file.truncate(0);
             Ok((file, 0))
         }
@@ -384,8 +388,8 @@ fn begin_buffered(
     }
 }
 
-/// Opens a file that was renamed to a log's name. On failure it is removed: the previous log
-/// continues.
+/// Opens a file that was renamed to a log's name. On failure the file is removed, because the
+/// previous log continues.
 fn create_or_remove(
     storage: &dyn Storage,
     path: &Path,
@@ -406,7 +410,8 @@ fn begin_direct(
 ) -> Result<(Box<dyn WriteFile>, Direct)> {
     let file = match existing {
         Some(existing) => {
-            // A crash here is safe: the file holds zeros, or records of the old log's number.
+            // A crash here is safe: the file holds only zeros, or records with the old log's
+            // number.
             storage.rename(existing, path)?;
             create_or_remove(storage, path, IoMode::Direct)?
         }

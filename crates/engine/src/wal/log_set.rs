@@ -1,24 +1,27 @@
-//! The logs with data that is not in tables: the current one, and older ones.
+//! The logs with data that is not in tables: the current log, and older logs.
 //!
-//! Each log begins with a description of the end of the previous one, so that replay does not
+//! Each log begins with a description of the end of the previous log, so that replay does not
 //! continue past a gap that a crash of the machine left between two unsynced logs.
 //!
-//! A log is switched when a memtable is sealed, so that a memtable's log holds nothing of an older
-//! memtable; when it has reached its maximum length; and when its preallocated space
-//! ([`super::preallocation`]) is used up. Logs are synced oldest first: a synced write is
-//! acknowledged only once every earlier log is on the device, too; otherwise a crash could keep
-//! that write and lose an earlier one. Before anything is written to a direct log, or to the log
-//! after one, all earlier logs are synced, even if no writer asked for it.
+//! A log is switched in three cases: when a memtable is sealed, so that the log of the next
+//! memtable holds nothing of an older memtable; when the log has reached its maximum length; and
+//! when its preallocated space ([`super::preallocation`]) is used up. Logs are synced oldest first,
+//! and a synced write is acknowledged only when every earlier log is on the device, too; otherwise
+//! a crash could keep that write and lose an earlier one. Before anything is written to a direct
+//! log, or to the log after a direct log, all earlier logs are synced, even if no writer requested
+//! a sync.
 //!
-//! Logs are buffered or direct ([`LogMode`]); each keeps the mode in which it began. In mode `Auto`
-//! groups are counted, and when most of the recent ones suit the other mode, the log is switched.
+//! Logs are buffered or direct ([`LogMode`]); each log keeps the mode in which it began. In mode
+//! `Auto` synced and unsynced groups are counted, and when most of the recent groups suit the other
+//! mode, the log is switched.
 //!
-//! A failed write or sync is latched: how much of the log reached the device is then unknown, and
-//! nothing more is acknowledged until the log is abandoned ([`LogSet::start_over`]) and everything
-//! in it is flushed to tables.
+//! A failed write or sync is latched, because it is then unknown how much of the log reached the
+//! device. Nothing more is acknowledged until the log is abandoned ([`LogSet::start_over`]) and
+//! everything in it is flushed to tables.
 //!
-//! Followers ([`super::updates`]) are notified how far the logs are written. Logs that they have
-//! yet to read are kept until a later release, or until the database is closed.
+//! Followers ([`super::updates`]) are notified how far the logs are written. Logs that followers
+//! have yet to read are kept until a later call of [`LogSet::release`], or until the database is
+//! closed.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -54,22 +57,22 @@ pub(crate) struct LogOptions {
     pub(crate) compressed: bool,
     /// Number of bytes reserved for a new buffered log.
     pub(crate) preallocate: u64,
-    /// Number of bytes after which write-back is started; 0 leaves it to the system.
+    /// Number of bytes after which write-back is started; 0 leaves write-back to the system.
     pub(crate) bytes_per_sync: u64,
     /// Length at which a log is switched, in bytes.
     pub(crate) max_bytes: u64,
-    /// Maximum number of bytes buffered in memory while no write-out is requested.
+    /// Number of buffered bytes above which appending a batch writes the buffer out.
     pub(crate) max_buffered: usize,
     /// Whether a new log's directory entry is synced.
     pub(crate) sync_names: bool,
     /// Whether syncs include all metadata.
     pub(crate) full_sync: bool,
-    /// Logs with a lower number are never removed: it is not yet certain that they belong to this
-    /// database.
+    /// Logs with a number below this are never removed, because it is not yet certain that they
+    /// belong to this database.
     pub(crate) first_removable: u64,
     /// The method by which direct logs are made durable.
     pub(crate) durability: Arc<LogDurability>,
-    /// The clock for measuring `durability`.
+    /// The clock with which the methods of `durability` are measured.
     pub(crate) clock: Arc<dyn Clock>,
 }
 
@@ -77,9 +80,9 @@ pub(crate) struct LogOptions {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LiveLog {
     pub(crate) number: u64,
-    /// Length of the log when it was closed, in bytes; 0 for the current log.
+    /// Length of the log when it was completed, in bytes; 0 for the current log.
     pub(crate) bytes: u64,
-    /// Whether it was padded for direct I/O.
+    /// Whether the log contains padding for direct I/O.
     pub(crate) is_padded: bool,
 }
 
@@ -94,13 +97,15 @@ impl LiveLog {
 #[derive(Clone)]
 struct ClosedLog {
     number: u64,
-    /// Locked during a sync: a thread that needs the log to be on the device waits for that sync.
+    /// Locked during a sync, so that another thread that needs the log on the device waits for the
+    /// sync.
     state: Arc<Mutex<ClosedState>>,
 }
 
 struct ClosedState {
     file: LogFile,
-    /// The failure of a sync. The system reports it once, and a second sync would succeed.
+    /// The error of a failed sync. It must be kept: the system reports it only once, and a second
+    /// sync would succeed.
     failure: Option<Error>,
 }
 
@@ -110,7 +115,7 @@ impl ClosedLog {
         Self { number, state: Arc::new(Mutex::new(ClosedState { file, failure: None })) }
     }
 
-    /// Syncs the log, unless that was already done. Once it has failed, it always fails.
+    /// Syncs the log, unless it is already synced. After a failed sync, every call fails.
     fn sync(&self, storage: &dyn Storage, full: bool) -> Result<()> {
         let mut state = self.state.lock();
         if let Some(failure) = &state.failure {
@@ -127,14 +132,14 @@ pub(crate) struct LogSet {
     storage: Arc<dyn Storage>,
     options: LogOptions,
     current: LogFile,
-    /// Source of zeros for direct logs, if they use any.
+    /// Source of preallocated files for direct logs; `None` if logs are not preallocated.
     preallocator: Option<Preallocator>,
     suited: SuitedMode,
     /// Complete logs that are not known to be on the device, oldest first.
     closed: VecDeque<ClosedLog>,
-    /// All logs that may be needed, oldest first, the current one last.
+    /// All logs that may be needed, oldest first. The last one is the current log.
     live: VecDeque<LiveLog>,
-    /// Total length of the complete live logs, in bytes.
+    /// Total length of the complete logs among `live`, in bytes.
     closed_bytes: u64,
     /// Logs that only followers need, oldest first.
     held: VecDeque<u64>,
@@ -144,13 +149,13 @@ pub(crate) struct LogSet {
     /// Number of the first log whose file may be reused.
     first_recyclable: u64,
     failure: Option<Error>,
-    /// Whether the current log is empty and `failure` was not caused by it.
+    /// Whether the current log is empty and was not the log that failed: `start_over` can reuse it.
     is_unwritten: bool,
 }
 
 impl LogSet {
-    /// Begins with the new log `number`. `older` are the logs that are still needed, oldest first,
-    /// which are on the device; `predecessor` describes the last log written before.
+    /// Begins with the new log `number`. `older` are the logs that are still needed, oldest first;
+    /// all of them are on the device. `predecessor` describes the last log written before.
     pub(crate) fn begin(
         storage: Arc<dyn Storage>,
         options: LogOptions,
@@ -228,15 +233,16 @@ impl LogSet {
         self.current.is_empty()
     }
 
-    /// Whether the current log should be switched: it has reached its maximum length or used up its
-    /// space, or the other mode suits better.
+    /// Whether the current log should be switched: the log has reached its maximum length or used
+    /// up its preallocated space, or the other I/O mode suits better.
     pub(crate) fn is_due(&self) -> bool {
         self.current.length() >= self.options.max_bytes
             || self.current.is_direct() != self.suited.is_direct()
             || self.is_another_quicker()
     }
 
-    /// Whether this log's preallocated space is used up and another preallocated file is ready.
+    /// Whether another log would be faster: the current log's preallocated space is used up, and
+    /// another preallocated file is ready.
     fn is_another_quicker(&self) -> bool {
         let has_preallocated =
             || self.preallocator.as_ref().is_some_and(Preallocator::has_preallocated);
@@ -253,7 +259,7 @@ impl LogSet {
         self.current.length() + self.closed_bytes
     }
 
-    /// Appends a batch, in memory; if the buffer exceeds its limit, it is written out.
+    /// Appends a batch, in memory. If the buffer then exceeds its limit, writes the buffer out.
     pub(crate) fn append(&mut self, batch: &WriteBatch) -> Result<()> {
         self.check()?;
         let appended = self.current.append(batch);
@@ -274,7 +280,7 @@ impl LogSet {
     fn write_buffered(&mut self) -> Result<()> {
         self.check()?;
         if self.current.is_in_flight() {
-            // The bytes in memory belong to a group that will be pipelined.
+            // The bytes in memory belong to a group that will itself be written in flight.
             return Ok(());
         }
         let written = self.current.write_out(self.options.bytes_per_sync);
@@ -284,8 +290,8 @@ impl LogSet {
         self.latch(written)
     }
 
-    /// Prepares to write an appended group durably in flight; `None` if it must be written alone.
-    /// Every returned write must be passed to `end_pipelined`, in order.
+    /// Prepares to write an appended group durably in flight; `None` if the group cannot be written
+    /// in flight. Every returned write must be passed to `end_pipelined`, in order.
     ///
     /// The buffer must have been empty before the group was appended.
     pub(crate) fn begin_pipelined(&mut self) -> Option<PipelinedWrite> {
@@ -297,7 +303,7 @@ impl LogSet {
         Some(write)
     }
 
-    /// Completes a group whose write ended with `written`.
+    /// Completes a group. `written` is the result of its write.
     pub(crate) fn end_pipelined(
         &mut self,
         write: PipelinedWrite,
@@ -311,11 +317,12 @@ impl LogSet {
         self.latch(written)
     }
 
-    /// Syncs every log, the oldest first, including an appended group.
+    /// Syncs every log, the oldest first, including a group in the buffer.
     pub(crate) fn sync(&mut self) -> Result<()> {
         self.sync_closed()?;
         if self.current.is_in_flight() {
-            // Everything published is on the device: groups are in flight only if that holds.
+            // Groups are in flight only while everything before them is on the device, so
+            // everything published is already on the device.
             return Ok(());
         }
         self.suited.count(true);
@@ -337,8 +344,8 @@ impl LogSet {
         Ok(())
     }
 
-    /// Syncs the logs that are complete now, the oldest first. Writes to the current log continue
-    /// while this runs.
+    /// Syncs the logs that are complete at this point, the oldest first. The lock is released
+    /// during each sync, so that writes to the current log continue.
     pub(crate) fn sync_closed_beside_writes(logs: &Mutex<Self>) -> Result<()> {
         let last = logs.lock().closed.back().map(|log| log.number);
         loop {
@@ -351,7 +358,8 @@ impl LogSet {
             };
             let synced = log.sync(&*storage, is_full);
             let mut set = logs.lock();
-            // Another thread may have synced it, or the logs may have been abandoned.
+            // Another thread may have synced the log, or the logs may have been abandoned
+            // meanwhile.
             if set.closed.front().is_some_and(|oldest| oldest.number == log.number) {
                 set.latch(synced)?;
                 set.closed.pop_front();
@@ -362,11 +370,11 @@ impl LogSet {
     /// Closes the current log and begins another.
     pub(crate) fn switch(&mut self, number: u64) -> Result<()> {
         self.write_buffered()?;
-        // A recycled file may be short, too, so a preallocated file is preferred.
+        // A recycled file may be too short as well, so a preallocated file is preferred.
         let recycled = if self.is_another_quicker() { None } else { self.recyclable.pop_front() };
         let predecessor = Some(self.current.as_predecessor());
         let (is_direct, ended) = (self.suited.is_direct(), self.current.as_ended());
-        // If this fails, the current log is unchanged.
+        // If this step fails, the current log is unchanged.
         let next = self.site().begin(number, recycled, predecessor, is_direct, ended)?;
         let mut closed = std::mem::replace(&mut self.current, next);
         if let Some(last) = self.live.back_mut() {
@@ -375,22 +383,22 @@ impl LogSet {
         }
         self.live.push_back(LiveLog::current(&self.current));
         self.followed.begin(number, MAX_SEQUENCE);
-        // Remains of an older log are cut off, too: replay could take them for the end of all logs,
-        // and refuse tables with later data.
+        // Remains of an older log are cut off, too. Replay could take them for the end of all logs,
+        // and would then refuse tables with later data.
         let given_back = if closed.may_be_longer() { closed.cut_off() } else { Ok(()) };
         let is_any_direct = closed.is_direct() || self.current.is_direct();
         if closed.is_dirty() {
             self.closed.push_back(ClosedLog::new(closed));
         }
         self.latch(given_back)?;
-        // Direct writes may reach the device immediately, so everything in older logs must reach it
-        // first.
+        // Direct writes may reach the device immediately, so everything in older logs must be on
+        // the device before them.
         if is_any_direct { self.sync_closed() } else { Ok(()) }
     }
 
-    /// Abandons all logs and begins another, after a failure: everything in them is still in
-    /// memtables, which are flushed before the next write. Batches after `last_sequence`, the last
-    /// published number, are void. Returns the new log's number.
+    /// Abandons all logs after a failure and begins another log. Everything in the abandoned logs
+    /// is still in memtables, which are flushed before the next write. Batches after
+    /// `last_sequence`, the last published number, are void. Returns the new log's number.
     pub(crate) fn start_over(
         &mut self,
         numbers: &FileNumbers,
@@ -411,19 +419,20 @@ impl LogSet {
         Ok(number)
     }
 
-    /// Marks the log that [`LogSet::start_over`] has just started as failed before anything is
-    /// written to it; the next `start_over` reuses it.
+    /// Marks the log that [`LogSet::start_over`] has just started as failed, before anything is
+    /// written to the log. The next `start_over` reuses the log.
     pub(crate) fn fail_unwritten(&mut self, error: Error) {
         self.is_unwritten = self.failure.is_none();
         self.fail(error);
     }
 
-    /// Refuses all further work, as after a failed write.
+    /// Refuses all further writes and syncs, as after a failed write.
     pub(crate) fn fail(&mut self, error: Error) {
         self.failure.get_or_insert(error);
     }
 
-    /// Releases the logs below `number`, which are no longer needed. Returns the files to remove.
+    /// Releases the logs with numbers below `number`, which are no longer needed. Returns the files
+    /// to remove.
     pub(crate) fn release(&mut self, number: u64) -> Vec<PathBuf> {
         let mut released = std::mem::take(&mut self.held);
         while let Some(&oldest) = self.live.front()
@@ -455,7 +464,7 @@ impl LogSet {
         numbers.map(|number| self.path(number)).collect()
     }
 
-    /// Begins to follow the logs from the oldest.
+    /// Creates a follower that begins with the oldest log.
     ///
     /// # Errors
     /// Closed, after [`LogSet::end_following`].
@@ -463,7 +472,7 @@ impl LogSet {
         self.followed.follow()
     }
 
-    /// Ends all following.
+    /// Ends all following: every follower gets an error from now on.
     pub(crate) fn end_following(&self) {
         self.followed.close();
     }
@@ -473,12 +482,12 @@ impl LogSet {
         &self.options.directory
     }
 
-    /// Whether a batch may be in memory and not yet in a file.
+    /// Whether a batch may be in memory that is not yet in a file.
     pub(crate) fn holds_back(&self) -> bool {
         self.current.buffered() > 0 && !self.current.is_empty()
     }
 
-    /// Whether everything is refused after a failure.
+    /// Whether a failure was latched, so that writes and syncs are refused.
     pub(crate) fn has_failed(&self) -> bool {
         self.failure.is_some()
     }
@@ -536,7 +545,7 @@ struct LogSite<'a> {
 }
 
 impl LogSite<'_> {
-    /// Begins a log. `before` describes how the previous one ended.
+    /// Begins a log. `before` describes the end of the previous log.
     fn begin(
         &self,
         number: u64,

@@ -1,7 +1,8 @@
-//! Groups of a direct log in flight: several are written concurrently.
+//! Groups of a direct log in flight: several groups are written concurrently.
 //!
-//! Each is durable when its call returns: by a flag of its write or, if that is slower, by a flush
-//! after it. One flush serves all groups whose writes had ended when it began.
+//! Each group is durable when its `write` call returns: by a flag of the write or, if that is
+//! slower, by a flush after the write. A flush serves all groups whose writes had ended when it
+//! began.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,8 +13,8 @@ use tailwater_io::{Create, IoMode, Purpose, Storage, WriteFile};
 use super::blocks::Blocks;
 use crate::error::{Error, ErrorKind, Result};
 
-/// The file handle and buffer that write one group in flight. A log has one slot for each group
-/// that was ever in flight at the same time.
+/// The file handle and buffer that write a group in flight. A log has as many slots as the maximum
+/// number of groups that were in flight at the same time.
 #[derive(Debug)]
 pub(super) struct WriteSlot {
     file: Box<dyn WriteFile>,
@@ -27,8 +28,9 @@ impl WriteSlot {
         Ok(Self { file, blocks: Blocks::new() })
     }
 
-    /// Prepares to write `bytes` and `zeros` zero bytes after them, which are whole blocks, at
-    /// `offset`. They are made durable by `flushes`, if given, otherwise by a flag of the write.
+    /// Prepares to write `bytes` followed by `zeros` zero bytes at `offset`. Together they are
+    /// whole blocks. They are made durable by `flushes`, if given, otherwise by a flag of the
+    /// write.
     pub(super) fn begin_pipelined(
         mut self,
         bytes: &[u8],
@@ -46,7 +48,7 @@ impl WriteSlot {
 pub(crate) struct PipelinedWrite {
     pub(super) slot: WriteSlot,
     offset: u64,
-    /// `None` for a durable write.
+    /// The flushes that make the write durable; `None` if the write is made durable by a flag.
     flushes: Option<Arc<Flushes>>,
 }
 
@@ -78,20 +80,20 @@ pub(super) struct Flushes {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Number of writes that have ended.
+    /// Number of writes that have ended, counted from the log's first.
     written: u64,
-    /// Number of writes, from the first, that are on the device.
+    /// Number of writes, counted from the log's first, that a flush has made durable.
     flushed: u64,
     /// Whether a thread is flushing.
     is_flushing: bool,
-    /// The error from a failed flush. How much reached the device is then unknown, and another
-    /// flush would not reveal it.
+    /// The error of a failed flush. It is kept, because it is then unknown how much reached the
+    /// device, and another flush would not reveal it.
     failure: Option<Error>,
 }
 
 impl Flushes {
     /// Makes a completed write durable: waits for a flush that begins after this call, or performs
-    /// it.
+    /// such a flush.
     fn flush(&self, file: &mut dyn WriteFile) -> Result<()> {
         let mut state = self.state.lock();
         state.written += 1;
@@ -116,10 +118,10 @@ impl Flushes {
     }
 }
 
-/// A flush in progress. Its waiters get its result even if it panics.
+/// A flush in progress. Threads that wait for it get a result even if it panics.
 struct Flushing<'a> {
     flushes: &'a Flushes,
-    /// Number of writes that are durable if the flush succeeds.
+    /// Number of writes, counted from the log's first, that are durable if the flush succeeds.
     covers: u64,
     result: Option<Result<()>>,
 }
@@ -153,7 +155,7 @@ mod tests {
 
     use super::*;
 
-    /// A file whose syncs end with the results that the test sends.
+    /// A file whose syncs return the results that the test sends.
     #[derive(Debug)]
     struct Synced<'a>(&'a Mutex<Receiver<IoResult<()>>>, &'a Mutex<usize>);
 
@@ -206,8 +208,8 @@ mod tests {
         Err(tailwater_io::Error::new(tailwater_io::Operation::Sync, path, reason))
     }
 
-    /// Flushes four groups, three of which arrive during the first flush. The flushes end with the
-    /// results `ends`.
+    /// Flushes after four writes, three of which end during the first flush. `ends` are the results
+    /// of the two flushes.
     fn flush_four(ends: [IoResult<()>; 2]) -> (Vec<bool>, usize) {
         let (sender, receiver) = channel();
         let (receiver, syncs) = (Mutex::new(receiver), Mutex::new(0));

@@ -1,13 +1,13 @@
 //! Preallocated files for direct logs: files of zeros, synced before a log needs them.
 //!
-//! A synced write over bytes that were written before is one write of the device. In space that is
-//! only allocated, or past the end of the file, it also waits for the filesystem's metadata. So a
-//! direct log begins in a preallocated file of zeros, and when that is used up, the next log begins
-//! in another. A thread prepares the next file while a log is written; without the thread, a new
-//! log creates its own.
+//! A synced write over bytes that were written before is a single write of the device. A synced
+//! write to space that is only allocated, or past the end of the file, also waits for the
+//! filesystem's metadata. So a direct log begins in a preallocated file of zeros, and when its
+//! zeros are used up, the next log begins in another such file. A thread prepares the next file
+//! while a log is written; without the thread, a new log creates its own file.
 //!
-//! Zeros are never added to a file that is already a log: its writers would wait for the metadata
-//! of the zeros. Measured (docs/benchmarks.md).
+//! Zeros are never added to a file that is already a log: the log's writers would wait for the
+//! metadata of the zeros (measured in docs/benchmarks.md).
 //!
 //! # Order
 //!
@@ -23,8 +23,8 @@
 //! may be reading it. Only `recycle_log_file_num` reuses log files, as in RocksDB; recycled logs do
 //! not use this module.
 //!
-//! If there is no disk space for zeros, or they are used up before the next preallocated file is
-//! ready, logs are appended to, and each sync includes metadata.
+//! If there is no disk space for zeros, or the zeros are used up before the next preallocated file
+//! is ready, logs are appended to, and each sync includes metadata.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -40,18 +40,17 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::file_numbers::FileNumbers;
 use crate::panics;
 
-/// Maximum number of zeros written in one request, in bytes.
+/// Maximum number of bytes of zeros written by one request.
 const PIECE_MAX: u64 = 64 << 10;
-/// Remainder of the preallocated space below which a log counts as full: the smaller of
-/// 1/LEFT_OVER_PARTS of it and LEFT_OVER_MAX bytes. A group that exceeds the space waits for
-/// metadata.
+/// A log counts as full when less preallocated space is left than the smaller of 1/LEFT_OVER_PARTS
+/// of the space and LEFT_OVER_MAX bytes. The remainder is kept because a group that does not fit
+/// into the space waits for metadata.
 const LEFT_OVER_PARTS: u64 = 16;
 const LEFT_OVER_MAX: u64 = 64 << 10;
-/// Length of a new preallocated file, as a multiple of the last log's length, if that log used up
-/// its space.
+/// Length of the next preallocated file relative to the last log, if that log used up its space.
 const GROWTH: u64 = 4;
 
-/// Callbacks about the preallocation thread.
+/// Callbacks for events of the preallocation thread.
 pub(crate) struct PreallocationListener {
     /// Called when the durability method was chosen.
     pub(crate) chosen: Box<dyn Fn(&LogDurability) + Send>,
@@ -69,25 +68,26 @@ struct Shared {
     storage: Arc<dyn Storage>,
     directory: PathBuf,
     numbers: FileNumbers,
-    /// Preallocated files are multiples of this length in bytes, which is not 0.
+    /// The lengths of preallocated files are multiples of this length in bytes, which is not 0.
     block: u64,
-    /// Chosen when the thread starts.
+    /// How writes to direct logs are made durable. The thread measures and chooses it when it
+    /// starts.
     durability: Arc<LogDurability>,
     clock: Arc<dyn Clock>,
     work: Mutex<Work>,
-    /// Notified when there is work.
+    /// Notified when the thread has work to do.
     wanted: Condvar,
 }
 
 #[derive(Default)]
 struct Work {
-    /// A finished preallocated file, under a temporary name.
+    /// A finished preallocated file that no log uses yet, under a temporary name.
     preallocated: Option<PathBuf>,
     /// A preallocated file that is being zeroed.
     unfinished: Option<Unfinished>,
-    /// Current length of new preallocated files, in bytes.
+    /// Length of the next preallocated file, in bytes.
     length: u64,
-    /// Whether to begin another preallocated file.
+    /// Whether the thread should begin another preallocated file.
     is_next_wanted: bool,
     /// Whether the thread was started.
     has_thread: bool,
@@ -95,8 +95,9 @@ struct Work {
 }
 
 impl Work {
-    /// Notes that a preallocated file did not fit on the disk. If it had the minimum length, the
-    /// next attempt is made when a log begins.
+    /// Notes that the disk has no space for a preallocated file of the current length. The thread
+    /// next tries the minimum length, `block` bytes. If the length was already the minimum, the
+    /// thread tries again when a log begins.
     fn want_shorter(&mut self, block: u64) {
         self.is_next_wanted = self.length > block;
         self.length = block;
@@ -112,12 +113,12 @@ struct Unfinished {
     length: u64,
 }
 
-/// The end of the previous log.
+/// A description of the previous log at its end.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Ended {
-    /// Its length in bytes.
+    /// The log's length in bytes.
     pub(super) length: u64,
-    /// Whether it ended because its zeros were used up.
+    /// Whether the log ended because its zeros were used up.
     pub(super) is_used_up: bool,
 }
 
@@ -144,8 +145,9 @@ impl Preallocator {
         Self { shared: Arc::new(shared), thread: None }
     }
 
-    /// Starts the thread, which first measures how logs are best made durable and then preallocates
-    /// files. If it panics, no files are preallocated, as if the disk were full.
+    /// Starts the thread, which first measures by which method logs are made durable fastest, and
+    /// then preallocates files. If the thread panics, no files are preallocated, as if the disk
+    /// were full.
     ///
     /// # Errors
     /// Errors from starting a thread.
@@ -161,15 +163,15 @@ impl Preallocator {
         Ok(())
     }
 
-    /// Takes a preallocated file to begin a log in; `None` if there is no disk space for one. The
-    /// log `before` determines the length of the next preallocated file: at least a block,
-    /// otherwise at most `max` bytes.
+    /// Takes a preallocated file in which to begin a log; `None` if there is no disk space for it.
+    /// `before` describes the previous log. It determines the length of the next preallocated file:
+    /// at least a block, and otherwise at most `max` bytes.
     pub(super) fn take(&self, before: Ended, max: u64) -> Option<PathBuf> {
         let shared = &self.shared;
         let mut work = shared.work.lock();
         let preallocated = work.preallocated.take();
-        // Grows fast until a preallocated file is long enough, and shrinks slowly, since log
-        // lengths vary.
+        // The length grows fast, to be large enough soon, and shrinks slowly, since the lengths of
+        // logs vary.
         let length = match before.is_used_up {
             true => before.length * GROWTH,
             false => before.length.max(work.length / 8 * 7),
@@ -187,7 +189,8 @@ impl Preallocator {
         work.preallocated.is_some() || !work.has_thread
     }
 
-    /// Returns the preallocated part of a log whose file was already written up to `end`, in bytes.
+    /// Returns the preallocated part of a log. The log's file already holds zeros up to `end`, in
+    /// bytes.
     pub(super) fn zeroed_span(&self, end: u64) -> ZeroedSpan {
         ZeroedSpan { shared: Arc::clone(&self.shared), end }
     }
@@ -207,10 +210,10 @@ impl Drop for Preallocator {
     }
 }
 
-/// The preallocated part of one log: zeros that it overwrites.
+/// The preallocated part of one log: zeros that the log overwrites.
 pub(super) struct ZeroedSpan {
     shared: Arc<Shared>,
-    /// Length of the file that was written before the log began, in bytes.
+    /// Length of the file when the log began, in bytes: the log overwrites the file up to here.
     end: u64,
 }
 
@@ -220,20 +223,21 @@ impl ZeroedSpan {
         end <= self.end
     }
 
-    /// Whether a log of `length` bytes has used up the span, or nearly so. An empty span is never
-    /// used up.
+    /// Whether a log of `length` bytes has used up the span completely or nearly. An empty span is
+    /// never used up.
     pub(super) fn is_used_up(&self, length: u64) -> bool {
         length + (self.end / LEFT_OVER_PARTS).min(LEFT_OVER_MAX) > self.end && self.end > 0
     }
 
-    /// Whether writes to the span are best made durable by flushes.
+    /// Whether writes to the span should be made durable by a flush after the write.
     pub(super) fn is_by_flush(&self) -> bool {
         self.shared.durability.is_by_flush()
     }
 }
 
 impl Shared {
-    /// Measures how logs are best made durable. On failure, the default is kept.
+    /// Measures by which method logs are made durable fastest. On failure, the default method is
+    /// kept.
     fn choose_durability(&self, listener: &PreallocationListener) {
         let path = self.temporary();
         let _ = listener.guard(|| {
@@ -312,7 +316,7 @@ impl Shared {
         }
     }
 
-    /// Writes one piece of a preallocated file; after the last one the preallocated file is synced.
+    /// Writes zeros to a piece of a preallocated file. After the last piece the file is synced.
     fn zero_more(&self, unfinished: Unfinished) -> Result<Unfinished> {
         let Unfinished { path, mut file, mut zeros, zeroed, length } = unfinished;
         let end = length.min(zeroed + PIECE_MAX);
@@ -335,7 +339,7 @@ impl Shared {
 }
 
 impl PreallocationListener {
-    /// Runs a piece of the thread's work, and reports a panic.
+    /// Runs a piece of the thread's work. A panic in it is reported and returned as an error.
     fn guard<R>(&self, work: impl FnOnce() -> Result<R>) -> Result<R> {
         let done = panics::catch("preallocating logs", work);
         if let Err(error) = &done
@@ -391,7 +395,7 @@ mod tests {
         }
     }
 
-    /// Takes a preallocated file once the thread has made it.
+    /// Waits until the thread has made a preallocated file, and takes the file.
     fn take_made(preallocator: &Preallocator, before: Ended) -> PathBuf {
         while preallocator.shared.work.lock().preallocated.is_none() {
             std::thread::yield_now();

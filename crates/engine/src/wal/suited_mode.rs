@@ -3,7 +3,8 @@
 
 /// Number of groups observed before the mode first changes.
 const GROUPS_MIN: u32 = 64;
-/// Maximum number of groups observed before a further change: each change costs a log.
+/// Maximum number of groups observed before a further change. The number is high because each
+/// change begins a new log.
 const GROUPS_MAX: u32 = 4096;
 
 /// The choice of the I/O mode of logs.
@@ -13,11 +14,11 @@ pub(crate) enum LogMode {
     Buffered,
     /// All logs are direct.
     Direct,
-    /// Logs are direct if they begin while most groups are synced.
+    /// A log is direct if it begins while most groups are synced.
     Auto,
 }
 
-/// The mode that suits recent groups.
+/// Chooses the I/O mode that suits the groups written recently.
 pub(super) struct SuitedMode {
     mode: LogMode,
     is_direct: bool,
@@ -39,8 +40,8 @@ impl SuitedMode {
         self.is_direct
     }
 
-    /// Counts a group. The mode changes if three quarters of a span suit the other one. Each change
-    /// doubles the span, so that alternating workloads cost little.
+    /// Counts a group. If three quarters of the groups in a span suit the other mode, the mode
+    /// changes. Each change doubles the span, so that alternating workloads cost little.
     pub(super) fn count(&mut self, is_synced: bool) {
         if self.mode != LogMode::Auto {
             return;
@@ -66,7 +67,8 @@ impl SuitedMode {
 mod tests {
     use super::*;
 
-    /// Counts groups. Returns the numbers of groups after which the mode changed.
+    /// Counts groups. Returns, for each change of the mode, how many of the groups were counted by
+    /// then.
     fn changes(suited: &mut SuitedMode, groups: impl IntoIterator<Item = bool>) -> Vec<usize> {
         let mut before = suited.is_direct();
         let mut changes = Vec::new();

@@ -1,4 +1,4 @@
-//! Reads a log while it is written: batch by batch, up to an end that moves.
+//! Reads a log while it is written, batch by batch, up to an end that advances.
 //!
 //! Only the part that is complete in the file is read, so any deviation there is damage. Whatever
 //! follows that part is not read: an unfinished record, preallocated zeros, or remains of an older
@@ -24,7 +24,7 @@ pub(super) struct LogTail {
     file: Arc<dyn ReadFile>,
     /// End of the part that `reader` may read, in bytes.
     end: u64,
-    /// `None` before the first byte.
+    /// `None` until there is a byte to read.
     reader: Option<RecordReader<FileSource>>,
 }
 
@@ -32,15 +32,15 @@ pub(super) struct LogTail {
 #[derive(Debug)]
 pub(super) struct FoundBatch {
     pub(super) batch: WriteBatch,
-    /// Start of its record, in bytes.
+    /// Start of the batch's record in the file, in bytes.
     pub(super) offset: u64,
-    /// The sequence number after its last operation.
+    /// The sequence number that follows the batch's last operation.
     pub(super) next_sequence: Sequence,
 }
 
 impl FoundBatch {
-    /// Returns the sequence number of its last operation; for an empty batch, that of the operation
-    /// before it.
+    /// Returns the sequence number of the batch's last operation; for an empty batch, the sequence
+    /// number before the batch.
     pub(super) fn last_sequence(&self) -> Sequence {
         self.next_sequence.saturating_sub(1)
     }
@@ -54,13 +54,13 @@ impl LogTail {
         Ok(Self { number, path, file, end: 0, reader: None })
     }
 
-    /// Returns the file's path.
+    /// Returns the path of the log.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Extends the readable part to `end`. Returns whether that is further than before. Everything
-    /// before it must have been read.
+    /// Extends the readable part to `end`. Returns whether the new end is further than the old one.
+    /// Everything before the old end must have been read.
     pub(super) fn read_up_to(&mut self, end: u64) -> bool {
         if end <= self.end {
             return false;
@@ -74,7 +74,7 @@ impl LogTail {
         true
     }
 
-    /// Returns the next batch, if there is one before the end.
+    /// Returns the next batch; `None` if there is none before the end.
     ///
     /// # Errors
     /// Corruption, with the offset, for anything that deviates from what was written; not

@@ -1,5 +1,5 @@
-//! Follows a log whose file holds more than the log: padding within it and, after the known end,
-//! zeros, later records, or remains of an older log.
+//! Tests that follow a log whose file holds more than the log: padding between records and, after
+//! the log's known end, zeros, later records, or remains of an older log.
 
 use std::path::Path;
 
@@ -22,14 +22,14 @@ fn batch(sequence: u64, length: usize) -> WriteBatch {
     batch
 }
 
-/// Returns the sequence numbers of the batches up to the end.
+/// Reads the batches up to the known end, and returns their sequence numbers.
 fn sequences(tail: &mut LogTail) -> Vec<u64> {
     let next = || tail.next_batch().expect("a batch").map(|found| found.batch.sequence());
     std::iter::from_fn(next).collect()
 }
 
-/// Writes a log over the file's content, and follows it. After each group the log's length is a
-/// multiple of 4096 bytes.
+/// Writes a log over the file's content while it follows the log. After each group the log's length
+/// is a multiple of 4096 bytes.
 fn follow(mut file: Box<dyn WriteFile>, disk: &SimStorage, writer: &mut Writer, out: Vec<u8>) {
     let mut rng = fastrand::Rng::with_seed(7);
     let mut tail = LogTail::open(disk, Path::new("/"), 9).expect("a log");

@@ -1,4 +1,4 @@
-//! Detects unfinished writes: records with sectors of zeros.
+//! Detects unfinished writes: records in which whole sectors are zeros.
 
 use tailwater_format::log::{
     BLOCK_LENGTH, Damage, DamageReason, Event, HEADER_LENGTH, Skipped, SkippedReason,
@@ -11,7 +11,7 @@ use crate::error::Result;
 /// Size of a sector, the unit that a device writes atomically, in bytes.
 const SECTOR: u64 = 512;
 
-/// Returns the start of unwritten space, if `found` is unwritten space.
+/// If the event `found` reports unwritten space, returns the offset at which the space starts.
 pub(crate) fn begins_with(found: &Event<'_>) -> Option<u64> {
     match found {
         Event::Skipped(skipped) if is_space(skipped) => Some(skipped.offset),
@@ -19,14 +19,14 @@ pub(crate) fn begins_with(found: &Event<'_>) -> Option<u64> {
     }
 }
 
-/// Whether the skipped bytes are unwritten space: at least a sector of zeros, more than a writer
-/// leaves at the end of a block.
+/// Whether the skipped bytes are unwritten space: they contain at least a sector of zeros, which is
+/// more than a writer leaves at the end of a block.
 pub(crate) fn is_space(skipped: &Skipped) -> bool {
     skipped.reason == SkippedReason::Zeros && skipped.dropped >= SECTOR
 }
 
-/// Whether damage of a log is a write that a crash of the machine cut off: sectors of the fragment,
-/// or whole blocks of its record, are still zeros.
+/// Whether damage of a log is a write that a crash of the machine cut off: sectors of the damaged
+/// fragment, or whole blocks of its record, are still zeros.
 pub(crate) fn explains(file: &dyn ReadFile, damage: &Damage) -> Result<bool> {
     match damage.reason {
         DamageReason::Zeros => Ok(true),

@@ -3,16 +3,16 @@
 //!
 //! # Order
 //!
-//! 1. The due sequence number is compared with the last published one. If it is not yet published,
-//!    nothing is read.
-//! 2. The next batch is read, up to the known end of its log. At that end, the end is looked up
-//!    again, and if the log is complete, the next log follows.
+//! 1. The due sequence number, which the next batch must begin with, is compared with the last
+//!    published number. If the due number is not yet published, nothing is read.
+//! 2. The next batch is read, up to the known end of its log. When that end is reached, the current
+//!    end is looked up, and if the log is complete, reading continues with the next log.
 //! 3. A batch that is not published is kept until it is. If its log was abandoned after a failure,
-//!    it never will be, and is dropped.
+//!    the batch will never be published, and is dropped.
 //! 4. A batch that does not begin with the due number is an error: sequence numbers are missing.
 //!
-//! The published number is always loaded before the end of the log, so that every due batch is
-//! before the end, or buffered in memory, or in no log.
+//! The published number is always loaded before the end of the log. So every published batch is
+//! before that end, or is still buffered in memory, or is in no log.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -31,18 +31,19 @@ use crate::error::{Error, ErrorKind, Result};
 ///
 /// The iterator yields whole batches with their sequence numbers ([`WriteBatch::sequence`]),
 /// including batches without operations. `None` means that no further batch is published and in a
-/// log *yet*: after further writes the iterator continues, with `manual_wal_flush` once they are
-/// flushed to the file. It never blocks.
+/// log *yet*: after further writes the iterator continues. With `manual_wal_flush` it continues
+/// once these writes are flushed to the file. The iterator never blocks.
 ///
 /// The batches are consecutive. Writes with `disable_wal` and ingestions take sequence numbers but
-/// are in no log. A batch after such a gap, or after any other, is an error of kind not found.
-/// Damage is an error of kind corruption, with file and offset. After an error the same error is
-/// returned again; a new iterator may begin after the gap.
+/// are in no log. A batch after such a gap, or after a gap of any other cause, is an error of kind
+/// not found. Damage is an error of kind corruption, with file and offset. After an error the
+/// iterator returns the same error again; a new iterator may begin after the gap.
 ///
 /// While the iterator lives, the logs that it has yet to read are neither removed nor overwritten,
-/// whatever is flushed. Once it has passed them, or is dropped, they are released with the next
-/// flush. So an iterator that is not advanced keeps disk space in use. After the database is
-/// closed, it returns an error of kind closed; read to the end before that.
+/// even if their contents are flushed. Once the iterator has passed a log, or is dropped, the log
+/// is released with the next flush. So an iterator that is not advanced keeps disk space in use.
+/// After the database is closed, the iterator returns an error of kind closed, so read to the end
+/// before.
 ///
 /// The iterator can be sent between threads. It does not delay writers.
 ///
@@ -78,18 +79,18 @@ pub struct Updates {
     directory: PathBuf,
     follower: Follower,
     log: LogTail,
-    /// The known state of that log.
+    /// The last known state of `log`.
     look: LogState,
-    /// The sequence number of the next batch; before the first batch, one that it must hold, or 0
-    /// for any.
+    /// The sequence number with which the next batch must begin. Before the first batch: a number
+    /// that the batch must contain, or 0 if any batch will do.
     due: Sequence,
-    /// Whether a batch was found.
+    /// Whether the first batch was found.
     is_started: bool,
     /// The last sequence number known to be published.
     published: Sequence,
-    /// A batch that was read and is not yet published, or not yet examined.
+    /// A batch that was read but is not yet known to be published.
     read_ahead: Option<FoundBatch>,
-    /// The first batch, found when the iterator was created.
+    /// The first batch, which was found when the iterator was created and is not yet returned.
     first: Option<WriteBatch>,
     failure: Option<Error>,
 }
@@ -100,15 +101,16 @@ pub(crate) struct LogsOf {
     pub(crate) published: Box<dyn Fn() -> Sequence + Send + Sync>,
     pub(crate) storage: Arc<dyn Storage>,
     pub(crate) directory: PathBuf,
-    /// Whether a batch may be in memory that is in no file yet.
+    /// Whether a batch may be in memory that is not yet in a file.
     pub(crate) holds_back: bool,
 }
 
 impl Updates {
-    /// Seeks the batch that holds `sequence`, which is published; the oldest batch if it is 0.
+    /// Seeks the batch that contains `sequence`, which must be published; if `sequence` is 0, the
+    /// oldest batch.
     ///
     /// # Errors
-    /// Not found, if no log has it; errors from reading the logs.
+    /// Not found, if no log contains the batch; errors from reading the logs.
     pub(crate) fn since(logs: LogsOf, follower: Follower, sequence: Sequence) -> Result<Self> {
         let LogsOf { published, storage, directory, holds_back } = logs;
         let oldest = follower.logs().into_iter().next().unwrap_or_default();
@@ -137,7 +139,7 @@ impl Updates {
         Ok(updates)
     }
 
-    /// Moves to the newest log that begins with the due batch or an earlier one.
+    /// Moves to the newest log whose first batch begins at or before the due number.
     fn seek_log(&mut self) -> Result<()> {
         if self.due == 0 {
             return Ok(());
@@ -210,7 +212,7 @@ impl Updates {
         Ok(true)
     }
 
-    /// Whether a sequence number is published. On return, `look` is at least as new as `published`.
+    /// Whether a sequence number is published. On return, `look` was loaded after `published`.
     fn is_published(&mut self, sequence: Sequence) -> bool {
         if sequence > self.published {
             self.published = (self.published_now)();
@@ -219,7 +221,7 @@ impl Updates {
         sequence <= self.published
     }
 
-    /// Refuses a batch that does not begin with the due number; the first batch need only contain
+    /// Refuses a batch that does not begin with the due number; the first batch must only contain
     /// it.
     fn check_order(&self, found: &FoundBatch) -> Result<()> {
         let (first, due) = (found.batch.sequence(), self.due);
@@ -249,7 +251,7 @@ impl Updates {
 impl Iterator for Updates {
     type Item = Result<WriteBatch>;
 
-    /// Returns the next batch, or `None` while there is none.
+    /// Returns the next batch, or `None` while no further batch is available.
     fn next(&mut self) -> Option<Self::Item> {
         if let Some(failure) = &self.failure {
             return Some(Err(failure.clone()));

@@ -1,4 +1,4 @@
-//! Writes a group: the work of the leader, and of the group's members.
+//! Writes a group: the work of its leader, and of its members.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -21,11 +21,11 @@ use crate::write::queue::{
 use crate::write::{WriteOptions, WritePath};
 
 /// Size limit of small batches, as a fraction of `max_write_batch_group_size_bytes`:
-/// 1/SMALL_BATCH_SHARE. A leader with a small batch adds at most this much to its group, to keep
-/// its own latency low.
+/// 1/SMALL_BATCH_SHARE. If a leader's own batch is below this limit, the batches that it adds to
+/// its group are limited to the same total size, to keep the leader's latency low.
 const SMALL_BATCH_SHARE: usize = 8;
-/// Minimum number of operations for a member to insert its own batch: with fewer, waking the member
-/// takes longer than inserting.
+/// Minimum number of operations with which a member inserts its own batch. With fewer operations,
+/// waking the member takes longer than inserting.
 const OWN_INSERT_OPERATIONS: u32 = 64;
 
 impl WritePath {
@@ -48,7 +48,7 @@ impl WritePath {
                 return Err(Error::invalid_argument(message));
             }
             (true, false) if self.context.options.fixed().recycle_log_file_num > 0 => {
-                // A gap in the sequence numbers would look like the end of a recycled log.
+                // A gap in the log's sequence numbers would look like the end of a recycled log.
                 let message = "disable_wal cannot be combined with recycle_log_file_num above 0";
                 return Err(Error::invalid_argument(message));
             }
@@ -64,7 +64,7 @@ impl WritePath {
         written
     }
 
-    /// Writes a batch as leader, or has a leader write it.
+    /// Writes a batch as leader, or waits until another leader has written it.
     fn write_by(
         &self,
         batch: &mut WriteBatch,
@@ -112,8 +112,8 @@ impl WritePath {
         } else {
             max_group.saturating_sub(own)
         };
-        // A group that will not be pipelined first waits for the groups in flight; writers that
-        // arrive during the wait join it.
+        // A group that will not be written in flight first waits for the groups in flight. Writers
+        // that arrive during the wait join the group.
         let may_pipeline = durability == Durability::Synced && leadership.has_few_writers();
         if !may_pipeline {
             leadership.quiesce();
@@ -131,7 +131,8 @@ impl WritePath {
             }
             Ok(Logged::InFlight(numbers, log_write)) => {
                 let in_flight = leadership.begin_pipelined(&group);
-                // Dropped before `in_flight`, so that later groups see the failure after a panic.
+                // Dropped before `in_flight` if the code below panics, so that later groups see the
+                // failure.
                 let pipelined_latch = PanicLatch { path: self, is_pipelined: true };
                 let written = self
                     .write_pipelined(&in_flight, log_write)
@@ -150,7 +151,8 @@ impl WritePath {
     }
 
     /// Step 3 for a group: numbers its operations and appends it to the log, in one write and at
-    /// most one sync. With `may_pipeline` the write may be done in flight, later.
+    /// most one sync. With `may_pipeline` the write may be left to the caller, which performs it in
+    /// flight.
     fn log(
         &self,
         leadership: &Leadership<'_>,
@@ -207,7 +209,8 @@ impl WritePath {
         self.context.errors.check()
     }
 
-    /// Performs steps 4 and 5 for a group that is in the log.
+    /// Performs steps 4 and 5 for a group that is in the log: inserts it into memtables and
+    /// publishes it.
     fn commit(
         &self,
         batch: &WriteBatch,
@@ -216,8 +219,8 @@ impl WritePath {
         durability: Durability,
     ) -> Result<()> {
         if let Err(error) = self.insert_group(batch, group) {
-            // The log has records that the memtables lack: readers would see less than after a
-            // restart.
+            // The log has records that the memtables lack, so readers would see less now than after
+            // a restart.
             self.context.latch(FailedPart::MemTable, &error);
             return Err(error);
         }
@@ -237,7 +240,8 @@ impl WritePath {
         batch: &mut WriteBatch,
         group: &Group,
     ) -> Result<Range<Sequence>> {
-        // The numbers of a failed group were not published, and are assigned again.
+        // Numbers that were assigned to a failed group were never published, and are assigned
+        // again.
         let last =
             if leadership.is_quiesced() { &self.context.shared.published } else { &self.numbered };
         let first = last.load(Ordering::Relaxed) + 1;
@@ -275,7 +279,7 @@ impl WritePath {
         inserting.wait().and(inserted)
     }
 
-    /// Inserts a numbered batch into the memtables, without records of dropped column families.
+    /// Inserts a numbered batch into the memtables, except records of dropped column families.
     fn insert(&self, batch: &WriteBatch) -> Result<()> {
         let guard = epoch::pin();
         let families = self.context.shared.families.load(&guard);
@@ -285,7 +289,8 @@ impl WritePath {
         Ok(())
     }
 
-    /// Inserts a batch into memtables. Returns whether one of them has reached its size limit.
+    /// Inserts a batch into memtables. Returns whether any of these memtables has reached its size
+    /// limit.
     fn insert_batch(
         &self,
         families: &FamilySet,
@@ -321,7 +326,7 @@ impl WritePath {
         Ok(is_any_full)
     }
 
-    /// Refuses a batch that names a column family that does not exist, or has invalid records.
+    /// Refuses a batch that has invalid records, or records of a column family that does not exist.
     fn check_families(&self, batch: &WriteBatch) -> Result<()> {
         let guard = epoch::pin();
         let families = self.context.shared.families.load(&guard);
@@ -341,20 +346,20 @@ impl WritePath {
     }
 }
 
-/// The logging progress of a group, and its sequence numbers.
+/// How far a group has been logged, and its sequence numbers.
 enum Logged {
     /// Logged with the requested durability.
     Done(Range<Sequence>),
-    /// To be written in flight.
+    /// To be written in flight by the caller.
     InFlight(Range<Sequence>, PipelinedWrite),
 }
 
-/// Refuses further writes when it is dropped, which means that the leader panicked, perhaps in a
-/// user's comparator. The numbers that it assigned may be in the log and in memtables, and must not
-/// be assigned again.
+/// Refuses further writes when it is dropped. It is dropped only if the leader panicked, perhaps in
+/// a user's comparator. The sequence numbers that the leader assigned may already be in the log and
+/// in memtables, and must not be assigned again.
 struct PanicLatch<'w> {
     path: &'w WritePath,
-    /// Whether the group is in flight: then no later group may complete, because this one left a
+    /// Whether the group is in flight. If so, no later group may complete, because the panic left a
     /// hole in the log.
     is_pipelined: bool,
 }
@@ -373,7 +378,8 @@ impl Drop for PanicLatch<'_> {
 fn not_added(error: memtable::Error) -> Error {
     let kind = match error {
         memtable::Error::KeyTooLong | memtable::Error::ValueTooLong => ErrorKind::InvalidArgument,
-        // A sequence number was assigned twice.
+        // The memtable already has an entry with this key and sequence number, so the number was
+        // assigned twice.
         memtable::Error::Duplicate => ErrorKind::Corruption,
     };
     Error::new(kind, error.to_string())
@@ -416,7 +422,7 @@ fn check_record(family: &ColumnFamily, record: &Record<'_>) -> Result<()> {
     }
 }
 
-/// The memtable for consecutive records of a batch.
+/// The memtable into which consecutive records of a batch are inserted.
 struct Target<'g> {
     family: &'g ColumnFamily,
     source: &'g SuperVersion,

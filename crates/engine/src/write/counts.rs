@@ -17,7 +17,8 @@ impl WritePath {
         operations: u64,
         durability: Durability,
     ) {
-        // Headers count once, as in RocksDB, which logs a group as one batch.
+        // The members' headers are subtracted, because RocksDB logs a group as one batch with one
+        // header.
         let sizes = group.iter().map(|member| member.batch().data_size() - HEADER_LENGTH);
         let bytes = (batch.data_size() + sizes.sum::<usize>()) as u64;
         let others = group.iter().count() as u64;
@@ -51,7 +52,7 @@ impl WritePath {
         self.count_sync(|| logs.sync())
     }
 
-    /// Runs `sync`, which syncs logs, and counts it.
+    /// Runs `sync`, which syncs logs, and counts the sync.
     pub(super) fn count_sync(&self, sync: impl FnOnce() -> Result<()>) -> Result<()> {
         let statistics = self.context.shared.statistics.as_deref();
         let started = statistics.map(|statistics| (statistics, statistics.start()));
@@ -64,7 +65,7 @@ impl WritePath {
         Ok(())
     }
 
-    /// Runs `wait`, which waits out a stall, and counts how long it took.
+    /// Runs `wait`, which waits for a stall to end, and adds the time to the statistics.
     #[cold]
     pub(crate) fn count_stall(&self, wait: impl FnOnce() -> Result<()>) -> Result<()> {
         let before_ns = self.context.clock.monotonic_ns();

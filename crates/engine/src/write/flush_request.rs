@@ -1,4 +1,4 @@
-//! Requested flushes; a caller waits for each.
+//! Requested flushes. The caller that requests a flush waits for it.
 
 use crate::column_family::{ColumnFamily, SealedMemTable};
 use crate::error::{Error, Result};
@@ -8,9 +8,10 @@ use crate::write::queue::Leadership;
 
 /// A requested flush.
 pub(crate) struct Awaited {
-    /// The memtables to be flushed, by column family.
+    /// The memtables that the flush must write to tables, by column family.
     sealed: Vec<(ColumnFamily, Vec<SealedMemTable>)>,
-    /// Number of flush rounds that had ended before the request: any later round may complete it.
+    /// Number of flush rounds that had ended before the request. Any later round may complete the
+    /// request.
     rounds: u64,
 }
 
@@ -24,8 +25,8 @@ impl WritePath {
         self.wait_for_flush(&awaited)
     }
 
-    /// Seals the memtables of column families and requests a flush. Returns the request to wait
-    /// for.
+    /// Seals the memtables of column families and requests a flush. Returns the request, for
+    /// [`Self::wait_for_flush`].
     pub(crate) fn seal_for_flush(
         &self,
         leadership: &Leadership<'_>,
@@ -33,18 +34,19 @@ impl WritePath {
     ) -> Result<Awaited> {
         let rounds = self.context.background.rounds();
         let is_any_sealed = self.seal_only(leadership, families, Flush::InAnyCase)?;
-        // Memtables may have been sealed earlier, but were too few to be flushed.
+        // A family may have memtables that were sealed earlier, but were too few to be flushed.
         families.iter().for_each(|family| family.request_flush(!family.sealed().is_empty()));
         let sealed: Vec<_> =
             families.iter().map(|&family| (family.clone(), family.sealed())).collect();
-        // Memtables of other families may be sealed with them; the caller does not wait for those.
+        // Sealing may also have sealed memtables of other families. They are flushed as well, but
+        // the caller does not wait for them.
         if is_any_sealed || sealed.iter().any(|(_, memtables)| !memtables.is_empty()) {
             self.flushes.flush_now();
         }
         Ok(Awaited { sealed, rounds })
     }
 
-    /// Waits until memtables are in tables.
+    /// Waits until the memtables of the request are in tables.
     pub(crate) fn wait_for_flush(&self, awaited: &Awaited) -> Result<()> {
         let outcome = || {
             let is_done = awaited.sealed.iter().all(|(family, memtables)| {

@@ -12,10 +12,10 @@ use crate::open_options::OpenOptions;
 use crate::options::{CompressionType, DbOptions, IoModeChoice};
 use crate::wal::{LogMode, LogOptions};
 
-/// Minimum length at which a log is switched, in bytes.
+/// Lower limit of the length at which a log is switched, in bytes.
 const SMALLEST_FULL_LOG: u64 = 1 << 20;
 
-/// Returns the log options of a database with these options and column families.
+/// Returns the options of the logs for a database with these options and column families.
 pub(crate) fn log_options<'a>(
     directory: &Path,
     options: &OpenOptions,
@@ -45,7 +45,8 @@ pub(crate) fn log_options<'a>(
         bytes_per_sync: database.wal_bytes_per_sync,
         max_bytes,
         max_buffered: database.writable_file_max_buffer_size as usize,
-        // With this option, a database whose last log is missing is refused.
+        // With this option, a database whose last log is missing is refused, so a new log's
+        // directory entry must be durable.
         sync_names: database.track_and_verify_wals,
         full_sync: database.use_fsync,
         first_removable: 0,
@@ -54,9 +55,9 @@ pub(crate) fn log_options<'a>(
     }
 }
 
-/// Returns the number of bytes to reserve for a log, if the largest memtable has
-/// `write_buffer_size` bytes: that plus a tenth, since a log is somewhat longer than its keys and
-/// values, unless other limits of logs or memtables are lower. Source:
+/// Returns the number of bytes to reserve for a log, where `write_buffer_size` is the size of the
+/// largest memtable in bytes. Reserves a tenth more than this size, since a log is somewhat longer
+/// than its keys and values, but no more than other limits of logs or memtables allow. Source:
 /// `DBImpl::GetWalPreallocateBlockSize` in `db/db_impl/db_impl_write.cc`.
 fn preallocation(options: &DbOptions, write_buffer_size: u64) -> u64 {
     let bounds = [options.max_total_wal_size, options.db_write_buffer_size];

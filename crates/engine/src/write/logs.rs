@@ -1,4 +1,4 @@
-//! Switching of logs, and the limits of their lengths.
+//! Switching of logs, and the limits on their lengths.
 
 use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
@@ -16,8 +16,8 @@ impl WritePath {
         self.logs.lock()
     }
 
-    /// Switches the current log if it is due. If all logs together exceed their size limit, flushes
-    /// the memtables with entries in the oldest log instead.
+    /// Switches the current log if it is due. If all logs together exceed their size limit, instead
+    /// flushes the memtables that have entries in the oldest log.
     pub(super) fn bound_logs(&self, leadership: &Leadership<'_>) -> Result<()> {
         let (is_due, are_padded, total, oldest, current) = {
             let logs = self.logs.lock();
@@ -27,7 +27,8 @@ impl WritePath {
         let families = self.context.shared.family_set();
         let bound = self.log_bound.load(Ordering::Relaxed);
         // With a single family, each log is released when its memtable is flushed, so no limit is
-        // needed. A padded log, however, may be many times as long as its contents.
+        // needed, unless the logs are padded: a padded log may be many times as long as its
+        // contents.
         if (are_padded || families.iter().nth(1).is_some())
             && total > bound
             && self.flushing_logs_through.load(Ordering::Relaxed) < oldest
@@ -43,7 +44,7 @@ impl WritePath {
         if is_due { self.switch_log(leadership).map(drop) } else { Ok(()) }
     }
 
-    /// Recomputes the maximum total length of the logs, after a change of column families.
+    /// Recomputes the maximum total length of the logs after the column families have changed.
     pub(crate) fn update_log_bound(&self) {
         let bound = self.total_log_bound(&self.context.shared.family_set());
         self.log_bound.store(bound, Ordering::Relaxed);
@@ -61,7 +62,8 @@ impl WritePath {
         buffers.fold(0, u64::saturating_add).saturating_mul(4)
     }
 
-    /// Begins a new log, unless the current one is empty. Returns the number of the current log.
+    /// Begins a new log, unless the current log is empty. Returns the number of the log that is
+    /// then current.
     pub(super) fn switch_log(&self, leadership: &Leadership<'_>) -> Result<u64> {
         leadership.quiesce();
         let mut logs = self.logs.lock();
@@ -87,7 +89,8 @@ impl WritePath {
         Ok(number)
     }
 
-    /// Applies the options to the logs, including those derived from memtable sizes.
+    /// Applies the current options to the logs, including the limits that are derived from memtable
+    /// sizes.
     pub(crate) fn update_logs(&self) {
         let families = self.context.shared.family_set();
         let options = log_options(

@@ -6,12 +6,12 @@ use crate::error::Result;
 use crate::write::WritePath;
 use crate::write::queue::Leadership;
 
-/// The condition under which sealed memtables are flushed.
+/// The condition under which a column family's sealed memtables are flushed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Flush {
-    /// When a column family has `min_write_buffer_number_to_merge` of them.
+    /// When the family has `min_write_buffer_number_to_merge` sealed memtables.
     WhenEnough,
-    /// Immediately, however few there are.
+    /// Immediately, however few sealed memtables there are.
     InAnyCase,
 }
 
@@ -26,7 +26,7 @@ impl WritePath {
         let families = self.context.shared.family_set();
         let sizes = || families.iter().map(|family| (family.active().memory_usage(), family));
         let total: usize = sizes().map(|(bytes, _)| bytes).sum();
-        // Like RocksDB, which reserves an eighth for memtables being flushed.
+        // Like RocksDB, which keeps an eighth of the size for memtables that are being flushed.
         if (total as u64) < bound / 8 * 7 {
             return Ok(());
         }
@@ -51,8 +51,8 @@ impl WritePath {
         self.seal(leadership, &due, flush)
     }
 
-    /// Seals the non-empty memtables of column families, and has them flushed. Writes wait while
-    /// this runs.
+    /// Seals the non-empty memtables of column families, and has them flushed. No other thread
+    /// writes meanwhile.
     pub(super) fn seal(
         &self,
         leadership: &Leadership<'_>,
@@ -65,8 +65,8 @@ impl WritePath {
         Ok(())
     }
 
-    /// Like `seal`, for callers that flush the memtables themselves. Returns whether any were
-    /// sealed.
+    /// Like `seal`, but leaves the flush of the sealed memtables to the caller. Returns whether any
+    /// memtable was sealed.
     pub(super) fn seal_only(
         &self,
         leadership: &Leadership<'_>,
@@ -91,8 +91,8 @@ impl WritePath {
         for family in &due {
             family.seal(next_log);
             if flush == Flush::InAnyCase {
-                // Requested after sealing: a running flush clears the request when it takes sealed
-                // memtables.
+                // The flush is requested after sealing, because a running flush clears the request
+                // when it takes sealed memtables.
                 family.request_flush(true);
             }
         }

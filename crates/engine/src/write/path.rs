@@ -18,7 +18,7 @@ use crate::write::WriteOptions;
 use crate::write::memtables::Flush;
 use crate::write::queue::{Leadership, Queue};
 
-/// Time that a stopped write waits for a manual compaction, if only that can resume writes.
+/// Time that a stopped write waits if only a manual compaction can resume writes.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The write path of a database.
@@ -31,17 +31,17 @@ pub(crate) struct WritePath {
     pub(super) write_times: Arc<WriteTimes>,
     /// Set by an insert that filled a memtable; checked by the next leader.
     pub(super) has_full_memtable: AtomicBool,
-    /// Set by a group that brought the current log, or all logs together, to their limit; checked
-    /// by the next leader.
+    /// Set by a group with which the current log, or all logs together, reached their limit;
+    /// checked by the next leader.
     pub(super) has_full_logs: AtomicBool,
     /// Maximum total length of all logs, in bytes.
     pub(super) log_bound: AtomicU64,
-    /// The last sequence number assigned. Only leaders access it, and it is relevant only while
-    /// groups are in flight.
+    /// The last sequence number assigned. Only leaders access it. Used only while groups are in
+    /// flight; otherwise the last published number is used.
     pub(super) numbered: AtomicU64,
     /// Whether there are writes that are neither in a log nor in a table.
     pub(super) has_unlogged: AtomicBool,
-    /// Logs up to this number are being released by flushing their contents.
+    /// The logs up to this number, inclusive, are being released by flushing their contents.
     pub(super) flushing_logs_through: AtomicU64,
 }
 
@@ -107,7 +107,8 @@ impl WritePath {
         self.write_times.sample_if_due(&*self.context.clock, || self.context.published());
     }
 
-    /// Prepares for a group: switches full memtables and logs, and waits while writes are stalled.
+    /// Prepares to write a group: switches full memtables and logs, and waits while writes are
+    /// stalled.
     pub(super) fn prepare(
         &self,
         leadership: &Leadership<'_>,
@@ -115,7 +116,7 @@ impl WritePath {
         options: &WriteOptions,
     ) -> Result<()> {
         self.context.errors.check()?;
-        // If switching fails, the memtable is still full.
+        // If switching fails, the flag is set again, because the memtable is still full.
         if self.has_full_memtable.swap(false, Ordering::Relaxed) {
             let sealed = self.seal_where(leadership, ColumnFamily::is_full, Flush::WhenEnough);
             sealed.inspect_err(|_| self.has_full_memtable.store(true, Ordering::Relaxed))?;
@@ -139,9 +140,9 @@ impl WritePath {
         }
     }
 
-    /// Returns an error if waiting for a stall to end is pointless. `cause` is the condition that
-    /// stops writes, if any; `idle_since` is the time since which no compaction could end the
-    /// stall.
+    /// Returns an error if waiting for the end of a stall is pointless. `cause` is the condition
+    /// that stops writes, if any. `idle_since` is the time since when only a manual compaction
+    /// could end the stall.
     fn check_waiting(
         &self,
         cause: Option<StallCause>,
@@ -169,8 +170,9 @@ impl WritePath {
         }
     }
 
-    /// Returns the reason why writes are stopped, if a column family with an unimplemented
-    /// compaction style stops them and no compaction is running.
+    /// Returns the reason why writes are stopped, if only a manual compaction can resume them: a
+    /// column family with an unimplemented compaction style stops writes, and no compaction is
+    /// running.
     fn stopped_by_hand_only(&self, cause: Option<StallCause>) -> Option<String> {
         let cause = cause.filter(|cause| *cause != StallCause::MemTables)?;
         if self.context.background.running_compactions() > 0 {

@@ -1,4 +1,5 @@
-//! The sum of the properties of all tables, in the form of RocksDB's `TableProperties::ToString`.
+//! The sum of the properties of several tables, in the format of RocksDB's
+//! `TableProperties::ToString`.
 //!
 //! Only numbers are added. Other entries are shown as for a table that lacks them.
 
@@ -10,7 +11,7 @@ use tailwater_io::Purpose;
 use crate::column_family::SuperVersion;
 use crate::error::Result;
 
-/// The entries after the numbers, which cannot be added up.
+/// The entries that follow the numbers. They cannot be added up.
 const NOTHING: [(&str, &str); 24] = [
     ("filter policy name", "N/A"),
     ("prefix extractor name", "N/A"),
@@ -37,11 +38,11 @@ const NOTHING: [(&str, &str); 24] = [
     ("unique ID", "N/A"),
     ("Sequence number to time mapping", ""),
 ];
-/// Names of two entries that are numbers.
+/// Names of two numeric entries.
 const SLOW: &str = "slow compression estimated data size";
 const FAST: &str = "fast compression estimated data size";
 
-/// Returns the sum of the properties of all tables, or of those of one level.
+/// Returns the sum of the properties of all tables, or only of the tables of a level.
 pub(super) fn text(source: &SuperVersion, level: Option<usize>) -> Result<String> {
     let mut sum = Sum::default();
     for (number, file) in source.version().files() {
@@ -52,7 +53,7 @@ pub(super) fn text(source: &SuperVersion, level: Option<usize>) -> Result<String
     Ok(sum.text())
 }
 
-/// The sums of the numbers in tables' properties.
+/// The sums of the numeric properties of tables.
 #[derive(Default)]
 struct Sum {
     numbers: Properties,
@@ -126,7 +127,8 @@ impl Sum {
         put("raw value size", &sum.raw_value_size);
         put("raw average value size", &format!("{:.6}", average(sum.raw_value_size)));
         put("data block size", &sum.data_size);
-        // RocksDB knows this only for tables that it has just written; no table records it.
+        // Always 0: RocksDB knows this size only for tables that it has just written; no table
+        // records it.
         put("data uncompressed size", &0);
         let index = format!(
             "index block size (user-key? {}, delta-value? {})",

@@ -13,7 +13,7 @@ pub(super) fn number(version: &Version, name: &str) -> Option<u64> {
     })
 }
 
-/// Describes a blob file in the form of `rocksdb.sstables`.
+/// Describes a blob file in the format of `rocksdb.sstables`.
 pub(super) fn blob_file_text(version: &Version, file: &BlobFileMetadata) -> String {
     let added = &file.added;
     let mut linked: Vec<u64> = version
@@ -48,7 +48,7 @@ pub(super) fn blob_stats(version: &Version) -> String {
     )
 }
 
-/// Formats a number that is 0 or at least 1, with at most six significant digits.
+/// Formats a number, which is 0 or at least 1, with at most six significant digits.
 fn six_digits(number: f64) -> String {
     let whole_digits = (number.max(1.0).log10() as usize) + 1;
     let text = format!("{number:.*}", 6usize.saturating_sub(whole_digits));

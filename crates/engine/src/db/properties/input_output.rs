@@ -1,11 +1,11 @@
-//! The property of reads, writes and syncs by purpose.
+//! The property that shows reads, writes and syncs by purpose.
 
 use std::fmt::Write as _;
 
 use tailwater_io::{Purpose, Statistics};
 
 /// Returns a line for every purpose with any I/O, with latencies in microseconds. The figures are
-/// those of the storage, which databases may share.
+/// those of the storage, and several databases may share a storage.
 pub(super) fn text(statistics: &Statistics) -> String {
     let mut text = String::from(
         "purpose               opens    reads     read bytes  p50(us)  p99(us)   writes  written \

@@ -1,4 +1,5 @@
-//! Properties of memory: memtables, the block cache, open tables and memory pinned by readers.
+//! Properties that report memory: memtables, the block cache, open tables, and memory pinned by
+//! readers.
 
 use std::fmt::Write as _;
 
@@ -20,7 +21,7 @@ pub(super) fn number(family: &ColumnFamily, source: &SuperVersion, name: &str) -
     let cache = || source.tables().context().block_cache.as_deref();
     Some(match name {
         "num-immutable-mem-table" => immutable.len() as u64,
-        // A memtable is released as soon as it is flushed.
+        // Always 0, because a memtable is released as soon as it is flushed.
         "num-immutable-mem-table-flushed" => 0,
         "cur-size-active-mem-table" => active.memory_usage() as u64,
         "cur-size-all-mem-tables" => memtable_bytes(source),
@@ -37,7 +38,7 @@ pub(super) fn number(family: &ColumnFamily, source: &SuperVersion, name: &str) -
     })
 }
 
-/// Returns all uses of memory, one per line, in bytes unless stated otherwise.
+/// Returns all uses of memory, one per line, in bytes unless the line states another unit.
 pub(super) fn text(family: &ColumnFamily, source: &SuperVersion) -> String {
     let context = source.tables().context();
     let cache = context.block_cache.as_deref();
@@ -62,7 +63,8 @@ pub(super) fn text(family: &ColumnFamily, source: &SuperVersion) -> String {
     })
 }
 
-/// Returns the sizing decisions of a self-sizing block cache, one per line; `None` for any other.
+/// Returns the sizing decisions of a block cache that sizes itself, one per line; `None` for a
+/// cache with a fixed size.
 pub(super) fn block_cache_size(source: &SuperVersion) -> Option<String> {
     let cache = source.tables().context().block_cache.as_deref()?;
     let AutoSizes { ceiling, grown, shrunk, ghosts } = cache.auto_sizes()?;
@@ -76,7 +78,7 @@ pub(super) fn block_cache_size(source: &SuperVersion) -> Option<String> {
     ))
 }
 
-/// Returns the size of flushed memtables that reads keep in memory, in bytes.
+/// Returns the total size in bytes of flushed memtables that reads keep in memory.
 pub(super) fn pinned_bytes(family: &ColumnFamily) -> u64 {
     let pinned = family.pinned_memtables();
     saturating_sum(pinned.iter().map(|memtable| memtable.memory_usage() as u64))

@@ -1,8 +1,8 @@
-//! Properties: figures of a column family, by RocksDB's names.
+//! Properties: figures of a column family, identified by RocksDB's names.
 //!
-//! Names, units and text formats are those of RocksDB (`db/internal_stats.cc`), so that its tools
-//! can read them. A name that RocksDB does not have, or a property of work that a read-only handle
-//! never does, has no value. Tailwater's own names begin with `tailwater.`.
+//! Names, units and text formats are those of RocksDB (`db/internal_stats.cc`), so that tools made
+//! for RocksDB can read them. A name that RocksDB does not have, or a property of work that a
+//! read-only handle never does, has no value. Tailwater's own names begin with `tailwater.`.
 
 mod aggregated;
 mod blobs;
@@ -25,7 +25,8 @@ use crate::version::{Level, Version};
 /// Prefix of RocksDB's names.
 const PREFIX: &str = "rocksdb.";
 
-/// The properties without a level in their names, in the order in which they are listed.
+/// The properties whose names do not end in a level's number, in the order in which they are
+/// listed.
 pub const PROPERTY_NAMES: [&str; 59] = [
     "rocksdb.stats",
     "rocksdb.cfstats",
@@ -97,10 +98,10 @@ pub const LEVEL_PROPERTY_NAMES: [&str; 3] = [
 
 impl Db {
     /// Returns a property of a column family by RocksDB's name, such as `rocksdb.levelstats` or
-    /// `rocksdb.num-files-at-level0`; `None` for an unknown name, for a level that the column
-    /// family does not have, and where the value is unknown.
+    /// `rocksdb.num-files-at-level0`. Returns `None` for an unknown name, for a level that the
+    /// column family does not have, and if the value is unknown.
     ///
-    /// Sizes are in bytes unless the property's text says otherwise.
+    /// Sizes are in bytes unless the text of the property states another unit.
     ///
     /// # Errors
     /// Errors from opening tables, for properties derived from tables' properties; invalid
@@ -170,7 +171,8 @@ impl Db {
     }
 }
 
-/// Returns the level whose number follows `prefix` in `name`, and the number.
+/// If `name` is `prefix` followed by the number of an existing level, returns the number and the
+/// level.
 fn level_of<'a>(version: &'a Version, name: &str, prefix: &str) -> Option<(usize, &'a Level)> {
     let digits = name.strip_prefix(prefix)?;
     let only_digits = digits.bytes().all(|byte| byte.is_ascii_digit());
@@ -185,7 +187,7 @@ fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// Adds sizes from a MANIFEST, which may be arbitrary.
+/// Adds sizes that come from a MANIFEST and may therefore be arbitrary numbers.
 fn saturating_sum(sizes: impl Iterator<Item = u64>) -> u64 {
     sizes.fold(0, u64::saturating_add)
 }

@@ -1,4 +1,4 @@
-//! Properties that report activity since the database was opened.
+//! Properties that report the activity since the database was opened.
 
 use std::sync::Arc;
 
@@ -37,8 +37,8 @@ impl Db {
     }
 }
 
-/// Returns the state of a column family's levels and blob files, `seconds` after the database was
-/// opened.
+/// Returns the state of a column family's levels and blob files. `seconds` is the time since the
+/// database was opened.
 pub(crate) fn report_state(family: &ColumnFamily, seconds: f64) -> FamilyState {
     let source = family.super_version();
     let version = source.version();

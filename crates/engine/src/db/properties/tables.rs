@@ -15,7 +15,7 @@ use crate::options::CompactionStyle;
 use crate::table::FileMetadata;
 use crate::version::{BlobFileMetadata, Level, Version};
 
-/// Returns a numeric property that needs no table to be read.
+/// Returns a numeric property for which no table need be read.
 pub(super) fn number(source: &SuperVersion, family: &ColumnFamily, name: &str) -> Option<u64> {
     let version = source.version();
     Some(match name {
@@ -28,7 +28,7 @@ pub(super) fn number(source: &SuperVersion, family: &ColumnFamily, name: &str) -
     })
 }
 
-/// Returns the total size of the tables of all versions that are still read.
+/// Returns the total size of the tables of all versions that are still in use.
 fn total_table_bytes(family: &ColumnFamily) -> u64 {
     let versions = family.live_versions();
     let files = versions.iter().flat_map(|version| version.files());
@@ -36,8 +36,8 @@ fn total_table_bytes(family: &ColumnFamily) -> u64 {
     saturating_sum(sizes.into_values())
 }
 
-/// Returns when the oldest key was written, in seconds since 1970. Tables made by compactions do
-/// not have that time.
+/// Returns the time when the oldest key was written, in seconds since 1970. Tables made by
+/// compactions do not record that time.
 pub(super) fn estimated_oldest_key_time_s(
     source: &SuperVersion,
     family: &ColumnFamily,
@@ -58,7 +58,7 @@ pub(super) fn estimated_oldest_key_time_s(
     Ok(Some(oldest).filter(|&oldest| oldest > 0 && oldest < u64::MAX))
 }
 
-/// Lists the number of tables and megabytes of each level.
+/// Lists each level's number of tables and size in megabytes.
 pub(super) fn level_stats(version: &Version) -> String {
     let mut text = String::from("Level Files Size(MB)\n--------------------\n");
     for (number, level) in version.levels().iter().enumerate() {
@@ -70,7 +70,7 @@ pub(super) fn level_stats(version: &Version) -> String {
     text
 }
 
-/// Lists every table with its bounds. A read-only handle has one version, number 1.
+/// Lists every table with its bounds. A read-only handle has a single version, with number 1.
 pub(super) fn sstables(version: &Version) -> String {
     let mut text = String::new();
     for (number, level) in version.levels().iter().enumerate() {
@@ -113,7 +113,7 @@ pub(super) fn open_table_bytes(version: &Version) -> u64 {
 }
 
 /// Returns the size of keys and values before compression, divided by the file size; -1 for a level
-/// without any.
+/// without keys and values.
 pub(super) fn compression_ratio(source: &SuperVersion, level: &Level) -> Result<f64> {
     let (mut raw_bytes, mut file_bytes) = (0, 0);
     for file in level.files() {
@@ -128,8 +128,8 @@ pub(super) fn compression_ratio(source: &SuperVersion, level: &Level) -> Result<
     Ok(if file_bytes == 0 { -1.0 } else { raw_bytes as f64 / file_bytes as f64 })
 }
 
-/// Returns the number of entries that are not deletions, minus one for every deletion, since
-/// memtables count deletions among the entries. Overwritten keys and merge operands count as keys.
+/// Returns the estimated number of keys: the number of entries that are not deletions, minus one
+/// for every deletion. Overwritten keys and merge operands count as keys.
 pub(super) fn estimated_keys(source: &SuperVersion) -> Result<u64> {
     let (mut entries, mut deletions) = (0u64, 0u64);
     for (_, file) in source.version().files() {
@@ -145,8 +145,8 @@ pub(super) fn estimated_keys(source: &SuperVersion) -> Result<u64> {
     Ok(entries.saturating_sub(2 * deletions))
 }
 
-/// Returns the size of a set of non-overlapping tables, chosen from the last level up, and of the
-/// blobs that are not garbage.
+/// Returns the estimated size of live data: the size of non-overlapping tables, chosen from the
+/// last level up, and of blobs that are not garbage.
 pub(super) fn live_data_size(version: &Version, comparator: &Comparator) -> u64 {
     let mut taken: Vec<&Arc<FileMetadata>> = Vec::new();
     for level in version.levels().iter().rev() {

@@ -43,7 +43,7 @@ impl Db {
         })
     }
 
-    /// Returns the number of obsolete tables that have not been removed.
+    /// Returns the number of obsolete tables that have not been removed yet.
     pub(super) fn obsolete_files(&self) -> usize {
         self.inner
             .writing
@@ -51,7 +51,7 @@ impl Db {
             .map_or(0, |writing| writing.database.versions.obsolete().list().len())
     }
 
-    /// Returns the size of obsolete tables that have not been removed.
+    /// Returns the total size of obsolete tables that have not been removed yet, in bytes.
     fn obsolete_table_bytes(&self) -> u64 {
         let Some(writing) = &self.inner.writing else { return 0 };
         saturating_sum(

@@ -1,23 +1,25 @@
 //! A sorted list of entries that many threads insert into and read concurrently.
 //!
-//! Every node is on level 0; a quarter of the nodes of a level are also on the next one. A search
-//! follows the highest level up to the last node before its target, then continues a level below,
-//! and so on: about two steps on each level.
+//! Every node is on level 0; a quarter of the nodes of a level are also on the next higher level. A
+//! search follows the highest level to the last node before its target, and continues from that
+//! node a level below, and so on: about two steps on each level.
 //!
 //! Invariants:
 //! - Nodes are never removed and never change, apart from their links.
-//! - Each level is sorted, strictly ascending by internal key, at every moment.
-//! - A node is linked on its levels from the lowest to the highest, so that a reader that sees it
-//!   on one level sees it on all below.
-//! - A node's bytes are written before the release that links it, and links are read with acquire.
+//! - Each level is always sorted, strictly ascending by internal key.
+//! - A node is linked on its levels from the lowest to the highest, so that a reader that sees the
+//!   node on a level sees it on all lower levels.
+//! - A node's bytes are written before the store with release ordering that links the node. Links
+//!   are read with acquire ordering.
 //!
-//! Order of an insert: find the position; write the node; on each level, point the node at its
-//! successor, then swing the predecessor's link from that successor to the node; if another insert
-//! came first, walk on from the predecessor and try again. Nothing waits: neither readers nor
-//! inserts, which repeat a step only when another insert has made progress.
+//! An insert finds the position and writes the node. On each level it then points the node at its
+//! successor, and changes the predecessor's link from that successor to the node; if another insert
+//! has changed the link first, it searches on from the predecessor and tries again. Neither readers
+//! nor inserts wait: an insert repeats a step only when another insert has made progress.
 //!
-//! Nodes start with eight bytes of their user key, as a number that sorts like the key. Most
-//! comparisons end there, and on the cache line that the step to the node has to read anyway.
+//! A node holds the first eight bytes of its user key as a number that sorts like the key. Most
+//! comparisons need only this number, which is on the cache line that the step to the node has to
+//! read anyway.
 
 #[cfg(test)]
 mod models;
@@ -37,17 +39,17 @@ use node::Head;
 pub(super) use node::{Node, NodeAddress};
 pub(super) use splice::{AttachedSplice, Splice};
 
-/// Maximum number of levels. Enough for 4 to the power of 12, 17 million, nodes; with more,
+/// Maximum number of levels. Enough for 4 to the power of 12 (17 million) nodes; in larger lists,
 /// searches get slower.
 const MAX_HEIGHT: usize = 12;
 
-/// Base-2 logarithm of the number of nodes on a level per node on the next level.
+/// Base-2 logarithm of the ratio between the numbers of nodes on a level and on the next level.
 const BRANCHING_BITS: u32 = 2;
 
-/// The number of the next list, from 1.
+/// The number that the next list gets; the first list gets 1.
 static NEXT_NUMBER: AtomicU64 = AtomicU64::new(1);
 
-/// The list.
+/// A sorted list of entries.
 pub(super) struct SkipList {
     /// A number that no other list ever has.
     number: u64,
@@ -61,15 +63,15 @@ pub(super) struct SkipList {
 /// An internal key to look for or insert.
 #[derive(Clone, Copy)]
 pub(super) struct Target<'a> {
-    /// Sorts like the user key where it distinguishes keys: the key's first eight bytes,
-    /// big-endian, padded with zeros, and inverted for the reverse order. 0 for all keys if the
-    /// comparator is not built in.
+    /// A number that sorts like the user key, except that different keys may have the same number:
+    /// the key's first eight bytes, big-endian, padded with zeros, and inverted for the reverse
+    /// order. 0 for all keys if the comparator is not built in.
     prefix: u64,
     user_key: &'a [u8],
     trailer: u64,
 }
 
-/// The entry is already in the list.
+/// The error if an entry is already in the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Duplicate;
 
@@ -136,12 +138,13 @@ impl SkipList {
             if level > 0
                 && let Some(below) = node.next(level - 1)
             {
-                // On average every other step moves down; the node below is prefetched for it.
+                // On average every other step moves a level down, so the node that would be next
+                // there is prefetched.
                 below.prefetch();
             }
             match next {
-                // The node that ended the level above is not before the target on this level
-                // either.
+                // `bound` ended the search on the level above: it is not before the target on this
+                // level either, so it need not be compared again.
                 Some(next) if Some(next) != bound && self.is_before(next, target) => node = next,
                 _ if level == 0 => return next,
                 _ => {
@@ -152,7 +155,7 @@ impl SkipList {
         }
     }
 
-    /// Returns the first node at or after the target, searching from the splice's position;
+    /// Returns the first node at or after the target. The search starts from the splice's position;
     /// afterwards the splice encloses the target.
     #[inline]
     pub(super) fn locate<'list>(
@@ -174,8 +177,8 @@ impl SkipList {
         bound
     }
 
-    /// Returns the last node at or before the target, searching from the splice's position;
-    /// afterwards the splice is right before that node, or at the beginning if there is none.
+    /// Returns the last node at or before the target. The search starts from the splice's position;
+    /// afterwards the splice is directly before that node, or at the beginning if there is none.
     pub(super) fn locate_previous<'list>(
         &'list self,
         target: &Target<'_>,
@@ -183,8 +186,8 @@ impl SkipList {
     ) -> Option<Node<'list>> {
         match self.locate(target, splice) {
             Some(node) if self.is_at(node, target) => Some(node),
-            // Not the predecessor of the node after the target: other nodes may have been inserted
-            // between them since.
+            // The predecessor is taken from the splice. The current predecessor of the node after
+            // the target may be another node that was inserted since.
             _ => splice.step_over_previous(),
         }
     }
@@ -213,11 +216,11 @@ impl SkipList {
         }
     }
 
-    /// Inserts an entry, searching from the splice's position; afterwards the splice is right after
-    /// the entry. Any number is valid for `shard`, see [`Arena::allocate`].
+    /// Inserts an entry. The search starts from the splice's position; afterwards the splice is
+    /// directly after the entry. Any number is valid for `shard`, see [`Arena::allocate`].
     ///
-    /// The user key must have at most `u32::MAX` bytes less the trailer's length, the value at most
-    /// `u32::MAX`.
+    /// The user key and its trailer together, and the value, must each have at most `u32::MAX`
+    /// bytes.
     ///
     /// # Errors
     /// If the internal key is already in the list.
@@ -273,7 +276,7 @@ impl SkipList {
                 return Ok(());
             }
             (previous, next) = self.walk(level, previous, None, target);
-            // Duplicates are found on level 0, before the node is on any other.
+            // A duplicate is found on level 0, before the node is linked on any level.
             if level == 0
                 && let Some(next) = next
                 && self.is_at(next, target)
@@ -284,8 +287,8 @@ impl SkipList {
         }
     }
 
-    /// Follows a level from a node before the target to the last one before it. `bound` is a node
-    /// known not to be before the target.
+    /// Follows a level from a node before the target to the last node before the target. `bound` is
+    /// a node that is known not to be before the target.
     #[inline]
     fn walk<'list>(
         &'list self,
@@ -308,12 +311,12 @@ impl SkipList {
         }
     }
 
-    /// Returns the lowest level on which the splice's nodes are neighbours that enclose the target;
-    /// `height` if there is none.
+    /// Returns the lowest level on which the splice's two nodes are neighbours and enclose the
+    /// target; `height` if there is no such level.
     ///
-    /// If level 0 does, all levels enclose the target, though perhaps no longer as neighbours: the
-    /// splice's nodes on a higher level enclosed the last key too, and are also on level 0, where
-    /// nothing lies between the two neighbours.
+    /// If level 0 is such a level, the nodes of all higher levels enclose the target as well,
+    /// though perhaps no longer as neighbours: they enclosed the last key, too, and they are also
+    /// on level 0, where no node is between the two neighbours.
     #[inline]
     fn lowest_enclosing_level(
         &self,
@@ -360,12 +363,12 @@ impl SkipList {
 
     #[inline]
     fn height(&self) -> usize {
-        // A level that just got its first node may be missed: it only makes searches shorter.
+        // A level that just got its first node may be missed. That only makes this search longer.
         self.height.load(Ordering::Relaxed)
     }
 }
 
-/// Returns the first eight bytes as a number that sorts like them.
+/// Returns the first eight bytes of a key as a number that sorts like these bytes.
 #[inline(always)]
 fn first_bytes(key: &[u8]) -> u64 {
     match key.first_chunk() {
@@ -374,7 +377,7 @@ fn first_bytes(key: &[u8]) -> u64 {
     }
 }
 
-/// Returns a random height with the distribution that the levels should have.
+/// Returns a random height for a node, with the distribution that the levels need.
 #[inline]
 fn random_height() -> usize {
     let random = random::bits() | 1 << (BRANCHING_BITS * (MAX_HEIGHT as u32 - 1));

@@ -1,11 +1,11 @@
-//! Loom models of inserts and reads, in every order that the memory model allows.
+//! Loom models of inserts and reads: loom runs them in every order that the memory model allows.
 //!
 //! Run with `RUSTFLAGS="--cfg loom" cargo test -p tailwater --lib models`.
 //!
-//! loom remembers only the last access to an atomic: once a writer has itself read a link, loom
-//! forgets a reader that read it earlier, and does not try the other order. So readers are spawned
-//! and writers run first, on the test's thread. Each test of a reader states what a reader may see,
-//! and fails unless all of it was seen.
+//! Loom remembers only the last access to an atomic: once a writer has itself read a link, loom
+//! forgets that a reader read it earlier, and does not try the other order. So the tests spawn
+//! threads for readers, and the writer runs first, on the test's thread. Each test of a reader
+//! states all results that the reader may get, and fails unless every one of them occurred.
 #![cfg(loom)]
 
 use std::collections::BTreeSet;
@@ -28,7 +28,7 @@ fn insert(list: &SkipList, key: u8, height: usize) -> Result<(), Duplicate> {
     list.insert_with_height(&target, &[key, key], height, 0, &mut splice.attach(list))
 }
 
-/// Returns the keys on a level, after checking their values: a linked node must be complete.
+/// Returns the keys on a level. Checks the nodes' values, because a linked node must be complete.
 fn keys(list: &SkipList, level: usize) -> Vec<u8> {
     std::iter::successors(list.head().next(level), |node| node.next(level))
         .map(|node| {
@@ -45,7 +45,7 @@ fn finds(list: &SkipList, key: u8) -> bool {
     list.find(&target).is_some_and(|node| node.key_parts().0 == user_key)
 }
 
-/// Returns the set of all results of `test`.
+/// Returns the set of all results that `test` returned in any order of its steps.
 fn model<T: Ord + Send + 'static>(
     test: impl Fn(Arc<SkipList>) -> T + Send + Sync + 'static,
 ) -> BTreeSet<T> {

@@ -1,17 +1,17 @@
-//! The layout of a node.
+//! The layout of a list's nodes in memory.
 //!
 //! ```text
 //! link height-1 ... link 1 | link 0 | prefix u64 | key length u32 | value length u32 | key | value
 //! a node's address --------^
 //! ```
 //!
-//! The links of the higher levels precede the node's address, so that everything else has a fixed
-//! offset whatever the node's height. Keys are internal keys. A short key shares the cache line
+//! The links of the higher levels precede the node's address, so that all other fields have fixed
+//! offsets whatever the node's height. Keys are internal keys. A short key shares the cache line
 //! with link 0 and the prefix.
 //!
-//! Invariants: everything but the links is written before the node's address is stored in a link,
-//! and never again; link `l` of a node is read only by threads that reached the node by a link of
-//! level `l` or higher; a link holds null or the address of a node of the same list.
+//! Invariants: all fields but the links are written before the node's address is stored in any
+//! link, and never again; link `l` of a node is read only by threads that reached the node through
+//! a link of level `l` or higher; a link holds null or the address of a node of the same list.
 #![expect(
     unsafe_code,
     reason = "nodes are laid out by hand in the arena; see the invariants above"
@@ -43,7 +43,7 @@ pub(in crate::memtable) struct Node<'list> {
     list: PhantomData<&'list u8>,
 }
 
-/// A node's address, which does not keep its list alive; null for none.
+/// The address of a node, or null. It does not keep the node's list alive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::memtable) struct NodeAddress(*mut u8);
 
@@ -55,20 +55,20 @@ impl Default for NodeAddress {
 
 // SAFETY: an address is only a number; `Node::at` says when it may be followed.
 unsafe impl Send for NodeAddress {}
-// SAFETY: as above.
+// SAFETY: as for `Send`.
 unsafe impl Sync for NodeAddress {}
 
 /// A list's first node, which is on all levels and has no key.
 pub(super) struct Head(NonNull<u8>);
 
-// SAFETY: as for any node, all that changes in it is atomic.
+// SAFETY: as in any node, all that changes is atomic.
 unsafe impl Send for Head {}
-// SAFETY: as above.
+// SAFETY: as for `Send`.
 unsafe impl Sync for Head {}
 
 impl Head {
-    /// Creates the head of a list that keeps its nodes in this arena. It must be kept with the
-    /// arena and be dropped with it.
+    /// Creates the head of a list whose nodes are in this arena. The head must not outlive the
+    /// arena.
     pub(super) fn create(arena: &Arena, height: usize) -> Self {
         let no_key = Target { prefix: 0, user_key: &[], trailer: 0 };
         Self(Node::create(arena, 0, height, &no_key, &[]).address)
@@ -90,17 +90,16 @@ impl NodeAddress {
 }
 
 impl<'list> Node<'list> {
-    /// Returns the node at this address; `None` for null.
+    /// Returns the node at an address; `None` for null.
     ///
     /// # Safety
-    /// The address must be null or that of a node whose list lives for `'list`.
+    /// The address must be null, or that of a node whose list lives for `'list`.
     #[inline]
     pub(super) unsafe fn at(address: NodeAddress) -> Option<Self> {
         NonNull::new(address.0).map(|address| Self { address, list: PhantomData })
     }
 
-    /// Writes a node into the arena: `height` links to nothing, the target as its key, and the
-    /// value.
+    /// Writes a node into the arena: `height` null links, the target as its key, and the value.
     ///
     /// # Panics
     /// If the height is 0, or the key with its trailer or the value is longer than `u32::MAX`
@@ -122,9 +121,9 @@ impl<'list> Node<'list> {
         assert!(height >= 1, "a node has at least one level");
         let tower = (height - 1) * LINK_SIZE;
         let memory = arena.allocate(shard, tower + KEY + key_length + value.len());
-        // SAFETY: the arena gave this call alone `tower` bytes, `KEY` bytes and room for key and
-        // value, aligned for links and so for the numbers that follow them. The slices cannot
-        // overlap this memory: no other code knows it.
+        // SAFETY: the arena allocated `tower` bytes, `KEY` bytes, and the bytes for key and value
+        // for this call alone, aligned for links and so for the numbers that follow the links. The
+        // slices cannot overlap this memory, because no other code knows it.
         unsafe {
             let address = memory.add(tower);
             for level in 0..height {
@@ -147,14 +146,14 @@ impl<'list> Node<'list> {
     /// Returns the key's prefix, which is compared first; see [`Target`].
     #[inline(always)]
     pub(super) fn prefix(self) -> u64 {
-        // SAFETY: written by `create` and never again.
+        // SAFETY: the prefix was written by `create` and never changes.
         unsafe { self.address.add(PREFIX).cast::<u64>().read() }
     }
 
     /// Returns the internal key.
     #[inline(always)]
     pub(in crate::memtable) fn key(self) -> &'list [u8] {
-        // SAFETY: `create` wrote the length and as many bytes; they never change and live as long
+        // SAFETY: `create` wrote the length and that many bytes. They never change and live as long
         // as the list.
         unsafe {
             let length = self.address.add(KEY_LENGTH).cast::<u32>().read();
@@ -171,7 +170,7 @@ impl<'list> Node<'list> {
     /// Returns the value.
     #[inline(always)]
     pub(in crate::memtable) fn value(self) -> &'list [u8] {
-        // SAFETY: `create` wrote both lengths and as many bytes, the value after the key; they
+        // SAFETY: `create` wrote both lengths and that many bytes, the value after the key. They
         // never change and live as long as the list.
         unsafe {
             let key_length = self.address.add(KEY_LENGTH).cast::<u32>().read();
@@ -181,8 +180,8 @@ impl<'list> Node<'list> {
         }
     }
 
-    /// Returns the node after this one on a level. This node must have been reached on that level
-    /// or a higher one.
+    /// Returns the node after this node on a level. The caller must have reached this node on that
+    /// level or a higher one.
     #[inline(always)]
     pub(in crate::memtable) fn next(self, level: usize) -> Option<Self> {
         let address = self.link(level).load(Ordering::Acquire);
@@ -191,14 +190,14 @@ impl<'list> Node<'list> {
         unsafe { Self::at(NodeAddress(address)) }
     }
 
-    /// Sets the successor of a node that is not yet on this level.
+    /// Sets the next node on a level, for a node that is not yet linked on that level.
     #[inline]
     pub(super) fn prepare_next(self, level: usize, next: Option<Node<'list>>) {
-        // Published by the release of `link_next`.
+        // Relaxed, because the release in `link_next` publishes this store.
         self.link(level).store(NodeAddress::of(next).0, Ordering::Relaxed);
     }
 
-    /// Links `node` after this one on a level, if `next` is still the successor.
+    /// Links `node` after this node on a level, provided that `next` is still the next node.
     #[inline]
     pub(super) fn link_next(self, level: usize, next: Option<Self>, node: Self) -> bool {
         let (next, node) = (NodeAddress::of(next).0, node.address.as_ptr());
@@ -219,8 +218,8 @@ impl<'list> Node<'list> {
 
     #[inline(always)]
     fn link(self, level: usize) -> &'list AtomicPtr<u8> {
-        // SAFETY: the node has that level, because it was reached on it or is being put there, and
-        // `create` wrote a link for each of its levels.
+        // SAFETY: the node has that level, because it was reached on that level or is being linked
+        // there, and `create` wrote a link for each of its levels.
         unsafe { self.address.sub(level * LINK_SIZE).cast::<AtomicPtr<u8>>().as_ref() }
     }
 }
@@ -229,14 +228,15 @@ impl<'list> Node<'list> {
 mod tests {
     use super::*;
 
-    /// Regression test: in builds without debug assertions the length was truncated to 32 bits, and
-    /// the bytes after the value were read as its rest, possibly beyond the end.
+    /// Regression test: in builds without debug assertions the length of the value was truncated to
+    /// 32 bits. Reads of the value then took the bytes after it, possibly beyond the end of the
+    /// memory, for the rest.
     #[test]
     #[should_panic(expected = "too long for a node")]
     fn a_value_whose_length_does_not_fit_is_refused() {
         let arena = Arena::new(1);
         let target = Target { prefix: 0, user_key: b"key", trailer: 0 };
-        // Its pages are never touched.
+        // The pages of this value are never touched, so it takes no memory.
         let value = vec![0; u32::MAX as usize + 1];
         Node::create(&arena, 0, 1, &target, &value);
     }

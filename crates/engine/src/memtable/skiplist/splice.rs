@@ -1,24 +1,24 @@
-//! The position around a key, kept from one search to the next.
+//! A position between two nodes of a list, kept from one search to the next.
 //!
-//! A splice holds, for each level, a node before the key and the node after it. The next search
-//! starts from the lowest level on which the two still enclose the new key as neighbours, so that
-//! searches near each other are short: a sequential insert needs only level 0.
+//! A splice holds, for each level, a node before the last key and the node after it. The next
+//! search starts on the lowest level on which these two nodes are still neighbours and enclose the
+//! new key. So searches near each other are short: a sequential insert needs only level 0.
 //!
-//! A splice outlives the calls that use it and borrows no list; it stores the number of the list to
-//! which its addresses belong. No two lists have the same number, so an address is followed only
-//! while its list is alive.
+//! A splice outlives the calls that use it and borrows no list. Instead it stores the number of the
+//! list to which its addresses belong. No two lists have the same number, so an address is followed
+//! only while its list is alive.
 #![expect(unsafe_code, reason = "turns kept addresses into nodes again, once their list is known")]
 
 use super::node::{Node, NodeAddress};
 use super::{MAX_HEIGHT, SkipList};
 
-/// A kept position in a list; none at first.
+/// A kept position in a list; at first it belongs to no list.
 #[derive(Debug, Clone)]
 pub(in crate::memtable) struct Splice {
     list: u64,
-    /// For each level a node before the key; the head where the list has no such level.
+    /// For each level, a node before the key. On levels that the list does not have, the head.
     previous: [NodeAddress; MAX_HEIGHT],
-    /// For each level the node that followed it; none at the end.
+    /// For each level, the node that followed `previous`; null at the end of the level.
     next: [NodeAddress; MAX_HEIGHT],
 }
 
@@ -36,7 +36,7 @@ impl Default for Splice {
 }
 
 impl Splice {
-    /// Makes the splice usable on a list; if it was used on another, it is reset.
+    /// Makes the splice usable on a list. If it was last used on another list, it is reset.
     #[inline]
     pub(in crate::memtable) fn attach<'splice, 'list>(
         &'splice mut self,
@@ -57,7 +57,7 @@ impl Splice {
     /// attached.
     ///
     /// # Panics
-    /// If `list` is another one.
+    /// If `list` is not the list to which the splice was last attached.
     #[inline]
     pub(in crate::memtable) unsafe fn node<'list>(
         &self,
@@ -96,8 +96,9 @@ impl<'list> AttachedSplice<'_, 'list> {
         self.splice.next[level] = NodeAddress::of(next);
     }
 
-    /// Moves the splice, which must be right before `from` (`None` for the end), to before the
-    /// previous entry, and returns that entry.
+    /// Moves the splice one entry back and returns that entry. The splice must be directly before
+    /// `from` (`None` for the end of the list); afterwards it is directly before the returned
+    /// entry.
     pub(in crate::memtable) fn step_back(
         &mut self,
         from: Option<Node<'list>>,
@@ -108,10 +109,11 @@ impl<'list> AttachedSplice<'_, 'list> {
         self.step_over_previous()
     }
 
-    /// Moves the splice to before the entry preceding it, and returns that entry.
+    /// Moves the splice to before the entry that precedes it, and returns that entry; `None` at the
+    /// beginning.
     ///
-    /// Walks a node or two on each of the entry's levels and compares addresses only, unless there
-    /// was a concurrent insert.
+    /// On each of the entry's levels, visits a node or two and compares only addresses, unless
+    /// there was a concurrent insert.
     pub(super) fn step_over_previous(&mut self) -> Option<Node<'list>> {
         let entry = self.previous(0);
         if entry == self.list.head() {
@@ -135,7 +137,7 @@ impl<'list> AttachedSplice<'_, 'list> {
         Some(entry)
     }
 
-    /// Moves the splice right before a node, or after the last one.
+    /// Moves the splice directly before `node`; `None` moves it after the last node.
     pub(in crate::memtable) fn move_before(&mut self, node: Option<Node<'list>>) {
         match node {
             Some(node) => {

@@ -1,4 +1,4 @@
-//! One thread with random operations, compared with a model by every read method.
+//! Tests random operations of a single thread: every read method must agree with a simple model.
 
 use std::ops::ControlFlow;
 
@@ -14,7 +14,7 @@ const LAST_SEQUENCE: Sequence = 60;
 const TYPES: [ValueType; 4] =
     [ValueType::Value, ValueType::Deletion, ValueType::Merge, ValueType::SingleDeletion];
 
-/// Entries by internal key in the comparator's order.
+/// The model: entries by internal key, in the comparator's order.
 struct Model {
     comparator: Comparator,
     entries: Vec<(Vec<u8>, Vec<u8>)>,
@@ -68,7 +68,8 @@ impl Model {
     }
 }
 
-/// Returns a key that shares eight bytes, some or none with others; it may be empty or have zeros.
+/// Returns a random key. Keys share eight bytes, some, or none with each other; they may be empty
+/// or contain zeros.
 fn random_key(random: &mut Rng) -> Vec<u8> {
     let letters = [0, 1, b'a', b'A', 0xff];
     let mut key = if random.bool() { b"prefix-".to_vec() } else { Vec::new() };
@@ -91,7 +92,8 @@ fn fill(random: &mut Rng, memtable: &MemTable, model: &mut Model, count: usize) 
     }
 }
 
-/// Runs the test with filled memtables, and adds a few entries whenever it returns `Continue`.
+/// Runs `test` with filled memtables. Each time that it returns `Continue`, adds a few entries and
+/// runs it again with the same memtable.
 fn with_filled_memtables(mut test: impl FnMut(&mut Rng, &MemTable, &Model) -> ControlFlow<()>) {
     let base = fastrand::u64(..);
     for round in 0..rounds(60, 2) {
@@ -113,7 +115,8 @@ fn with_filled_memtables(mut test: impl FnMut(&mut Rng, &MemTable, &Model) -> Co
 #[test]
 fn cursors_agree_with_a_sorted_list() {
     with_filled_memtables(|random, memtable, model| {
-        // One cursor throughout, and its position in the model; inserts happen between the calls.
+        // The same cursor is used throughout, while entries are inserted between the calls. `index`
+        // is its position in the model.
         let mut cursor = Cursor::default();
         for _ in 0..rounds(300, 60) {
             let target = internal_key(

@@ -1,4 +1,4 @@
-//! Several concurrent inserters and readers.
+//! Tests several threads that insert and read concurrently.
 
 use std::cmp;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,27 +12,28 @@ use crate::memtable::{Cursor, Error, MemTable};
 
 const INSERTERS: u64 = 4;
 
-/// The distribution of an inserter's keys relative to the keys of the others.
+/// How an inserting thread's keys are distributed relative to the keys of the other threads.
 #[derive(Debug, Clone, Copy)]
 enum Pattern {
-    /// Every inserter in a range of its own, ascending.
+    /// Every inserter adds ascending keys in a range of its own.
     Apart,
-    /// All inserters ascending in the same range.
+    /// All inserters add ascending keys in the same range.
     Interleaved,
-    /// Randomly distributed.
+    /// All inserters add randomly distributed keys.
     Scattered,
 }
 
 impl Pattern {
-    /// Returns the key that an inserter adds as its `number`-th.
+    /// Returns the `number`-th key of an inserter.
     fn key(self, inserter: u64, number: u64) -> [u8; 16] {
         let place = match self {
             Self::Apart => (inserter << 32) | number,
             Self::Interleaved => number * INSERTERS + inserter,
-            // Odd multipliers permute, so no key is repeated.
+            // Multiplication by an odd number is a permutation, so no key is repeated.
             Self::Scattered => (number * INSERTERS + inserter).wrapping_mul(0x9e37_79b9_7f4a_7c15),
         };
-        // The low digits are after the prefix, so both parts of a comparison matter.
+        // The low digits are after the first eight bytes, which nodes hold as a prefix. So both
+        // parts of a comparison matter.
         let digits = *b"0123456789abcdef";
         let digit = |at: usize| digits[(place >> (60 - 4 * at)) as usize & 15];
         std::array::from_fn(digit)
@@ -78,8 +79,8 @@ fn read(shared: &InsertedEntries, pattern: Pattern) {
     }
 }
 
-/// Seeks right before and right after the entry of `key`. Concurrently added entries may be found
-/// or not, but never on the wrong side.
+/// Seeks directly before and directly after the entry of `key`. The seeks may or may not find
+/// concurrently added entries, but never an entry on the wrong side of `key`.
 fn check_seeks(cursor: &mut Cursor, memtable: &MemTable, key: &[u8]) {
     let comparator = memtable.comparator();
     let order = |cursor: &Cursor| match cursor.valid() {
@@ -98,7 +99,7 @@ fn check_seeks(cursor: &mut Cursor, memtable: &MemTable, key: &[u8]) {
     assert!(order(cursor).is_none_or(cmp::Ordering::is_gt));
 }
 
-/// Walks over all entries, checks that they are in order and complete, and counts them.
+/// Walks over all entries, checks that they are in order and that none is missing, and counts them.
 fn count_in_order(cursor: &mut Cursor, shared: &InsertedEntries, forward: bool) -> u64 {
     let memtable = &shared.memtable;
     let (mut count, mut last) = (0, None);

@@ -11,31 +11,33 @@ pub(super) struct Problem {
     pub(super) offset: u64,
     pub(super) bytes: u64,
     pub(super) reason: String,
-    /// Whether a crash explains it.
+    /// Whether a crash explains the deviation.
     pub(super) torn: bool,
 }
 
-/// A place where the log may end: only what follows shows whether anything is missing.
+/// A position at which the log may end. Only what follows the position shows whether anything is
+/// missing.
 #[derive(Debug, Clone)]
 pub(super) struct PossibleEnd {
-    /// The problem if batches follow and some before them are missing.
+    /// The problem if batches follow but batches directly before them are missing.
     pub(super) missing: Problem,
-    /// The problem if no batches follow; `None` if that is a regular end.
+    /// The problem if no batches follow; `None` if the log may regularly end here.
     pub(super) at_end: Option<Problem>,
-    /// Whether modes that stop at damage apply batches that follow without a gap.
+    /// Whether the modes that stop at damage apply the batches that follow, provided that none is
+    /// missing before them.
     pub(super) may_go_on: bool,
-    /// Whether a log that ends here ends before its file does, so that replay continues only with a
-    /// log that follows without a gap.
+    /// Whether the log would end here before the end of its file. Replay then continues only with a
+    /// log that begins with the next sequence number.
     pub(super) ends_early: bool,
 }
 
-/// The meaning of an event other than a record.
+/// The meaning of an event that is not a record.
 pub(super) enum Finding {
-    /// Something that a writer may leave.
+    /// No problem: a writer may leave such an event.
     Nothing,
-    /// Something that no writer leaves.
+    /// A problem: no writer leaves such an event.
     Problem(Problem),
-    /// Something whose meaning depends on what follows.
+    /// An event whose meaning depends on what follows.
     PossibleEnd(PossibleEnd),
 }
 
@@ -47,14 +49,14 @@ impl Problem {
 }
 
 impl Finding {
-    /// Classifies an event. `may_be_stale` says whether a record with a higher log number is
-    /// accepted there; one with a lower number always is.
+    /// Classifies an event. `may_be_stale` says whether a record of a log with a higher number is
+    /// accepted at this position; a record of a log with a lower number always is.
     pub(super) fn of(event: &Event<'_>, may_be_stale: bool) -> Self {
         match event {
             Event::Skipped(skipped) => Self::of_skipped(skipped),
             Event::Damage(damage) => Self::of_damage(damage),
             Event::Torn(torn) => Self::of_torn(torn),
-            // An opening with other options may have recycled logs.
+            // Logs may have been recycled when the database was last open with other options.
             Event::Stale(stale) if may_be_stale || stale.is_older => Self::of_stale(stale),
             Event::Stale(Stale { offset, dropped, .. }) => {
                 let reason = "a record of a later log";
@@ -64,8 +66,8 @@ impl Finding {
         }
     }
 
-    /// Classifies bytes that a reader silently skips. They matter only if they include a fragment,
-    /// or are unwritten space followed by a record.
+    /// Classifies bytes that the record reader silently skips. They are a finding only if they
+    /// include a fragment, or are unwritten space followed by a record.
     fn of_skipped(skipped: &Skipped) -> Self {
         let Skipped { offset, dropped: bytes, lossy, reason } = *skipped;
         if !lossy && !unwritten::is_space(skipped) {

@@ -11,13 +11,13 @@
 //! Replay changes no file.
 //!
 //! A direct log that was not closed has zeros after its end, which are ignored. A crash of the
-//! machine may also have left zeros where one group was in flight and a later one had reached the
-//! device: a record after zeros counts only if no batch is missing before it. Zeros inside a
-//! fragment are the missing part of an unfinished write.
+//! machine may also have left zeros in the space of a group that was in flight when a later group
+//! had already reached the device. So a record after zeros is applied only if no batch is missing
+//! before it. Zeros inside a fragment are the missing part of an unfinished write.
 //!
-//! The end of a recycled log is followed by earlier content of its file, which may look like
-//! anything. So a log is read to the end of its file even if it seems to end before: a record of
-//! this log found there shows that the apparent end is damage.
+//! The end of a recycled log is followed by earlier content of its file, which may be arbitrary
+//! bytes. So every log is read to the end of its file, even if the log seems to end earlier: a
+//! record of this log found later shows that the apparent end is damage.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -44,16 +44,16 @@ mod findings;
 
 use findings::{Finding, PossibleEnd, Problem};
 
-/// A column family that logs are replayed into.
+/// A column family into whose memtable logs are replayed.
 #[derive(Debug)]
 pub(crate) struct ReplayFamily {
-    /// Its name, for messages.
+    /// The name of the family, for messages.
     pub(crate) name: String,
-    /// All its writes in logs with a lower number are in its tables.
+    /// The tables of the family hold all its writes in logs with a lower number.
     pub(crate) log_number: u64,
-    /// Whether it has tables.
+    /// Whether the family has tables.
     pub(crate) has_tables: bool,
-    /// The memtable for its records.
+    /// The memtable into which the family's records are inserted.
     pub(crate) memtable: Arc<MemTable>,
 }
 
@@ -62,7 +62,7 @@ pub(crate) struct ReplayFamily {
 pub(crate) struct Replayed {
     /// The highest sequence number in tables or replayed records.
     pub(crate) last_sequence: Sequence,
-    /// The parts that were not replayed.
+    /// The parts of the logs that were not replayed.
     pub(crate) left_out: Vec<LeftOut>,
     /// The logs that were read, in order.
     pub(crate) logs: Vec<ReplayedLog>,
@@ -73,9 +73,9 @@ pub(crate) struct Replayed {
 /// A log that was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ReplayedLog {
-    /// The description of this log that the next one must record.
+    /// The description of this log that the next log must record.
     pub(crate) as_predecessor: PredecessorWal,
-    /// Whether a part was left out that no crash explains.
+    /// Whether a part of the log was left out for a reason that no crash explains.
     pub(crate) damaged: bool,
     /// Whether the log ends with its file and with a complete record.
     pub(crate) whole: bool,
@@ -95,7 +95,7 @@ pub(crate) fn list_logs(storage: &dyn Storage, directory: &Path) -> Result<Vec<u
     Ok(numbers)
 }
 
-/// Returns the numbers of the blob files that a record's value refers to.
+/// Returns the numbers of the blob files to which a record's value refers.
 fn blob_files_of(value_type: ValueType, value: &[u8]) -> tailwater_format::Result<Vec<u64>> {
     let indexes = match value_type {
         ValueType::BlobIndex => vec![value],
@@ -115,17 +115,18 @@ fn blob_files_of(value_type: ValueType, value: &[u8]) -> tailwater_format::Resul
 pub(crate) struct ReplayRules {
     /// The recovery mode.
     pub(crate) mode: RecoveryMode,
-    /// Logs with a lower number are not read: no column family needs them.
+    /// Logs with a lower number are not read, because no column family needs them.
     pub(crate) min_log_number: u64,
-    /// Whether a log's record of its predecessor must match it: `track_and_verify_wals`.
+    /// Whether each log's description of its predecessor must match the predecessor: option
+    /// `track_and_verify_wals`.
     pub(crate) verifies_predecessors: bool,
-    /// Whether log files are recycled, so that a log without a record of its own may begin with
-    /// records of an older one.
+    /// Whether log files are recycled, in which case a log without a record of its own may begin
+    /// with records of an older log.
     pub(crate) recycles: bool,
 }
 
-/// Replays the logs of `directory` with these numbers, in ascending order. `last_sequence` is the
-/// highest sequence number in tables.
+/// Replays the logs in `directory` that have the given numbers, in ascending order. `last_sequence`
+/// is the highest sequence number in tables.
 ///
 /// # Errors
 /// Corruption, with file and offset, for damage that the mode does not accept; not supported, for
@@ -153,7 +154,7 @@ pub(crate) fn replay(
         stopped_at: None,
         replayed: Replayed { last_sequence, ..Replayed::default() },
     };
-    // A new database never had a log.
+    // If both numbers are 0, the database is new and never had a log.
     let had_logs = oldest_needed > 0 || last_sequence > 0;
     if rules.verifies_predecessors && logs.is_empty() && had_logs {
         return Err(Error::corruption(directory, "the database has no write-ahead log"));
@@ -193,39 +194,41 @@ struct Log {
 struct Replay<'a> {
     rules: ReplayRules,
     families: &'a BTreeMap<u32, ReplayFamily>,
-    /// The sequence number of the next batch if none is missing; `None` before the first.
+    /// The sequence number of the next batch if none is missing; `None` before the first batch.
     next_sequence: Option<Sequence>,
-    /// The description of the previous log that the current log is expected to record.
+    /// The description of the previous log. The current log is expected to have recorded the same
+    /// description.
     log_before: Option<PredecessorWal>,
-    /// The sequence number of the log's last batch; 0 before its first.
+    /// The sequence number of the log's last batch; 0 before its first batch.
     last_batch: Sequence,
     /// Whether a record of the log was found.
     has_begun: bool,
-    /// Whether a part of the log was left out that no crash explains.
+    /// Whether a part of the log was left out for a reason that no crash explains.
     is_damaged: bool,
     /// Whether no problem was found in the log so far.
     whole: bool,
-    /// The place where the log may have ended, if no record was taken since.
+    /// The first position at which the log may have ended; `None` if there is none, or if a batch
+    /// was found after it.
     possible_end: Option<PossibleEnd>,
-    /// The point at which replay stopped, unless a later log showed that nothing is missing.
+    /// The point at which replay stopped, unless a later log showed that no batch is missing.
     stopped_at: Option<Stop>,
     replayed: Replayed,
 }
 
-/// The point at which replay ended before the end of the logs.
+/// The point at which replay stopped before the end of the logs.
 struct Stop {
     log_number: u64,
     path: PathBuf,
     offset: u64,
     reason: String,
-    /// Whether a crash explains it.
+    /// Whether a crash explains the stop.
     torn: bool,
 }
 
-/// The difference between a log and its description in the next one.
+/// A difference between a log and the description of it in the next log.
 struct Contradiction {
     reason: String,
-    /// Whether the log, or a part of it, is missing.
+    /// Whether the log, or its end, is missing.
     is_gap: bool,
 }
 
@@ -256,8 +259,8 @@ impl Replay<'_> {
         }
     }
 
-    /// Whether damage is an unfinished write that a crash of the machine cut off. Considered only
-    /// in point-in-time mode: the stricter modes treat it as damage, like RocksDB.
+    /// Whether damage is an unfinished write that a crash of the machine cut off. Always false in
+    /// modes other than point-in-time: like RocksDB, they treat such a write as damage.
     fn is_unfinished(&self, log: &Log, damage: &Damage) -> Result<bool> {
         let asks = self.rules.mode == RecoveryMode::PointInTime;
         let is_behind_zeros =
@@ -291,7 +294,7 @@ impl Replay<'_> {
             (_, Finding::Problem(problem)) => problem,
         };
         self.whole = false;
-        // This event also belongs to the log, which therefore did not end where it seemed to.
+        // This event also belongs to the log, so the log did not end at the possible end.
         let possible_end = self.possible_end.take_if(|possible_end| possible_end.ends_early);
         let problem = match possible_end.map(|end| end.at_end.unwrap_or(end.missing)) {
             Some(earlier) if verdict == Verdict::Continue => {
@@ -319,11 +322,11 @@ impl Replay<'_> {
         }
     }
 
-    /// Whether a mismatch with the record of the previous log matters.
+    /// Whether a mismatch between the previous log and its description in the current log matters.
     ///
-    /// A crash of the machine can leave the end of the previous log missing, or all of it, if a
-    /// later log reached the device first: point-in-time does not continue past such a gap,
-    /// whatever the options say.
+    /// A crash of the machine can leave the end of the previous log missing, or the whole log, if a
+    /// later log reached the device first. Point-in-time mode does not continue past such a gap,
+    /// even if the options do not request the check.
     fn is_relevant(&self, contradiction: &Contradiction) -> bool {
         let may_matter = match self.rules.mode {
             RecoveryMode::SkipAnyCorruptedRecords => false,
@@ -333,7 +336,7 @@ impl Replay<'_> {
         may_matter && self.stopped_at.is_none()
     }
 
-    /// Compares the previous log with the description of it that a log records.
+    /// Compares the previous log with its description, which the current log recorded.
     fn contradiction(&self, recorded: &PredecessorWal) -> Option<Contradiction> {
         let PredecessorWal { log_number, size, last_sequence } = *recorded;
         match &self.log_before {
@@ -356,7 +359,7 @@ impl Replay<'_> {
         }
     }
 
-    /// Stops replay, or fails, before a log whose record of log `before` is wrong.
+    /// Stops replay, or fails, at the start of `log`, which describes log `before` wrongly.
     fn contradicted(
         &mut self,
         log: &Log,
@@ -369,16 +372,16 @@ impl Replay<'_> {
         }
         let problem = Problem { offset: 0, bytes: 0, reason, torn: is_gap };
         let flow = self.stop(log, problem);
-        // Whatever the reason, intact records are left out here.
+        // Intact records are left out here, whatever the reason for the mismatch.
         self.is_damaged = true;
         if let Some(stop) = &mut self.stopped_at {
-            // The missing part belongs to that log.
+            // The gap is in the previous log, not in this one.
             stop.log_number = before;
         }
         Ok(flow)
     }
 
-    /// Takes a record, whose checksum was verified.
+    /// Handles a record whose checksum was verified.
     fn record(&mut self, log: &Log, record: &LogRecord<'_>) -> Result<Flow> {
         let offset = record.start;
         let refusal = match batch::check(record.payload, self.next_sequence) {
@@ -391,7 +394,7 @@ impl Replay<'_> {
             },
             Ok(_) => {
                 let reason = "batches before this one are missing".to_owned();
-                // Whatever the reason, intact records are left out here.
+                // Intact records are left out here, whatever the reason.
                 self.is_damaged = true;
                 let torn = self.stopped_at.as_ref().is_some_and(|stop| stop.torn);
                 let problem = Problem { offset, bytes: 0, reason, torn };
@@ -417,9 +420,9 @@ impl Replay<'_> {
         }
     }
 
-    /// Returns whether a record with a higher log number is accepted here; one with a lower number
-    /// always is. The strict modes do not recycle logs, but may read logs that were recycled under
-    /// other options.
+    /// Whether a record of a log with a higher number is accepted at this position; a record of a
+    /// log with a lower number always is. The strict modes do not recycle logs, but may read logs
+    /// that were recycled under other options.
     fn may_be_stale(&self) -> bool {
         let is_strict = matches!(
             self.rules.mode,
@@ -433,7 +436,7 @@ impl Replay<'_> {
         self.whole &= !possible_end.ends_early;
         match &mut self.possible_end {
             None => self.possible_end = Some(possible_end),
-            // The first finding takes precedence.
+            // Keeps the description of the first possible end, and combines the flags of both.
             Some(first) => {
                 first.at_end = first.at_end.take().or(possible_end.at_end);
                 first.missing.torn &= possible_end.missing.torn;
@@ -443,9 +446,9 @@ impl Replay<'_> {
         }
     }
 
-    /// Handles a possible end of the log that the batch at `offset` disproves: unless no batch is
-    /// missing between it and that batch, the mode decides whether replay stops, continues or
-    /// fails.
+    /// Handles a possible end of the log after which the batch at `offset` was found. If no batch
+    /// is missing between the possible end and that batch, replay may continue; otherwise the mode
+    /// decides whether replay stops, continues or fails.
     fn dispel(&mut self, log: &Log, checked: &CheckedBatch<'_>, offset: u64) -> Result<Flow> {
         let Some(possible_end) = self.possible_end.take() else { return Ok(Flow::Continue) };
         let follows = self.next_sequence == Some(checked.records.sequence());
@@ -495,8 +498,8 @@ impl Replay<'_> {
         }
     }
 
-    /// Whether a batch may be applied: if replay has stopped, no batch may be missing since it
-    /// stopped.
+    /// Whether a batch may be applied: if replay has stopped, the batch must be the next one after
+    /// the stop.
     fn follows(&mut self, checked: &CheckedBatch<'_>) -> bool {
         let follows =
             self.stopped_at.is_none() || self.next_sequence == Some(checked.records.sequence());
@@ -534,8 +537,8 @@ impl Replay<'_> {
         Ok(())
     }
 
-    /// Stops replay in this log and leaves out the rest of it. A later log may show that nothing is
-    /// missing.
+    /// Stops replay in this log and leaves out the rest of the log. A later log may show that no
+    /// batch is missing.
     fn stop(&mut self, log: &Log, problem: Problem) -> Flow {
         self.stop_at(log, problem.offset, problem.reason.clone(), problem.torn);
         self.leave_out(log, problem.up_to_end_of(log));

@@ -1,27 +1,27 @@
-//! Groups in flight: several groups written to the device concurrently, each by its own leader.
+//! Groups in flight: several groups are written to the device concurrently, each by its own leader.
 //!
-//! A leader that has numbered its group and reserved its place in the log may let the next one lead
-//! before it writes ([`Leadership::begin_pipelined`]). Otherwise each of two writers would wait for
-//! the other's write and then for its own. With more writers, writing in flight gains nothing, and
-//! with many it loses: while one group is written, the other writers gather into one group, and a
-//! device handles few large writes faster than many small ones. So the number of writers decides
-//! ([`FEW_WRITERS`]).
+//! A leader that has numbered its group and reserved the group's range in the log may let the next
+//! leader begin before it writes the group ([`Leadership::begin_pipelined`]). Otherwise each of two
+//! writers would wait for the other's write and then for its own. With more writers, writing in
+//! flight gains nothing, and with many writers it loses: while one group is written, the other
+//! writers gather into one group, and a device handles few large writes faster than many small
+//! ones. So the number of writers decides ([`FEW_WRITERS`]).
 //!
 //! # Invariants
 //!
 //! - Groups end in the order in which they began: none is published or acknowledged before the
 //!   groups ahead of it.
-//! - Only a leader adds a group in flight. So a leader that sees no group in flight can rely on
-//!   that.
+//! - Only a leader adds a group in flight. So if a leader sees that no group is in flight, this
+//!   remains true while it leads.
 
 use super::sync::{AtomicUsize, Condvar, Mutex, Ordering, lock, wait};
 use super::{Group, Leadership, Queue};
 use crate::error::Result;
 
-/// Maximum number of concurrent writers with which several groups may be in flight. Measured
+/// Maximum number of concurrent writers with which groups are written in flight. Measured
 /// (docs/benchmarks.md).
 pub(super) const FEW_WRITERS: usize = 3;
-/// Number of groups after which an observed concurrent writer is forgotten.
+/// Number of groups after which the observed maximum of concurrent writers decays by one writer.
 const REMEMBERED_GROUPS: usize = 32;
 
 /// The groups that are in flight.
@@ -29,7 +29,8 @@ const REMEMBERED_GROUPS: usize = 32;
 pub(super) struct InFlight {
     /// Number of groups in flight.
     count: AtomicUsize,
-    /// Decaying maximum of concurrent writers, times [`REMEMBERED_GROUPS`]. Only leaders access it.
+    /// Maximum number of concurrent writers, multiplied by [`REMEMBERED_GROUPS`]. Every group
+    /// lowers it by 1. Only leaders access it.
     writers_of_late: AtomicUsize,
     state: Mutex<State>,
     ended: Condvar,
@@ -43,7 +44,8 @@ struct State {
     ended: u64,
     /// Number of writers of the groups in flight.
     writers: usize,
-    /// Number of threads that wait for a group to end. If it is 0, the end makes no system call.
+    /// Number of threads that wait for a group to end. While it is 0, ending a group makes no
+    /// system call.
     waiting: usize,
 }
 
@@ -51,7 +53,7 @@ struct State {
 #[derive(Debug)]
 pub(crate) struct GroupInFlight<'q> {
     queue: &'q Queue,
-    /// Position of the group in the order, from 1.
+    /// Position of the group among all groups that were in flight, counted from 1.
     place: u64,
     writers: usize,
 }
@@ -73,8 +75,8 @@ impl Leadership<'_> {
         }
     }
 
-    /// Whether there have recently been so few writers that this leader's group should be written
-    /// in flight.
+    /// Whether there have recently been so few writers that this leader should write its group in
+    /// flight.
     pub(crate) fn has_few_writers(&self) -> bool {
         let in_flight = &self.queue.in_flight;
         let waiting = if self.is_awaited() { lock(&self.queue.waiting).requests.len() } else { 0 };
@@ -103,7 +105,8 @@ impl<'q> Leadership<'q> {
 }
 
 impl GroupInFlight<'_> {
-    /// Waits until the groups ahead have ended. Their actions happen before the caller's next ones.
+    /// Waits until the groups ahead have ended. What they did happens before what the caller does
+    /// next.
     pub(crate) fn wait_for_turn(&self) {
         self.queue.in_flight.wait_until_ended(self.place - 1);
     }
@@ -132,7 +135,7 @@ impl Drop for GroupInFlight<'_> {
 }
 
 impl InFlight {
-    /// Waits until `count` groups have ended.
+    /// Waits until at least `count` groups have ended.
     fn wait_until_ended(&self, count: u64) {
         let mut state = lock(&self.state);
         state.waiting += 1;

@@ -1,4 +1,4 @@
-//! Group members that insert their own batches, and the leader that waits for them.
+//! Members of a group that insert their own batches, and the leader that waits for them.
 
 use std::sync::Arc;
 
@@ -8,17 +8,18 @@ use super::wait_by::WaitBy;
 use crate::error::{Error, Result};
 use crate::panics;
 
-/// The leader's side of the insertions of a group's members.
+/// The leader's handle for the insertions by members of its group.
 ///
-/// Dropping it waits for the insertions: even if the leader fails, no member is still inserting
-/// when the next leader begins.
+/// Dropping the handle waits for the insertions, so that even if the leader fails, no member is
+/// still inserting when the next leader begins.
 #[derive(Debug)]
 pub(crate) struct Inserting {
     insertions: Arc<Insertions>,
     may_spin: bool,
 }
 
-/// A member's side: its own insertion. It counts as failed if dropped without a result.
+/// A member's handle for its own insertion. If it is dropped without a result, the insertion counts
+/// as failed.
 #[derive(Debug)]
 pub(crate) struct Insertion {
     insertions: Arc<Insertions>,
@@ -29,14 +30,14 @@ pub(crate) struct Insertion {
 struct Insertions {
     /// Number of members that have not yet inserted their batch.
     left: AtomicUsize,
-    /// The first failure.
+    /// The first failure of a member, if any.
     failure: Mutex<Option<Error>>,
     leader: Thread,
 }
 
 impl Inserting {
-    /// Creates an empty set of insertions for the calling leader. It must be dropped before the
-    /// group.
+    /// Creates a handle without insertions for the calling leader. The handle must be dropped
+    /// before the group.
     pub(crate) fn new(queue: &Queue) -> Self {
         let insertions = Insertions {
             left: AtomicUsize::new(0),
@@ -46,9 +47,9 @@ impl Inserting {
         Self { insertions: Arc::new(insertions), may_spin: queue.wait_by_at(0) == WaitBy::Spins }
     }
 
-    /// Adds an insertion for a member.
+    /// Adds an insertion, and returns the handle for the member that performs it.
     pub(super) fn one_more(&self) -> Insertion {
-        // Relaxed suffices: the member is notified under a lock.
+        // Relaxed suffices, because the member is notified under a lock.
         self.insertions.left.fetch_add(1, Ordering::Relaxed);
         Insertion { insertions: Arc::clone(&self.insertions), outcome: None }
     }
@@ -72,7 +73,7 @@ impl Drop for Inserting {
 }
 
 impl Insertion {
-    /// Reports the result.
+    /// Reports the result of the insertion.
     pub(crate) fn inserted(mut self, result: Result<()>) {
         self.outcome = Some(result);
     }

@@ -1,9 +1,9 @@
-//! Runs writers in every order that the memory model allows, and checks who leads, which results
-//! writers get, and what readers see.
+//! Loom models of concurrent writers: loom runs them in every order that the memory model allows,
+//! and the models check who leads, which results writers get, and what readers see.
 //!
 //! Data that only a leader may access is in loom's cells, so that loom reports two simultaneous
-//! leaders, and a leader that does not see its predecessor's actions. A writer that is never woken
-//! is a deadlock, which loom reports too.
+//! leaders, and a leader that does not see its predecessor's actions. Loom also reports a writer
+//! that is never woken, as a deadlock.
 
 #![expect(unsafe_code, reason = "loom checks the accesses that the queue's contract allows")]
 
@@ -17,13 +17,13 @@ use tailwater_format::batch::WriteBatch;
 use super::{Durability, Group, Inserting, Leadership, Queue, Request, Turn};
 use crate::error::{Error, ErrorKind, Result};
 
-/// More than the number of sequence numbers of any model.
+/// A number above the number of sequence numbers that any model uses.
 const CAPACITY: usize = 5;
 
 /// The parts of a database that the queue protects.
 struct Database {
     queue: Queue,
-    /// The writer of each sequence number: the memtable.
+    /// The memtable: the number of the writer that wrote each sequence number.
     entries: [UnsafeCell<usize>; CAPACITY],
     /// The last sequence number assigned. Only leaders access it.
     sequence: UnsafeCell<usize>,
@@ -37,19 +37,20 @@ unsafe impl Sync for Database {}
 // SAFETY: as for `Sync`.
 unsafe impl Send for Database {}
 
-/// The thread that inserts the batches of a group's members into the memtable.
+/// Who inserts the batches of a group's members into the memtable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum By {
     Leader,
-    /// Pipelined: the next leader may begin before this one ends.
+    /// The leader of a group in flight: the next leader may begin before this one ends.
     LeaderInFlight,
     Themselves,
-    /// Nobody: members panic before they insert.
+    /// Nobody: the members panic before they insert.
     NobodyInTheEnd,
 }
 
 impl By {
-    /// Returns the durability of the writes: synced groups are notified in another order.
+    /// Returns the durability of the writes. Both orders are tested this way: after a synced group
+    /// the members are notified before the next leader, otherwise after it.
     fn durability(self) -> Durability {
         match self {
             Self::Leader | Self::LeaderInFlight => Durability::Synced,
@@ -68,7 +69,7 @@ impl Database {
         })
     }
 
-    /// Writes as a database's writer does. Writers are numbered from 1.
+    /// Writes as a writer of a database does. Writers are numbered from 1.
     fn write(&self, writer: usize, by: By) -> Result<()> {
         if let Some(leadership) = self.queue.try_lead() {
             return self.lead(leadership, writer, by);
@@ -156,7 +157,7 @@ impl Database {
         entries.iter().map(|entry| entry.with(|entry| unsafe { *entry })).collect()
     }
 
-    /// Reads while writers write: published entries exist and stay.
+    /// Reads while writers write, and checks that published entries exist and stay.
     fn look(&self) {
         let before = self.read();
         let after = self.read();
@@ -181,14 +182,14 @@ fn start<T: 'static>(
     thread::spawn(move || body(&database))
 }
 
-/// Checks every order of steps with at most `preemptions` preemptions.
+/// Runs a model with every order of its steps that has at most `preemptions` preemptions.
 fn model(preemptions: usize, test: impl Fn(&Arc<Database>) + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(preemptions);
     builder.check(move || test(&Database::new()));
 }
 
-/// Has writers 1 to `writers` write once each, the last of them on this thread.
+/// Lets writers 1 to `writers` write once each, the last of them on this thread.
 fn write_all(database: &Arc<Database>, writers: usize, by: By) {
     let others: Vec<_> = (1..writers)
         .map(|writer| start(database, move |database| database.write(writer, by)))
@@ -267,7 +268,8 @@ fn a_panicking_member_fails_its_group_without_a_deadlock() {
         let other = start(database, |database| database.write(1, By::NobodyInTheEnd));
         let here = database.write(2, By::NobodyInTheEnd);
         let other = other.join().unwrap();
-        // Each wrote its own batch, or one led the other.
+        // Each writer wrote its own batch, or one writer led the other, in which case both have the
+        // same result.
         assert_eq!(here.is_ok(), other.is_ok());
         assert_eq!(database.read().len(), if here.is_ok() { 2 } else { 0 });
         assert!(database.queue.try_lead().is_some());
@@ -286,12 +288,12 @@ fn a_panicking_leader_leaves_no_writer_waiting() {
                 member.let_insert(&inserting);
             }
             let taken = !group.is_empty();
-            // The order in which a leader that returns early or unwinds drops its locals and its
-            // parameter.
+            // Drops the handles in the order in which a leader that returns early or unwinds drops
+            // its locals and then its parameter.
             drop(inserting);
             drop(group);
             drop(leadership);
-            // Loom would report a member that still inserts.
+            // If a member were still inserting, loom would report its access.
             let leadership = database.queue.lead().unwrap();
             database.insert(1, 2);
             drop(leadership);

@@ -1,28 +1,31 @@
-//! The order of writers: a queue of requests whose leader writes a group of them.
+//! The queue of writers: it orders write requests, and its leader writes several of them as a
+//! group.
 //!
 //! The first writer to reach an idle queue leads. Writers that arrive while it leads wait until
-//! they are notified: their write is done, they are to insert their own batch, or they lead. The
-//! leader takes waiting requests into its group, in order of arrival; when it is done, the first of
-//! the remaining ones leads. So there is at most one leader at any time. A thread that has to
-//! quiesce writes, to switch a memtable or a log, becomes the leader and waits for the groups in
-//! flight: groups whose leader let the next one lead before they were written ([`GroupInFlight`]).
+//! they are notified that their write is done, that they are to insert their own batch, or that
+//! they lead. The leader takes waiting requests into its group, in order of arrival. When the
+//! leader is done, the writer of the first remaining request leads, so there is at most one leader
+//! at any time. A thread that has to quiesce writes, to switch a memtable or a log, becomes the
+//! leader and waits for the groups in flight. These are groups whose leader let the next one lead
+//! before they were written ([`GroupInFlight`]).
 //!
 //! # Invariants
 //!
-//! - There is at most one [`Leadership`]. The actions of a leader happen before those of the next.
+//! - There is at most one [`Leadership`]. The actions of a leader happen before those of the next
+//!   leader.
 //! - Requests are served in order of arrival, except that a request may be refused.
-//! - Every waiting request gets a result, even if a leader or a member fails or panics. No member
-//!   is still inserting when the next leader begins.
+//! - Every waiting request gets a result, even if a leader or a member of a group fails or panics.
+//!   No member is still inserting when the next leader begins.
 //!
 //! # Cost
 //!
-//! An uncontended writer pays two atomic operations, one to lead and one to stop leading, and a
+//! An uncontended writer performs two atomic operations, one to lead and one to stop leading, and a
 //! load that shows that nobody waits. The lock is used only under contention.
 //!
 //! Waiting writers do not sleep immediately, because waking a thread often takes longer than
-//! writing a group. The first ones in the queue, at most one for each processor besides the
-//! leader's, spin for some microseconds; then all yield for a while. Writers that wait for a sync
-//! sleep immediately. [`processors`] shares the processors if there are more writers than
+//! writing a group. The writers at the front of the queue, at most one for each processor besides
+//! the leader's, spin for some microseconds; then all yield for a while. Writers that wait for a
+//! sync sleep immediately. [`processors`] shares the processors if there are more writers than
 //! processors.
 
 mod in_flight;
@@ -52,11 +55,11 @@ pub(crate) use request::{Durability, Group, Request};
 use sync::{AtomicU32, Mutex, MutexGuard, Ordering, lock};
 use wait_by::WaitBy;
 
-/// No leader, nobody waits.
+/// State: there is no leader, and nobody waits.
 const IDLE: u32 = 0;
-/// A leader, nobody waits.
+/// State: there is a leader, and nobody waits.
 const LED: u32 = 1;
-/// A leader, and others wait. This state is entered and left under the lock.
+/// State: there is a leader, and others wait. This state is entered and left under the lock.
 const AWAITED: u32 = 2;
 
 /// The queue of writers.
@@ -65,25 +68,26 @@ pub(crate) struct Queue {
     state: AtomicU32,
     waiting: Mutex<Waiting>,
     in_flight: InFlight,
-    /// Number of waiting requests, from the front, that spin before they sleep.
+    /// Number of waiting requests, from the front of the queue, whose writers spin before they
+    /// sleep.
     spinning_places: usize,
 }
 
 #[derive(Debug)]
 struct Waiting {
     requests: VecDeque<Arc<Request>>,
-    /// The error for `no_slowdown` requests while writes are stalled.
+    /// The error with which `no_slowdown` requests are refused; `None` unless writes are stalled.
     refusal: Option<Error>,
 }
 
-/// The next action of a writer.
+/// The next action of a writer after it was notified.
 #[derive(Debug)]
 pub(crate) enum Turn<'q> {
-    /// Lead.
+    /// Lead the queue.
     Lead(Leadership<'q>),
     /// Insert its own batch, report the result, and wait again.
     Insert(Insertion),
-    /// Nothing: a leader wrote its batch, or it was refused.
+    /// Return the result: a leader wrote the batch, or the request was refused.
     Done(Result<()>),
 }
 
@@ -100,15 +104,16 @@ impl Default for Queue {
 }
 
 impl Queue {
-    /// Leads immediately, if there is no leader.
+    /// Leads immediately; `None` if there is a leader.
     #[inline]
     pub(crate) fn try_lead(&self) -> Option<Leadership<'_>> {
         let led = self.state.compare_exchange(IDLE, LED, Ordering::Acquire, Ordering::Relaxed);
-        // Created only on success: dropping it would release another writer's leadership.
+        // A `Leadership` is created only on success: dropping one would end another writer's
+        // leadership.
         led.is_ok().then(|| Leadership { queue: self })
     }
 
-    /// Joins the queue and waits to be notified, or leads if there is no leader.
+    /// Adds a request to the queue and waits to be notified, or leads if there is no leader.
     pub(crate) fn join(&self, request: &Arc<Request>) -> Turn<'_> {
         let mut waiting = lock(&self.waiting);
         if request.no_slowdown
@@ -129,10 +134,10 @@ impl Queue {
         request.wait_with(self, wait_by)
     }
 
-    /// Leads once all earlier requests are done and no group is in flight, so that no other thread
-    /// writes until the leadership ends.
+    /// Becomes the leader once all earlier requests are done and no group is in flight, so that no
+    /// other thread writes until the leadership ends.
     pub(crate) fn lead(&self) -> Result<Leadership<'_>> {
-        // No leader takes a request without operations into its group.
+        // An empty batch, because no leader takes a request without operations into its group.
         let request = Arc::new(Request::new(WriteBatch::new(), Durability::Unlogged, false));
         match self.join(&request) {
             Turn::Lead(leadership) => {
@@ -145,20 +150,20 @@ impl Queue {
         }
     }
 
-    /// Leads if there is no leader; otherwise marks the queue as awaited, and the caller adds its
-    /// request before it releases the lock.
+    /// Leads if there is no leader and returns true. Otherwise marks the queue as awaited; the
+    /// caller, which holds the lock, must add its request before it releases the lock.
     fn lead_or_be_awaited(&self) -> bool {
         let next = |state| Some(if state == IDLE { LED } else { AWAITED });
         self.state.fetch_update(Ordering::Acquire, Ordering::Relaxed, next) == Ok(IDLE)
     }
 
-    /// Returns how a request at `place` in the queue, counted from 0, waits for a notification that
-    /// is expected soon.
+    /// Returns how a request that expects its notification soon should wait, given its position in
+    /// the queue, counted from 0.
     fn wait_by_at(&self, place: usize) -> WaitBy {
         if place < self.spinning_places { WaitBy::Spins } else { WaitBy::Yields }
     }
 
-    /// Clears the awaited mark if no request waits any more.
+    /// Clears the mark [`AWAITED`] if no request waits any more.
     fn note_departures(&self, waiting: &MutexGuard<'_, Waiting>) {
         if waiting.requests.is_empty() {
             self.state.store(LED, Ordering::Relaxed);
@@ -173,10 +178,12 @@ pub(crate) struct Leadership<'q> {
 }
 
 impl Leadership<'_> {
-    /// Takes waiting requests into a group, in order, while their batches have at most `bytes` in
-    /// total. The group ends before a request without operations, before one that needs a higher
-    /// `durability` than the leader's, so that nobody waits for a sync that it did not request, and
-    /// before one that is logged if the leader's batch is not, or the reverse.
+    /// Takes waiting requests into a group, in order, while their batches have at most `bytes`
+    /// bytes in total. The group ends before the first request
+    /// - that has no operations,
+    /// - that needs a higher durability than `durability`, which is the leader's, so that nobody
+    ///   waits for a sync that it did not request,
+    /// - or that is logged while the leader's batch is not, or the reverse.
     pub(crate) fn take_group(&self, durability: Durability, bytes: usize) -> Group {
         if !self.is_awaited() {
             return Group::new(Vec::new(), durability);
@@ -198,8 +205,8 @@ impl Leadership<'_> {
         Group::new(members, durability)
     }
 
-    /// Refuses `no_slowdown` requests, waiting and new ones, until the returned guard is dropped.
-    /// For a leader that has to wait because writes are stalled.
+    /// Refuses `no_slowdown` requests, both waiting and new ones, until the returned guard is
+    /// dropped. For a leader that has to wait because writes are stalled.
     pub(crate) fn refuse_impatient(&self, error: Error) -> Refusing<'_> {
         let mut waiting = lock(&self.queue.waiting);
         let all = std::mem::take(&mut waiting.requests).into_iter();
@@ -217,8 +224,8 @@ impl Leadership<'_> {
     /// Notifies the members of a group of the result, and lets the next request lead.
     ///
     /// Usually the next leader starts first, so that it need not wait until all members are
-    /// notified. After a sync, which takes longer than that, the members are notified first: they
-    /// return with their next writes in time to join the next group.
+    /// notified. A sync takes longer than notifying them, so after a sync the members are notified
+    /// first: they can then return with their next writes in time to join the next group.
     pub(crate) fn finish(self, group: Group, result: &Result<()>) {
         if group.durability == Durability::Synced {
             group.finish(result);

@@ -1,16 +1,17 @@
-//! Fair use of processors where there are more runnable writers than processors.
+//! Shares the processors fairly if there are more runnable writers than processors.
 //!
-//! The scheduler lets a thread run for up to a tick (4 ms at 250 Hz) while others wait for its
-//! processor: threads that were just woken, or preempted by one that was woken. With four writers
-//! on two processors, two alternated while the other two, whose writes had long been done, waited
-//! for a processor. So a writer that has run for a slice while others may be held up yields at the
-//! end of a write, and a waiting writer yields before it sleeps (measured in docs/benchmarks.md).
+//! The scheduler lets a thread run for up to a tick (4 ms at 250 Hz) while other threads wait for
+//! its processor: threads that were just woken, or that were preempted by a woken thread. With four
+//! writers on two processors, two writers alternated while the other two, whose writes had long
+//! been done, waited for a processor. So a writer that has run for a time slice while others may be
+//! held up yields at the end of a write, and a waiting writer yields before it sleeps (measured in
+//! docs/benchmarks.md).
 //!
-//! A yielding thread gives up its share of the processor to all threads, writers or not: one yield
-//! every 50 us left a thread 7 % of a processor that it shared with a computing thread. So writers
-//! measure how long other threads hold the processors they use, and stop yielding for a while where
-//! that is most of the time. A flush, which occupies one of two processors, does not reach that
-//! limit.
+//! A yielding thread offers its processor to all threads, not only to writers: a thread that
+//! yielded every 50 us got only 7 % of a processor that it shared with a computing thread. So
+//! writers measure how long other threads hold the processors that writers use, and writers stop
+//! yielding for a while if that is most of the time. A flush that occupies one of two processors
+//! does not reach this limit.
 
 #[cfg(all(loom, test))]
 pub(crate) use model::yield_if_due;
@@ -23,7 +24,7 @@ pub(crate) use real::yield_if_due;
 #[cfg(not(all(loom, test)))]
 pub(super) use real::{are_writers_held_up, give_way, notifying, resumes, while_waking};
 
-/// In models, loom schedules the threads.
+/// In loom models, loom schedules the threads, so nothing is counted and nobody yields.
 #[cfg(all(loom, test))]
 mod model {
     pub(in super::super) fn are_writers_held_up() -> bool {
@@ -55,22 +56,25 @@ mod real {
 
     use tailwater_io::thread::{current_processor, processor_time};
 
-    /// Time a writer runs before it yields to writers that are held up.
+    /// Time that a writer runs before it yields to writers that are held up.
     const SLICE: Duration = Duration::from_micros(25);
-    /// A thread that took longer than this to wake another was preempted while it did so.
+    /// If waking another thread took longer than this, the waking thread was preempted meanwhile.
     const WAKING_MAX: Duration = Duration::from_micros(20);
 
-    /// Longest absence after a yield that is attributed to other writers, in nanoseconds.
+    /// Maximum time from a yield until the writer runs again that is attributed to other writers,
+    /// in nanoseconds.
     const AMONG_WRITERS_NS: u64 = 2_000_000;
-    /// Length of the window in which the time lost to others is added up, in nanoseconds.
+    /// Length of the time window over which the time lost to other threads is summed, in
+    /// nanoseconds.
     const WINDOW_NS: u64 = 100_000_000;
-    /// Time without yields after other threads took too much time, in nanoseconds.
+    /// Time for which writers do not yield after other threads held the processors for too long, in
+    /// nanoseconds.
     const NO_YIELD_NS: u64 = 300_000_000;
     /// Number of processors that are tracked separately.
     const PROCESSORS: usize = 128;
 
-    /// Number of writers of this process that could run but do not yet, or may have been preempted.
-    /// Includes yielding writers, which may not be scheduled again for long.
+    /// Number of writers of this process that could run but do not run yet, or that may have been
+    /// preempted. Includes writers that yielded, which may not be scheduled again for long.
     static HELD_UP: HeldUp = HeldUp(AtomicIsize::new(0));
 
     static TURNS: Turns = Turns::new();
@@ -81,18 +85,19 @@ mod real {
 
     /// Writers' observations of the processors they run on. All times are those of [`now_ns`].
     struct Turns {
-        /// The time at which a writer was last seen running, by processor.
+        /// The time at which a writer was last seen running on each processor.
         seen_ns: [Seen; PROCESSORS],
         window_began_ns: AtomicU64,
-        /// A bit for each processor on which a writer yielded in that window.
+        /// A bit for each processor on which a writer yielded since `window_began_ns`.
         used: [AtomicU64; PROCESSORS / 64],
-        /// Time that writers lost in that window, on all processors.
+        /// Time that writers lost to other threads since `window_began_ns`, summed over all
+        /// processors.
         lost_ns: AtomicU64,
         /// Time from which writers yield again.
         yields_from_ns: AtomicU64,
     }
 
-    /// Padded to a cache line.
+    /// Padded to a cache line of its own.
     #[repr(align(64))]
     struct Seen(AtomicU64);
 
@@ -109,13 +114,14 @@ mod real {
         HELD_UP.0.load(Relaxed) > 0
     }
 
-    /// Notes that a waiting writer is about to be notified.
+    /// Counts a waiting writer as held up, because it is about to be notified.
     #[inline]
     pub(in super::super) fn notifying() {
         HELD_UP.0.fetch_add(1, Relaxed);
     }
 
-    /// Notes that the calling writer runs after a notification. `slept` says whether it was woken.
+    /// Notes that the calling writer runs again after a notification. `slept` says whether its
+    /// thread had to be woken.
     #[inline]
     pub(in super::super) fn resumes(slept: bool) {
         HELD_UP.0.fetch_sub(1, Relaxed);
@@ -124,7 +130,8 @@ mod real {
         }
     }
 
-    /// Runs `wake`, which wakes a thread that may preempt this one.
+    /// Runs `wake`, which wakes a thread. The woken thread may preempt the calling one, so the
+    /// caller counts as held up meanwhile.
     pub(in super::super) fn while_waking(wake: impl FnOnce()) {
         notifying();
         let began = Instant::now();
@@ -132,8 +139,8 @@ mod real {
         resumes(began.elapsed() > WAKING_MAX);
     }
 
-    /// Yields to writers that are held up, if the calling writer has run for a slice. For writers
-    /// that neither lead nor keep others waiting.
+    /// Yields to writers that are held up, if the calling writer has run for a slice. Only for
+    /// writers that are not leaders and that no other writer waits for.
     #[inline]
     pub(crate) fn yield_if_due() {
         if are_writers_held_up() {
@@ -147,7 +154,8 @@ mod real {
             return;
         }
         SLICE_BEGAN.set(Some(Instant::now()));
-        // A writer that sleeps between writes has used less processor time than has passed.
+        // Processor time is checked as well: a writer that sleeps between writes has run for less
+        // time than has passed.
         let had = processor_time();
         if had.saturating_sub(PROCESSOR_TIME_AT_YIELD.get()) < SLICE || !TURNS.are_taken(now_ns()) {
             return;
@@ -191,7 +199,7 @@ mod real {
             }
         }
 
-        /// Whether writers yield.
+        /// Whether writers yield at present.
         fn are_taken(&self, now_ns: u64) -> bool {
             now_ns >= self.yields_from_ns.load(Relaxed)
         }
@@ -206,7 +214,7 @@ mod real {
             }
         }
 
-        /// Notes that the writer runs again, on the same processor.
+        /// Notes that a writer that yielded runs again, on the same processor.
         fn come_back(&self, processor: usize, now_ns: u64) {
             let seen_ns = &self.seen_ns[processor % PROCESSORS].0;
             let lost_ns = now_ns.saturating_sub(seen_ns.swap(now_ns, Relaxed));
@@ -215,8 +223,8 @@ mod real {
             }
         }
 
-        /// Notes that other threads had a processor. If they have had more than two thirds of the
-        /// time of the processors that writers use, no writer yields for a while.
+        /// Adds time for which other threads held a processor. If they held the processors that
+        /// writers use for more than two thirds of the window, no writer yields for a while.
         #[cold]
         fn lose(&self, lost_ns: u64, now_ns: u64) {
             if now_ns.saturating_sub(self.window_began_ns.load(Relaxed)) > WINDOW_NS {
@@ -245,7 +253,8 @@ mod real {
         #[test]
         fn writers_stop_yielding_when_others_take_most_of_the_time() {
             const ROUND_NS: u64 = 10_000_000;
-            // Time that other threads have in each 10 ms of two processors, in nanoseconds.
+            // For each case, the time in nanoseconds that other threads hold each of two processors
+            // in every 10 ms.
             let cases = [
                 ([1_900_000, 1_900_000], true),
                 ([9_000_000, 0], true),
@@ -266,7 +275,8 @@ mod real {
             }
         }
 
-        /// A single processor used by writers is judged alone, however many processors there are.
+        /// Checks that a single processor used by writers is judged by itself, whatever the number
+        /// of processors of the machine.
         #[test]
         fn processors_without_writers_do_not_count() {
             let turns = Turns::new();

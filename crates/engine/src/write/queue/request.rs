@@ -1,4 +1,4 @@
-//! A waiting write, and the group that a leader takes.
+//! A waiting write request, and the group of requests that a leader takes.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ pub(crate) struct Request {
     pub(crate) durability: Durability,
     /// Whether the writer wants to be refused instead of waiting while writes are stalled.
     pub(super) no_slowdown: bool,
-    /// [`WAITING`], [`ASLEEP`], or [`NOTIFIED`] once `notification` holds a notification.
+    /// [`WAITING`]; [`ASLEEP`]; or, once `notification` holds a notification, [`NOTIFIED`].
     signal: AtomicU32,
     notification: Mutex<Option<Notification>>,
     writer: Thread,
@@ -89,7 +89,7 @@ impl Request {
         self.wait_with(queue, queue.wait_by_at(0))
     }
 
-    /// Like [`Self::wait`], in the way given by `wait_by`.
+    /// Like [`Self::wait`], but waits in the way given by `wait_by`.
     pub(super) fn wait_with<'q>(&self, queue: &'q Queue, wait_by: WaitBy) -> Turn<'q> {
         let is_notified = || self.signal.load(Ordering::Acquire) == NOTIFIED;
         let is_notified_soon = || match wait_by {
@@ -107,7 +107,8 @@ impl Request {
                 sleep_until(is_notified);
             }
             processors::resumes(sleeps);
-            // Reset before taking the notification: acting on it may trigger the next one.
+            // Reset before the notification is taken, because acting on the notification may
+            // trigger the next one.
             self.signal.store(WAITING, Ordering::Relaxed);
             match lock(&self.notification).take() {
                 Some(Notification::Lead) => return Turn::Lead(Leadership { queue }),
@@ -118,12 +119,13 @@ impl Request {
         }
     }
 
-    /// Has the writer insert its own batch; `inserting` waits for it.
+    /// Notifies the writer to insert its own batch. `inserting` is the leader's handle to wait for
+    /// it.
     pub(crate) fn let_insert(&self, inserting: &Inserting) {
         self.notify(Notification::Insert(inserting.one_more()));
     }
 
-    /// Makes the writer the leader.
+    /// Notifies the writer that it leads.
     pub(super) fn let_lead(&self) {
         self.notify(Notification::Lead);
     }
@@ -135,8 +137,8 @@ impl Request {
 
     fn notify(&self, notification: Notification) {
         *lock(&self.notification) = Some(notification);
-        // Counted before the signal is set: the writer uncounts itself as soon as it sees the
-        // signal.
+        // Counted before the signal is set: the writer subtracts itself from the count as soon as
+        // it sees the signal.
         processors::notifying();
         if self.signal.swap(NOTIFIED, Ordering::AcqRel) == ASLEEP {
             processors::while_waking(|| unpark(&self.writer));
@@ -145,7 +147,7 @@ impl Request {
 }
 
 impl Drop for Request {
-    /// A writer that panicked while inserting never takes its last notification.
+    /// Uncounts a last notification that the writer never took because it panicked while inserting.
     fn drop(&mut self) {
         if self.signal.load(Ordering::Relaxed) == NOTIFIED {
             processors::resumes(false);
@@ -155,8 +157,8 @@ impl Drop for Request {
 
 /// The requests that a leader took, in their order.
 ///
-/// Each of them gets a result: by [`Leadership::finish`], or, if the leader fails, as an error when
-/// the group is dropped.
+/// Each request gets a result: from [`Leadership::finish`], or, if the leader fails, as an error
+/// when the group is dropped.
 #[derive(Debug)]
 pub(crate) struct Group {
     members: Vec<Arc<Request>>,
@@ -165,7 +167,7 @@ pub(crate) struct Group {
 }
 
 impl Group {
-    /// Creates a group of requests, in order, that are written with `durability`.
+    /// Creates a group from requests, in order. The group is written with `durability`.
     pub(super) fn new(members: Vec<Arc<Request>>, durability: Durability) -> Self {
         Self { members, durability }
     }

@@ -24,12 +24,13 @@ pub(super) use loom::{
     thread::{self, Thread},
 };
 
-/// Spin time before a writer sleeps: about the time that waking a thread takes on an idle
+/// Time that a writer spins before it sleeps. About the time that waking a thread takes on an idle
 /// processor.
 const SPINNING: Duration = Duration::from_micros(15);
-/// Spin time while other writers wait for a processor: about the time that an unsynced group takes.
+/// Time that a writer spins while other writers wait for a processor. About the time that an
+/// unsynced group takes.
 const SPINNING_AMONG_OTHERS: Duration = Duration::from_nanos(1500);
-/// Number of checks between two readings of the clock.
+/// Number of checks of the condition between two readings of the clock.
 const LOOKS_PER_ROUND: u32 = 32;
 /// Maximum number of yields before a writer's thread sleeps.
 const YIELDS: u32 = 20;
@@ -60,26 +61,26 @@ pub(super) fn wait<'m, T>(changed: &Condvar, guard: MutexGuard<'m, T>) -> MutexG
 
 use super::processors;
 
-/// Wakes a thread that waits in [`wait_until`], or is about to.
+/// Wakes a thread that waits in [`wait_until`], or is about to wait there.
 pub(super) fn unpark(thread: &Thread) {
-    // Loom switches threads only at atomic operations: this one lets it explore the case that the
-    // change is seen before the thread is woken.
+    // Loom switches threads only at atomic operations. This operation lets loom explore the case
+    // that the waiting thread sees the change before it is woken.
     #[cfg(all(loom, test))]
     AtomicU32::new(0).load(Ordering::Relaxed);
     thread.unpark();
 }
 
-/// Waits until `is_over`, after which another thread unparks this one. With `may_spin` it spins for
-/// a while before it sleeps.
+/// Waits until `is_over` returns true. The thread that makes it true must unpark this thread
+/// afterwards. With `may_spin` this thread spins for a while before it sleeps.
 pub(super) fn wait_until(may_spin: bool, is_over: impl Fn() -> bool) {
     if !(may_spin && spin_until(&is_over)) {
         sleep_until(is_over);
     }
 }
 
-/// Spins for a while until `is_over`; returns whether it is.
+/// Spins until `is_over` returns true, or for a while. Returns whether `is_over` returned true.
 pub(super) fn spin_until(is_over: impl Fn() -> bool) -> bool {
-    // A model tries every interleaving anyway.
+    // In a model, loom tries every interleaving without spinning.
     if cfg!(all(loom, test)) {
         return is_over();
     }
@@ -98,12 +99,13 @@ pub(super) fn spin_until(is_over: impl Fn() -> bool) -> bool {
     }
 }
 
-/// Yields for a while until `is_over`; returns whether it is.
+/// Yields until `is_over` returns true, or for a while. Returns whether `is_over` returned true.
 pub(super) fn yield_until(is_over: impl Fn() -> bool) -> bool {
     (0..YIELDS).any(|_| is_over() || !processors::give_way()) && is_over()
 }
 
-/// Sleeps until `is_over`, after which another thread unparks this one.
+/// Sleeps until `is_over` returns true. The thread that makes it true must unpark this thread
+/// afterwards.
 pub(super) fn sleep_until(is_over: impl Fn() -> bool) {
     // `park` may return spuriously, or because of an earlier unpark.
     while !is_over() {

@@ -1,4 +1,5 @@
-//! Leadership, group membership, and the results of other writers when one panics.
+//! Tests of leadership, of group membership, and of the results that writers get when another
+//! writer panics.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -17,12 +18,12 @@ const SYNCED: Durability = Durability::Synced;
 const LOGGED: Durability = Durability::Logged;
 const UNLOGGED: Durability = Durability::Unlogged;
 
-/// Makes a request, on the thread that waits for its turn.
+/// Creates a request. Runs on the thread that waits for the request's turn.
 type MakeRequest = fn() -> Request;
-/// The action by which a member inserts its batch.
+/// The action by which a group member inserts its batch.
 type Insert = fn() -> Result<()>;
 
-/// The end of a writer's wait.
+/// The way in which a writer's wait ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Outcome {
     Led,
@@ -47,7 +48,7 @@ fn impatient() -> Request {
     Request::new(batch(1), LOGGED, true)
 }
 
-/// Waits until a request is served, inserting with `insert`.
+/// Waits until a request is served, and inserts its batch with `insert` if the leader requests it.
 fn wait_out(queue: &Queue, request: Request, insert: impl Fn() -> Result<()>) -> Outcome {
     let request = Arc::new(request);
     let mut turn = queue.join(&request);
@@ -64,7 +65,7 @@ fn wait_out(queue: &Queue, request: Request, insert: impl Fn() -> Result<()>) ->
     }
 }
 
-/// Queues one waiting thread for each request, in order.
+/// Starts a waiting thread for each request, so that the requests are queued in order.
 fn enqueue<'scope, 'env, const N: usize>(
     scope: &'scope Scope<'scope, 'env>,
     queue: &'env Queue,
@@ -92,12 +93,12 @@ fn outcomes<const N: usize>(threads: [ScopedJoinHandle<'_, Outcome>; N]) -> [Out
     threads.map(|thread| thread.join().expect("a writer"))
 }
 
-/// Takes a group as leader, then panics.
+/// Takes a group as leader, calls `then` with its members, then panics.
 fn give_up(leadership: Leadership<'_>, then: impl FnOnce(&[Arc<Request>])) {
     let given_up = catch_unwind(AssertUnwindSafe(|| {
         let group = leadership.take_group(SYNCED, usize::MAX);
         then(&group);
-        // Not by panic!, which would print.
+        // Unlike `panic!`, this prints nothing.
         std::panic::resume_unwind(Box::new("given up"));
     }));
     assert!(given_up.is_err());
@@ -124,7 +125,8 @@ fn a_group_ends_before_the_first_request_that_does_not_fit() {
     let unlogged: MakeRequest = || request(1, UNLOGGED);
     let nothing: MakeRequest = || request(0, LOGGED);
     let all = usize::MAX;
-    // Waiting requests, the leader's durability and byte limit, and the number of requests taken.
+    // Each case: the waiting requests, the leader's durability and byte limit, and the number of
+    // requests that the leader should take into its group.
     let cases: [([MakeRequest; 3], Durability, usize, usize); 10] = [
         ([small, small, small], LOGGED, all, 3),
         ([small, small, small], SYNCED, all, 3),
@@ -233,12 +235,13 @@ fn the_leader_gets_the_error_of_a_failed_or_panicked_member() {
             assert_eq!(written.clone().unwrap_err().kind(), kind);
             leadership.finish(group, &written);
             assert_eq!(outcomes(others), [Outcome::Failed(kind)]);
-            // It failed, or its thread has ended.
+            // The thread panicked, or its insertion returned an error.
             assert!(failing.join().is_err() || kind == ErrorKind::UserCode);
         });
         assert!(queue.try_lead().is_some());
     }
-    // No dead writer is counted as held up. Writers of other tests are counted for a while.
+    // Writers that panicked must not stay counted as held up. The count is process-wide and may
+    // include writers of other tests for a while.
     let none_is = |_| {
         thread::sleep(Duration::from_millis(1));
         processors::held_up() == 0
@@ -264,7 +267,8 @@ fn no_slowdown_requests_are_refused_during_a_stall() {
         assert_eq!(outcomes(waiting_ones), [led, refused, led, refused]);
         assert_eq!(outcomes(later), [led]);
     });
-    // If only `no_slowdown` requests waited, none is left to lead next.
+    // If all waiting requests are `no_slowdown`, their refusal leaves no request that could lead
+    // next.
     thread::scope(|scope| {
         let leadership = queue.try_lead().unwrap();
         let threads = enqueue(scope, queue, [impatient, impatient]);
@@ -275,7 +279,8 @@ fn no_slowdown_requests_are_refused_during_a_stall() {
     assert!(queue.try_lead().is_some());
 }
 
-/// The part of a database that the queue protects: leaders and their members alone write it.
+/// The part of a database that the queue protects: only leaders and the members of their groups
+/// write to it.
 #[derive(Default)]
 struct Written {
     /// Number of threads that currently hold the exclusive access of a leader.
@@ -320,7 +325,7 @@ impl Written {
             let operations = group.len() as u64 + 1;
             let in_flight = leadership.begin_pipelined(&group);
             in_flight.wait_for_turn();
-            // A race would show in the sum.
+            // A race would make the sum wrong.
             let inserted = self.inserted.load(Ordering::Relaxed);
             self.inserted.store(inserted + operations, Ordering::Relaxed);
             return in_flight.finish(group, &Ok(()));
@@ -342,7 +347,7 @@ impl Written {
         leadership.finish(group, &Ok(()));
     }
 
-    /// Performs a leader's exclusive work: a race would show in the numbers.
+    /// Performs work that needs a leader's exclusive access. A race would make the numbers wrong.
     fn alone(&self, _leadership: &Leadership<'_>, operations: usize) {
         assert_eq!(self.leaders.fetch_add(1, Ordering::Relaxed), 0);
         let sequence = self.sequence.load(Ordering::Relaxed);

@@ -1,10 +1,11 @@
-//! A memtable filled with the same operations as the real RocksDB's (11.8.1, through its Java
-//! binding).
+//! Compares a memtable with that of the real RocksDB (11.8.1, used through its Java binding) after
+//! the same operations.
 //!
-//! Files: `operations.txt`, one write per line in the order of their sequence numbers from 1, over
-//! two column families, of which `reverse` has the reverse bytewise order; `survivors.txt`, the
-//! values that RocksDB then read back; `fragments_*.txt`, the entries of the `rocksdb.range_del`
-//! block of the table to which each family was flushed. All keys and values are in hex.
+//! Files, with all keys and values in hex: `operations.txt` has one write per line, in the order of
+//! their sequence numbers, which begin with 1. The writes are to two column families; the family
+//! `reverse` has the reverse bytewise order. `survivors.txt` has the values that RocksDB read back
+//! after the writes. `fragments_*.txt` has the entries of the `rocksdb.range_del` block of the
+//! table to which RocksDB flushed the family.
 
 use tailwater_format::Comparator;
 use tailwater_format::key::{MAX_SEQUENCE, ValueType, pack_trailer, put_internal_key};
@@ -45,7 +46,8 @@ fn filled(family: &str, comparator: &Comparator) -> MemTable {
     memtable
 }
 
-/// Returns the newest value of a key, if neither it nor a range around it was deleted later.
+/// Returns the newest value of a key; `None` if the key, or a range that covers it, was deleted
+/// later.
 fn get<'a>(memtable: &'a MemTable, user_key: &[u8]) -> Option<&'a [u8]> {
     let newest = memtable.versions(user_key, MAX_SEQUENCE).next()?;
     let covering = memtable.covering_sequence(user_key, MAX_SEQUENCE);

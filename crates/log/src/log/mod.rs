@@ -501,8 +501,8 @@ impl Log {
     }
 
     fn close_once(&self) -> Result<()> {
-        // Waits for calls that create topics or partitions. Later calls fail, because the catalog
-        // is closed.
+        // Waits for calls in progress that create or change topics or partitions. Later calls wait
+        // for this lock, and then fail because the catalog is closed.
         let _changing = self.changing.lock();
         let partitions = std::mem::take(&mut *self.partitions.lock());
         let tickets: Vec<Ticket> = partitions.values().map(|partition| partition.close()).collect();

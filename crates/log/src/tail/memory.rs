@@ -44,7 +44,7 @@ pub(crate) struct ChunkPool {
     /// numbers belong to earlier processes.
     first_region: u64,
     state: Mutex<State>,
-    /// Whether memory is scarce ([`Self::is_tight`]); updated with each change of the state.
+    /// Whether memory is scarce ([`Self::is_tight()`]); updated with each change of the state.
     is_tight: AtomicBool,
     backpressure: Arc<Backpressure>,
 }

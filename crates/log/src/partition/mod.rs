@@ -379,8 +379,8 @@ impl Partition {
         if let Some(writer) = &mut files.writer {
             let segment = Arc::clone(writer.segment());
             if segment.base_offset() > start.base_offset {
-                // Creating a segment truncates an existing file of the same name, which must not
-                // have messages.
+                // An earlier segment must not be created again: creating a segment truncates its
+                // file.
                 let (last, next) = (segment.base_offset(), start.base_offset);
                 let message = format!("segment {next} of {} would follow segment {last}", self.id);
                 return Err(Error::new(ErrorKind::Internal, message));

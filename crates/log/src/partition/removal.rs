@@ -112,8 +112,8 @@ impl Partition {
     /// the new segment. If there are unpersisted batches, does nothing and returns false.
     fn begin_segment(&self, files: &mut Files) -> Result<bool> {
         // The check and the change are made under one lock. A batch appended between them would
-        // belong to the old segment, and its persist would create a segment with the same name
-        // again.
+        // belong to the old segment, and its persist would create the file of the old segment
+        // again, which truncates it.
         let Some(start) = self.owner.lock().begin_segment(&self.env) else { return Ok(false) };
         self.rotate(files, start)?;
         self.owner.lock().begun_segment(start);

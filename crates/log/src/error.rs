@@ -126,7 +126,7 @@ impl Error {
     }
 
     /// Returns the error after which nothing is retried: a full disk is reported as an I/O error,
-    /// since callers would retry the former.
+    /// because callers retry after the error for a full disk.
     #[must_use]
     pub(crate) fn into_final(mut self) -> Self {
         if self.kind() == ErrorKind::NoSpace {

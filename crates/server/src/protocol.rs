@@ -57,7 +57,7 @@ pub(crate) struct Head {
     /// Code of the command; 0 for a login, whose kind is determined by the body.
     pub(crate) code: u32,
     /// Checksum of the body. It distinguishes a repeated request from a different request with the
-    /// same number. 0 if the client sent none.
+    /// same number. 0 if the client sent no checksum.
     pub(crate) checksum: u128,
 }
 

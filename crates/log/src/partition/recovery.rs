@@ -6,7 +6,7 @@
 //!    segment was rewritten, the newer generation is used. Sealed segments are not read.
 //! 2. The last segment is scanned to its end. The scan begins at the last batch in the index, if
 //!    the segment really contains that batch at the indexed position, and otherwise at the
-//!    beginning of the segment. It ends at the first bytes that are not a whole batch.
+//!    beginning of the segment. The scan ends at the first bytes that are not a whole batch.
 //! 3. Beyond the end of the scan, trailers are searched. If a trailer shows that bytes beyond the
 //!    end were persisted, there is a hole at the end. On a topic with durability `disk`, or in the
 //!    same boot of the machine, a hole is damage: the partition is *fenced*. It is readable up to

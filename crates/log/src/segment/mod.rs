@@ -2,8 +2,8 @@
 //!
 //! A [`Segment`] is a reader's view of a segment. Only the partition's last segment is written, by
 //! the partition's owner through a [`SegmentWriter`]. All earlier segments are sealed: they no
-//! longer change, except that a truncation may cut one, and that one may be replaced by a copy
-//! without gaps ([`dense`]).
+//! longer change, with two exceptions. A truncation may cut a sealed segment, and a copy without
+//! gaps may replace a sealed segment ([`dense`]).
 
 mod cursor;
 pub(crate) mod dense;

@@ -281,8 +281,8 @@ impl ChunkPool {
         self.backpressure.changed();
     }
 
-    /// Evicts those of `chunks`, the chunks of an idle partition, that are persisted, and returns
-    /// free memory to the system.
+    /// Evicts those of `chunks` that are in the cache, and returns free memory to the system.
+    /// `chunks` are the chunks of an idle partition.
     pub(crate) fn release_chunks(&self, chunks: &[Arc<Chunk>]) {
         let mut evicted = Vec::new();
         let mut state = self.state.lock();

@@ -322,8 +322,8 @@ fn a_failed_truncation_is_not_reported_as_done_when_it_is_repeated() {
     log.truncate(topic.partition(0), 1).expect_err("segments may be left");
 }
 
-/// Regression test: a full disk that failed the sync of a complete segment was waited for, although
-/// a failed sync is never repeated: every retry returned the same error.
+/// Regression test: after a full disk failed the sync of a complete segment, the log waited for
+/// space and retried. A failed sync is never repeated, so every retry returned the same error.
 #[test]
 fn a_full_disk_at_a_sync_is_final() {
     let machine = Machine::new(12, true);

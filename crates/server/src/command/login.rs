@@ -29,8 +29,8 @@ pub(crate) async fn login(
     let malformed = |_| EvictionReason::MalformedLogin;
     let (version, prefix_bytes) = ClientVersionInfo::decode(body).map_err(malformed)?;
     if !is_protocol_compatible(version.protocol_version) {
-        // At debug level, because clients that are not logged in can cause any number of these
-        // lines.
+        // Logged only at debug level, because clients that are not logged in can cause any number
+        // of these lines.
         state.metrics.refused("protocol_version");
         debug!(
             address = %session.address,

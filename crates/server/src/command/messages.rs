@@ -94,8 +94,8 @@ fn target(state: &State, user: u32, header: &SendMessagesHeader) -> Result<Parti
 }
 
 /// Appends a batch, waits until it is acknowledged, and returns the offset of its first message. If
-/// the log is full, the send waits, but gives up when other requests need the memory of this one:
-/// batches for a partition that accepts no appends must not fill the memory for requests.
+/// the log is full, the send waits, but gives up when other requests need the memory that this send
+/// holds: batches for a partition that accepts no appends must not fill the memory for requests.
 async fn append(
     partition: &Partition,
     batch: &[u8],

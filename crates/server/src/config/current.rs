@@ -22,7 +22,7 @@ const TEMPORARY_NAME: &str = "current_config.toml.tmp";
 /// Address that is written for a transport that is off.
 const OFF: &str = "127.0.0.1:0";
 
-/// Writes the file. Its addresses are those on which the server actually listens.
+/// Writes the file. The addresses in the file are those on which the server actually listens.
 ///
 /// # Errors
 /// I/O errors.

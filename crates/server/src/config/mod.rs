@@ -1,10 +1,10 @@
 //! The configuration: a file in Iggy's format, Iggy's environment variables, and flags.
 //!
 //! Loading has two steps. First, [`sources`] collects the text of each key: the file overrides the
-//! defaults, environment variables override the file, and flags override both. It also reports keys
-//! that, according to the table in [`keys`], are unknown, without effect or relocated. Then
-//! [`read`] checks each text and builds the [`Config`]. [`current`] writes the configuration of a
-//! running server to a file.
+//! defaults, environment variables override the file, and flags override both. [`sources`] also
+//! reports keys that, according to the table in [`keys`], are unknown, without effect or relocated.
+//! Then [`read`] checks each text and builds the [`Config`]. [`current`] writes the configuration
+//! of a running server to a file.
 
 mod current;
 mod keys;

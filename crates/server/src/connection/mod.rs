@@ -8,7 +8,8 @@
 //!
 //! - A connection must log in within a time limit, and may send only small frames until then.
 //! - A client must complete a frame that it has begun, and read a reply, within a time limit
-//!   ([`pace`]). The time limit is short while other connections wait for the memory of this one.
+//!   ([`pace`]). The time limit is short while other connections wait for the memory that this
+//!   connection holds.
 //! - The total memory of all connections' requests and replies is bounded ([`crate::in_flight`]): a
 //!   body is read, or a poll executed, only when memory for it is reserved.
 //! - An invalid header ends the connection, because the start of the next frame is unknown.
@@ -427,8 +428,8 @@ async fn write_eviction<S: AsyncWrite + Unpin>(
     let (id, address) = (session.id.0, session.address);
     match session.binding() {
         Some(_) => warn!(session = id, %address, ?reason, "evicted"),
-        // At debug level, because clients that are not logged in can cause any number of these
-        // lines.
+        // Logged only at debug level, because clients that are not logged in can cause any number
+        // of these lines.
         None => debug!(session = id, %address, ?reason, "evicted"),
     }
     stream.write_all(&protocol::encode_eviction(client, reason)).await?;

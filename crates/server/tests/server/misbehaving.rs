@@ -93,7 +93,8 @@ async fn malformed_bodies_of_every_command_do_no_harm() {
         // Status 1 is the reply to a request whose handler panicked.
         assert_ne!(answer.status, 1, "{}: {body:?}", meta.name);
         if request % 100 == 0 {
-            // Both are created again, because a damaged body may be a valid request to delete them.
+            // The stream and the topic are created again, because a damaged body may have deleted
+            // them.
             let _ = client.create_stream("s").await;
             let options = TopicCreateOptions::default();
             let _ = client.create_topic(&id("s"), "t", &options).await;

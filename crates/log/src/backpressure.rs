@@ -20,7 +20,8 @@ struct State {
     wakers: Vec<Box<dyn FnOnce() + Send>>,
 }
 
-/// A moment in the sequence of changes, for [`Backpressure::wait_after`].
+/// The number of changes so far. It identifies the point in time after which
+/// [`Backpressure::wait_after`] expects a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Moment(u64);
 
@@ -29,7 +30,7 @@ impl Backpressure {
         Moment(self.state.lock().changes)
     }
 
-    /// Waits for a change since a moment.
+    /// Waits until there has been a change after `moment`.
     pub(crate) fn wait_after(&self, moment: Moment) {
         let mut state = self.state.lock();
         while state.changes == moment.0 {
@@ -37,7 +38,8 @@ impl Backpressure {
         }
     }
 
-    /// Calls `wake` at the next change after a moment, or immediately if there has been one.
+    /// Calls `wake` at the next change after `moment`, or immediately if there has already been a
+    /// change.
     pub(crate) fn on_change_after(&self, moment: Moment, wake: Box<dyn FnOnce() + Send>) {
         let mut state = self.state.lock();
         if state.changes == moment.0 {
@@ -60,8 +62,8 @@ impl Backpressure {
     }
 }
 
-/// Calls a waker. If it panics, the others must still be called, and the work that woke them goes
-/// on.
+/// Calls a waker. If the waker panics, the panic is caught: the other wakers must still be called,
+/// and the thread that calls them must continue.
 fn call(wake: Box<dyn FnOnce() + Send>) {
     // The panic hook has reported the panic.
     let _ = panics::catch("a waker", || {

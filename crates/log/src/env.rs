@@ -20,7 +20,7 @@ pub(crate) struct Env {
     pub(crate) directory: PathBuf,
     /// Id of the log.
     pub(crate) log: u128,
-    /// The current opening of the log.
+    /// The current opening of the log: this boot, and the shared memory in use.
     pub(crate) opening: LastOpening,
     /// Whether the log was last opened in this boot of the machine.
     pub(crate) is_same_boot: bool,

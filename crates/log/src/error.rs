@@ -11,7 +11,7 @@ use tailwater_io as io;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// Bytes on disk contradict their checksum or each other: restore the file.
+    /// Bytes on disk contradict their checksum or other bytes: restore the file.
     Corruption,
     /// The call, an option or a batch is wrong: fix the call.
     InvalidArgument,
@@ -24,7 +24,7 @@ pub enum ErrorKind {
     /// The disk or quota is full: free space; the log resumes on its own.
     NoSpace,
     /// Unpersisted data has reached its bound, or a command that changes files is in progress: wait
-    /// for room, then repeat the call.
+    /// until memory is free or the command is done, then repeat the call.
     Full,
     /// Another process or handle holds the log: try again later.
     Busy,
@@ -117,7 +117,7 @@ impl Error {
         }
     }
 
-    /// Returns the error with a description of the operation before its message.
+    /// Prefixes the error's message with a description of the operation that failed.
     #[must_use]
     pub(crate) fn while_doing(mut self, what: impl fmt::Display) -> Self {
         let inner = Arc::make_mut(&mut self.0);
@@ -125,7 +125,8 @@ impl Error {
         self
     }
 
-    /// Returns the error as one after which nothing is retried: no space becomes I/O.
+    /// Returns the error after which nothing is retried: a full disk is reported as an I/O error,
+    /// because callers retry after the error for a full disk.
     #[must_use]
     pub(crate) fn into_final(mut self) -> Self {
         if self.kind() == ErrorKind::NoSpace {
@@ -144,7 +145,7 @@ impl Error {
         self.0.path.as_deref()
     }
 
-    /// Returns the offset of the error in that file, in bytes.
+    /// Returns the offset of the error in the file that [`Self::path`] names, in bytes.
     pub fn offset(&self) -> Option<u64> {
         self.0.offset
     }

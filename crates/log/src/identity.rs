@@ -13,7 +13,7 @@ use crate::{Error, ErrorKind, Result};
 
 /// First line of the file.
 const HEADING: &str = "TAILWATER-LOG 1";
-/// Maximum number of bytes of a file that are read.
+/// Maximum number of bytes that are read from the identity or from the record of the last opening.
 const LENGTH_MAX: u64 = 4096;
 
 /// Returns the id of the log in a directory; `None` if there is no log.
@@ -58,7 +58,7 @@ pub(crate) struct LastOpening {
 }
 
 impl LastOpening {
-    /// Returns an opening in this boot.
+    /// Returns an opening in the boot with this id.
     pub(crate) fn new(boot: Option<&str>, shared_memory: Option<&Path>) -> Self {
         let boot = boot.unwrap_or_default().to_owned();
         Self { boot, shared_memory: shared_memory.map(Path::to_owned) }
@@ -93,8 +93,9 @@ impl LastOpening {
 
     /// Records the opening, once all partitions are recovered.
     ///
-    /// The record is not synced: only a crash of the machine can lose it. A process that dies while
-    /// writing the record leaves it empty; an empty record counts as one from another boot.
+    /// The record is not synced: only a crash of the machine can lose it, and after a crash the
+    /// boot differs in any case. A process that dies while writing the record leaves it empty; an
+    /// empty record counts as a record from another boot.
     ///
     /// # Errors
     /// I/O errors.
@@ -113,7 +114,7 @@ impl LastOpening {
     }
 }
 
-/// Makes a directory a log, unless it contains other files. Returns the log's id.
+/// Makes a directory a log, unless the directory contains other files. Returns the log's id.
 ///
 /// # Errors
 /// Invalid argument, if there are other files; I/O errors.
@@ -135,7 +136,7 @@ pub(crate) fn create(storage: &dyn Storage, directory: &Path, id: u128) -> Resul
     let mut file = storage.create(&temporary, Create::Truncate, mode, Purpose::Metadata)?;
     file.write_all_at(text.as_bytes(), 0, Purpose::Metadata)?;
     file.sync_all(Purpose::Metadata)?;
-    // A crash here is safe: a temporary file does not make the directory a log.
+    // A crash before the rename is safe: a temporary file does not make the directory a log.
     storage.rename(&temporary, &path)?;
     storage.sync_directory(directory)?;
     Ok(id)

@@ -1,8 +1,9 @@
-//! Inspecting a log's directory without opening the log: nothing is written and no lock is taken,
-//! so the log may be open elsewhere. The result is its state on disk at a point in time.
+//! Inspects a log's directory without opening the log: nothing is written and no lock is taken, so
+//! another process may have the log open. The result is the state on disk at a point in time.
 //!
-//! Batches that are only in the owner's memory are not visible. A write to the end of a partition's
-//! last segment may be in progress: trailers distinguish it from damage ([`Severity`]).
+//! Batches that are only in the memory of the process that has the log open are not visible. That
+//! process may be writing to the end of a partition's last segment. The incomplete write is
+//! distinguished from damage by the trailers of later blocks ([`Severity`]).
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -55,7 +56,7 @@ pub struct SegmentFile {
     pub base_offset: u64,
     /// Lower bound on the timestamps of the segment's batches, in microseconds since 1970.
     pub base_timestamp_us: u64,
-    /// Generation: 0 as written, 1 rewritten without gaps.
+    /// Generation of the file: 0 as first written, 1 after it was rewritten without gaps.
     pub generation: u8,
     /// The file's length in bytes, including unused preallocated space.
     pub bytes: u64,
@@ -88,7 +89,7 @@ pub struct VerifyReport {
     pub findings: Vec<Finding>,
     /// Number of partitions read.
     pub partitions: u64,
-    /// Number of segments read.
+    /// Number of segments verified.
     pub segments: u64,
     /// Number of batches with valid checksums.
     pub batches: u64,
@@ -186,11 +187,11 @@ impl LogDirectory {
         Ok(PartitionFiles { log: self, id, incarnation, segments: segments.collect() })
     }
 
-    /// Reads every segment and verifies all checksums, that offsets are consecutive, and that
-    /// indexes agree with segments. Calls `seen` with the number of bytes read so far.
+    /// Reads every segment. Verifies that all checksums are right, that offsets are consecutive,
+    /// and that indexes agree with segments. Calls `seen` with the number of bytes read so far.
     ///
     /// # Errors
-    /// Errors from listing directories; findings are not errors.
+    /// Errors from listing directories. Findings are in the report and are not errors.
     pub fn verify(&self, mut seen: impl FnMut(u64)) -> Result<VerifyReport> {
         let mut report = VerifyReport::default();
         for (id, _) in self.partitions() {
@@ -229,8 +230,8 @@ impl PartitionFiles<'_> {
         })
     }
 
-    /// Returns the offset of the first message and the offset after the last one in a segment. Only
-    /// the end of the last segment is read.
+    /// Returns the offset of the partition's first message, and the offset after its last message
+    /// in a segment. Only the end of the last segment is read.
     ///
     /// # Errors
     /// Corruption; I/O errors.
@@ -242,11 +243,11 @@ impl PartitionFiles<'_> {
         Ok((first.base_offset(), end.next_offset))
     }
 
-    /// Visits the batches, beginning with the one that contains an offset, until `visit` returns
-    /// false.
+    /// Visits the batches in order, beginning with the batch that contains an offset, until `visit`
+    /// returns false.
     ///
     /// # Errors
-    /// Corruption, with file and offset, except at the end of the last segment; I/O errors.
+    /// Corruption, with file and offset, unless it is at the end of the last segment; I/O errors.
     pub fn visit(
         &self,
         from: u64,
@@ -261,7 +262,7 @@ impl PartitionFiles<'_> {
                 let scanned = match scanner.read_verified() {
                     Ok(Some(scanned)) => scanned,
                     Ok(None) => break,
-                    // A torn batch, after a crash or during a write.
+                    // The last segment may end in a torn batch, after a crash or during a write.
                     Err(error) if is_last && error.kind() == ErrorKind::Corruption => break,
                     Err(error) => return Err(error),
                 };
@@ -358,8 +359,8 @@ impl PartitionFiles<'_> {
         }
     }
 
-    /// Returns the severity of an end of the last segment that is not a whole batch: a torn tail or
-    /// damage.
+    /// Returns the severity of bytes at the end of the last segment that are not a whole batch: a
+    /// torn tail, or damage.
     fn severity_of_end(&self, segment: &Segment) -> Severity {
         let hole = recovery::find_end(&self.log.env, segment)
             .and_then(|end| recovery::find_hole(&self.log.env, segment, &end));
@@ -375,7 +376,7 @@ impl PartitionFiles<'_> {
 pub struct CompactReport {
     /// Number of segments rewritten.
     pub segments: u64,
-    /// Size of these segments before and after, in bytes.
+    /// Total size of the rewritten segments in bytes: before, and after.
     pub bytes: [u64; 2],
 }
 

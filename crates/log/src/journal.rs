@@ -1,21 +1,21 @@
 //! A journal: a file of records that is rewritten when most of them are obsolete.
 //!
-//! Files are named `NAME-NNNNNN.journal`. The first record of each file is a snapshot of all
-//! earlier records, so the file with the highest number alone is the journal.
+//! Files are named `NAME-NNNNNN.journal`. The first record of each file is a snapshot that replaces
+//! all earlier records, so the journal is always the single file with the highest number.
 //!
 //! # Order of a rewrite
 //!
 //! 1. The new file is written with the snapshot under a temporary name, and synced.
-//! 2. It is renamed to the next number, and the directory is synced: from here on it is the
-//!    journal.
+//! 2. The new file is renamed to the next number, and the directory is synced: from here on the new
+//!    file is the journal.
 //! 3. The old file is removed.
 //!
-//! A crash before step 2 leaves the temporary file, a later crash the old file; either is removed
-//! when the journal is opened.
+//! A crash before step 2 leaves the temporary file; a crash after step 2 leaves the old file.
+//! Either file is removed when the journal is next opened.
 //!
 //! # Crash while appending
-//! The end of the file may be torn; the torn part is cut off when the journal is opened. Damage
-//! followed by a whole record cannot result from a crash and is an error.
+//! The end of the file may be torn, and is cut off when the journal is opened. Damage that is
+//! followed by a whole record cannot result from a crash: it is an error.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -30,7 +30,7 @@ use crate::{Error, ErrorKind, Result};
 const EXTENSION: &str = ".journal";
 /// Size below which a journal is never rewritten, in bytes.
 const REWRITE_MIN: u64 = 64 << 10;
-/// Size at which a journal is rewritten, as a multiple of its snapshot.
+/// Size at which a journal is rewritten, as a multiple of the size of its snapshot.
 const GROWTH: u64 = 4;
 
 /// An open journal.
@@ -45,7 +45,8 @@ pub(crate) struct Journal {
     length: u64,
     next_record: u64,
     snapshot_length: u64,
-    /// The error after which the next record must begin a new file.
+    /// The first error that left the file's contents uncertain: the next record must begin a new
+    /// file.
     failed: Option<Error>,
 }
 
@@ -60,7 +61,7 @@ pub(crate) struct Contents {
 }
 
 impl Contents {
-    /// Returns its records in order, the snapshot first.
+    /// Returns the journal's records in order, the snapshot first.
     pub(crate) fn records(&self) -> impl Iterator<Item = &[u8]> {
         Reader::new(self.bytes.get(..self.end).unwrap_or_default())
     }
@@ -108,7 +109,7 @@ fn numbers(storage: &dyn Storage, directory: &Path, name: &str) -> Result<Vec<u6
 }
 
 impl Journal {
-    /// Opens a journal, or begins it with a snapshot. Returns its contents.
+    /// Opens a journal, or creates it with `first_snapshot`. Returns the journal and its contents.
     ///
     /// # Errors
     /// The errors of [`read`], and of `first_snapshot`.
@@ -183,7 +184,7 @@ impl Journal {
         file.write_all_at(&bytes, 0, Purpose::LogJournal)?;
         file.sync_all(Purpose::LogJournal)?;
         let path = path(directory, name, number);
-        // A crash here is safe: the file with the lower number is still the journal.
+        // A crash before the rename is safe: the file with the lower number is still the journal.
         storage.rename(&temporary, &path)?;
         storage.sync_directory(directory)?;
         let length = bytes.len() as u64;
@@ -206,14 +207,13 @@ impl Journal {
         &self.path
     }
 
-    /// Appends a record, and makes it durable if `is_durable`; otherwise it survives the process.
-    /// `snapshot` returns the first record of a new file, if one is started; that snapshot includes
-    /// `record`.
+    /// Appends a record. With `is_durable` the record is durable on return; otherwise it survives
+    /// only the process. If a new file has to be started, `snapshot` is called for its first
+    /// record; that snapshot must already include `record`.
     ///
     /// # Errors
-    /// I/O errors, after which the file may or may not contain the record; the next call begins a
-    /// new file, which resolves the uncertainty. Errors from `snapshot`, after which nothing was
-    /// written.
+    /// I/O errors. The file may then or may not contain the record; the next call begins a new
+    /// file, which resolves the uncertainty. Errors from `snapshot`; nothing was then written.
     pub(crate) fn append(
         &mut self,
         record: &[u8],
@@ -240,8 +240,8 @@ impl Journal {
         Ok(())
     }
 
-    /// Records that the file may or may not contain the last record: the next call begins a new
-    /// file.
+    /// Records that it is unknown whether the file contains the last record: the next append begins
+    /// a new file.
     pub(crate) fn fail(&mut self, error: &Error) {
         self.failed.get_or_insert_with(|| error.clone());
     }
@@ -278,8 +278,8 @@ impl Journal {
         let old = match next {
             Ok(next) => std::mem::replace(self, next),
             Err(error) => {
-                // The new file may or may not exist: only a file with a higher number is certain to
-                // supersede it.
+                // The new file may or may not exist. A later attempt must not use this number
+                // again: only a file with a higher number is certain to supersede the new file.
                 self.number += 1;
                 self.failed = Some(error.clone());
                 return Err(error);

@@ -12,9 +12,9 @@
 //!       OFFSET-TIMESTAMP-G.log      its segments, and their indexes
 //! ```
 //!
-//! An incarnation begins when a partition is created or purged, and its number is never reused.
-//! Files of another incarnation are therefore identified by their path: a directory that the
-//! catalog does not name is left over and is removed.
+//! An incarnation begins when a partition is created or purged, and its number is never reused. A
+//! file of an obsolete incarnation is therefore recognized by its path: a directory that the
+//! catalog does not name is obsolete and is removed.
 
 use std::path::{Path, PathBuf};
 
@@ -48,7 +48,8 @@ pub(crate) fn incarnation_directory(log: &Path, id: PartitionId, incarnation: u6
     partitions_directory(log, id.stream, id.topic).join(name)
 }
 
-/// Parses the name of an incarnation's directory: partition and incarnation.
+/// Parses the name of an incarnation's directory. Returns the id of the partition and the
+/// incarnation.
 pub(crate) fn parse_incarnation(name: &str) -> Option<(u32, u64)> {
     let (partition, incarnation) = name.split_once('.')?;
     let parsed = (partition.parse().ok()?, incarnation.parse().ok()?);
@@ -65,8 +66,8 @@ pub(crate) fn remove_incarnation(storage: &dyn Storage, directory: &Path) {
     let _ = storage.remove_directory(directory);
 }
 
-/// Removes directories of incarnations that the catalog does not name: those that were purged or
-/// deleted, or whose creation was interrupted.
+/// Removes the directories of incarnations that the catalog does not name: the incarnation was
+/// purged or deleted, or its creation was interrupted.
 ///
 /// # Errors
 /// Errors from listing the directories.

@@ -31,15 +31,15 @@
 //!
 //! # Durability
 //!
-//! A topic's [`Durability`] states what an acknowledged append survives: nothing beyond the
-//! process, the death of the process, or a power cut. Batches are copied once, into the tail, from
-//! which persisters write them to segments in direct mode. An acknowledgement waits for that write
-//! only if the durability requires it.
+//! A topic's [`Durability`] states what an acknowledged append survives: nothing, the death of the
+//! process, or a power cut. Batches are copied once, into the tail (recent data in memory). Threads
+//! called persisters write them from the tail to segments in direct mode. An acknowledgement waits
+//! for that write only if the durability requires it.
 //!
 //! # Threads
 //!
-//! The API is synchronous and needs no runtime: an append returns immediately with a [`Ticket`],
-//! which can be waited for or call a function on completion.
+//! The API is synchronous and needs no runtime. An append returns immediately with a [`Ticket`]. A
+//! caller can wait for the ticket, or register a function that is called when the append completes.
 
 mod backpressure;
 mod catalog;

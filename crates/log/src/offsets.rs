@@ -1,8 +1,9 @@
 //! Offsets of consumers and groups: a small journal for all partitions of a log.
 //!
 //! A stored offset is visible in memory immediately. Its ticket completes when the journal contains
-//! it, as durably as the caller requested. All pending offsets are written with one write and at
-//! most one sync. An entry carries its partition's incarnation: a purge makes it obsolete.
+//! the offset and, if the caller requested durability, is synced. All pending offsets are written
+//! with one write and at most one sync. An entry contains the incarnation of its partition, so that
+//! a purge makes the entry obsolete.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -23,7 +24,7 @@ const NAME: &str = "offsets";
 /// Length of an entry, in bytes.
 const ENTRY_BYTES: usize = 34;
 
-/// A reader of a partition that stores its offset.
+/// The owner of a stored offset in a partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Consumer {
     /// A single consumer, identified by its id.
@@ -38,7 +39,7 @@ type Key = (PartitionId, u64, Consumer);
 /// The offsets of a log.
 pub(crate) struct Offsets {
     state: Mutex<State>,
-    /// Locked by the thread that writes pending offsets.
+    /// Locked while pending offsets are written.
     journal: Mutex<Journal>,
     changed: Condvar,
 }
@@ -68,8 +69,8 @@ impl State {
 
 impl Offsets {
     /// Opens the offsets in a directory, and creates their journal if it does not exist. `end_of`
-    /// returns the end of a partition whose incarnation exists: an offset beyond its last message
-    /// is clamped to that message.
+    /// returns the offset after a partition's last message, or `None` if the incarnation does not
+    /// exist. A stored offset beyond the last message becomes the offset of that message.
     ///
     /// # Errors
     /// Corruption; I/O errors.
@@ -92,8 +93,8 @@ impl Offsets {
             })
         });
         if offsets != stored {
-            // Otherwise an offset beyond the end would become valid again once the partition has
-            // grown.
+            // If the journal still contained an offset beyond the end, that offset would become
+            // valid again once the partition has grown.
             journal.rewrite(&encode_all(&offsets))?;
         }
         let state = State {
@@ -119,8 +120,9 @@ impl Offsets {
     }
 
     /// Stores an offset below the end of its partition. `end` returns the partition's incarnation
-    /// and end, and is called under the lock: a truncation, which lowers the end before it calls
-    /// [`Self::clamp`], either makes this fail or clamps the stored offset.
+    /// and end, and is called under the lock. A concurrent truncation lowers the end before it
+    /// calls [`Self::clamp`]: either this call sees the lower end and fails, or `clamp` sees the
+    /// stored offset.
     ///
     /// # Errors
     /// Invalid argument, for an offset at or above the end.
@@ -170,7 +172,7 @@ impl Offsets {
         Some(ticket)
     }
 
-    /// Clamps offsets to the last message of a partition that was truncated, durably.
+    /// After a truncation, lowers stored offsets to that of the partition's last message, durably.
     ///
     /// # Errors
     /// Errors from the journal.
@@ -195,7 +197,7 @@ impl Offsets {
         self.state.lock().offsets.retain(|key, _| !is_gone(key));
     }
 
-    /// Writes pending offsets; false if there are none.
+    /// Writes pending offsets. Returns false if there were none.
     pub(crate) fn write_pending(&self) -> bool {
         let mut journal = self.journal.lock();
         let (pending, waiting, is_durable) = {
@@ -210,7 +212,7 @@ impl Offsets {
         let append = || journal.append(&pending, is_durable, || Ok(self.snapshot()));
         let outcome = panics::catch("storing offsets", append);
         if let Err(error) = &outcome {
-            // After a panic the journal does not know what its file contains.
+            // After a panic it is unknown what the journal's file contains.
             journal.fail(error);
         }
         drop(journal);

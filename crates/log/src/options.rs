@@ -14,17 +14,17 @@ use crate::{Error, Result};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Durability {
-    /// None: the append is lost with the process.
+    /// Nothing: the append is lost when the process dies.
     Memory,
     /// The death of the process (SIGKILL), but not of the machine or the container.
     #[default]
     Process,
-    /// A power cut. Readers see durable messages only.
+    /// A power cut. Readers see only messages that are durable.
     Disk,
 }
 
 impl Durability {
-    /// Returns its name.
+    /// Returns the name of the durability.
     pub fn name(self) -> &'static str {
         match self {
             Self::Memory => "memory",
@@ -34,14 +34,17 @@ impl Durability {
     }
 }
 
-/// The handling of a block that a group of batches does not fill.
+/// The handling of a partial block: the last block of a write, which the written batches do not
+/// fill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PartialBlocks {
-    /// The block is padded and never rewritten. A sealed segment is rewritten without the gaps.
+    /// The block is padded and never rewritten. Once its segment is sealed, the segment is
+    /// rewritten without the gaps.
     #[default]
     Pad,
-    /// The block is kept in memory and rewritten when it is full.
+    /// The contents of the block are kept in memory, and the block is written again when it is
+    /// full.
     Carry,
 }
 
@@ -51,9 +54,9 @@ pub enum PartialBlocks {
 pub struct TopicOptions {
     /// The most severe kind of failure that an acknowledged append survives.
     pub durability: Durability,
-    /// Number of unpersisted messages that triggers a persist.
+    /// Number of unpersisted messages in a partition that triggers a persist.
     pub messages_required_to_save: u32,
-    /// Unpersisted bytes that trigger a persist.
+    /// Unpersisted bytes in a partition that trigger a persist.
     pub size_of_messages_required_to_save: u64,
     /// Maximum time that a message stays unpersisted, in microseconds.
     pub save_interval_us: u64,
@@ -65,8 +68,8 @@ pub struct TopicOptions {
     pub partition_bytes_max: Option<u64>,
     /// Handling of partial blocks.
     pub partial_blocks: PartialBlocks,
-    /// Whether stored offsets of consumers should survive a power cut. The log only stores this for
-    /// its callers, which request it for each offset.
+    /// Whether stored offsets of consumers should survive a power cut. The log only keeps this
+    /// value: callers read it and pass it on when they store an offset.
     pub are_offsets_durable: bool,
     /// Text that an application keeps with the topic; the log does not interpret it.
     pub attributes: String,
@@ -131,7 +134,7 @@ impl IoModeChoice {
     /// All choices.
     pub const ALL: [Self; 3] = [Self::Auto, Self::Direct, Self::Buffered];
 
-    /// Returns its name in configuration files.
+    /// Returns the name of the choice in configuration files.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Auto => "auto",
@@ -167,16 +170,19 @@ pub struct LogOptions {
     pub tail_memory: TailMemory,
     /// Mode of writes to segments.
     pub append_io_mode: IoModeChoice,
-    /// Whether every write to a segment is durable, whatever the topic's durability.
+    /// Whether every write to a segment is durable when it returns, whatever the topic's
+    /// durability.
     pub syncs_appends: bool,
     /// Mode of reads of segments.
     pub read_io_mode: IoModeChoice,
-    /// Memory for recent data, in bytes: unpersisted batches and, as space permits, persisted ones
-    /// that consumers may still poll. Appends beyond it wait or fail.
+    /// Memory for recent data, in bytes: unpersisted batches and, as space permits, persisted
+    /// batches that consumers may still poll. An append that would exceed this memory waits or
+    /// fails.
     ///
-    /// 0 (the default) is automatic: an eighth of the memory available to the process, between 64
-    /// MiB and 1 GiB, within which the persisted part grows while memory is free and shrinks under
-    /// memory pressure. The persisted part is sized only if the log has persisters.
+    /// 0 (the default) selects the size automatically: an eighth of the memory available to the
+    /// process, between 64 MiB and 1 GiB. Within this limit, the memory for persisted batches grows
+    /// while memory is free and shrinks under memory pressure, provided that the log has
+    /// persisters.
     pub tail_bytes_max: usize,
     /// Upper bound on a partition's unpersisted bytes; appends beyond it wait or fail.
     pub partition_unpersisted_bytes_max: u64,
@@ -188,7 +194,8 @@ pub struct LogOptions {
     /// Memory for prefetching from segments, in bytes.
     pub read_ahead_bytes_max: usize,
     /// Identifier of the machine's current boot; `None` if it is unknown. If the log was last
-    /// opened in the same boot, no completed write can have been lost: missing bytes are damage.
+    /// opened in the same boot, no write that completed can have been lost, so missing bytes are
+    /// damage.
     pub boot_id: Option<String>,
 }
 

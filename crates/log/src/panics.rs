@@ -1,7 +1,8 @@
 //! Conversion of panics into errors.
 //!
-//! A panic in one of the log's threads would otherwise end the thread: the partition that it worked
-//! for would never complete another ticket, and closing the log would wait forever.
+//! Without the conversion, a panic in one of the log's threads would end the thread. The partition
+//! that the thread worked for would never complete another ticket, and closing the log would wait
+//! forever.
 
 use std::any::Any;
 use std::fmt::Display;
@@ -14,7 +15,8 @@ use crate::{Error, ErrorKind, Result};
 /// # Errors
 /// Errors from the work; `Internal` if it panics.
 pub(crate) fn catch<R>(what: impl Display, work: impl FnOnce() -> Result<R>) -> Result<R> {
-    // Unwind safety: as after an error, the caller refuses what the state may no longer support.
+    // Unwind safety: a panic is handled like an error; the caller refuses further operations that
+    // the state may no longer support.
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|payload| {
         let message = match text(&*payload) {
             Some(text) => format!("{what} panicked: {text}"),

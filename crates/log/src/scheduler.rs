@@ -1,12 +1,13 @@
 //! Threads that take the steps of partitions: persists and commands.
 //!
-//! A partition either is queued, or has one thread taking a step for it, or has no work: two
-//! threads never work on the same partition at the same time. A thread takes one step and queues
-//! the partition again at the end if it has more work, so that partitions take turns. Writes of
-//! several partitions on one device are in flight simultaneously, and the device merges the flushes
-//! of its cache.
+//! A partition is queued, or one thread is taking a step for it, or it has no work. Two threads
+//! therefore never work on the same partition at the same time. If a partition has more work after
+//! a step, it is queued again at the end, so that partitions take turns. Writes of several
+//! partitions on one device can be in flight simultaneously, and the device merges the flushes of
+//! its cache.
 //!
-//! Deadlines wake partitions at the time of their next save interval, retention or release.
+//! The scheduler also wakes each partition at its next deadline: the end of its save interval, its
+//! retention, or the release of its memory.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -20,10 +21,10 @@ use crate::sync::{Condvar, Mutex};
 
 /// The unit that threads work on: a partition.
 pub(crate) trait Scheduled: Send + Sync {
-    /// Takes one step, and queues itself again if more work is left.
+    /// Takes one step. If more work is left, queues the partition again.
     fn run_step(&self);
 
-    /// Queues itself if work is due.
+    /// Queues the partition if work is due.
     fn wake(&self);
 }
 
@@ -80,7 +81,7 @@ impl Scheduler {
         self.changed.notify_one();
     }
 
-    /// Wakes a partition at a time by the monotonic clock.
+    /// Registers that a partition is to be woken at a time of the monotonic clock.
     pub(crate) fn wake_at(&self, at_ns: u64, partition: Weak<dyn Scheduled>) {
         let deadline = Deadline { at_ns, partition };
         let mut state = self.state.lock();

@@ -1,5 +1,5 @@
-//! Locks, atomics and published values: the system's or, with `--cfg shuttle`, those of the model
-//! checker shuttle, which then schedules the threads.
+//! Locks, atomics and published values. With `--cfg shuttle` they are those of the model checker
+//! shuttle, which then schedules the threads; otherwise they are the system's.
 
 #[cfg(not(shuttle))]
 pub(crate) use std::sync::atomic;
@@ -18,7 +18,7 @@ pub(crate) type Guard<'a, T> = std::sync::MutexGuard<'a, T>;
 #[cfg(shuttle)]
 pub(crate) type Guard<'a, T> = shuttle::sync::MutexGuard<'a, T>;
 
-/// A value that readers load as a whole, without waiting for a writer that replaces it.
+/// A value that readers load as a whole. They do not wait for a writer that is replacing the value.
 #[cfg(not(shuttle))]
 #[derive(Debug)]
 pub(crate) struct Published<T>(arc_swap::ArcSwapOption<T>);
@@ -39,7 +39,7 @@ impl<T> Published<T> {
     }
 }
 
-/// The published value under the model checker.
+/// The published value, for runs under the model checker.
 #[cfg(shuttle)]
 #[derive(Debug)]
 pub(crate) struct Published<T>(Mutex<Option<Arc<T>>>);
@@ -91,7 +91,7 @@ mod shuttled {
             self.0.wait(guard).unwrap_or_else(PoisonError::into_inner)
         }
 
-        /// Waits until notified, because the model checker has no time.
+        /// Waits until notified, without a time limit, because the model checker has no time.
         pub(crate) fn wait_timeout<'a, T>(
             &self,
             guard: MutexGuard<'a, T>,

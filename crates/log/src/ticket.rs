@@ -9,7 +9,7 @@ use crate::{Error, Result};
 
 type Callback = Box<dyn FnOnce(Result<()>) + Send>;
 
-/// The current or future outcome of an append or a command.
+/// The outcome of an append or a command: already known, or still to come.
 ///
 /// Waiting does not require a thread: [`Self::on_complete`] registers a function. Dropping a ticket
 /// has no effect on the append.
@@ -63,7 +63,7 @@ impl Ticket {
     }
 }
 
-/// The side of a pending ticket that completes it.
+/// The counterpart of a pending ticket, with which the ticket is completed.
 #[derive(Default)]
 pub(crate) struct Signal {
     state: Mutex<SignalState>,
@@ -81,7 +81,7 @@ impl Signal {
         Arc::default()
     }
 
-    /// Completes the ticket. Only the first outcome counts.
+    /// Completes the ticket. Later calls have no effect.
     pub(crate) fn complete(&self, outcome: Result<()>) {
         let callback = {
             let mut state = self.state.lock();
@@ -93,7 +93,8 @@ impl Signal {
         };
         self.completed.notify_all();
         if let Some(callback) = callback {
-            // The thread has other tickets to complete. The panic hook has reported the panic.
+            // A panic is caught, because this thread has other tickets to complete. The panic hook
+            // has reported it.
             let _ = panics::catch("a callback", || {
                 callback(outcome);
                 Ok(())
@@ -125,7 +126,8 @@ impl Signal {
 
 impl Drop for Signal {
     fn drop(&mut self) {
-        // Otherwise the owner of the callback would wait forever.
+        // If the signal is dropped without an outcome, the callback is called here. Otherwise the
+        // owner of the callback would wait forever.
         let mut state = self.state.lock();
         let callback = state.callback.take();
         drop(state);

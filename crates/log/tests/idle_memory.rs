@@ -1,4 +1,4 @@
-//! A thousand idle partitions use little of the process's memory.
+//! Checks that a thousand idle partitions use little of the process's memory.
 
 use std::sync::Arc;
 
@@ -19,7 +19,8 @@ fn anonymous() -> Option<u64> {
 
 #[test]
 fn a_thousand_idle_partitions_take_little_memory() {
-    // On a tmpfs syncs are fast, and files do not count as memory of the process.
+    // On a tmpfs syncs are fast, and the memory of its files is not part of the process's anonymous
+    // memory.
     let directory = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
     let directory = directory.expect("a directory");
     let clock = SimStorage::new(1).clock();
@@ -40,7 +41,7 @@ fn a_thousand_idle_partitions_take_little_memory() {
     for partition in log.partitions() {
         drop(partition.append(&batch).expect("an append"));
     }
-    // First the partitions are persisted, later they become idle.
+    // The first advance of the clock makes the partitions persist, the second one makes them idle.
     for _ in 0..2 {
         clock.advance(11_000_000_000);
         log.run_pending();

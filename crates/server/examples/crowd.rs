@@ -1,10 +1,11 @@
-//! Measures how crowds affect a server and its other clients: idle connections, partitions, and
-//! misbehaving connections.
+//! Measures how a crowd affects a server and its other clients. A crowd is a large number of idle
+//! connections, of partitions, or of misbehaving connections.
 //!
 //! `cargo run --release -p tailwater-server --example crowd -- ADDRESS PID` connects to a running
-//! server as its root user `iggy`. Before and during each crowd, one client repeatedly sends and
-//! polls a message of 100 bytes at a fixed rate; the table shows the server's resident memory and
-//! the percentiles of these calls. The latency of a late call is measured from its due time.
+//! server as its root user `iggy`. Before each crowd and with it, one client sends and polls a
+//! message of 100 bytes at a fixed rate. The table shows the server's resident memory and the
+//! percentiles of the latencies of these calls. The latency of a call includes the time by which it
+//! started late.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -22,17 +23,17 @@ use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 
-/// Number of idle, logged-in connections.
+/// Number of idle connections, all of them logged in.
 const IDLE: usize = 10_000;
 /// Number of partitions that receive messages.
 const PARTITIONS: u32 = 1_000;
-/// Number of misbehaving connections, a third of each kind.
+/// Number of misbehaving connections; each of the three kinds of misbehaviour is a third of them.
 const MISBEHAVING: usize = 100;
 /// Number of measured calls per row.
 const CALLS: u32 = 5_000;
-/// Interval between two calls.
+/// Interval between the starts of two measured calls.
 const INTERVAL: Duration = Duration::from_millis(2);
-/// Offset of a frame's size in its header.
+/// Offset of the frame's size in the header of a frame.
 const SIZE_OFFSET: usize = 48;
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
@@ -195,7 +196,8 @@ async fn login(address: SocketAddr, client: u128) -> Result<TcpStream> {
     }
 }
 
-/// Sends garbage, a byte per second, or nothing, and reconnects after each disconnect.
+/// Depending on `number`, sends garbage, a byte per second, or nothing. Reconnects after each
+/// disconnect.
 async fn misbehave(address: SocketAddr, number: usize) {
     loop {
         let Ok(mut stream) = TcpStream::connect(address).await else { continue };

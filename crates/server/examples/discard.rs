@@ -1,8 +1,10 @@
-//! A proxy that discards messages, to determine the maximum send rate of a client on this machine.
+//! A proxy that discards messages. It shows the maximum rate at which a client can send on this
+//! machine.
 //!
-//! `cargo run --release -p tailwater-server --example discard -- LISTEN SERVER` forwards what
-//! clients send to a running server, except batches of messages: it drops these and confirms them
-//! itself. The throughput of a client through the proxy is the client's own limit.
+//! `cargo run --release -p tailwater-server --example discard -- LISTEN SERVER` forwards the
+//! requests of clients to a running server, except batches of messages: the proxy discards these
+//! and confirms them itself. The throughput of a client through the proxy is therefore limited by
+//! the client alone.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -13,7 +15,7 @@ use iggy_binary_protocol::responses::messages::send_messages::{
 };
 use iggy_binary_protocol::{HEADER_SIZE, Operation, WireEncode};
 
-/// Size of a read, in bytes.
+/// Size of one read from a socket, in bytes.
 const BUFFER_BYTES: usize = 256 << 10;
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
@@ -37,7 +39,7 @@ fn main() -> Result<()> {
     })
 }
 
-/// Serves one connection until either side closes it.
+/// Serves one connection until the client or the server closes it.
 fn serve(mut client: TcpStream, mut server: TcpStream) -> Result<()> {
     client.set_nodelay(true)?;
     server.set_nodelay(true)?;
@@ -60,7 +62,7 @@ fn serve(mut client: TcpStream, mut server: TcpStream) -> Result<()> {
     }
 }
 
-/// Copies the body that follows a header.
+/// Copies the body that follows the header `head` in `from`.
 fn pass_body(
     head: &[u8; HEADER_SIZE],
     buffer: &mut [u8],
@@ -81,7 +83,7 @@ fn pass_body(
     Ok(())
 }
 
-/// Returns the reply to a batch that was appended.
+/// Returns the reply with which the server would confirm a batch.
 fn confirmation(request: &RequestHeader) -> Vec<u8> {
     let body = SendMessagesResponse {
         confirmations: vec![SendMessagesConfirmationResponse {

@@ -1,4 +1,4 @@
-//! Chooses partitions for batches that do not name one.
+//! Chooses partitions for batches whose requests name no partition.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -6,7 +6,7 @@ use std::sync::{PoisonError, RwLock};
 
 use tailwater_log::{CatalogSnapshot, TopicId};
 
-/// Distributes batches without a partition over a topic's partitions in turn.
+/// Distributes batches without a given partition over a topic's partitions in turn.
 #[derive(Debug, Default)]
 pub(crate) struct Balancer {
     next: RwLock<HashMap<TopicId, AtomicUsize>>,

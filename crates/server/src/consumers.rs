@@ -1,8 +1,8 @@
 //! Limits the number of consumers with stored offsets in a partition.
 //!
-//! A client may use any consumer name, and a consumer's offset is kept until it is deleted. A limit
-//! per partition keeps clients from filling the memory with names. Groups are not counted; they
-//! have their own limit.
+//! A client may use any consumer name, and the offset of a consumer is kept until it is deleted.
+//! The limit keeps clients from filling the memory with offsets of ever new names. Groups are not
+//! counted, because they have a separate limit.
 
 use std::collections::HashMap;
 
@@ -11,19 +11,20 @@ use tailwater_log::{CatalogSnapshot, Consumer, Log, PartitionId, Ticket};
 
 use crate::status::Status;
 
-/// The limit, and the number of each partition's consumers.
+/// The limit on consumers, and the current number of consumers of each partition.
 #[derive(Debug)]
 pub(crate) struct Consumers {
     /// Maximum number of consumers of one partition.
     consumers_max: usize,
-    /// Number of consumers of each partition, initialized at the partition's first new consumer.
-    /// Locked while a consumer is added or removed.
+    /// Number of consumers of each partition. A partition's number is determined when the first new
+    /// consumer stores an offset. Locked while a consumer is added or removed.
     counts: Mutex<HashMap<PartitionId, Count>>,
 }
 
 #[derive(Debug)]
 struct Count {
-    /// Incarnation of the partition: a purge removes its consumers.
+    /// Incarnation of the partition in which the consumers were counted: a purge removes all
+    /// consumers.
     incarnation: u64,
     consumers: usize,
 }
@@ -37,7 +38,8 @@ impl Consumers {
     /// Stores a consumer's offset with `store`.
     ///
     /// # Errors
-    /// Too many consumer offsets, for a new consumer; partition not found; errors from `store`.
+    /// Too many consumer offsets, if a new consumer would exceed the limit; partition not found;
+    /// errors from `store`.
     pub(crate) fn store(
         &self,
         log: &Log,
@@ -88,7 +90,8 @@ impl Consumers {
         self.counts.lock().retain(|id, _| is_there(id));
     }
 
-    /// Returns a partition's count; recounts the consumers of a new incarnation.
+    /// Returns a partition's count. Counts the consumers again if the partition has a new
+    /// incarnation.
     fn count<'a>(
         counts: &'a mut HashMap<PartitionId, Count>,
         log: &Log,

@@ -11,9 +11,9 @@ pub enum ServerError {
     Log(tailwater_log::Error),
     /// The directory contains Apache Iggy's data, which is never modified.
     ForeignData(String),
-    /// Listening on an address failed.
+    /// The server cannot listen on an address.
     Listen {
-        /// Key of the address.
+        /// Key of the configuration that contains the address.
         key: &'static str,
         /// The address.
         address: SocketAddr,

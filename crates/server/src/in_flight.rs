@@ -1,27 +1,27 @@
-//! A bound on the memory of requests and replies.
+//! A bound on the total memory of requests and replies.
 //!
 //! The bound has three shares: half of it is for large requests, three eighths for replies, and an
-//! eighth for small requests. Filling one share does not block the others. Requests and replies
-//! that fit into a connection's own buffers are not counted, so that logins and small commands
-//! never wait.
+//! eighth for small requests. If one share is used up, the others are still available. Requests and
+//! replies that fit into the buffers of a connection are not counted, so that logins and small
+//! commands never wait.
 //!
 //! A request or reply that is larger than its share waits until the whole share is free, and then
-//! exceeds it.
+//! exceeds the share.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::sync::Semaphore;
 
-/// Maximum size of requests and replies that are not counted, in bytes. The limit on connections
-/// bounds their total.
+/// Maximum size of requests and replies that are not counted, in bytes. Their total is bounded by
+/// the limit on connections.
 pub(crate) const UNCOUNTED_BYTES: usize = 16 << 10;
-/// Maximum size of a small request, in bytes.
+/// Maximum size of a request that counts as small, in bytes.
 const SMALL_BYTES: usize = 64 << 10;
-/// Unit of the bound, in bytes.
+/// The unit in which memory is reserved, in bytes.
 const UNIT: usize = 1 << 10;
 
-/// The shares of the bound.
+/// The three shares of the bound.
 #[derive(Debug)]
 pub(crate) struct InFlight {
     large: Arc<Pool>,
@@ -30,7 +30,7 @@ pub(crate) struct InFlight {
 }
 
 impl InFlight {
-    /// Creates a bound, in bytes.
+    /// Creates a bound of `bytes_max` bytes.
     pub(crate) fn new(bytes_max: usize) -> Self {
         let eighth = bytes_max / 8;
         let large = bytes_max / 2;
@@ -41,13 +41,14 @@ impl InFlight {
         }
     }
 
-    /// Waits until there is room for a request; returns `None` for one that is not counted.
+    /// Waits until memory for a request is reserved; returns `None` for a request that is not
+    /// counted.
     pub(crate) async fn request(&self, bytes: usize) -> Option<Reservation> {
         let pool = if bytes > SMALL_BYTES { &self.large } else { &self.small };
         if bytes > UNCOUNTED_BYTES { Some(pool.reserve(bytes).await) } else { None }
     }
 
-    /// Waits until there is room for a reply; returns `None` for one that is not counted.
+    /// Waits until memory for a reply is reserved; returns `None` for a reply that is not counted.
     pub(crate) async fn reply(&self, bytes: usize) -> Option<Reservation> {
         if bytes > UNCOUNTED_BYTES { Some(self.replies.reserve(bytes).await) } else { None }
     }
@@ -63,7 +64,7 @@ impl InFlight {
 struct Pool {
     units: Semaphore,
     units_max: usize,
-    /// Number of waiters for room.
+    /// Number of requests or replies that are waiting for memory.
     waiting: AtomicUsize,
 }
 
@@ -77,7 +78,7 @@ impl Pool {
         (self.units_max - self.units.available_permits().min(self.units_max)) * UNIT
     }
 
-    /// Returns the number of units for `bytes`, at most the size of the pool.
+    /// Returns the number of units for `bytes`, but not more than the pool has.
     fn units_of(&self, bytes: usize) -> usize {
         bytes.div_ceil(UNIT).min(self.units_max)
     }
@@ -95,7 +96,7 @@ impl Pool {
             let wanted = u32::try_from(units).unwrap_or(u32::MAX);
             match self.units.acquire_many(wanted).await {
                 Ok(permit) => permit.forget(),
-                // The semaphore is never closed.
+                // This cannot happen, because the semaphore is never closed.
                 Err(_) => units = 0,
             }
         }
@@ -103,7 +104,7 @@ impl Pool {
     }
 }
 
-/// A waiter, counted until the value is dropped.
+/// A waiting request or reply. It counts as waiting until this value is dropped.
 struct Waiting<'a>(&'a AtomicUsize);
 
 impl<'a> Waiting<'a> {
@@ -119,7 +120,7 @@ impl Drop for Waiting<'_> {
     }
 }
 
-/// Room that stays reserved until the value is dropped.
+/// Memory that stays reserved until this value is dropped.
 #[derive(Debug)]
 pub(crate) struct Reservation {
     pool: Arc<Pool>,
@@ -127,13 +128,13 @@ pub(crate) struct Reservation {
 }
 
 impl Reservation {
-    /// Returns whether others wait for room.
+    /// Returns whether other requests or replies are waiting for memory of the same share.
     pub(crate) fn is_wanted(&self) -> bool {
         self.pool.waiting.load(Ordering::Relaxed) > 0
     }
 
-    /// Resizes the reservation to `bytes`, without waiting. Returns false, without a change, if
-    /// there is not enough room.
+    /// Resizes the reservation to `bytes`, without waiting. If there is not enough memory, changes
+    /// nothing and returns false.
     pub(crate) fn resize(&mut self, bytes: usize) -> bool {
         let units = self.pool.units_of(bytes);
         if units > self.units && !self.pool.try_take(units - self.units) {
@@ -147,7 +148,8 @@ impl Reservation {
     }
 
     /// Grows the reservation to `bytes`, without waiting, if a quarter of the share then stays
-    /// free, so that large replies to slow clients leave room for others.
+    /// free. Large replies to slow clients therefore leave memory for other replies. Otherwise
+    /// returns false.
     pub(crate) fn grow(&mut self, bytes: usize) -> bool {
         let more = self.pool.units_of(bytes).saturating_sub(self.units);
         let free = self.pool.units.available_permits();

@@ -1,8 +1,7 @@
 //! A message log server for unmodified Apache Iggy clients.
 //!
 //! The server implements Iggy's binary protocol 0.11 over TCP, on one node, and stores messages in
-//! [`tailwater_log`]. Networking runs on a tokio runtime; segments are written by the log's own
-//! threads.
+//! [`tailwater_log`]. Networking runs on a tokio runtime; the log's own threads write segments.
 //!
 //! # Layers
 //!
@@ -12,7 +11,7 @@
 //! | `listener` | accepting connections |
 //! | `connection` | one client's connection: frames in, replies out, limits |
 //! | `in_flight` | the bound on the memory of requests and replies |
-//! | `protocol` | the bytes of frames; the codecs are `iggy_binary_protocol`'s |
+//! | `protocol` | encoding of frames; bodies are encoded by `iggy_binary_protocol` |
 //! | `command` | one handler per command |
 //! | `session` | connected and logged-in clients, and their recent requests |
 //! | `users` | users, permissions, tokens, passwords |
@@ -21,9 +20,9 @@
 //! | `http` | metrics and health |
 //! | [`import`] | filling a log from a running server |
 //!
-//! `state` holds the state that all handlers share. Streams, topics and partitions are the log's;
-//! users, tokens and groups are records in its catalog, so that one journal orders all changes of
-//! metadata.
+//! `state` holds the state that all handlers share. Streams, topics and partitions belong to the
+//! log. Users, tokens and groups are records in the log's catalog, so that one journal orders all
+//! changes of metadata.
 
 mod balancer;
 mod command;

@@ -11,20 +11,20 @@ use tracing::{debug, warn};
 
 use crate::error::ServerError;
 
-/// Pause after the system failed to accept a connection, for example because no descriptors are
-/// left.
+/// Time for which no connections are accepted after the system failed to accept one, for example
+/// because no file descriptors are left.
 const PAUSE: Duration = Duration::from_millis(100);
 /// Minimum time between warnings of one kind.
 const WARNING_INTERVAL: Duration = Duration::from_secs(60);
 
-/// Idle time after which a connection is probed.
+/// Time without traffic after which a connection is probed.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(60);
-/// Time between probes.
+/// Time between two probes of a connection.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
-/// Number of unanswered probes that end a connection.
+/// Number of unanswered probes after which a connection ends.
 const KEEPALIVE_PROBES: u32 = 3;
 
-/// Listens on the address in a key of the configuration.
+/// Listens on the address that is the value of a key of the configuration.
 ///
 /// # Errors
 /// Errors from listening on the address.
@@ -36,8 +36,8 @@ pub(crate) async fn listen(
     TcpListener::bind(address).await.map_err(listen)
 }
 
-/// Accepts connections until the server shuts down, and returns the ones that are still open.
-/// `admit` spawns a task that serves a connection, or closes it.
+/// Accepts connections until the server shuts down. For each connection, `admit` spawns a task that
+/// serves the connection, or closes it. Returns the tasks that have not ended.
 pub(crate) async fn accept(
     listener: TcpListener,
     mut is_shutdown: watch::Receiver<bool>,
@@ -69,7 +69,8 @@ pub(crate) async fn accept(
     }
 }
 
-/// Sets the options of a connection: replies are sent without delay, and dead clients are detected.
+/// Sets the options of a connection, so that replies are sent without delay and dead clients are
+/// detected.
 fn configure(stream: &TcpStream) -> std::io::Result<()> {
     stream.set_nodelay(true)?;
     sockopt::set_tcp_keepidle(stream, KEEPALIVE_IDLE)?;
@@ -83,7 +84,7 @@ fn configure(stream: &TcpStream) -> std::io::Result<()> {
 pub(crate) struct WarningLimiter(Option<Instant>);
 
 impl WarningLimiter {
-    /// Returns whether the next warning is due.
+    /// Returns whether a warning may be logged now.
     pub(crate) fn is_due(&mut self) -> bool {
         let now = Instant::now();
         let is_due = self.0.is_none_or(|last| now.duration_since(last) >= WARNING_INTERVAL);

@@ -1,8 +1,8 @@
 //! Counters of requests and connections.
 //!
-//! Recording a successful request takes no lock and allocates nothing: each command has its own
-//! relaxed counters. A reader reads the counters one by one, and may see a request in one counter
-//! but not yet in another.
+//! Recording a successful request takes no lock and allocates nothing: each command has separate
+//! counters with relaxed atomic operations. A reader reads one counter after the other, and may see
+//! a request in one counter but not yet in another.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
@@ -13,24 +13,25 @@ use iggy_binary_protocol::codes::LOGIN_REGISTER_CODE;
 use iggy_binary_protocol::dispatch::COMMAND_TABLE;
 use tailwater_io::sync::Mutex;
 
-/// Number of codes that can have their own counters: all codes of the protocol are below this.
+/// Number of codes that can have separate counters. All codes of the protocol are below this
+/// number.
 const CODES: usize = 1024;
-/// Index of the counters of unknown codes.
+/// Index of the counters that all unknown codes share.
 const OTHER: usize = 0;
-/// Name of unknown codes in the text.
+/// Name under which unknown codes are shown in the metrics.
 const OTHER_NAME: &str = "unknown";
-/// Number of buckets of a latency histogram: two for each power of two, from 1 microsecond to 67
+/// Number of buckets of a latency histogram: two per power of two, from 1 microsecond to 67
 /// seconds.
 pub(crate) const BUCKETS: usize = 53;
 
 /// Counters of a server.
 #[derive(Debug)]
 pub(crate) struct Metrics {
-    /// Index of each code's counters in `commands`.
+    /// For each code, the index of its counters in `commands`.
     pub(crate) places: Box<[u8; CODES]>,
-    /// Counters by command, those of unknown codes first.
+    /// Counters of each command. Those of unknown codes are the first.
     pub(crate) commands: Vec<CommandCounters>,
-    /// Replies with a status other than 0, by their status.
+    /// Number of replies with each status other than 0.
     pub(crate) statuses: Mutex<BTreeMap<u32, u64>>,
     pub(crate) open: AtomicU64,
     pub(crate) opened: AtomicU64,
@@ -70,7 +71,7 @@ fn bucket(us: u64) -> usize {
     (2 * power + half).min(BUCKETS - 1)
 }
 
-/// Returns the upper bound of a bucket, exclusive, in microseconds; `None` for the last bucket.
+/// Returns the upper bound (exclusive) of a bucket, in microseconds; `None` for the last bucket.
 pub(crate) fn bucket_end_us(bucket: usize) -> Option<u64> {
     if bucket + 1 >= BUCKETS {
         return None;
@@ -93,7 +94,7 @@ impl Metrics {
                 commands.push(CommandCounters::new(meta.name));
             }
         }
-        // A login's code in the header is 0.
+        // The header of a login has code 0 instead of the code of the login command.
         places[0] = places[LOGIN_REGISTER_CODE as usize];
         Self {
             places,
@@ -105,8 +106,9 @@ impl Metrics {
         }
     }
 
-    /// Counts an answered request: its command's code, the time from its last byte to the last byte
-    /// of its reply, the reply's status, and the bytes of both frames.
+    /// Counts an answered request. The arguments are the code of its command, the time from the
+    /// last byte of the request to the last byte of its reply, the status of the reply, and the
+    /// sizes of both frames.
     pub(crate) fn request(
         &self,
         code: u32,
@@ -139,7 +141,7 @@ impl Metrics {
         self.open.fetch_sub(1, Relaxed);
     }
 
-    /// Counts a refused connection or frame, by reason.
+    /// Counts a refused connection or frame, by the reason for the refusal.
     pub(crate) fn refused(&self, reason: &'static str) {
         *self.refused.lock().entry(reason).or_default() += 1;
     }

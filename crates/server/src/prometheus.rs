@@ -9,7 +9,7 @@ use crate::metrics::{CommandCounters, Metrics, bucket_end_us};
 use crate::state::State;
 use crate::status::Status;
 
-/// Quantiles of the storage's latencies.
+/// Quantiles that are shown for the storage's latencies.
 const QUANTILES: [f64; 4] = [0.5, 0.99, 0.999, 1.0];
 
 /// Returns all metrics of a server.
@@ -22,16 +22,16 @@ pub(crate) fn render(state: &State) -> String {
     text.0
 }
 
-/// A text of metrics under construction.
+/// The text of the metrics, while it is being built.
 struct Text(String);
 
 impl Text {
-    /// Begins a metric.
+    /// Begins a metric: its name, its type and its meaning.
     fn metric(&mut self, name: &str, kind: &str, help: &str) {
         self.0.push_str(&format!("# HELP {name} {help}\n# TYPE {name} {kind}\n"));
     }
 
-    /// Adds a value. Labels are names and values.
+    /// Adds a value to the current metric. `labels` are pairs of a name and a value.
     fn value(&mut self, name: &str, labels: &[(&str, &dyn Display)], value: impl Display) {
         self.0.push_str(name);
         for (number, (label, text)) in labels.iter().enumerate() {
@@ -56,7 +56,7 @@ impl Text {
         let _ = writeln!(self.0, " {value}");
     }
 
-    /// Adds a metric of one value.
+    /// Adds a metric that has one value without labels.
     fn single(&mut self, name: &str, kind: &str, help: &str, value: impl Display) {
         self.metric(name, kind, help);
         self.value(name, &[], value);
@@ -75,14 +75,14 @@ fn requests(text: &mut Text, metrics: &Metrics) {
     let count = |command: &CommandCounters| -> u64 {
         command.buckets.iter().map(|bucket| bucket.load(Relaxed)).sum()
     };
-    // Unused commands are omitted.
+    // Commands without requests are omitted.
     let used: Vec<(&CommandCounters, u64)> = metrics
         .commands
         .iter()
         .map(|command| (command, count(command)))
         .filter(|(_, count)| *count > 0)
         .collect();
-    /// A metric's name, meaning and accessor.
+    /// The name of a metric, its meaning, and the counter that it shows.
     type Counter = (&'static str, &'static str, fn(&CommandCounters) -> u64);
     let counters: [Counter; 3] = [
         (
@@ -122,7 +122,8 @@ fn latencies(text: &mut Text, used: &[(&CommandCounters, u64)]) {
     let help = "Time from the last byte of a request to the last byte of its reply.";
     text.metric(name, "histogram", help);
     for (command, _) in used {
-        // Each counter is read once, so that the counts are consistent.
+        // Each counter is read only once, so that the cumulative counts and their total are
+        // consistent.
         let mut sum = 0;
         for (index, bucket) in command.buckets.iter().enumerate() {
             sum += bucket.load(Relaxed);
@@ -193,7 +194,7 @@ fn log(text: &mut Text, state: &State) {
     let topics: usize = streams.values().map(|stream| stream.topics.len()).sum();
     let (tail, tail_max) = state.log.tail_memory();
     let figures: [(&str, &str, u64); 15] = [
-        // Iggy's names.
+        // These metrics have the names that Iggy gives them.
         ("streams", "Streams.", streams.len() as u64),
         ("topics", "Topics.", topics as u64),
         ("partitions", "Partitions.", partitions.len() as u64),
@@ -276,7 +277,8 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// Checks a text against the format's grammar, and returns its values by names with labels.
+    /// Checks a text against the grammar of the format. Returns its values by their names with
+    /// labels.
     pub(crate) fn parse(text: &str) -> BTreeMap<String, f64> {
         let mut values = BTreeMap::new();
         let mut metric = String::new();

@@ -1,7 +1,7 @@
 //! Frames of Iggy's protocol 0.11: a header of 256 bytes, then the body.
 //!
-//! Only this module uses offsets in headers. Bodies are decoded and encoded with
-//! `iggy_binary_protocol`, whose version is the protocol's.
+//! Only this module uses offsets in headers. Bodies are encoded and decoded with the crate
+//! `iggy_binary_protocol`, whose version is that of the protocol.
 
 use iggy_binary_protocol::codes::{
     LOGIN_USER_CODE, LOGIN_WITH_PERSONAL_ACCESS_TOKEN_CODE, PING_CODE,
@@ -18,19 +18,20 @@ use iggy_binary_protocol::{
 pub(crate) const HEADER_BYTES: usize = HEADER_SIZE;
 /// Length of the "no error" result section at the start of some replies, in bytes.
 const RESULT_BYTES: usize = RESULT_COUNT_LEN;
-/// Offset of the command in all headers.
+/// Offset of the field `command`, which is the same in all headers.
 const COMMAND_OFFSET: usize = 60;
-/// Range of the client's id in a request's header.
+/// Range of the field with the client's id in the header of a request.
 const CLIENT_RANGE: std::ops::Range<usize> = 128..144;
 
-/// Length of the start of a frame that identifies the protocol's generation, in bytes.
+/// Number of bytes at the start of a frame that show whether the client uses the earlier protocol.
 pub(crate) const START_BYTES: usize = 8;
-/// Maximum size of the first frame of a client of the earlier protocol, in bytes.
+/// Maximum size of the first frame of a client that uses the earlier protocol, in bytes.
 const EARLIER_FRAME_BYTES: u32 = 4 << 10;
 
-/// Returns whether a client's first frame is one of Iggy's earlier protocol (server 0.8 and
-/// before): the length of the rest, the code of a ping or login, and the body. A header of this
-/// protocol begins with a checksum, which clients leave at zero.
+/// Returns whether a client's first frame belongs to Iggy's earlier protocol (server 0.8 and
+/// before). A frame of the earlier protocol consists of the length of the rest, the code of a ping
+/// or login, and the body. A header of this protocol begins with a checksum, which clients leave at
+/// zero.
 pub(crate) fn is_earlier_protocol(start: [u8; START_BYTES]) -> bool {
     let [a, b, c, d, e, f, g, h] = start;
     let (length, code) = (u32::from_le_bytes([a, b, c, d]), u32::from_le_bytes([e, f, g, h]));
@@ -38,7 +39,7 @@ pub(crate) fn is_earlier_protocol(start: [u8; START_BYTES]) -> bool {
     (4..=EARLIER_FRAME_BYTES).contains(&length) && first.contains(&code)
 }
 
-/// Encodes a refusal for a client of the earlier protocol: a status, and a body length of 0.
+/// Encodes a refusal for a client that uses the earlier protocol: a status, and a body length of 0.
 pub(crate) fn encode_earlier_refusal(status: u32) -> [u8; 8] {
     u64::from(status).to_le_bytes()
 }
@@ -46,30 +47,31 @@ pub(crate) fn encode_earlier_refusal(status: u32) -> [u8; 8] {
 /// The header of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Head {
-    /// The id that the client chose.
+    /// The id that the client chose for itself.
     pub(crate) client: u128,
-    /// Number of the request within the session; 0 for requests that change nothing.
+    /// Number of the request within the session; 0 for a request that changes nothing.
     pub(crate) request: u64,
     /// Number of the session, assigned at login.
     pub(crate) session: u64,
     pub(crate) operation: Operation,
-    /// Code of the command; 0 for a login, whose body determines its kind.
+    /// Code of the command; 0 for a login, whose kind is determined by the body.
     pub(crate) code: u32,
-    /// Checksum of the body, which distinguishes a repeated request from a different request with
-    /// the same number.
+    /// Checksum of the body. It distinguishes a repeated request from a different request with the
+    /// same number. 0 if the client sent no checksum.
     pub(crate) checksum: u128,
 }
 
 /// The error for a header with an invalid value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct InvalidHead {
-    /// The id that the client chose.
+    /// The id that the client chose for itself.
     pub(crate) client: u128,
     pub(crate) reason: EvictionReason,
 }
 
-/// Returns the length of a request's body, in bytes. `None` if the size is smaller than a header or
-/// above the maximum, or if the command is not a request: the next frame can then not be located.
+/// Returns the length of a request's body, in bytes. Returns `None` if the frame is smaller than a
+/// header or above the maximum size, or if it is not a request. The start of the next frame is then
+/// unknown.
 pub(crate) fn body_bytes(header: &[u8; HEADER_BYTES], frame_bytes_max: usize) -> Option<usize> {
     let size = read_size_field(header)? as usize;
     let is_request = header[COMMAND_OFFSET] == Command::Request as u8;
@@ -79,7 +81,7 @@ pub(crate) fn body_bytes(header: &[u8; HEADER_BYTES], frame_bytes_max: usize) ->
 /// Decodes the header of a request whose length is valid.
 ///
 /// # Errors
-/// A field has an invalid value.
+/// A field of the header has an invalid value.
 pub(crate) fn decode_head(bytes: &[u8; HEADER_BYTES]) -> Result<Head, InvalidHead> {
     let mut client = [0; 16];
     client.copy_from_slice(&bytes[CLIENT_RANGE]);
@@ -111,7 +113,7 @@ pub(crate) fn decode_head(bytes: &[u8; HEADER_BYTES]) -> Result<Head, InvalidHea
 }
 
 impl Head {
-    /// Returns whether the request changes state, and must be executed only once per number.
+    /// Returns whether the request changes state, so that it must be executed only once per number.
     pub(crate) fn is_replicated(&self) -> bool {
         !matches!(
             self.operation,
@@ -119,13 +121,13 @@ impl Head {
         )
     }
 
-    /// Returns whether the reply's body begins with a result section.
+    /// Returns whether the body of the reply begins with a result section.
     fn has_results(&self) -> bool {
         self.operation.is_result_framed() || self.operation == Operation::Register
     }
 
-    /// Encodes the header of a reply, and its result section if it has one. The body has
-    /// `body_bytes` bytes, and is empty if the status is not 0.
+    /// Encodes the header of a reply and, if the reply has one, the result section. `body_bytes` is
+    /// the length of the rest of the body, which is empty if the status is not 0.
     pub(crate) fn reply(&self, status: u32, body_bytes: usize, commit: u64) -> ReplyStart {
         let results = if status == 0 && self.has_results() { RESULT_BYTES } else { 0 };
         let size = HEADER_BYTES + results + body_bytes;
@@ -147,7 +149,7 @@ impl Head {
     }
 }
 
-/// The start of a reply.
+/// The encoded start of a reply, before the rest of its body.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ReplyStart {
     bytes: [u8; HEADER_BYTES + RESULT_BYTES],
@@ -160,7 +162,7 @@ impl AsRef<[u8]> for ReplyStart {
     }
 }
 
-/// Encodes the frame that ends a session.
+/// Encodes the frame that notifies a client of the end of its session.
 pub(crate) fn encode_eviction(client: u128, reason: EvictionReason) -> [u8; HEADER_BYTES] {
     // The client's decoder requires a nonzero id.
     let client = client.max(1);

@@ -15,7 +15,7 @@ use crate::metrics::Metrics;
 use crate::session::Sessions;
 use crate::users::Users;
 
-/// The state of a running server. Each part has its own lock or needs none.
+/// The state of a running server. Each part has a separate lock, or needs none.
 pub(crate) struct State {
     pub(crate) config: Config,
     pub(crate) log: Log,
@@ -26,16 +26,16 @@ pub(crate) struct State {
     pub(crate) metrics: Metrics,
     pub(crate) in_flight: InFlight,
     pub(crate) consumers: Consumers,
-    /// Held while streams, topics or partitions are created, changed or deleted, from reading the
-    /// current state to the last update. Taken before any other lock.
+    /// Held while streams, topics or partitions are created, changed or deleted: from the first
+    /// read of the current state to the last update. Taken before any other lock.
     pub(crate) changing: Mutex<()>,
-    /// Number of metadata changes, which is part of every reply.
+    /// Number of metadata changes since the start. Every reply contains it.
     pub(crate) commits: AtomicU64,
     /// Start time of the server.
     pub(crate) started: Instant,
     /// Start time in microseconds since 1970.
     pub(crate) started_us: u64,
-    /// Port to which TCP clients connect.
+    /// Port on which the server accepts TCP clients.
     pub(crate) port: u16,
 }
 

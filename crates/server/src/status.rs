@@ -5,11 +5,11 @@ use std::fmt;
 use iggy_binary_protocol::WireError;
 use tailwater_log::{Error, ErrorKind};
 
-/// Iggy's code of an error. A reply with a nonzero code has no body.
+/// A status: Iggy's code of an error, or 0. A reply with a nonzero status has no body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Status(pub(crate) u32);
 
-/// Declares the codes in use, each with Iggy's name for it.
+/// Declares the statuses in use, each with Iggy's name.
 macro_rules! statuses {
     ($($constant:ident = $code:literal, $name:literal;)*) => {
         impl Status {
@@ -18,7 +18,7 @@ macro_rules! statuses {
                 pub(crate) const $constant: Self = Self($code);
             )*
 
-            /// Returns Iggy's name for the code.
+            /// Returns Iggy's name of the status.
             pub(crate) fn name(self) -> &'static str {
                 match self.0 {
                     $($code => $name,)*
@@ -27,7 +27,7 @@ macro_rules! statuses {
             }
         }
 
-        /// Every code with its name, for the test that compares them with Iggy's table.
+        /// Every status with its name, for the test that compares them with Iggy's table.
         #[cfg(test)]
         const NAMES: &[(u32, &str)] = &[$(($code, $name)),*];
     };
@@ -96,15 +96,15 @@ impl fmt::Display for Status {
 }
 
 impl From<WireError> for Status {
-    /// A body that cannot be decoded is an invalid command.
+    /// A body that cannot be decoded counts as an invalid command.
     fn from(_: WireError) -> Self {
         Self::INVALID_COMMAND
     }
 }
 
 impl From<Error> for Status {
-    /// Returns the code for an error from the log. Handlers with more context map errors
-    /// themselves.
+    /// Returns the status for an error from the log. Handlers that know the cause better convert
+    /// errors themselves.
     fn from(error: Error) -> Self {
         match error.kind() {
             ErrorKind::InvalidArgument => Self::INVALID_FORMAT,

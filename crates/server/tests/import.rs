@@ -1,4 +1,4 @@
-//! Filling a log from a running server.
+//! Tests of filling a log from a running server.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -52,7 +52,7 @@ async fn send(client: &IggyClient, partition: u32, payloads: std::ops::Range<usi
     sent.expect("a send");
 }
 
-/// Runs an import on a thread that may block.
+/// Runs an import on a thread that may block, because the import is synchronous.
 async fn run(
     source: &Source,
     stream: Option<&'static str>,
@@ -112,7 +112,7 @@ async fn an_import_is_complete_and_resumes_where_it_ended() {
         (info.id, info.topics[0].id)
     };
     let topic = TopicId { stream, topic };
-    // More messages than fit into one poll, in batches of several sizes.
+    // These are more messages than one poll returns, in batches of several sizes.
     send(&client, 0, 0..700).await;
     send(&client, 0, 700..701).await;
     send(&client, 0, 701..2500).await;
@@ -135,7 +135,7 @@ async fn an_import_is_complete_and_resumes_where_it_ended() {
 
     let error = run(&source, Some("nothing"), &target).await.expect_err("no such stream");
     assert!(error.to_string().ends_with("has no stream 'nothing'"), "{error}");
-    // The stream's name differs from that in the log.
+    // The stream is renamed in the source, so that its name differs from its name in the log.
     let options = StreamUpdateOptions::default();
     client.update_stream(&id("first"), "last", &options).await.expect("a name");
     let error = run(&source, None, &target).await.expect_err("another stream");
@@ -162,7 +162,7 @@ async fn an_import_refuses_a_foreign_directory_and_writes_nothing() {
     server.shutdown().await.expect("a shutdown");
 }
 
-/// A topic keeps its expiry and size, even in a server that is started on the imported log.
+/// An imported topic must keep its expiry and its size limit, even in a server on the imported log.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_imported_topic_keeps_its_expiry_and_size_limit() {
     let directory = tempfile::tempdir().expect("a directory");

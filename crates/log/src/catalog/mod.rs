@@ -31,8 +31,8 @@ const NAME: &str = "catalog";
 #[derive(Debug)]
 pub(crate) struct Catalog {
     inner: Mutex<Inner>,
-    /// The state in `inner`, for readers that must not wait for a change. Not a `Published`,
-    /// because that may be empty.
+    /// A copy of `inner.state`, for readers that must not wait for a change in progress. Not a
+    /// `Published` value, because a `Published` value may be missing.
     published: ArcSwap<CatalogSnapshot>,
 }
 
@@ -40,12 +40,12 @@ pub(crate) struct Catalog {
 struct Inner {
     journal: Journal,
     state: State,
-    /// Whether the journal may contain a change that the state lacks.
+    /// Whether the journal may contain a change that is not in `state`.
     is_unsettled: bool,
     is_closed: bool,
 }
 
-/// Reads the catalog of a log without opening the log: its streams by their ids.
+/// Reads the streams of a log from its catalog, without opening the log. Returns them by their ids.
 ///
 /// # Errors
 /// Corruption; I/O errors.
@@ -106,10 +106,10 @@ impl Catalog {
         with_prefix.map(|(key, value)| (key.clone(), value.clone())).collect()
     }
 
-    /// Sets records, and removes those without a value.
+    /// Sets the records that have a value in `changes`, and removes those whose value is `None`.
     ///
     /// # Errors
-    /// Errors from the journal; then no change is made.
+    /// Errors from the journal; no change is then made.
     pub(crate) fn set_records(&self, changes: &[(String, Option<String>)]) -> Result<()> {
         let change = |(key, value): &(String, Option<String>)| Change::SetRecord {
             key: key.clone(),
@@ -191,7 +191,7 @@ impl Catalog {
         Ok(id)
     }
 
-    /// Creates a topic with partitions whose directories exist and are durable.
+    /// Creates a topic, with partitions whose directories already exist and are durable.
     ///
     /// # Errors
     /// Not found, if the stream has been deleted; already exists; errors from the journal.
@@ -247,9 +247,10 @@ impl Catalog {
         Ok(deleted)
     }
 
-    /// Reserves incarnations for partitions that are about to be created or purged. The reservation
-    /// exists only in memory: after a restart, a number that is not in the journal may be reserved
-    /// again, once its directory has been removed.
+    /// Reserves incarnations for partitions that are about to be created or purged, and returns the
+    /// first number. The reservation exists only in memory. After a restart, a number that is not
+    /// in the journal may be reserved again: opening the log has removed the directory with that
+    /// number.
     pub(crate) fn reserve_incarnations(&self, count: u64) -> u64 {
         let mut inner = self.lock();
         let first = inner.state.next_incarnation;
@@ -269,7 +270,7 @@ impl Catalog {
         Ok((first..first.saturating_add(count)).collect())
     }
 
-    /// Records new partitions whose directories exist and are durable.
+    /// Records new partitions, whose directories already exist and are durable.
     ///
     /// # Errors
     /// Not found, if the topic has been deleted; already exists, if another caller created them;
@@ -289,12 +290,12 @@ impl Catalog {
         self.apply(&mut inner, create_partitions(id, partitions, created_us).collect())
     }
 
-    /// Records that `incarnation`, whose directory exists and is durable, replaces incarnation
-    /// `from` of a partition.
+    /// Records that `incarnation` replaces incarnation `from` of a partition. The directory of
+    /// `incarnation` already exists and is durable.
     ///
     /// # Errors
-    /// Not found, if the partition has been deleted, even if another partition with its id was
-    /// created; errors from the journal.
+    /// Not found, if the partition was deleted, even if a new partition with the same id was
+    /// created since; errors from the journal.
     pub(crate) fn purge(&self, id: PartitionId, from: u64, incarnation: u64) -> Result<()> {
         let mut inner = self.lock();
         if inner.state.partition(id)?.incarnation != from {
@@ -307,7 +308,7 @@ impl Catalog {
     /// Deletes the `count` partitions of a topic with the highest ids. Returns their ids.
     ///
     /// # Errors
-    /// Not found, if the topic has fewer; errors from the journal.
+    /// Not found, if the topic has fewer than `count` partitions; errors from the journal.
     pub(crate) fn delete_partitions(&self, id: TopicId, count: u32) -> Result<Vec<u32>> {
         let TopicId { stream, topic } = id;
         let mut inner = self.lock();
@@ -324,16 +325,17 @@ impl Catalog {
 }
 
 impl Catalog {
-    /// Makes changes durable, then publishes them, atomically.
+    /// Makes changes durable as one record, then publishes them together.
     ///
-    /// A record whose sync failed may be in the journal's file. The journal is therefore
-    /// immediately rewritten without that record; if the rewrite fails too, the catalog is
-    /// unsettled until a later change succeeds.
+    /// If the sync of the record fails, the journal's file may nevertheless contain it. The journal
+    /// is therefore immediately rewritten without that record. If the rewrite fails too, the
+    /// catalog is unsettled (see [`Catalog::is_unsettled`]) until a later change succeeds.
     fn apply(&self, inner: &mut Inner, changes: Vec<Change>) -> Result<()> {
         inner.check_open()?;
         let mut next = inner.state.clone();
         changes.iter().for_each(|change| next.apply(change));
-        // One record, so that a crash leaves all changes or none.
+        // All changes are in one record, so that after a crash either all of them or none are
+        // found.
         let record = Change::encode(&changes)?;
         let appended = inner.journal.append(&record, true, || next.to_snapshot());
         if appended.is_err() {

@@ -10,7 +10,7 @@ use super::{StreamInfo, TopicId};
 pub struct CatalogSnapshot {
     streams: BTreeMap<u32, StreamInfo>,
     stream_ids: HashMap<String, u32>,
-    /// Ids of topics, by the ids of their streams and their names.
+    /// Ids of topics, by the id of their stream and then by their own name.
     topic_ids: HashMap<u32, HashMap<String, u32>>,
 }
 

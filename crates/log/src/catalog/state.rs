@@ -75,7 +75,7 @@ pub struct TopicInfo {
 /// A partition.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PartitionInfo {
-    /// The partition's incarnation, which each purge replaces.
+    /// The number of the partition's current incarnation. Each purge replaces it by a new number.
     pub incarnation: u64,
     /// Creation time, in microseconds since 1970.
     pub created_us: u64,
@@ -161,8 +161,8 @@ impl State {
         found.ok_or_else(|| Error::not_found(format!("no {id}")))
     }
 
-    /// Applies one change. A change to an object that does not exist has no effect: a later change
-    /// has deleted that object.
+    /// Applies one change. A change to an object that does not exist has no effect: the journal
+    /// also contains a later change that deleted the object.
     pub(super) fn apply(&mut self, change: &Change) {
         match change {
             Change::CreateStream { stream, name, created_us } => {

@@ -35,7 +35,7 @@ pub struct Log {
     catalog: Arc<Catalog>,
     offsets: Arc<Offsets>,
     partitions: Mutex<BTreeMap<PartitionId, Arc<Partition>>>,
-    /// Joined when the log is closed.
+    /// Background threads, joined when the log is closed.
     threads: Mutex<Vec<Thread>>,
     /// Sizes the cache of recent data, if its size is automatic.
     tuner: Arc<Tuner>,
@@ -43,10 +43,10 @@ pub struct Log {
     /// The outcome of closing. Locked while the log is being closed.
     closed: Mutex<Option<Result<()>>>,
     /// Held while topics or partitions are created, changed or deleted, from the choice of an id
-    /// until the partitions with that id exist: an id is reused only once nothing of its previous
-    /// owner remains.
+    /// until the partitions with that id exist. An id is thus reused only when nothing is left of
+    /// the deleted object that had the id before.
     changing: Mutex<()>,
-    /// Held until the log is closed.
+    /// The lock on the log's directory, held until the log is closed.
     lock: Mutex<Option<Box<dyn FileLock>>>,
 }
 
@@ -90,8 +90,8 @@ impl Log {
             let end = if partition.failure().is_some() { u64::MAX } else { stats.end_offset };
             (stats.incarnation == incarnation).then_some(end)
         })?;
-        // Recorded last: if this opening is interrupted, the next one must still compare with the
-        // earlier boot.
+        // Recorded last: if this opening is interrupted, the next opening must still compare its
+        // boot with the boot of the earlier opening.
         env.opening.record(&**storage, &env.directory)?;
         let log = Self {
             env,
@@ -106,7 +106,8 @@ impl Log {
             lock: Mutex::new(Some(lock)),
         };
         log.start_threads(options)?;
-        // Retention must run on time even if nothing is appended.
+        // Waking each partition schedules its retention, which must run on time even if nothing is
+        // appended.
         log.partitions().iter().for_each(|partition| partition.wake());
         Ok(log)
     }
@@ -153,12 +154,12 @@ impl Log {
         &self.env.segment_files.storage
     }
 
-    /// Returns the memory of all tails and its hard limit, in bytes.
+    /// Returns the memory in use by all tails, and the hard limit on that memory, in bytes.
     pub fn tail_memory(&self) -> (usize, usize) {
         (self.env.memory.used(), self.env.memory.limit())
     }
 
-    /// Runs the pending work of the log's threads in the calling thread.
+    /// Does, in the calling thread, the work that is pending for the log's threads.
     pub fn run_pending(&self) {
         self.env.scheduler.run_pending(&*self.env.clock);
         while self.offsets.write_pending() {}
@@ -177,14 +178,15 @@ impl Log {
     /// Returns the application's records whose keys begin with `prefix`, by their keys.
     ///
     /// Records are small values that an application keeps in the log's catalog, so that one journal
-    /// orders its changes and the log's. Keys that begin with `stream/S/` are removed together with
-    /// stream `S`, those that begin with `stream/S/topic/T/` also with topic `T`.
+    /// orders the application's changes and the log's changes. Records whose keys begin with
+    /// `stream/S/` are removed together with stream `S`; records whose keys begin with
+    /// `stream/S/topic/T/` are removed together with topic `T` as well.
     pub fn records(&self, prefix: &str) -> BTreeMap<String, String> {
         self.catalog.records(prefix)
     }
 
-    /// Sets records, and removes those without a value, atomically. The changes are durable when
-    /// this returns.
+    /// Sets the records that have a value in `changes`, and removes those whose value is `None`, in
+    /// one atomic change. The change is durable when this returns.
     ///
     /// # Errors
     /// I/O errors.
@@ -193,7 +195,7 @@ impl Log {
     }
 
     /// Creates a stream, with the lowest free id if none is given. The stream is durable when this
-    /// returns, as are all changes of the catalog.
+    /// returns. This holds for all changes of the catalog.
     ///
     /// # Errors
     /// Already exists, for name or id; invalid argument, for the name; I/O errors.
@@ -245,9 +247,9 @@ impl Log {
         Ok(id)
     }
 
-    /// Changes a topic's name and options. Its partitions keep their durability and their handling
-    /// of partial blocks until the log is opened again, but if the new durability is `disk`, their
-    /// writes are durable from now on.
+    /// Changes a topic's name and options. The durability and the handling of partial blocks take
+    /// effect for existing partitions only when the log is opened again, with one exception: if the
+    /// new durability is `disk`, the partitions' writes are durable from now on.
     ///
     /// # Errors
     /// Not found; already exists; invalid argument; I/O errors.
@@ -255,7 +257,8 @@ impl Log {
         let _changing = self.changing.lock();
         let partitions = self.partitions_of(id);
         if options.durability == Durability::Disk {
-            // Recovery applies the durability in the catalog, so the files must meet it first.
+            // When the log is opened again, recovery assumes the durability in the catalog. The
+            // existing files must have that durability before the catalog states it.
             let tickets: Vec<_> = partitions.iter().map(|partition| partition.harden()).collect();
             tickets.into_iter().try_for_each(|ticket| self.wait(ticket))?;
         }
@@ -296,7 +299,8 @@ impl Log {
     /// Creates the directories of new partitions, durably. Returns the partitions with their
     /// incarnations.
     ///
-    /// A crash after this is safe: the catalog does not name the directories, and they are removed.
+    /// A crash afterwards is safe: opening the log removes directories that the catalog does not
+    /// name.
     fn create_directories(&self, id: TopicId, partitions: &[u32]) -> Result<Vec<(u32, u64)>> {
         let first = self.catalog.reserve_incarnations(partitions.len() as u64);
         let created: Vec<(u32, u64)> = partitions.iter().copied().zip(first..).collect();
@@ -309,7 +313,7 @@ impl Log {
         if created.is_empty() {
             return Ok(created);
         }
-        // The first partition also creates the names of all parent directories.
+        // The first partition's call also creates the parent directories.
         let parent = layout::partitions_directory(&self.env.directory, id.stream, id.topic);
         let mut above = Some(parent.as_path());
         while let Some(directory) = above.filter(|above| above.starts_with(&self.env.directory)) {
@@ -319,7 +323,7 @@ impl Log {
         Ok(created)
     }
 
-    /// Opens new partitions, which the catalog contains, for appends.
+    /// Opens new partitions, which are already in the catalog, for appends.
     fn add_partitions(&self, id: TopicId, options: &TopicOptions, created: Vec<(u32, u64)>) {
         let mut partitions = self.partitions.lock();
         for (partition, incarnation) in created {
@@ -333,7 +337,7 @@ impl Log {
     /// Deletes the `count` partitions with the highest ids.
     ///
     /// # Errors
-    /// Not found, if the topic has fewer; I/O errors.
+    /// Not found, if the topic has fewer than `count` partitions; I/O errors.
     pub fn delete_partitions(&self, id: TopicId, count: u32) -> Result<()> {
         let _changing = self.changing.lock();
         let mut partitions = self.partitions_of(id);
@@ -342,10 +346,10 @@ impl Log {
         self.finish_deletion(deleted.map(|_| ()), partitions.split_off(stay))
     }
 
-    /// Removes all messages of a topic. Offsets begin at 0.
+    /// Removes all messages of a topic. The next message of each partition has offset 0.
     ///
     /// # Errors
-    /// Not found; I/O errors. On an error some of its partitions may be purged.
+    /// Not found; I/O errors. On an error some of the topic's partitions may already be purged.
     pub fn purge_topic(&self, id: TopicId) -> Result<()> {
         self.topic(id)?;
         let tickets: Vec<_> = self
@@ -360,7 +364,7 @@ impl Log {
         Ok(())
     }
 
-    /// Waits for a ticket; without persisters, the caller does the work.
+    /// Waits for a ticket. If the log has no persisters, the calling thread first does their work.
     fn wait(&self, ticket: Ticket) -> Result<()> {
         if self.threads.lock().is_empty() {
             self.run_pending();
@@ -368,8 +372,10 @@ impl Log {
         ticket.wait()
     }
 
-    /// Closes partitions and removes their files, once the catalog no longer contains them. If that
-    /// is uncertain, the partitions refuse further appends, which might be removed after reopening.
+    /// Closes partitions and removes their files, if `deleted` states that the catalog no longer
+    /// contains them. If the deletion failed and the catalog is unsettled, the partitions refuse
+    /// further appends: the deletion may take effect when the log is next opened, and would then
+    /// remove the new batches.
     fn finish_deletion(&self, deleted: Result<()>, partitions: Vec<Arc<Partition>>) -> Result<()> {
         if let Err(error) = &deleted {
             if self.catalog.is_unsettled() {
@@ -417,9 +423,9 @@ impl Log {
         found.ok_or_else(|| Error::not_found(format!("no {id}")))
     }
 
-    /// Stores a consumer's offset, which is that of the last message it has processed. The offset
-    /// is visible immediately; the ticket completes when the offset survives the process or, with
-    /// `is_durable`, a power cut.
+    /// Stores a consumer's offset: the offset of the last message that the consumer has processed.
+    /// The stored offset is visible immediately. The ticket completes when it survives the death of
+    /// the process or, with `is_durable`, a power cut.
     ///
     /// # Errors
     /// Not found; invalid argument, for an offset beyond the partition's last message.
@@ -472,8 +478,8 @@ impl Log {
             .ok_or_else(|| Error::not_found(format!("{consumer:?} has stored no offset in {id}")))
     }
 
-    /// Removes the messages of a partition at and after an offset, and clamps the offsets of its
-    /// consumers to its last message.
+    /// Removes the messages of a partition at and after an offset. A consumer's offset beyond the
+    /// partition's new last message becomes the offset of that message.
     ///
     /// # Errors
     /// Not found; the errors of [`Partition::truncate`].
@@ -485,16 +491,18 @@ impl Log {
     /// Persists everything, closes the log and removes its shared memory.
     ///
     /// # Errors
-    /// The first error from a partition; shared memory then keeps the unpersisted batches. A later
-    /// call waits for the first and returns the same.
+    /// The first error from a partition. Shared memory then keeps the unpersisted batches. If
+    /// `close` is called again, the call waits for the first one and returns the same result.
     pub fn close(&self) -> Result<()> {
-        // After a panic, a second attempt would remove shared memory that is still needed.
+        // A panic also counts as an outcome: a second attempt to close would remove shared memory
+        // that is still needed.
         let close = || panics::catch("closing the log", || self.close_once());
         self.closed.lock().get_or_insert_with(close).clone()
     }
 
     fn close_once(&self) -> Result<()> {
-        // From here on creating a topic fails, because the catalog is closed.
+        // Waits for calls in progress that create or change topics or partitions. Later calls wait
+        // for this lock, and then fail because the catalog is closed.
         let _changing = self.changing.lock();
         let partitions = std::mem::take(&mut *self.partitions.lock());
         let tickets: Vec<Ticket> = partitions.values().map(|partition| partition.close()).collect();

@@ -31,7 +31,8 @@ pub struct OpenReport {
     pub warnings: Vec<String>,
     /// Effective I/O modes.
     pub modes: Modes,
-    /// Partitions with recovered, cut-off or damaged data.
+    /// Partitions in which recovery found something to report: recovered batches, bytes that were
+    /// cut off, or damage.
     pub partitions: Vec<(PartitionId, Recovered)>,
 }
 
@@ -40,9 +41,8 @@ pub struct OpenReport {
 pub struct Modes {
     /// Mode of writes to segments: `direct` or `buffered`.
     pub append: &'static str,
-    /// Durability of a write to a segment: `dsync` if every write is durable when it returns
-    /// ([`LogOptions::syncs_appends`]), `topic` if only writes for topics with durability `disk`
-    /// are.
+    /// Which writes to a segment are durable when they return: `dsync` for all writes
+    /// ([`LogOptions::syncs_appends`]), `topic` for writes to topics with durability `disk` only.
     pub append_sync: &'static str,
     /// Mode of reads of segments: `direct` or `buffered`.
     pub read: &'static str,
@@ -62,10 +62,10 @@ pub(super) fn incarnation_of(streams: &BTreeMap<u32, StreamInfo>, id: PartitionI
     Some(topic.partitions.get(&id.partition)?.incarnation)
 }
 
-/// Returns an id that no other log has.
+/// Returns a random id, which no other log has.
 pub(super) fn new_id(clock: &dyn Clock, identity: FileIdentity) -> u128 {
     use std::hash::{BuildHasher, RandomState};
-    // The standard library seeds each of these from the system's random numbers.
+    // The standard library seeds each `RandomState` with random numbers of the system.
     let random = RandomState::new().hash_one((identity, clock.monotonic_ns()));
     u128::from(random) << 64 | u128::from(clock.wall_us() ^ identity.inode.rotate_left(40))
 }
@@ -97,7 +97,8 @@ pub(super) fn open_env(
     let last = LastOpening::read(&**storage, &directory)?;
     let is_same_boot = last.is_same_boot(&opening);
     let name = shared_name(storage.identity(&directory)?);
-    // In a copy of a log's directory, the recorded shared memory belongs to the original.
+    // If the directory is a copy of another log's directory, the recorded shared memory belongs to
+    // the original log.
     let left = last.shared_memory.filter(|left| left.ends_with(&name));
     if is_same_boot && left != opening.shared_memory {
         check_left_memory(left.as_deref(), id, &directory)?;
@@ -131,13 +132,14 @@ pub(super) fn open_env(
     })
 }
 
-/// Fails if acknowledged batches were left in other shared memory: later they would be mistaken for
-/// new ones.
+/// Fails if a dead process left acknowledged batches in shared memory at `left`, which the log no
+/// longer uses. If a later opening used that shared memory again, it would mistake those batches
+/// for new batches.
 fn check_left_memory(left: Option<&Path>, log: u128, directory: &Path) -> Result<()> {
     let Some(path) = left else { return Ok(()) };
     let left = match PosixSharedMemory::open_existing(path) {
         Ok(left) => left,
-        // For example after a container restart.
+        // The shared memory no longer exists, for example after a container restart.
         Err(error) if error.is_not_found() => return Ok(()),
         Err(error) => {
             return Err(Error::from(error).while_doing(format_args!(
@@ -204,7 +206,7 @@ fn shared_memory(
         TailMemory::Private => return Ok(None),
         TailMemory::Shared(shared) => Ok(Arc::clone(shared)),
         TailMemory::Directory(parent) => {
-            // A directory given by the caller must work.
+            // If the caller chose the directory, a failure to open it is an error.
             return open_shared(options, directory, parent, report).map(Some);
         }
         TailMemory::Automatic => open_shared(options, directory, Path::new("/dev/shm"), report),
@@ -224,8 +226,8 @@ fn shared_memory(
 /// Prefix of the names of logs' directories of shared memory.
 const SHARED_PREFIX: &str = "tailwater-log-";
 
-/// Returns the name of a log's directory of shared memory. It is derived from the inode of the
-/// log's directory, so that a copy of the log does not use the original's batches.
+/// Returns the name of a log's directory of shared memory. The name is derived from the inode of
+/// the log's directory, so that a copy of the log does not use the batches of the original log.
 fn shared_name(identity: FileIdentity) -> String {
     format!("{SHARED_PREFIX}{:x}-{:x}", identity.device, identity.inode)
 }
@@ -270,7 +272,7 @@ pub(super) fn open_partitions(
     report.warnings.append(&mut survivors.refused);
     let unclaimed = survivors
         .take_unclaimed(|id, incarnation| incarnation_of(streams, id) == Some(incarnation));
-    // First, because recovery itself needs memory.
+    // Removed before partitions are recovered, because recovery itself needs shared memory.
     for region in unclaimed {
         if let Some(shared) = env.memory.shared() {
             shared.remove(&region)?;

@@ -21,7 +21,7 @@ pub struct Appended {
 #[derive(Debug)]
 pub struct VerifiedBatch<'a>(Batch<'a>);
 
-/// Delay before an append is retried after the system refused memory, in nanoseconds.
+/// Delay after which a waiting append is retried if the system refused memory, in nanoseconds.
 const REFUSED_RETRY_NS: u64 = 100_000_000;
 
 impl Partition {
@@ -31,9 +31,9 @@ impl Partition {
     /// acknowledge only persisted appends, once they are persisted.
     ///
     /// # Errors
-    /// Full, if there is no room now: nothing was appended. [`Self::try_append_or`] notifies the
-    /// caller when it can retry. Invalid argument, for a batch that is damaged or too large. No
-    /// space or I/O, if an earlier write to a segment failed.
+    /// Full, if there is no memory now or a command refuses appends: nothing was appended.
+    /// [`Self::try_append_or`] notifies the caller when it can retry. Invalid argument, for a batch
+    /// that is damaged or too large. No space or I/O, if an earlier write to a segment failed.
     pub fn try_append(&self, batch: &[u8]) -> Result<Appended> {
         self.try_append_verified(&self.verify(batch)?)
     }
@@ -67,12 +67,13 @@ impl Partition {
         Ok(Appended { base_offset: taken.base_offset, timestamp_us: taken.timestamp_us, ticket })
     }
 
-    /// Makes other partitions release memory, if an append was refused for lack of it.
+    /// If an append was refused for lack of memory, makes other partitions release theirs.
     fn request_memory(&self) {
         if !self.env.memory.is_tight() {
             return;
         }
-        // Other partitions may hold batches whose persist is not due for a long time.
+        // Waking all partitions persists their batches, which may otherwise not be due for a long
+        // time.
         self.env.scheduler.wake_all();
         if self.env.memory.is_refused() {
             let at_ns = self.env.clock.monotonic_ns() + REFUSED_RETRY_NS;
@@ -80,10 +81,10 @@ impl Partition {
         }
     }
 
-    /// Appends a batch, after waiting for room if necessary.
+    /// Appends a batch. While an append would be refused as full, waits and tries again.
     ///
     /// # Errors
-    /// The errors of [`Self::try_append`], except full.
+    /// The errors of [`Self::try_append`], except `Full`.
     pub fn append(&self, batch: &[u8]) -> Result<Appended> {
         let batch = self.verify(batch)?;
         loop {
@@ -97,9 +98,9 @@ impl Partition {
         }
     }
 
-    /// Tries to append a batch from [`Self::verify`]. If there is no room, nothing is appended, and
-    /// `wake` is called once there may be room. The log may hold locks during that call, so `wake`
-    /// must not call the log; it may only notify another thread.
+    /// Tries to append a batch from [`Self::verify`]. If the append is refused as full, nothing is
+    /// appended, and `wake` is called when an append may be possible again. The log may hold locks
+    /// while it calls `wake`, so `wake` must not call the log; it may only notify another thread.
     ///
     /// # Errors
     /// The errors of [`Self::try_append`].
@@ -116,7 +117,8 @@ impl Partition {
         appended
     }
 
-    /// Verifies a producer's batch, once for any number of attempts to append it.
+    /// Verifies a producer's batch. The result can be used for any number of attempts to append the
+    /// batch.
     ///
     /// # Errors
     /// Invalid argument, for a batch that is damaged or too large.

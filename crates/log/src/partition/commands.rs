@@ -14,11 +14,12 @@ use crate::segment::dense;
 use crate::ticket::{Signal, Ticket};
 use crate::{Error, ErrorKind, Result};
 
-/// A command in the owner's order.
+/// A command, which the partition's owner executes in the order of submission.
 #[derive(Debug)]
 pub(super) struct Command {
     pub(super) effect: Effect,
-    /// Whether the write that the command waits for has failed.
+    /// Whether a write failed while the command was queued. The command then no longer waits until
+    /// messages are persisted.
     pub(super) persist_failed: bool,
     signal: Arc<Signal>,
 }
@@ -30,9 +31,11 @@ pub(super) enum Effect {
     Flush { offset: u64, is_synced: bool },
     /// Removes all messages: a new incarnation begins at offset 0.
     Purge,
-    /// Removes the messages at and after an offset, and clamps the offsets of consumers.
+    /// Removes the messages at and after an offset. Stored offsets of consumers beyond the new last
+    /// message become the offset of that message.
     Truncate { offset: u64, offsets: Option<Arc<Offsets>> },
-    /// Removes up to `count` of the oldest sealed segments that end at or before `below`.
+    /// Removes up to `count` of the oldest sealed segments, as long as the messages of each are all
+    /// below offset `below`.
     DeleteSegments { count: usize, below: u64 },
     /// Removes expired segments, and the oldest segments while the partition exceeds its size
     /// limit.
@@ -77,7 +80,8 @@ impl Command {
 }
 
 impl Owner {
-    /// Returns the error for a command that requires everything to be persisted.
+    /// Returns the error for a command that requires everything to be persisted when something is
+    /// not.
     fn why_not_persisted(&self) -> Error {
         self.health.error(self.id).unwrap_or_else(|| Error::closed(self.id))
     }
@@ -88,7 +92,8 @@ impl Owner {
         self.commands.push_back(command);
     }
 
-    /// Fails the commands that wait for a failed write. Returns the signals to complete.
+    /// Fails the queued flushes and truncations, because a write failed. All other commands stay
+    /// queued and are executed without waiting for a write. Returns the signals to complete.
     pub(super) fn fail_commands(&mut self, error: &Error) -> Completions {
         let mut completions = Completions::new();
         let mut stay = std::collections::VecDeque::new();
@@ -140,8 +145,8 @@ impl Partition {
         self.submit(Effect::Flush { offset, is_synced })
     }
 
-    /// Removes all messages. The next message has offset 0. Earlier appends not yet acknowledged
-    /// are acknowledged and removed.
+    /// Removes all messages. The next message has offset 0. Unacknowledged earlier appends are
+    /// acknowledged, and their messages are removed too.
     pub fn purge(&self) -> Ticket {
         self.submit(Effect::Purge)
     }
@@ -154,8 +159,8 @@ impl Partition {
         self.truncate_and_clamp(offset, None)
     }
 
-    /// Like [`Self::truncate`], and clamps the offsets of consumers before appends are accepted
-    /// again.
+    /// Like [`Self::truncate`], but before appends are accepted again, stored offsets of consumers
+    /// beyond the new last message also become the offset of that message.
     pub(crate) fn truncate_and_clamp(&self, offset: u64, offsets: Option<Arc<Offsets>>) -> Ticket {
         self.submit(Effect::Truncate { offset, offsets })
     }
@@ -170,12 +175,14 @@ impl Partition {
         let completions = {
             let mut owner = self.owner.lock();
             owner.fail(error);
-            // The batches of a dead process are acknowledged, and a thread may be appending them.
+            // If batches of a dead process are still being recovered, only those batches are in
+            // memory. They were acknowledged, and a thread may be appending them, so they are not
+            // dropped.
             let completions = match owner.awaits_survivors {
                 true => Completions::new(),
                 false => owner.drop_unacknowledged(&self.env, error),
             };
-            // Readers must not keep chunks whose batches were dropped.
+            // Readers must not keep the chunks of the dropped batches.
             self.publish(&mut owner, |_| ());
             completions
         };
@@ -183,14 +190,14 @@ impl Partition {
         self.env.backpressure.changed();
     }
 
-    /// Removes up to `count` of the oldest sealed segments that contain no message at or above
-    /// offset `below`.
+    /// Removes up to `count` of the oldest sealed segments, as long as the messages of each are all
+    /// below offset `below`.
     pub fn delete_segments(&self, count: usize, below: u64) -> Ticket {
         self.submit(Effect::DeleteSegments { count, below })
     }
 
-    /// Removes segments that are expired or exceed the partition's size, according to the topic's
-    /// options.
+    /// Removes expired segments, and the oldest segments while the partition exceeds its size
+    /// limit, according to the topic's options.
     pub fn retain(&self) -> Ticket {
         self.submit(Effect::Retain)
     }
@@ -259,8 +266,8 @@ impl Partition {
             }
         }
         match &mut files.writer {
-            // A sync is never retried: the system may have dropped the pages that it could not
-            // write.
+            // A failed sync is never retried: the system may have dropped the pages that it could
+            // not write, and a second sync could falsely succeed.
             Some(writer) if is_synced => writer.sync().inspect_err(|error| self.fail(error)),
             _ => Ok(()),
         }
@@ -274,7 +281,8 @@ impl Partition {
         }
     }
 
-    /// Clamps the offsets of consumers to the partition's end.
+    /// Lowers stored offsets of consumers beyond the partition's last message to the offset of that
+    /// message.
     fn clamp(&self, offsets: &Offsets) -> Result<()> {
         let (incarnation, end) = {
             let owner = self.owner.lock();
@@ -291,7 +299,8 @@ impl Partition {
         if let Some(parent) = directory.parent() {
             self.env.segment_files.storage.sync_directory(parent)?;
         }
-        // A crash here is safe: the catalog does not name the directory, and it is removed.
+        // A crash before the catalog's change is safe: the catalog does not name the new directory,
+        // and opening the log removes it.
         if let Err(error) = self.catalog.purge(self.id, old_incarnation, incarnation) {
             if self.catalog.is_unsettled() {
                 self.fail(&error);
@@ -300,7 +309,8 @@ impl Partition {
             }
             return Err(error);
         }
-        // Regions that cannot be removed now are removed when the log is next opened.
+        // Regions of shared memory that cannot be removed now are removed when the log is next
+        // opened.
         let _ = self.remove_survivors(files);
         *files = Files::default();
         {
@@ -329,15 +339,16 @@ impl Partition {
         layout::remove_incarnation(&*self.env.segment_files.storage, &self.directory(incarnation));
     }
 
-    /// Removes the messages at and after an offset. Everything is persisted, and appends are
-    /// refused.
+    /// Removes the messages at and after an offset. The caller ensures that everything is persisted
+    /// and that appends are refused.
     fn do_truncate(&self, files: &mut Files, offset: u64) -> Result<()> {
         self.remove_unused(files)?;
         let snapshot = self.snapshot();
         let end = {
             let owner = self.owner.lock();
             if let Health::Failed(error) = &owner.health {
-                // An earlier truncation may have left segments that only the next opening finds.
+                // An earlier truncation may have failed and left segments that are no longer in the
+                // snapshot. Only the next opening finds them.
                 return Err(error.clone());
             }
             if owner.has_unpersisted() {
@@ -359,7 +370,7 @@ impl Partition {
             Some(last) => self.position_of(last, offset)?,
             None => 0,
         };
-        // The last segment is sealed first: it is removed as a whole, or cut.
+        // The segment being written is sealed first, so that it can be removed as a whole or cut.
         if let Some(writer) = &mut files.writer {
             let data_end = self.owner.lock().persisted_end.position;
             writer.seal(&self.env.segment_files, data_end)?;
@@ -367,8 +378,8 @@ impl Partition {
         }
         self.forget_from(&snapshot, stay, offset);
         let removed = self.remove_from(files, &snapshot, stay, last.map(|last| (&**last, cut)));
-        // Some files may be gone: the next opening finds a truncated partition, to which nothing
-        // must be appended until then.
+        // Some of the files may already be removed. The next opening finds a partition that is
+        // truncated to some extent; until then, nothing must be appended.
         removed.inspect_err(|error| self.fail(error))
     }
 
@@ -376,13 +387,14 @@ impl Partition {
         let is_there = |snapshot: &Snapshot| {
             snapshot.segments.iter().any(|segment| Arc::ptr_eq(segment, &rewritten.old))
         };
-        // A truncation may have removed or cut the segment since it was rewritten.
+        // Since the segment was copied, a truncation may have removed or cut it.
         if !is_there(&self.snapshot()) || !rewritten.is_current() {
             rewritten.discard(&self.env.segment_files);
             return Ok(());
         }
         if let Err(error) = rewritten.install(&self.env.segment_files) {
-            // Both generations' files may exist, and neither must outlive the segment.
+            // The files of both generations may exist. The file of the new generation must be
+            // removed with the segment or before, so it is queued for removal.
             files.unused.push(rewritten.new.path(Kind::Log));
             let _ = self.remove_unused(files);
             return Err(error);
@@ -397,7 +409,7 @@ impl Partition {
                 }
             });
         }
-        // Files that cannot be removed now are removed with the next segment.
+        // Files that cannot be removed now are removed by the next removal of files.
         let _ = self.remove_segment(files, &rewritten.old);
         Ok(())
     }

@@ -1,66 +1,70 @@
-//! A partition: one owner, many readers.
+//! A partition: it has one owner, which changes it, and any number of readers.
 //!
 //! # The owner's order
 //!
-//! One owner orders everything that happens to a partition: append, persist, rotate, seal, purge,
-//! truncate, delete, retain, close. The order is the order in which its lock is taken ([`owner`]),
-//! and no I/O is done under that lock:
+//! The owner of a partition orders everything that happens to the partition: append, persist,
+//! rotate (begin another segment), seal, purge, truncate, delete, retain (remove old segments),
+//! close. The order is the order in which the owner's lock is taken ([`owner`]). No I/O is done
+//! under that lock:
 //!
-//! - An append takes the lock, copies its batch after the last one, and returns. It never waits for
-//!   a persist.
-//! - Every change to files is a step, taken by a thread of the
+//! - An append takes the lock, copies its batch to the position after the last batch, and returns.
+//!   It never waits for a persist.
+//! - Every change to files is a *step*, taken by a thread of the
 //!   [`Scheduler`](crate::scheduler::Scheduler). Only one thread at a time takes steps for a
-//!   partition: a write in flight is part of the order, and nothing that changes files overtakes
-//!   it.
+//!   partition. A write in flight is therefore part of the order, and no other change to files
+//!   overtakes it.
 //! - A command that ends the current state of a partition (purge, truncate, delete, close) is a
-//!   *barrier*: from when it is queued until it is done, appends are refused with
-//!   [`ErrorKind::Full`], and their callers wait for room. Earlier appends are persisted first, or
-//!   removed by the purge.
-//! - Readers pin a [`Snapshot`]: segments and chunks of one incarnation. A snapshot is replaced as
-//!   a whole.
+//!   *barrier*: from the time it is queued until it is done, appends are refused with
+//!   [`ErrorKind::Full`], and their callers wait. Before the command is executed, earlier appends
+//!   are persisted, unless a purge removes them.
+//! - Readers pin a [`Snapshot`]: the segments and chunks of one incarnation. A change replaces the
+//!   whole snapshot.
 //!
 //! # Why no two commands race
 //!
-//! - An append and a persist: the persist takes the batches appended before it took the lock, and
-//!   ends them with a gap. Later batches are in other blocks.
+//! - An append and a persist: under the lock, the persist takes the batches appended so far, and
+//!   ends them with a gap up to a block boundary. Later batches are in other blocks.
 //! - An append and the rotation of a segment: the append that does not fit begins the next segment,
 //!   under the lock. The persist of its first batch seals the old segment and creates the new one.
 //! - An append and a purge, truncation, deletion or close: these are barriers.
 //! - An append and the removal of old segments: only sealed segments are removed, and appends go to
-//!   the last one. Retention that removes the newest message begins a segment first: under one
-//!   lock it checks that everything is persisted and moves the place of the next batch.
-//! - Persists, rotations and commands: they are steps, and one thread takes one step at a time.
-//! - The rewriting of a sealed segment and its removal: each part of the rewriting is a step, and
-//!   so is the installation of the result, which first checks that the segment still exists.
+//!   the last segment, which is not sealed. If retention removes even the newest message, it first
+//!   begins another segment: under one lock it checks that everything is persisted, and moves the
+//!   position of the next batch to the new segment.
+//! - Persists, rotations and commands: they are steps, and only one step is taken at a time.
+//! - The rewriting of a sealed segment and its removal: the segment is copied in several steps. The
+//!   installation of the copy is another step, and first checks that the segment still exists.
 //! - An append and the release of an idle partition's memory: the release holds the lock, and does
 //!   nothing if there is an unpersisted batch. Cutting off preallocated space is a step.
 //!
 //! # Panics
 //!
-//! A step that panics is a failed step: the partition refuses appends until the log is opened
-//! again, and the tickets of the step's batches and command complete with the error. Other
-//! partitions continue.
+//! A panic fails the step. The partition then refuses appends until the log is opened again, and
+//! the tickets of the batches and the command in the step complete with the error. Other partitions
+//! continue.
 //!
 //! # Incarnations
 //!
 //! Every creation and every purge begins an incarnation with a new number, which the catalog makes
-//! durable before the incarnation is used. Its files are in a separate directory; its chunks in
-//! shared memory and its consumers' offsets carry the number. Data of another incarnation is
-//! therefore never mistaken for this one's: a write in flight ends in a directory that is removed,
-//! and a chunk left by a dead process is discarded.
+//! durable before the incarnation is used. The incarnation's files are in a separate directory. Its
+//! chunks in shared memory and the stored offsets of its consumers contain the number. Data of
+//! another incarnation is therefore never mistaken for data of this one: a write that is in flight
+//! during a purge ends up in a directory that is removed, and a chunk that a dead process left is
+//! discarded.
 //!
 //! # Crash at each step
 //!
-//! - Persist: the group exists as a whole, or only in part; recovery cuts off a partial group
-//!   ([`recovery`]).
-//! - Rotate: the old segment is cut and synced first; the name of the new one is durable before
+//! - Persist: after the crash the group of batches exists as a whole, or only in part; recovery
+//!   cuts off a partial group ([`recovery`]).
+//! - Rotate: the old segment is cut and synced first. The name of the new segment is durable before
 //!   anything is written to it.
-//! - Purge: before the catalog contains the new incarnation, the new directory is left over;
-//!   afterwards, the old one. Either is removed when the log is opened.
-//! - Truncate removes segments from the end, retention from the beginning, one at a time, and each
-//!   removal is durable before the next: there is never a hole.
-//! - Release: the segment may or may not have its preallocated space. Recovery cuts it off in
-//!   either case.
+//! - Purge: a crash before the catalog contains the new incarnation leaves the new directory
+//!   unused; a crash afterwards leaves the old directory unused. Opening the log removes the unused
+//!   directory.
+//! - Truncation removes segments from the end, retention from the beginning. Segments are removed
+//!   one at a time, and each removal is durable before the next, so that there is never a hole.
+//! - Release: the segment may or may not still have its preallocated space. Recovery cuts off any
+//!   preallocated space.
 
 mod append;
 mod commands;
@@ -113,13 +117,13 @@ pub struct Partition {
 #[derive(Debug, Default)]
 struct Files {
     writer: Option<SegmentWriter>,
-    /// Sealed segments that may be worth rewriting.
+    /// Sealed segments that may have enough gaps to be worth rewriting.
     padded: Vec<Arc<Segment>>,
-    /// The rewrite in progress.
+    /// The rewrite of a segment that is in progress.
     rewriting: Option<Box<dense::Rewriting>>,
-    /// Unused files not yet removed.
+    /// Files that are no longer used but not yet removed.
     unused: Vec<PathBuf>,
-    /// The directory, if files were removed from it since its last sync.
+    /// The partition's directory, if files were removed from it since it was last synced.
     unsynced: Option<PathBuf>,
     /// Batches that a dead process left in shared memory, until they are persisted.
     survivors: Vec<Survivor>,
@@ -131,9 +135,9 @@ pub(crate) struct Snapshot {
     pub(crate) incarnation: u64,
     /// Offset of the first message.
     pub(crate) start_offset: u64,
-    /// In the order of their offsets; appends go to the last one.
+    /// Segments in the order of their offsets; appends go to the last segment.
     pub(crate) segments: Vec<Arc<Segment>>,
-    /// In the order of their offsets.
+    /// Chunks in memory, in the order of their offsets.
     pub(crate) chunks: Vec<Arc<Chunk>>,
     pub(crate) progress: Arc<Progress>,
 }
@@ -178,7 +182,7 @@ pub struct PartitionStats {
     pub persisted_offset: u64,
     /// Number of segments.
     pub segments: usize,
-    /// Bytes of all segments.
+    /// Total size of all segments, in bytes.
     pub bytes: u64,
     /// Bytes of unpersisted batches.
     pub unpersisted_bytes: u64,
@@ -237,7 +241,7 @@ impl Partition {
     /// Returns the partition's figures.
     pub fn stats(&self) -> PartitionStats {
         let owner = self.owner.lock();
-        // A purge replaces both under the lock.
+        // A purge replaces the incarnation and the snapshot under this lock.
         let snapshot = self.snapshot();
         PartitionStats {
             incarnation: owner.incarnation,
@@ -251,7 +255,7 @@ impl Partition {
         }
     }
 
-    /// Returns the error that appends return; `None` if appends are accepted.
+    /// Returns the error with which appends are refused; `None` if they are accepted.
     pub fn failure(&self) -> Option<Error> {
         self.owner.lock().health.error(self.id)
     }
@@ -272,7 +276,8 @@ impl Partition {
         self.snapshot.load().unwrap_or_else(|| Arc::new(Snapshot::empty(0)))
     }
 
-    /// Publishes the owner's chunks, and the segments as modified by `change`.
+    /// Publishes a snapshot with the owner's chunks, and the segments after `change` has modified
+    /// them.
     fn publish(&self, owner: &mut Owner, change: impl FnOnce(&mut Vec<Arc<Segment>>)) {
         let old = self.snapshot();
         let mut segments = old.segments.clone();
@@ -296,7 +301,7 @@ impl Partition {
         self.snapshot().progress.visible_end.store(owner.visible_end(), Ordering::Release);
     }
 
-    /// Queues the partition if it has work and is not queued. Releases the lock.
+    /// Queues the partition if it has work and is not yet queued. Releases the owner's lock.
     fn schedule(&self, mut owner: Guard<'_, Owner>) {
         if owner.is_scheduled {
             return;
@@ -342,12 +347,12 @@ impl Partition {
     fn not_persisted(&self, owner: &mut Owner, error: &Error) -> Completions {
         let mut completions = owner.not_persisted(&self.env, error);
         completions.extend(owner.fail_commands(error));
-        // Readers must not keep chunks whose batches were dropped.
+        // Readers must not keep the chunks of the dropped batches.
         self.publish(owner, |_| ());
         completions
     }
 
-    /// Writes a group, to a new segment if it begins one.
+    /// Writes a group. If the group is the first of a segment, creates the segment.
     fn write(&self, files: &mut Files, group: &Group) -> Result<()> {
         let is_other =
             files.writer.as_ref().is_none_or(|writer| writer.segment().start() != group.segment);
@@ -374,7 +379,8 @@ impl Partition {
         if let Some(writer) = &mut files.writer {
             let segment = Arc::clone(writer.segment());
             if segment.base_offset() > start.base_offset {
-                // Creating a segment truncates its file.
+                // An earlier segment must not be created again: creating a segment truncates its
+                // file.
                 let (last, next) = (segment.base_offset(), start.base_offset);
                 let message = format!("segment {next} of {} would follow segment {last}", self.id);
                 return Err(Error::new(ErrorKind::Internal, message));
@@ -397,10 +403,10 @@ impl Partition {
         let segment = Arc::clone(writer.segment());
         files.writer = Some(writer);
         let mut owner = self.owner.lock();
-        // Another segment may exceed the partition's bound: retention is due.
+        // With another segment, the partition may exceed its size limit: retention is due.
         owner.retains_ns = Some(0);
         self.publish(&mut owner, |segments| {
-            // An empty segment left by a failed write is replaced.
+            // The new segment replaces an empty one that a failed write left.
             let is_replaced = |other: &Arc<Segment>| other.base_offset() == start.base_offset;
             let replaced = segments.iter().filter(|other| is_replaced(other));
             let paths =
@@ -410,7 +416,7 @@ impl Partition {
             segments.push(segment);
         });
         drop(owner);
-        // Files that cannot be removed now are removed with the next segment.
+        // Files that cannot be removed now are removed by the next removal of files.
         let _ = self.remove_unused(files);
         Ok(())
     }
@@ -428,8 +434,8 @@ impl Partition {
         self.owner.lock().wants_space = wants_more;
     }
 
-    /// Releases the chunks and the preallocated space of an idle partition: many idle partitions
-    /// must not use up the memory and space that active ones need.
+    /// Releases the chunks and the preallocated space of an idle partition. Otherwise many idle
+    /// partitions would use up the memory and space that active partitions need.
     fn release(&self, files: &mut Files) {
         let is_idle = {
             let mut owner = self.owner.lock();
@@ -442,8 +448,8 @@ impl Partition {
         }
     }
 
-    /// Rewrites a part of a sealed segment without its gaps, and queues the installation of a
-    /// complete copy. A segment that cannot be rewritten stays as it is.
+    /// Copies the next part of a sealed segment without its gaps. When the copy is complete, queues
+    /// its installation. A segment that cannot be copied stays as it is.
     fn rewrite_padded(&self) {
         let mut files = self.files.lock();
         let rewriting = files.rewriting.take().or_else(|| {
@@ -468,7 +474,8 @@ impl Partition {
 impl Scheduled for Partition {
     fn wake(&self) {
         if self.env.memory.is_refused() {
-            // The system does not notify the log when memory is free again.
+            // The system does not notify the log when memory is available again, so each wake-up of
+            // a partition lets waiting appends try again.
             self.env.backpressure.changed();
         }
         let mut owner = self.owner.lock();
@@ -499,7 +506,7 @@ impl Partition {
         match step {
             Step::Persist(group) => {
                 let mut files = self.files.lock();
-                // The owner's health records the outcome.
+                // The outcome is not needed here: the owner's health records it.
                 let _ = self.persist(&mut files, &group);
             }
             Step::Recover => self.retry_survivors(),
@@ -549,7 +556,8 @@ impl Owner {
         }
     }
 
-    /// Returns the time of the next wake-up; `None` if an earlier one is pending.
+    /// Returns the time at which the scheduler must wake the partition. `None` if nothing will
+    /// become due, or if the partition is already going to be woken at that time or earlier.
     fn next_wake(&mut self, now_ns: u64) -> Option<u64> {
         let retains_ns = self.retention_interval_ns().and(self.retains_ns);
         let due_ns = self.next_due_ns().into_iter().chain(retains_ns).chain(self.release_ns());

@@ -1,8 +1,8 @@
-//! Reading.
+//! Polling: reading messages.
 //!
-//! A poll finds its offset in memory or in a segment. From memory it returns slices of the tail:
-//! nothing is copied, no lock is taken. From a segment it reads with prefetching and keeps nothing
-//! in memory afterwards, so a consumer that is catching up evicts nothing.
+//! A poll finds its first message in memory or in a segment. From memory it returns slices of the
+//! tail: nothing is copied and no lock is taken. From a segment it reads with prefetching, and
+//! keeps nothing in memory afterwards, so that a consumer that is catching up evicts nothing.
 
 use std::sync::Arc;
 
@@ -15,7 +15,8 @@ use crate::segment::{Cursor, Segment};
 use crate::tail::{Chunk, Walk};
 use crate::{Error, ErrorKind, Result};
 
-/// Upper bound on the bytes that a poll returns, unless the first batch alone is larger.
+/// Upper bound on the bytes that a poll returns; a first batch that alone is larger is still
+/// returned.
 const POLL_BYTES: usize = 1 << 20;
 
 /// The first message of a poll.
@@ -27,16 +28,17 @@ pub enum Strategy {
     Timestamp(u64),
     /// The first message.
     First,
-    /// The first message of a poll that ends with the last message.
+    /// The first message of a poll of the requested size that ends with the partition's last
+    /// message.
     Last,
 }
 
-/// Bytes of a poll: whole batches, one after the other, or part of one.
+/// A piece of a poll's bytes: one or more whole batches, or part of a batch.
 #[derive(Debug, Clone)]
 pub enum Piece {
     /// Whole batches, in the tail's memory.
     Tail(AppendedSlice),
-    /// The header of a partial batch, for the messages in the next piece.
+    /// The header for part of a batch; the next piece contains the messages of that part.
     Header(Box<[u8; HEADER_BYTES]>),
     /// Bytes that were read from a segment.
     Read(Arc<Vec<u8>>),
@@ -82,7 +84,7 @@ impl Polled {
     }
 }
 
-/// The rest of a poll, and its result so far.
+/// The progress of a poll: what is still wanted, and the result so far.
 struct Wanted {
     offset: u64,
     count: u32,
@@ -95,7 +97,7 @@ impl Wanted {
         self.count == 0 || self.bytes == 0
     }
 
-    /// Records that a batch, or part of one, was added.
+    /// Records that a batch, or part of a batch, was added to the result.
     fn took(&mut self, first_offset: u64, count: u32, bytes: usize) {
         if self.polled.count == 0 {
             self.polled.first_offset = first_offset;
@@ -106,15 +108,16 @@ impl Wanted {
         self.offset = first_offset + u64::from(count);
     }
 
-    /// Returns whether a batch is returned as a whole.
+    /// Returns whether a batch can be returned as a whole, because the poll wants all of its
+    /// messages.
     fn takes_whole(&self, header: &Header) -> bool {
         header.base_offset >= self.offset && header.count <= self.count
     }
 }
 
 impl Partition {
-    /// Returns up to `count` messages and about 1 MiB, beginning with the strategy's first message;
-    /// none at the end of the partition.
+    /// Returns up to `count` messages and about 1 MiB, beginning with the message that the strategy
+    /// selects. Returns no messages at the end of the partition.
     ///
     /// Messages that are not in memory are read from a segment, which blocks on the device. A
     /// caller that must not block uses [`Self::poll_memory`].
@@ -144,7 +147,8 @@ impl Partition {
             let snapshot = self.snapshot();
             let polled = self.poll_snapshot(&snapshot, strategy, count, reads);
             match polled {
-                // Its segments were removed or cut during the read: the newer snapshot decides.
+                // The error may be due to segments that were removed or cut during the read. The
+                // poll is repeated with the newer snapshot.
                 Err(_) if !Arc::ptr_eq(&snapshot, &self.snapshot()) => {}
                 polled => return polled,
             }
@@ -181,7 +185,7 @@ impl Partition {
         }
         let polled = Polled { last_offset, first_offset: offset, ..Polled::default() };
         let mut wanted = Wanted { offset, count, bytes: POLL_BYTES, polled };
-        // From segment to segment, and from the last one into memory.
+        // Reads from one segment after the other, and after the last segment from memory.
         while !wanted.is_done() && wanted.offset < end {
             let before = wanted.offset;
             if !poll_chunks(snapshot, end, &mut wanted) {
@@ -192,7 +196,8 @@ impl Partition {
                     break;
                 }
                 match self.poll_segment(snapshot, end, &mut wanted) {
-                    // The next poll starts at the damage and returns the error.
+                    // Messages before the error are returned now. The next poll starts at the
+                    // damage and returns the error.
                     Err(_) if wanted.polled.count > 0 => break,
                     polled => polled?,
                 }
@@ -204,7 +209,8 @@ impl Partition {
         Ok(Some(wanted.polled))
     }
 
-    /// Reads batches from the segment of the wanted offset. Batches before an error are returned.
+    /// Reads batches from the segment that contains the wanted offset. If an error occurs, the
+    /// batches read before it stay in the result.
     fn poll_segment(&self, snapshot: &Snapshot, end: u64, wanted: &mut Wanted) -> Result<()> {
         let offset = wanted.offset;
         let (segment, segment_end) = segment_of(snapshot, offset, end)?;
@@ -227,7 +233,7 @@ impl Partition {
         Ok(())
     }
 
-    /// Copies batches from a cursor, up to the offset `segment_end`.
+    /// Copies batches from a cursor into `bytes`, up to the offset `segment_end` (exclusive).
     fn copy_batches(
         &self,
         cursor: &mut Cursor,
@@ -276,7 +282,8 @@ impl Partition {
             let (first, taken) = (wanted.offset, part_header.count);
             wanted.took(first, taken, HEADER_BYTES + messages.len());
             if wanted.offset < batch_end {
-                // The next poll begins inside this batch, which the cursor has passed.
+                // The next poll begins inside this batch, but the cursor is already after the
+                // batch: it is set back.
                 *scanner = segment.scan(&self.env.segment_files, position)?;
             }
         }
@@ -288,8 +295,9 @@ impl Partition {
         Error::corruption(&segment.path(Kind::Log), segment.length(), message)
     }
 
-    /// Returns the offset of the first message that is not older than a timestamp, or the end if
-    /// all are older; `None` if a segment would have to be read and `reads` is false.
+    /// Returns the offset of the first message that is not older than a timestamp, or the offset
+    /// after the last message if all are older. `None` if this requires reading a segment and
+    /// `reads` is false.
     fn offset_of_timestamp(
         &self,
         snapshot: &Snapshot,
@@ -297,8 +305,8 @@ impl Partition {
         reads: bool,
     ) -> Result<Option<u64>> {
         let end = snapshot.progress.visible_end();
-        // The message is in the last chunk that begins before that time, or first in the next
-        // chunk.
+        // Consider the last chunk that begins with a batch older than the timestamp. The wanted
+        // message is in that chunk, or is the first message of the next chunk.
         for (index, chunk) in snapshot.chunks.iter().enumerate().rev() {
             let Some(bytes) = chunk.bytes() else { break };
             let Some(first) = batches(chunk, &bytes, chunk.place().first_batch).next() else {
@@ -318,8 +326,8 @@ impl Partition {
         if !reads {
             return Ok(None);
         }
-        // The message is in the last segment that begins before that time, or first in the next
-        // segment.
+        // Consider the last segment that begins before the timestamp. The wanted message is in that
+        // segment, or is the first message of the next segment.
         let before = |segment: &Arc<Segment>| segment.start().base_timestamp_us < timestamp_us;
         let index = snapshot.segments.partition_point(before);
         let first_in_memory = snapshot.chunks.first().map(|chunk| chunk.place().base_offset);
@@ -350,7 +358,7 @@ fn segment_of(snapshot: &Snapshot, offset: u64, end: u64) -> Result<(&Arc<Segmen
     Ok((segment, next.min(end)))
 }
 
-/// Returns the offset after the last message of a chunk.
+/// Returns the offset after the last readable message of the chunk at `index`.
 fn chunk_end(snapshot: &Snapshot, index: usize, end: u64) -> u64 {
     let next = snapshot.chunks.get(index + 1).map(|next| next.place().base_offset);
     next.unwrap_or(end).min(end)
@@ -367,7 +375,7 @@ fn batches<'a>(
         .map(|walked| (walked.header, walked.start..walked.end))
 }
 
-/// Polls the chunks; false if none contains the offset.
+/// Adds messages from the chunks to a poll. Returns false if no chunk contains the wanted offset.
 fn poll_chunks(snapshot: &Snapshot, end: u64, wanted: &mut Wanted) -> bool {
     let index = snapshot.chunks.partition_point(|chunk| chunk.place().base_offset <= wanted.offset);
     let Some(first) = index.checked_sub(1) else { return false };
@@ -391,9 +399,9 @@ fn poll_chunks(snapshot: &Snapshot, end: u64, wanted: &mut Wanted) -> bool {
     found
 }
 
-/// Polls one chunk, up to an offset.
+/// Adds messages from one chunk to a poll, up to the offset `limit` (exclusive).
 fn poll_chunk(chunk: &Chunk, bytes: &AppendedBytes, limit: u64, wanted: &mut Wanted) {
-    // Adjacent whole batches form one piece.
+    // The bytes of adjacent whole batches, which form one piece of the result.
     let mut run: Option<std::ops::Range<usize>> = None;
     let from = chunk.position_of_offset(wanted.offset);
     for (header, range) in batches(chunk, bytes, from) {

@@ -1,24 +1,24 @@
-//! Opening a partition: builds its owner from its files.
+//! Opening a partition: its owner is built from its files.
 //!
 //! # Steps
 //!
 //! 1. The directory is listed. File names identify the segments and their first offsets; if a
 //!    segment was rewritten, the newer generation is used. Sealed segments are not read.
-//! 2. The last segment is scanned from the last batch in its index, if the segment has that batch
-//!    at the indexed position, otherwise from the beginning. The scan ends at the first bytes that
-//!    are not a whole batch.
-//! 3. If a trailer beyond that end shows that later bytes were acknowledged, the end is a hole. On
-//!    a topic with durability `disk`, or in the same boot of the machine, a hole is damage: the
-//!    partition is *fenced*. It is readable up to the hole and accepts no appends until the file is
-//!    restored. Otherwise the machine died before the bytes reached the device, a loss that the
-//!    topic's durability permits: the bytes beyond the hole are kept in a file next to the segment.
-//! 4. The segment is cut after its last batch, and synced.
+//! 2. The last segment is scanned to its end. The scan begins at the last batch in the index, if
+//!    the segment really contains that batch at the indexed position, and otherwise at the
+//!    beginning of the segment. The scan ends at the first bytes that are not a whole batch.
+//! 3. Beyond the end of the scan, trailers are searched. If a trailer shows that bytes beyond the
+//!    end were persisted, there is a hole at the end. On a topic with durability `disk`, or in the
+//!    same boot of the machine, a hole is damage: the partition is *fenced*. It is readable up to
+//!    the hole and accepts no appends until the file is restored. In all other cases the machine
+//!    died before the bytes reached the device, a loss that the topic's durability permits: the
+//!    bytes beyond the hole are kept in a file next to the segment.
 //! 5. Batches that a dead process left in shared memory are appended if they continue the offsets,
-//!    and are persisted before their memory is removed. If the disk is full, the partition is
-//!    readable, and this step is retried until it succeeds.
-//!
-//! A crash at any step is safe: only unused files were removed, and the next opening recovers in
-//! the same way.
+//! 5. Batches that a dead process left in shared memory are appended if they continue the offsets.
+//!    They are persisted before their shared memory is removed. If the disk is full, the partition
+//!    is opened for reading, and this step is retried until it succeeds.
+//! A crash at any step is safe: until then only unused files were removed, and the next opening
+//! recovers the same batches.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -39,7 +39,7 @@ use crate::tail::survivors::Survivor;
 use crate::tail::{MemoryKind, SegmentStart};
 use crate::{Error, ErrorKind, Result};
 
-/// Size of a read that searches for trailers, in bytes.
+/// Size of each read in the search for trailers, in bytes.
 const SEARCH_BYTES: usize = 1 << 20;
 
 /// Findings of a partition's recovery.
@@ -66,9 +66,9 @@ impl Recovered {
 /// Files of an incarnation.
 #[derive(Debug, Default)]
 pub(crate) struct Listing {
-    /// In the order of their offsets, with their lengths in bytes.
+    /// Segments in the order of their offsets, with the lengths of their files in bytes.
     pub(crate) segments: Vec<(SegmentName, u64)>,
-    /// Unused files.
+    /// Names of unused files.
     left_over: Vec<String>,
 }
 
@@ -106,7 +106,8 @@ pub(crate) fn list(storage: &dyn Storage, directory: &Path) -> Result<Listing> {
         }
     }
     listing.segments = newest.into_values().collect();
-    // A failed write may have left an empty segment with the same base offset as the next one.
+    // Of two segments with the same base offset, the first is an empty one that a failed write
+    // left.
     let starts: Vec<u64> =
         listing.segments.iter().map(|(segment, _)| segment.base_offset).collect();
     let mut index = 0;
@@ -127,12 +128,12 @@ pub(crate) struct End {
     position: u64,
     pub(crate) next_offset: u64,
     last_timestamp_us: u64,
-    /// Bytes after that position that are neither a batch nor a gap.
+    /// The error that the bytes after `position` cause, if they are neither a batch nor a gap.
     damage: Option<Error>,
 }
 
 /// Opens the incarnation of a partition that the catalog names. An error or damage fences only this
-/// partition; its files and its batches in shared memory remain.
+/// partition; the partition's files, and its batches in shared memory, are kept.
 pub(crate) fn open(
     env: &Arc<Env>,
     catalog: &Arc<Catalog>,
@@ -196,7 +197,8 @@ fn recover(
     for name in &listing.left_over {
         let path = directory.join(name);
         if env.segment_files.storage.remove(&path).is_err_and(|error| !error.is_not_found()) {
-            // The file may be a generation of a segment, and must not outlive the segment.
+            // An unused file may be a generation of a segment. It must be removed before the
+            // segment or together with it, so it is queued for removal.
             files.unused.push(path);
         }
     }
@@ -229,7 +231,8 @@ fn recover(
         last.set_length(end.position);
         return Ok((owner, files, segments));
     }
-    // Carried blocks have no trailers, so bytes after damage may have been acknowledged.
+    // Carried blocks have no trailers, so it is unknown whether bytes after damage were
+    // acknowledged.
     let is_uncertain = options.partial_blocks == PartialBlocks::Carry && end.damage.is_some();
     if hole.is_some() || is_uncertain {
         let kept = keep_cut(env, last, end.position)?;
@@ -250,7 +253,7 @@ fn recover(
 }
 
 /// Returns the end of the last segment's batches. The scan begins at the last entry of the index,
-/// if the entry describes the batch there.
+/// if the segment contains the batch that the entry describes at the indexed position.
 pub(crate) fn find_end(env: &Env, segment: &Segment) -> Result<End> {
     let entries = segment.read_index(&env.segment_files)?;
     if let Some(last) = entries.last().copied() {
@@ -300,8 +303,9 @@ fn scan_to_end(mut scanner: Scanner, segment: &Segment, position: u64, offset: u
     }
 }
 
-/// Searches beyond the end for a trailer that counts bytes beyond the end as durable. Returns the
-/// number of durable bytes.
+/// Searches the blocks after `end` for a trailer that states that bytes beyond `end` were
+/// persisted. Returns the number of persisted bytes that the trailer states; `None` if there is no
+/// such trailer.
 pub(crate) fn find_hole(env: &Env, segment: &Segment, end: &End) -> Result<Option<u64>> {
     let file = segment.file(&env.segment_files)?;
     let mut buffer = AlignedBuffer::with_capacity(SEARCH_BYTES);
@@ -357,8 +361,8 @@ fn hole_error(segment: &Segment, end: &End, stable: u64) -> Error {
     Error::corruption(&segment.path(Kind::Log), end.position, message)
 }
 
-/// Cuts the last segment after its batches, and continues in that segment, or in a new one if it is
-/// dense.
+/// Cuts the last segment after its batches. Appends continue in that segment, or in a new segment
+/// if it was rewritten without gaps.
 fn resume(
     env: &Env,
     files: &mut Files,
@@ -413,11 +417,11 @@ impl Partition {
         self.env.backpressure.changed();
     }
 
-    /// Appends those batches left in shared memory by a dead process that continue from the last
-    /// segment, and persists them. Only then is their memory removed.
+    /// Appends the batches that a dead process left in shared memory, if they continue the last
+    /// segment, and persists them. Only then removes their shared memory.
     fn take_survivors(&self, files: &mut Files, recovered: &mut Recovered) -> Result<()> {
-        // The survivors may fill the shared memory, so their copies go to private memory; the
-        // originals remain in shared memory until they are persisted.
+        // The batches may fill the shared memory, so they are copied to private memory. The
+        // originals remain in shared memory until the copies are persisted.
         let kind = std::mem::replace(&mut self.owner.lock().kind, MemoryKind::Private);
         let persisted = self.append_survivors(files, recovered);
         if persisted.is_ok() {
@@ -431,11 +435,11 @@ impl Partition {
             _ => Ok(()),
         };
         drop(owner);
-        // A partition that failed meanwhile may not have persisted all of them.
+        // If the partition failed meanwhile, some of the batches may not be persisted.
         persisted.and(failed)?;
         self.remove_survivors(files)?;
         self.owner.lock().awaits_survivors = false;
-        // Appends may be waiting for the end of recovery.
+        // Wakes appends that wait until recovery ends.
         self.env.backpressure.changed();
         Ok(())
     }
@@ -480,7 +484,8 @@ impl Partition {
             let mut appended = append();
             if appended.as_ref().is_err_and(|error| error.kind() == ErrorKind::Full) {
                 self.persist_all(files)?;
-                // Persisted chunks of this partition may hold the memory.
+                // Releases persisted chunks of this partition, which may hold the memory that the
+                // append needs.
                 self.release(files);
                 appended = append();
             }

@@ -1,7 +1,7 @@
 //! Removal of messages, by truncation from the end and retention from the beginning, and of unused
 //! files.
 //!
-//! Each removal is durable before the next, so that a crash leaves no hole ([`super`]).
+//! Each removal is durable before the next one, so that a crash leaves no hole ([`super`]).
 
 use std::sync::Arc;
 
@@ -13,7 +13,8 @@ use crate::segment::Segment;
 use crate::{Error, ErrorKind, Result};
 
 impl Partition {
-    /// Removes all but the first `stay` segments, and cuts the last remaining segment.
+    /// Removes all segments after the first `stay`. Cuts the last remaining segment at the position
+    /// in `last`; if no segment remains, begins an empty one.
     pub(super) fn remove_from(
         &self,
         files: &mut Files,
@@ -21,24 +22,25 @@ impl Partition {
         stay: usize,
         last: Option<(&Segment, u64)>,
     ) -> Result<()> {
-        // From the end, each removal durable before the next: a crash leaves no hole.
+        // From the end towards the beginning, so that a crash leaves no hole.
         for segment in snapshot.segments.iter().skip(stay.max(1)).rev() {
             self.remove_segment(files, segment)?;
         }
         match (last, snapshot.segments.first()) {
             (Some((last, cut)), _) => self.cut(last, cut),
             (None, Some(first)) => {
-                // The name of the next segment keeps the next offset, so it is created before the
-                // last segment is removed.
+                // The name of the new segment records the next offset, so the new segment is
+                // created before the last old segment is removed.
                 if !self.begin_segment(files)? {
                     let message = "a truncated partition has unpersisted batches";
                     return Err(Error::new(ErrorKind::Internal, message));
                 }
-                // A crash here is safe: of two segments with the same base offset, the later one
-                // counts.
+                // A crash here is safe: of two segments with the same base offset, recovery uses
+                // the later one.
                 let old = first.path(Kind::Log);
                 match &mut files.writer {
-                    // The new segment is the same file, which was truncated.
+                    // The new segment has the same name, so its creation has truncated the old
+                    // file.
                     Some(next) if next.segment().path(Kind::Log) == old => next.sync(),
                     _ => self.remove_segment(files, first),
                 }
@@ -47,7 +49,8 @@ impl Partition {
         }
     }
 
-    /// Returns the end of a segment's batches below an offset.
+    /// Returns the position after the last batch of a segment whose messages are all below an
+    /// offset.
     pub(super) fn position_of(&self, segment: &Segment, offset: u64) -> Result<u64> {
         let mut scanner =
             segment.scan_for_offset(&self.env.segment_files, offset.saturating_sub(1))?;
@@ -70,7 +73,7 @@ impl Partition {
         Ok(position)
     }
 
-    /// Resets readers and the owner to the state before the message with this offset.
+    /// Resets readers and the owner to the state before the message with this offset was appended.
     pub(super) fn forget_from(&self, snapshot: &Snapshot, stay: usize, offset: u64) {
         let mut owner = self.owner.lock();
         let _ = owner.forget_unpersisted(&self.env, &Ok(()));
@@ -105,28 +108,29 @@ impl Partition {
         Ok(())
     }
 
-    /// Creates the segment of the next batch, whose name keeps the next offset. Does nothing and
-    /// returns false if there are unpersisted batches. Later appends go to the new segment.
+    /// Creates the segment of the next batch. Its name records the next offset. Later appends go to
+    /// the new segment. If there are unpersisted batches, does nothing and returns false.
     fn begin_segment(&self, files: &mut Files) -> Result<bool> {
-        // One lock for the check and the change: an append between the two would be placed in the
-        // old segment, and its persist would begin that segment again.
+        // The check and the change are made under one lock. A batch appended between them would
+        // belong to the old segment, and its persist would create the file of the old segment
+        // again, which truncates it.
         let Some(start) = self.owner.lock().begin_segment(&self.env) else { return Ok(false) };
         self.rotate(files, start)?;
         self.owner.lock().begun_segment(start);
         Ok(true)
     }
 
-    /// Removes up to `most` of the oldest segments for which `goes` returns true, given the offset
-    /// after the segment and the lower bound on the timestamps of the next segment. The last
-    /// segment stays.
+    /// Removes up to `most` of the oldest segments, as long as `goes` returns true for the oldest
+    /// one. The arguments of `goes` are the offset after the segment, and the lower bound on the
+    /// timestamps of the next segment. The last segment is never removed.
     pub(super) fn remove_oldest(
         &self,
         files: &mut Files,
         most: usize,
         goes: impl Fn(u64, u64) -> bool,
     ) -> Result<()> {
-        // Earlier failed removals are retried first: otherwise the unremoved segment would reappear
-        // after a restart, followed by a gap.
+        // Files that could not be removed earlier are removed first. Otherwise an old segment could
+        // reappear after a restart, followed by a gap in the offsets.
         self.remove_unused(files)?;
         for _ in 0..most {
             let snapshot = self.snapshot();
@@ -140,7 +144,8 @@ impl Partition {
                     segments.retain(|segment| !Arc::ptr_eq(segment, first));
                 });
             }
-            // The name of the next segment has been durable since before it was written.
+            // The next offset is not lost: the name of the next segment was made durable when it
+            // was created.
             self.remove_segment(files, first)?;
             self.env.cursors.forget_segment(first);
         }
@@ -177,7 +182,7 @@ impl Partition {
         let (options, last_timestamp_us) = {
             let owner = self.owner.lock();
             if matches!(owner.health, Health::Failed(_)) {
-                // A damaged partition may be restored, and its end is unknown.
+                // A damaged partition may be restored; until then its end is unknown.
                 return Ok(());
             }
             (owner.options.clone(), owner.last_timestamp_us)
@@ -188,8 +193,9 @@ impl Partition {
             let has_messages =
                 self.snapshot().segments.last().is_some_and(|last| last.length() > 0);
             if last_timestamp_us < oldest_us && has_messages {
-                // Even the newest message has expired: its segment can be removed once another
-                // exists. If a batch was appended since, its segment is not removed.
+                // Even the newest message has expired. Its segment can be removed once another
+                // segment exists. If a batch was appended meanwhile, the segment of that batch is
+                // not removed.
                 self.begin_segment(files)?;
             }
             self.remove_oldest(files, usize::MAX, |_, next_us| next_us < oldest_us)?;

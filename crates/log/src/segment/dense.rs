@@ -5,13 +5,13 @@
 //! 1. The batches are copied into a new file under a temporary name, with direct I/O, and synced.
 //! 2. The owner renames the file to the name of the next generation and syncs the directory: from
 //!    here on the new file is the segment, and the old file is obsolete.
-//! 3. The new segment is published, log and index together. Readers that pinned the old one
-//!    continue with it.
+//! 3. The new segment is published, with its file and index together. Readers that hold the old
+//!    segment continue with it.
 //! 4. The old files are removed.
 //!
-//! A crash before step 2 leaves the temporary file, a later crash the old generation; recovery
-//! removes either. Steps 2 to 4 are a command of the owner, so that nothing else removes or
-//! replaces the segment during these steps.
+//! A crash before step 2 leaves the temporary file; a crash after step 2 leaves the old generation.
+//! Recovery removes either. The owner executes steps 2 to 4 as one command, so that nothing else
+//! removes or replaces the segment meanwhile.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -26,14 +26,14 @@ use super::index::INTERVAL;
 use super::{Scanner, Segment};
 use crate::Result;
 
-/// Number of bytes of batches that one step copies, so that other partitions are persisted between
-/// steps.
+/// Number of bytes of batches that one step copies. It is bounded, so that other partitions are
+/// persisted between two steps.
 const STEP_BYTES: u64 = 4 << 20;
 
 /// A rewritten segment not yet installed.
 #[derive(Debug)]
 pub(crate) struct Rewritten {
-    /// The segment that it replaces.
+    /// The segment that the rewritten segment replaces.
     pub(crate) old: Arc<Segment>,
     /// The new segment.
     pub(crate) new: Arc<Segment>,
@@ -122,7 +122,7 @@ impl Rewriting {
         Ok(Advanced::Whole(rewritten))
     }
 
-    /// Copies up to [`STEP_BYTES`]; false at the end.
+    /// Copies up to [`STEP_BYTES`]. Returns false at the end of the segment.
     fn copy(&mut self) -> Result<bool> {
         let end = self.position + STEP_BYTES;
         while self.position < end {
@@ -159,7 +159,7 @@ impl Rewritten {
         Ok((self.old.scan(files, 0)?, writer))
     }
 
-    /// Returns whether the old segment has not changed since it was copied.
+    /// Returns whether the old segment is unchanged since it was copied.
     pub(crate) fn is_current(&self) -> bool {
         self.old.length() == self.old_length
     }
@@ -167,8 +167,8 @@ impl Rewritten {
     /// Installs the new segment (step 2 of the module's list), and writes its index.
     ///
     /// # Errors
-    /// I/O errors. After an error and a crash, either segment may be found; both contain the same
-    /// batches.
+    /// I/O errors. If the machine crashes after an error, either segment may be found; both contain
+    /// the same batches.
     pub(crate) fn install(&self, files: &SegmentFiles) -> Result<()> {
         files.storage.rename(&self.temporary, &self.new.path(Kind::Log))?;
         files.storage.sync_directory(self.new.directory())?;
@@ -181,8 +181,8 @@ impl Rewritten {
         let _ = files.storage.remove(&self.temporary);
     }
 
-    /// Removes the replaced segment (step 4 of the module's list). If this does not run, recovery
-    /// removes that segment.
+    /// Removes the replaced segment (step 4 of the module's list). If the process dies before this,
+    /// recovery removes the replaced segment.
     pub(crate) fn remove_old(&self, files: &SegmentFiles) {
         for kind in [Kind::Index, Kind::Log] {
             let _ = files.storage.remove(&self.old.path(kind));

@@ -1,4 +1,4 @@
-//! The index of a segment: read when first needed, rebuilt if it is missing or wrong.
+//! The index of a segment. It is read when first needed, and rebuilt if it is missing or wrong.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ impl Segment {
         Ok(entries)
     }
 
-    /// Reads the index's file; empty if there is none.
+    /// Reads the index from its file. Returns no entries if there is no file.
     pub(crate) fn read_index(&self, files: &SegmentFiles) -> Result<Vec<Entry>> {
         let path = self.path(Kind::Index);
         let file = match files.storage.open(&path, IoMode::Buffered, Purpose::LogIndex) {
@@ -58,7 +58,7 @@ impl Segment {
         }
     }
 
-    /// Drops the entries at and beyond `position`, because that part was cut off.
+    /// Drops the entries of batches at and beyond `position`, because the segment was cut there.
     pub(crate) fn forget_entries_from(&self, position: u64) {
         if let Some(entries) = &mut *self.index.lock() {
             Arc::make_mut(entries).retain(|entry| entry.position < position);

@@ -1,8 +1,9 @@
 //! Segments: the files that hold a partition's batches.
 //!
-//! A [`Segment`] is a reader's view of a segment. Only the owner of a partition writes its last
-//! segment, through a [`SegmentWriter`]. All earlier segments are sealed and never change, except
-//! that a sealed segment may be replaced by a copy without gaps ([`dense`]).
+//! A [`Segment`] is a reader's view of a segment. Only the partition's last segment is written, by
+//! the partition's owner through a [`SegmentWriter`]. All earlier segments are sealed: they no
+//! longer change, with two exceptions. A truncation may cut a sealed segment, and a copy without
+//! gaps may replace a sealed segment ([`dense`]).
 
 mod cursor;
 pub(crate) mod dense;
@@ -36,7 +37,8 @@ pub(crate) struct Segment {
     /// Incarnation of the segment's partition.
     incarnation: u64,
     directory: PathBuf,
-    /// Readable bytes: all of a sealed segment, the persisted part of the last one.
+    /// Number of readable bytes: all of a sealed segment, or the persisted part of the last
+    /// segment.
     length: AtomicU64,
     file: OnceLock<Arc<dyn ReadFile>>,
     /// Positions of some batches; `None` until the index is read.
@@ -96,7 +98,7 @@ impl Segment {
         &self.directory
     }
 
-    /// Returns the path of the segment's file of this kind.
+    /// Returns the path of the segment's file of the given kind.
     pub(crate) fn path(&self, kind: Kind) -> PathBuf {
         self.directory.join(self.name().file(kind).to_string())
     }
@@ -131,7 +133,7 @@ impl Segment {
         Scanner::new(files, self.file(files)?, position..self.length())
     }
 
-    /// Returns a scanner that starts at the indexed batch at or before an offset.
+    /// Returns a scanner that starts at the last indexed batch that begins at or before an offset.
     ///
     /// # Errors
     /// I/O errors; corruption, if the segment must be scanned to rebuild the index.

@@ -13,7 +13,7 @@ use tailwater_io::{Purpose, ReadFile};
 use super::files::SegmentFiles;
 use crate::{Error, Result};
 
-/// Size of a request, in bytes.
+/// Size of a read request for prefetching, in bytes.
 const REQUEST_BYTES: usize = 256 << 10;
 /// Maximum number of requests in flight ahead of the caller.
 const DEPTH: usize = 4;
@@ -23,17 +23,17 @@ const DEPTH: usize = 4;
 pub(crate) struct Scanner {
     reader: SequentialReader,
     path: PathBuf,
-    /// Start of the next batch or gap.
+    /// Position of the next batch or gap in the segment.
     position: u64,
     end: u64,
-    /// The header of the next batch, if it was read.
+    /// The header of the next batch, if it was already read.
     next: Option<Header>,
 }
 
 /// A batch that was read.
 #[derive(Debug)]
 pub(crate) struct Scanned<'a> {
-    /// Start of the batch in the segment.
+    /// Position of the batch in the segment.
     pub(crate) position: u64,
     pub(crate) header: Header,
     /// The bytes of the batch's messages.
@@ -85,7 +85,8 @@ impl Scanner {
             if self.position >= self.end {
                 return Ok(None);
             }
-            // Bytes beyond the shortest gap are read only once it is certain that there is no gap.
+            // First, only as many bytes are read as the shortest gap has. The rest of a header is
+            // read once it is certain that these bytes do not begin a gap.
             let shortest_gap = gap_end(self.position, BLOCK) - self.position;
             let mut header = [0; HEADER_BYTES];
             let first =
@@ -119,8 +120,8 @@ impl Scanner {
         Ok(Some((self.position, header)))
     }
 
-    /// Returns whether an entry of the index describes the next batch. The segment takes precedence
-    /// over the index.
+    /// Returns whether an entry of the index describes the next batch. If it does not, the index is
+    /// wrong, and the segment is right.
     pub(crate) fn is_at(&mut self, entry: &Entry) -> bool {
         self.peek().is_ok_and(|next| {
             next.is_some_and(|(position, header)| {

@@ -1,16 +1,17 @@
-//! Writing the last segment of a partition; only the partition's owner does so.
+//! Writing the last segment of a partition; only the partition's owner writes it.
 //!
 //! # Order
 //!
-//! 1. The file is created, and its name made durable.
+//! 1. The file is created, and its name is made durable.
 //! 2. Space is preallocated ahead of the writes ([`SegmentWriter::prepare`]). If writes are small
-//!    and durable, the space is filled with zeros, because a durable write into written space
-//!    changes no metadata; otherwise it is only reserved. Space is preallocated in small pieces
-//!    between writes, so that no write waits long.
-//! 3. Groups are written one after the other, each with one call.
-//! 4. Sealing cuts off unused space, syncs, and writes the index.
+//!    and durable, the space is filled with zeros, because a durable write to space that was
+//!    written before changes no metadata. Otherwise the space is only reserved. Space is
+//!    preallocated in small pieces between writes, so that no write waits long.
+//! 3. Groups of batches are written one after the other, each with one call.
+//! 4. Sealing the segment cuts off its unused space, syncs it, and writes its index.
 //!
-//! A crash at any step leaves whole groups, possibly followed by a torn group, then zeros.
+//! A crash at any step leaves whole groups, possibly followed by a partly written group, and then
+//! zeros.
 
 use std::io::IoSlice;
 use std::path::Path;
@@ -32,9 +33,9 @@ const AHEAD_MAX: u64 = 16 << 20;
 const AHEAD_MIN: u64 = 64 << 10;
 /// Upper bound on the space that is preallocated in one step, in bytes.
 const PIECE: u64 = 1 << 20;
-/// Size from which a durable write does not benefit from zeroed space, in bytes.
+/// Size of a write, in bytes, from which zeroed space no longer makes a durable write faster.
 const LARGE_GROUP: u64 = 256 << 10;
-/// Share of gaps above which a segment is rewritten, as a fraction of the bytes of batches:
+/// Fraction of the bytes of batches that gaps must exceed for a segment to be rewritten:
 /// 1/GAP_PARTS.
 const GAP_PARTS: u64 = 8;
 
@@ -44,15 +45,17 @@ pub(crate) struct SegmentWriter {
     segment: Arc<Segment>,
     file: Box<dyn WriteFile>,
     is_durable: bool,
-    /// End of the written blocks.
+    /// Position of the end of the written blocks.
     written: u64,
-    /// Length of the file, used or preallocated.
+    /// Length of the file in bytes, including preallocated space.
     prepared: u64,
-    /// Space to preallocate ahead, in bytes: it grows with the rate of writes.
+    /// Space to preallocate beyond `written`, in bytes. It grows when writes are faster than
+    /// preallocation.
     ahead: u64,
     /// Upper bound on the length of the segment, in bytes.
     length_max: u64,
-    /// Whether preallocation failed; writes then run without it.
+    /// Whether preallocation failed or reached the segment's maximum length; writes continue
+    /// without it.
     has_no_space: bool,
     /// Bytes of batches written by this writer.
     batch_bytes: u64,
@@ -60,7 +63,7 @@ pub(crate) struct SegmentWriter {
     begun: u64,
     /// Length of the last write, in bytes.
     last_group: u64,
-    /// The error from a failed sync. Syncs are never retried: the system may have dropped the
+    /// The error of a failed sync. A failed sync is never retried: the system may have dropped the
     /// bytes.
     failed: Option<Error>,
 }
@@ -100,7 +103,8 @@ impl SegmentWriter {
         })
     }
 
-    /// Continues a segment with `length` bytes of batches, whose file is cut to that length.
+    /// Continues writing a segment. Its file is cut to `length` bytes, after which only batches
+    /// remain.
     ///
     /// # Errors
     /// I/O errors.
@@ -117,10 +121,10 @@ impl SegmentWriter {
         if file.length()? != length {
             file.truncate(length)?;
         }
-        // Readers see the recovered batches, and later appends follow them: a later crash must
-        // neither lose these batches nor bring back the bytes that were cut off.
+        // Readers will see the recovered batches, and later appends follow them. A later crash must
+        // therefore neither lose these batches nor restore the bytes that were cut off.
         file.sync_all(Purpose::LogAppend)?;
-        // The process that created the segment may have died before it synced the name.
+        // The process that created the segment may have died before it synced the file's name.
         files.storage.sync_directory(segment.directory())?;
         segment.set_length(length);
         Ok(Self {
@@ -143,12 +147,12 @@ impl SegmentWriter {
         &self.segment
     }
 
-    /// Returns whether the gaps take more than an eighth of the bytes of batches.
+    /// Returns whether the total size of the gaps exceeds an eighth of the size of the batches.
     pub(crate) fn is_padded(&self) -> bool {
         self.written - self.begun > self.batch_bytes + self.batch_bytes / GAP_PARTS
     }
 
-    /// Writes a group with `batch_bytes` of batches at a position, durably if required.
+    /// Writes a group at a position, durably if required. `batch_bytes` is the size of its batches.
     ///
     /// # Errors
     /// I/O errors. On an error the bytes at and after `position` are unknown.
@@ -162,7 +166,7 @@ impl SegmentWriter {
         let end = position + length as u64;
         self.file.write_vectored_at(parts, position, self.is_durable, Purpose::LogAppend)?;
         if end > self.prepared {
-            // The writes outran the preallocation.
+            // The write went beyond the preallocated space: more space is preallocated from now on.
             self.ahead = (self.ahead * 2).min(AHEAD_MAX);
             self.prepared = end;
         }
@@ -172,7 +176,7 @@ impl SegmentWriter {
         Ok(())
     }
 
-    /// Publishes the segment up to a position.
+    /// Makes the segment readable up to a position.
     pub(crate) fn publish(&self, length: u64) {
         self.segment.set_length(length);
     }
@@ -196,7 +200,8 @@ impl SegmentWriter {
         let is_small = self.last_group < LARGE_GROUP;
         let prepared = match self.is_durable && is_small {
             true => self.write_zeros(begin, end - begin),
-            // A write within the length of the file needs no exclusive access to it.
+            // The file's length is extended too: a write within that length needs no exclusive
+            // access to the file.
             false => self.file.allocate(begin, end - begin).and_then(|()| self.file.truncate(end)),
         };
         match prepared {
@@ -210,7 +215,7 @@ impl SegmentWriter {
 
     /// Cuts off unused space, because the partition is idle.
     pub(crate) fn release_space(&mut self) {
-        // Space that cannot be cut off stays for later writes.
+        // If the space cannot be cut off, it stays for later writes.
         if self.prepared > self.written && self.file.truncate(self.written).is_ok() {
             self.prepared = self.written;
         }
@@ -241,8 +246,8 @@ impl SegmentWriter {
         self.sync()
     }
 
-    /// Runs `call`, which syncs, unless an earlier sync failed. A failure is final, even if the
-    /// disk was full: it is not an error that the log retries.
+    /// Runs `call`, which includes a sync, unless an earlier sync failed. A failure is final, even
+    /// if the disk was full: the error is one that the log does not retry.
     fn attempt(
         &mut self,
         call: impl FnOnce(&mut dyn WriteFile) -> tailwater_io::Result<()>,
@@ -257,8 +262,8 @@ impl SegmentWriter {
         })
     }
 
-    /// Cuts the segment after its last batch. A sealed segment is durable whatever the topic's
-    /// durability, since recovery never reads it.
+    /// Cuts the segment after its last batch, and syncs it. A sealed segment must be durable
+    /// whatever the topic's durability, since recovery never reads sealed segments.
     ///
     /// # Errors
     /// I/O errors.

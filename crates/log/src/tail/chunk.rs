@@ -14,7 +14,7 @@ use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 /// Smallest distance between two entries of a chunk's index, in bytes.
 const INDEX_INTERVAL: usize = 16 << 10;
 
-/// The start of a segment, as in its name.
+/// The start of a segment, as recorded in the names of its files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct SegmentStart {
     /// Offset of the segment's first message.
@@ -23,7 +23,7 @@ pub(crate) struct SegmentStart {
     pub(crate) base_timestamp_us: u64,
 }
 
-/// The place of a chunk in its segment.
+/// The position of a chunk in its segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ChunkPlace {
     /// The segment.
@@ -32,11 +32,12 @@ pub(crate) struct ChunkPlace {
     pub(crate) position: u64,
     /// Offset of the chunk's first batch.
     pub(crate) base_offset: u64,
-    /// Position in the chunk of the first batch, after the carried part of a block.
+    /// Position in the chunk of its first batch; the bytes before it are carried from the last
+    /// chunk.
     pub(crate) first_batch: usize,
 }
 
-/// A chunk, whose bytes stay in memory until it is evicted.
+/// A chunk. Its bytes stay in memory until it is evicted.
 #[derive(Debug)]
 pub(crate) struct Chunk {
     place: ChunkPlace,
@@ -60,18 +61,19 @@ impl Chunk {
         self.bytes.load()
     }
 
-    /// Drops the chunk's reference to its bytes. Readers that hold the bytes keep them.
+    /// Drops the chunk's reference to its bytes. The bytes stay valid for readers that still hold
+    /// them.
     pub(crate) fn evict(&self) {
         self.bytes.store(None);
     }
 
-    /// Indexes a batch that begins at `position` in the chunk. Only the partition's owner calls
-    /// this, before it publishes the batch.
+    /// Adds a batch that begins at `position` in the chunk to the index, unless the last entry is
+    /// near. Only the partition's owner calls this, before it publishes the batch.
     pub(crate) fn note(&self, offset: u64, timestamp_us: u64, position: usize) {
         self.index.note(offset, timestamp_us, position);
     }
 
-    /// Returns entries for the segment's index: some of the batches that begin within a range of
+    /// Returns entries for the segment's index, for some of the batches that begin in `range` of
     /// the chunk.
     pub(crate) fn entries_within(&self, range: Range<usize>) -> impl Iterator<Item = Entry> {
         let count = self.index.count.load(Ordering::Acquire);
@@ -101,7 +103,7 @@ impl Chunk {
 }
 
 /// Positions of some of a chunk's batches, in order. The owner stores an entry before it increments
-/// the count; readers read entries below the count.
+/// the count; readers read only entries whose index is below the count.
 #[derive(Debug)]
 struct Index {
     slots: Box<[Slot]>,
@@ -132,8 +134,8 @@ impl Index {
         self.count.store(count + 1, Ordering::Release);
     }
 
-    /// Returns the position of the last entry for which `fulfils` is true; it must also be true for
-    /// all entries before that one.
+    /// Returns the position of the last entry for which `fulfils` is true. If `fulfils` is true for
+    /// an entry, it must be true for all entries before that one.
     fn last_where(&self, fulfils: impl Fn(&Slot) -> bool) -> Option<usize> {
         let count = self.count.load(Ordering::Acquire);
         let known = self.slots.get(..count)?;
@@ -146,7 +148,7 @@ impl Index {
 #[derive(Debug)]
 pub(crate) struct Walk<'a> {
     bytes: &'a [u8],
-    /// Position of `bytes` in the segment.
+    /// Position of the first byte of `bytes` in the segment.
     position: u64,
     at: usize,
 }
@@ -155,14 +157,14 @@ pub(crate) struct Walk<'a> {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WalkedBatch {
     pub(crate) header: Header,
-    /// Start and end of the batch in the chunk.
+    /// Start and end (exclusive) of the batch in the chunk.
     pub(crate) start: usize,
     pub(crate) end: usize,
 }
 
 impl<'a> Walk<'a> {
-    /// Begins at `at` in a chunk whose first byte is at `position` in the segment. `bytes` are all
-    /// of the chunk's published bytes.
+    /// Starts at position `at` of a chunk whose first byte is at `position` in the segment. `bytes`
+    /// are all published bytes of the chunk.
     pub(crate) fn new(bytes: &'a [u8], position: u64, at: usize) -> Self {
         Self { bytes, position, at }
     }

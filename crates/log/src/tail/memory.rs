@@ -1,13 +1,13 @@
 //! The memory of all tails: its bounds, its users, and the order of eviction.
 //!
-//! Memory is allocated in pieces whose size is a power of two. A piece belongs to a chunk, to a
-//! reader that still holds a slice of an evicted chunk, or to the free list. Persisted chunks are a
+//! Memory is allocated in pieces whose size is a power of two. Each piece belongs to a chunk, to
+//! readers that still hold slices of an evicted chunk, or to the free list. Persisted chunks are a
 //! cache of recent data.
 //!
-//! There are two bounds. The *limit* is hard: if everything below it is unpersisted or held by
+//! There are two bounds. The *limit* is hard: if all memory below it is unpersisted or held by
 //! readers, an allocation is refused. The *target* bounds the cache: an allocation that would
-//! exceed it releases free pieces of other sizes first, then evicts persisted chunks, the oldest
-//! first. The target equals the limit unless the cache sizes itself ([`super::sizing`]).
+//! exceed the target first releases free pieces of other sizes, and then evicts persisted chunks,
+//! the oldest first. The target equals the limit unless the cache sizes itself ([`super::sizing`]).
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -40,45 +40,45 @@ pub(crate) struct ChunkPool {
     me: Weak<Self>,
     shared: Option<Arc<dyn SharedMemory>>,
     limit: usize,
-    /// Number of the first region of this process: regions with lower numbers belong to earlier
-    /// processes.
+    /// Number of the first region of shared memory that this process creates. Regions with lower
+    /// numbers belong to earlier processes.
     first_region: u64,
     state: Mutex<State>,
-    /// Whether most of the limit is held; derived from the state at each change.
+    /// Whether memory is scarce ([`Self::is_tight()`]); updated with each change of the state.
     is_tight: AtomicBool,
     backpressure: Arc<Backpressure>,
 }
 
 #[derive(Default)]
 struct State {
-    /// Size of all pieces, in bytes.
+    /// Total size of all pieces, including free ones, in bytes.
     used: usize,
-    /// Value of `used` up to which persisted chunks are kept, in bytes.
+    /// Bound on `used` while persisted chunks are kept, in bytes: beyond it they are evicted.
     target: usize,
     free: BTreeMap<(MemoryKind, usize), Vec<Piece>>,
-    /// Size of `free`, in bytes.
+    /// Total size of the pieces in `free`, in bytes.
     free_bytes: usize,
     /// Persisted chunks, the oldest first.
     cached: VecDeque<Arc<Chunk>>,
-    /// Size of `cached`, in bytes.
+    /// Total size of the chunks in `cached`, in bytes.
     cached_bytes: usize,
     /// Number of the next region of shared memory.
     next_region: u64,
-    /// Whether the system refused the last request for memory.
+    /// Whether the system refused the last request for more memory.
     is_refused: bool,
-    /// Whether the log was closed: then its regions are removed or belong to the process that opens
-    /// the log next.
+    /// Whether the log was closed. Its regions of shared memory were then removed, or belong to the
+    /// process that opens the log next.
     is_closed: bool,
 }
 
 struct Piece {
     pages: Pages,
-    /// Name of the region of shared memory.
+    /// Name of the piece's region of shared memory; `None` for private memory.
     region: Option<String>,
 }
 
 impl ChunkPool {
-    /// Creates memory of at most `limit` bytes. Existing regions of shared memory stay unchanged.
+    /// Creates a pool of at most `limit` bytes. Existing regions of shared memory stay unchanged.
     ///
     /// # Errors
     /// Errors from listing the regions.
@@ -106,17 +106,17 @@ impl ChunkPool {
         }))
     }
 
-    /// Returns the memory that outlives the process.
+    /// Returns the shared memory, which outlives the process, if there is any.
     pub(crate) fn shared(&self) -> Option<&Arc<dyn SharedMemory>> {
         self.shared.as_ref()
     }
 
-    /// Returns whether there is memory that outlives the process.
+    /// Returns whether there is shared memory, which outlives the process.
     pub(crate) fn has_shared(&self) -> bool {
         self.shared.is_some()
     }
 
-    /// Returns the size of all pieces in bytes, free ones included.
+    /// Returns the total size of all pieces in bytes, including free pieces.
     pub(crate) fn used(&self) -> usize {
         self.state.lock().used
     }
@@ -138,12 +138,13 @@ impl ChunkPool {
         self.is_tight.store(is_tight, Ordering::Relaxed);
     }
 
-    /// Returns the number of bytes up to which persisted chunks are kept.
+    /// Returns the size of all pieces, in bytes, up to which persisted chunks are kept.
     pub(crate) fn target(&self) -> usize {
         self.state.lock().target
     }
 
-    /// Sets the number of bytes up to which persisted chunks are kept, and evicts chunks beyond it.
+    /// Sets the size of all pieces, in bytes, up to which persisted chunks are kept. Evicts chunks
+    /// beyond it.
     pub(crate) fn set_target(&self, target: usize) {
         self.state.lock().target = target.min(self.limit);
         self.evict_beyond_target();
@@ -154,7 +155,7 @@ impl ChunkPool {
         self.limit
     }
 
-    /// Returns memory with room for `bytes`, which in shared memory follow a header.
+    /// Returns memory with space for `bytes`. Shared memory has a header before that space.
     ///
     /// # Errors
     /// Full, if everything is unpersisted or held by readers; no space, if the system has no more
@@ -234,12 +235,12 @@ impl ChunkPool {
         }
     }
 
-    /// Releases memory that was evicted. The lock of the state must not be held: the memory of a
-    /// chunk returns through [`Source::give_back`].
+    /// Releases memory that was evicted. The caller must not hold the lock of the state: releasing
+    /// a chunk calls [`Source::give_back`], which takes that lock.
     fn release(&self, evicted: Evicted) {
         match evicted {
             Evicted::Piece(piece) => self.unmap(piece),
-            // The chunk's memory returns here, or when the last reader drops its slice.
+            // The chunk's memory returns to the pool now, or when the last reader drops its slice.
             Evicted::Chunk(chunk) => chunk.evict(),
         }
     }
@@ -264,7 +265,7 @@ impl ChunkPool {
 
     fn unmap(&self, piece: Piece) {
         if let (Some(region), Some(shared)) = (&piece.region, &self.shared) {
-            // A region that cannot be removed has no header: the next opening removes it.
+            // A region that cannot be removed now contains no batches: the next opening removes it.
             let _ = shared.remove(region);
         }
     }
@@ -280,8 +281,8 @@ impl ChunkPool {
         self.backpressure.changed();
     }
 
-    /// Evicts the persisted chunks among `chunks`, whose partition is idle, and returns free memory
-    /// to the system.
+    /// Evicts those of `chunks` that are in the cache, and returns free memory to the system.
+    /// `chunks` are the chunks of an idle partition.
     pub(crate) fn release_chunks(&self, chunks: &[Arc<Chunk>]) {
         let mut evicted = Vec::new();
         let mut state = self.state.lock();
@@ -304,8 +305,8 @@ impl ChunkPool {
         }
     }
 
-    /// Evicts all chunks, and removes the regions of this process if `is_persisted`. Otherwise the
-    /// regions stay, and the process that opens the log next recovers batches from them.
+    /// Evicts all chunks. With `is_persisted`, removes the regions of this process. Otherwise the
+    /// regions stay, and the process that opens the log next recovers the batches in them.
     ///
     /// # Errors
     /// I/O errors.
@@ -330,7 +331,7 @@ impl ChunkPool {
     }
 }
 
-/// Memory released to make room.
+/// Memory that was taken from the free list or the cache, and is to be released.
 enum Evicted {
     Piece(Piece),
     Chunk(Arc<Chunk>),
@@ -342,7 +343,8 @@ fn capacity(chunk: &Chunk) -> usize {
 }
 
 impl State {
-    /// Returns the bytes of unpersisted chunks and of evicted ones that readers hold.
+    /// Returns the number of bytes in unpersisted chunks, and in evicted chunks that readers still
+    /// hold.
     fn held(&self) -> usize {
         self.used.saturating_sub(self.free_bytes + self.cached_bytes)
     }
@@ -351,7 +353,7 @@ impl State {
         self.free_bytes > 0 || !self.cached.is_empty()
     }
 
-    /// Removes a free piece, or else the oldest cached chunk.
+    /// Removes and returns a free piece; if there is none, the oldest cached chunk.
     fn evict(&mut self) -> Option<Evicted> {
         if let Some(piece) = self.take_free() {
             return Some(Evicted::Piece(piece));
@@ -361,7 +363,8 @@ impl State {
         Some(Evicted::Chunk(oldest))
     }
 
-    /// Removes the largest free piece of shared memory, or else of private memory.
+    /// Removes and returns the largest free piece of shared memory; if there is none, of private
+    /// memory.
     fn take_free(&mut self) -> Option<Piece> {
         let (key, pieces) = self.free.iter_mut().rfind(|(_, pieces)| !pieces.is_empty())?;
         let (size, piece) = (key.1, pieces.pop()?);
@@ -371,7 +374,7 @@ impl State {
     }
 }
 
-/// Receives the memory of one chunk when it is released.
+/// Takes back the memory of one chunk when the last reference to it is dropped.
 struct Source {
     memory: Arc<ChunkPool>,
     kind: MemoryKind,
@@ -383,7 +386,7 @@ impl PageSource for Source {
     fn give_back(&self, mut pages: Pages) {
         let mut state = self.memory.state.lock();
         if state.is_closed {
-            // The names of the regions may belong to another owner by now.
+            // The log is closed: regions with the same names may already belong to another process.
             return;
         }
         if state.used > state.target {
@@ -395,8 +398,8 @@ impl PageSource for Source {
         }
         drop(state);
         if self.kind == MemoryKind::Shared {
-            // After the memory is reused, the process that opens the log next must not find old
-            // batches after the new ones.
+            // If the memory is reused and this process dies, the process that opens the log next
+            // must not find old batches after the new ones.
             pages.zero();
         }
         let piece = Piece { pages, region: self.region.clone() };

@@ -2,13 +2,13 @@
 //! consumers may still poll.
 //!
 //! A partition's tail is a sequence of [`Chunk`]s. A chunk holds batches in the layout of the
-//! segment, with the same alignment to blocks, so persisting it is one write of its memory, and a
-//! poll returns slices of it. A fully persisted chunk stays as a cache until its memory is needed:
-//! the oldest chunk of all partitions is evicted first ([`ChunkPool`]). An idle partition releases
-//! its chunks.
+//! segment, with the same alignment to blocks. One write of a chunk's memory therefore persists the
+//! chunk, and a poll returns slices of that memory. A fully persisted chunk stays as a cache until
+//! its memory is needed: the oldest chunk of all partitions is evicted first ([`ChunkPool`]). An
+//! idle partition releases its chunks.
 //!
-//! Topics with durability `process` keep their tails in shared memory, which outlives the process:
-//! the process that opens the log next recovers the batches from it ([`survivors`]).
+//! Topics with durability `process` keep their tails in shared memory, which outlives the process.
+//! The process that opens the log next recovers batches from there ([`survivors`]).
 
 mod chunk;
 mod memory;

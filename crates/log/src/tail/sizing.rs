@@ -1,8 +1,8 @@
-//! The cache of recent data sizes itself, as the engine's block cache does
-//! ([`tailwater_io::sizing`]): it takes free memory and returns it under pressure.
+//! Sizing of the cache of recent data, in the same way as the engine's block cache
+//! ([`tailwater_io::sizing`]): the cache takes free memory and returns it under memory pressure.
 //!
-//! Only persisted chunks are evicted. Unpersisted ones are bounded only by the hard limit, which is
-//! fixed when the log is opened.
+//! Only persisted chunks are evicted. The size of unpersisted chunks is bounded only by the hard
+//! limit, which is fixed when the log is opened.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -13,11 +13,11 @@ use tailwater_io::sizing::{GhostHits, LOOK, Sizing};
 use super::ChunkPool;
 use crate::sync::{Condvar, Mutex};
 
-/// The automatic hard limit, as a fraction of the memory available to the process: 1/LIMIT_PART.
+/// The automatic hard limit as a fraction of the memory available to the process: 1/LIMIT_PART.
 const LIMIT_PART: u64 = 8;
-/// Bounds on the automatic hard limit, in bytes.
+/// Lowest and highest automatic hard limit, in bytes.
 const LIMITS: [u64; 2] = [64 << 20, 1 << 30];
-/// Automatic hard limit if the memory of the process is unknown, in bytes.
+/// Automatic hard limit if the memory available to the process is unknown, in bytes.
 const LIMIT_UNKNOWN: u64 = 256 << 20;
 /// Initial target of the cache, in bytes.
 const FIRST_TARGET: usize = 256 << 20;
@@ -37,7 +37,7 @@ pub(crate) struct Tuner {
 }
 
 impl Tuner {
-    /// Repeatedly decides how much recent data to keep.
+    /// Repeatedly decides how much recent data the cache keeps.
     pub(crate) fn work(&self, tails: &Arc<ChunkPool>, memory: &Memory) {
         tails.set_target(FIRST_TARGET);
         let (mut sizing, mut decided, mut pause) = (Sizing::default(), Instant::now(), LOOK);
@@ -50,7 +50,8 @@ impl Tuner {
             decided = Instant::now();
             let Some(left) = memory.left() else { continue };
             let target = tails.target();
-            // Recent data is evicted by age, so there are no ghost hits.
+            // Recent data is evicted by age alone, so there is no record of evicted blocks that are
+            // read again.
             let ghosts = GhostHits::default();
             let next = sizing.next(target, tails.used(), left, ghosts, elapsed);
             pause = sizing.pause();

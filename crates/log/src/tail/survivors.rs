@@ -1,8 +1,9 @@
 //! Batches that a process left in shared memory when it died.
 //!
-//! The batches of a chunk are recovered up to the first one that is incomplete, belongs to another
-//! partition or does not continue the offsets. The rest of the chunk is zero: its memory was zeroed
-//! before use, so bytes of an earlier use are never mistaken for a batch.
+//! The batches of a chunk are recovered up to, but not including, the first batch that is
+//! incomplete, belongs to another partition or does not continue the offsets. Bytes after the last
+//! batch are zero: the memory was zeroed before use, so bytes of an earlier use are never mistaken
+//! for a batch.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +15,7 @@ use tailwater_io::SharedMemory;
 use crate::Result;
 use crate::catalog::PartitionId;
 
-/// A region with batches.
+/// A region of shared memory with batches that a dead process left.
 #[derive(Debug)]
 pub(crate) struct Survivor {
     pub(crate) header: ChunkHeader,
@@ -26,16 +27,16 @@ pub(crate) struct Survivor {
 /// The shared memory that a dead process left for one log.
 #[derive(Default)]
 pub(crate) struct Survivors {
-    /// Chunks by partition and incarnation, in the order of their offsets.
+    /// Regions by partition and incarnation, in the order of their offsets.
     chunks: BTreeMap<(PartitionId, u64), Vec<Survivor>>,
-    /// Regions without batches.
+    /// Names of regions without batches.
     empty: Vec<String>,
-    /// Regions that could not be used, as text.
+    /// Problems with regions that could not be used, as text.
     pub(crate) refused: Vec<String>,
 }
 
 impl Survivors {
-    /// Reads the regions of the log with this id, without changing them.
+    /// Reads the regions that belong to the log with this id, without changing them.
     ///
     /// # Errors
     /// I/O errors.
@@ -69,8 +70,8 @@ impl Survivors {
         !self.chunks.is_empty()
     }
 
-    /// Removes and returns the regions without batches and the regions of incarnations that do not
-    /// exist.
+    /// Removes and returns the names of regions without batches, and of regions whose incarnation
+    /// does not exist.
     pub(crate) fn take_unclaimed(
         &mut self,
         exists: impl Fn(PartitionId, u64) -> bool,
@@ -84,7 +85,8 @@ impl Survivors {
         regions
     }
 
-    /// Removes and returns the regions of one incarnation of a partition, in order.
+    /// Removes and returns the regions of one incarnation of a partition, in the order of their
+    /// offsets.
     pub(crate) fn take(&mut self, id: PartitionId, incarnation: u64) -> Vec<Survivor> {
         self.chunks.remove(&(id, incarnation)).unwrap_or_default()
     }

@@ -15,15 +15,15 @@ use tailwater_log::{
     TailMemory, TopicOptions,
 };
 
-/// Directory of logs in the simulator.
+/// Directory of the log on the simulated disk.
 pub(crate) const DIRECTORY: &str = "/log";
 
-/// A simulated machine: a disk, and memory that outlives a process.
+/// A simulated machine: a disk, and shared memory that outlives a process.
 #[derive(Debug, Clone)]
 pub(crate) struct Machine {
     pub(crate) storage: Arc<SimStorage>,
     pub(crate) memory: Option<SimSharedMemory>,
-    /// Number of times that the machine was booted.
+    /// Number of the machine's current boot.
     pub(crate) boot: u64,
 }
 
@@ -35,7 +35,7 @@ impl Machine {
         Self { storage: Arc::new(storage), memory, boot: 1 }
     }
 
-    /// Options under which the calling thread does all the work.
+    /// Returns options of a log without threads: the calling thread does all the work.
     pub(crate) fn options(&self) -> LogOptions {
         LogOptions {
             storage: Arc::clone(&self.storage) as Arc<dyn Storage>,
@@ -62,12 +62,12 @@ impl Machine {
     }
 }
 
-/// Options of a topic with small segments.
+/// Returns options of a topic with small segments.
 pub(crate) fn topic(durability: Durability, partial_blocks: PartialBlocks) -> TopicOptions {
     TopicOptions { durability, partial_blocks, segment_bytes: 64 << 10, ..TopicOptions::default() }
 }
 
-/// The payload of message `number`, which is unique.
+/// Returns the payload of message `number`. Each number has a different payload.
 pub(crate) fn payload(number: u64, length: usize) -> Vec<u8> {
     let mut bytes = number.to_le_bytes().to_vec();
     bytes.resize(length.max(8), (number % 251) as u8);
@@ -83,7 +83,8 @@ pub(crate) fn batch(numbers: std::ops::Range<u64>, length: usize) -> Vec<u8> {
     builder.finish()
 }
 
-/// The expected contents of a partition: the numbers of its messages at and after an offset.
+/// The expected contents of a partition: its start offset, and the numbers of its messages in
+/// order.
 #[cfg(not(shuttle))]
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Model {
@@ -124,7 +125,7 @@ pub(crate) fn messages(polled: &Polled) -> Vec<(u64, u64)> {
     found
 }
 
-/// Reads everything in a partition, poll by poll.
+/// Polls until the end of a partition. Returns the offsets and numbers of all messages.
 pub(crate) fn read_all(partition: &Partition) -> Vec<(u64, u64)> {
     let mut found: Vec<(u64, u64)> = Vec::new();
     let mut strategy = Strategy::First;
@@ -145,7 +146,7 @@ pub(crate) fn check(partition: &Partition, model: &Model, what: &str) {
     assert_eq!(read_all(partition), expected, "{what}");
 }
 
-/// Seeds of the rounds of a random test; with `TAILWATER_ROUND`, only that seed.
+/// Returns the seeds of the rounds of a random test. With `TAILWATER_ROUND`, it is only that seed.
 #[cfg(not(shuttle))]
 pub(crate) fn rounds(count: usize) -> Vec<u64> {
     if let Ok(seed) = std::env::var("TAILWATER_ROUND") {

@@ -1,12 +1,13 @@
-//! The state of a log after power cuts, the death of the process and failing calls.
+//! The contents of a log after power cuts, after the death of the process, and after failing calls.
 //!
-//! Random work runs on several partitions concurrently: appends, purges, truncations, deleted
-//! segments, retention, flushes, offsets, reopening. Then every state that a crash before any call
-//! may leave is opened, and must be one that the durability of its topic allows:
+//! The tests run random operations on several partitions concurrently: appends, purges,
+//! truncations, deletions of segments, retention, flushes, stored offsets, reopening. Then they
+//! open states that a crash before any storage call may leave. Each state must be one that the
+//! durability of its topics allows:
 //!
-//! - Acknowledged messages exist where the topic guarantees it; others may exist.
-//! - Messages are in order, without gap or duplicate.
-//! - Nothing that was purged, truncated or deleted before the crash exists.
+//! - Acknowledged messages exist if the topic guarantees it. Unacknowledged messages may exist.
+//! - Messages are in order, without gaps or duplicates.
+//! - Nothing exists that was purged, truncated or deleted before the crash.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,9 +25,10 @@ use tailwater_log::{
 #[derive(Debug, Clone)]
 struct Step {
     what: What,
-    /// Number of storage calls made when the operation began.
+    /// Number of storage calls that had been made when the operation began.
     begun: u64,
-    /// Number of storage calls made when the operation was done and its outcome durable.
+    /// Number of storage calls that had been made when the operation was done and its outcome was
+    /// durable.
     done: Option<u64>,
     /// The contents of the partition after the operation.
     after: Model,
@@ -38,7 +40,7 @@ enum What {
     Append,
     Purge,
     Truncate,
-    /// Segments were removed from the beginning.
+    /// The removal of segments at the beginning of the partition.
     Remove,
 }
 
@@ -50,11 +52,13 @@ struct History {
     id: PartitionId,
     durability: Durability,
     steps: Vec<Step>,
-    /// Number of storage calls when each append was acknowledged, by step.
+    /// For each acknowledged append, by the index of its step, the number of storage calls made by
+    /// then.
     acks: Acks,
-    /// Whether a device that failed to sync may have lost bytes that it had accepted.
+    /// Whether a sync may have failed, after which the device may lack bytes that it had accepted.
     loses_synced: bool,
-    /// Offsets that a consumer stored durably, each with the number of storage calls made by then.
+    /// Offsets that a consumer stored durably, each with the number of storage calls made by that
+    /// time.
     stored: Vec<(u64, u64)>,
 }
 
@@ -62,7 +66,7 @@ struct History {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
     Power,
-    /// The process died; its shared memory, if it had any, remains.
+    /// The process died. Its shared memory, if it had any, still exists.
     Process,
 }
 
@@ -75,14 +79,14 @@ impl History {
         self.steps.push(Step { what, begun, done, after });
     }
 
-    /// Returns the last step whose outcome must exist after a crash at a call.
+    /// Returns the index of the last step whose outcome must exist after a crash at a storage call.
     fn lowest(&self, call: u64, end: End) -> usize {
         let acks = self.acks.lock().expect("no test panicked");
         let is_certain = |(index, step): (usize, &Step)| {
             let acked = match step.what {
                 What::Append => acks.get(&(index as u64)).copied(),
-                // Removal affects only persisted messages, and implies nothing about earlier
-                // appends.
+                // The removal of segments affects only persisted messages, and does not show that
+                // earlier appends are durable.
                 What::Remove => None,
                 What::Create | What::Purge | What::Truncate => step.done,
             };
@@ -98,9 +102,9 @@ impl History {
         all.filter(|step| is_certain((step.0, step.1))).map(|(index, _)| index).max().unwrap_or(0)
     }
 
-    /// Returns the lowest and highest offset at which the partition may begin after a step:
-    /// segments whose removal was done by this call are gone; segments of a removal in progress may
-    /// be gone.
+    /// Returns the lowest and highest offset at which the partition may begin, if it has the state
+    /// after a step and the crash was at a storage call. Segments whose removal was done by that
+    /// call no longer exist. Segments whose removal was in progress may or may not exist.
     fn starts(&self, index: usize, call: u64) -> (u64, u64) {
         let start = self.steps[index].after.start;
         let later = self
@@ -116,11 +120,11 @@ impl History {
         })
     }
 
-    /// Checks the contents found after a crash at a call.
+    /// Checks the contents of the partition that were found after a crash at a storage call.
     fn check(&self, found: &Model, call: u64, end: End, what: &str) {
         let lowest = self.lowest(call, end);
         let highest = self.steps.iter().rposition(|step| step.begun <= call).unwrap_or(0);
-        // Unsynced messages may be lost, from the end.
+        // Otherwise unsynced messages at the end may be lost.
         let keeps_all = match (self.durability, end) {
             (Durability::Disk, _) => true,
             (Durability::Process, End::Process) => !self.loses_synced,
@@ -129,7 +133,8 @@ impl History {
         for index in lowest..=highest {
             let step = &self.steps[index];
             let (first, last) = self.starts(index, call);
-            // A truncation may have stopped at any of its segments.
+            // A truncation removes one segment after the other, and may have been interrupted
+            // between any two.
             let before = index.checked_sub(1).map(|before| &self.steps[before].after);
             let full = match (step.what, before) {
                 (What::Truncate, Some(before)) => before,
@@ -139,7 +144,7 @@ impl History {
             let is_allowed = (first..=last).contains(&found.start)
                 && (shortest..=full.end()).contains(&found.end())
                 && (found.start..found.end()).all(|offset| found.at(offset) == full.at(offset));
-            // If no message is left, the partition may begin at its first offset again.
+            // If all messages were lost, the partition may even begin at its first offset again.
             let is_lost = !keeps_all && found.numbers.is_empty();
             if is_allowed || is_lost {
                 return;
@@ -155,7 +160,7 @@ impl History {
     }
 }
 
-/// Random work on a log.
+/// A log, random operations on it, and their history.
 struct Work {
     rng: fastrand::Rng,
     machine: Machine,
@@ -163,7 +168,7 @@ struct Work {
     histories: Vec<History>,
     number: u64,
     name: String,
-    /// Whether an append failed after it had been accepted.
+    /// Whether an append was accepted but failed later.
     has_failed: Arc<AtomicBool>,
 }
 
@@ -303,7 +308,8 @@ impl Work {
                 match self.log().truncate(id, offset) {
                     Ok(()) => self.finish(index),
                     Err(error) if error.kind() == ErrorKind::InvalidArgument => {
-                        // Everything was persisted, and nothing removed.
+                        // The truncation was refused after everything had been persisted, and
+                        // removed nothing.
                         self.histories[index].steps.pop();
                     }
                     Err(_) => return false,
@@ -311,7 +317,8 @@ impl Work {
             }
             15 | 16 => {
                 let model = self.histories[index].model();
-                // The outcome is only known later.
+                // How many segments are removed is known only later, so the step first allows any
+                // number.
                 let all = Model { start: model.end(), numbers: Default::default() };
                 self.histories[index].step(What::Remove, begun, None, all);
                 let ticket = match self.rng.bool() {
@@ -370,8 +377,8 @@ impl Work {
     }
 }
 
-/// Opens the log that a crash left, and checks every partition. Returns false if one is damaged
-/// because the device lost bytes that it had accepted.
+/// Opens the log that a crash left, and checks every partition. Returns false if a partition is
+/// damaged because the device lost bytes that it had accepted.
 fn check(machine: &Machine, histories: &[History], call: u64, end: End, what: &str) -> bool {
     let log = match Log::open(crate::common::DIRECTORY, &machine.options()) {
         Ok(log) => log,
@@ -393,7 +400,7 @@ fn check(machine: &Machine, histories: &[History], call: u64, end: End, what: &s
         }
         let numbers = found.iter().map(|(_, number)| *number).collect();
         history.check(&Model { start, numbers }, call, end, what);
-        // The partition continues from there.
+        // The partition must accept appends after the messages that were found.
         let before = partition.stats().end_offset;
         let appended = partition.append(&batch(0..3, 100)).expect("the partition accepts appends");
         assert_eq!(appended.base_offset, before);
@@ -409,7 +416,8 @@ fn check(machine: &Machine, histories: &[History], call: u64, end: End, what: &s
     drop(log);
     let log = machine.open();
     if histories.iter().any(|history| history.loses_synced) {
-        // If the device lost a truncation, stale bytes appear when the file is extended again.
+        // If the device lost a truncation, stale bytes may reappear when the file is extended
+        // again.
         return true;
     }
     assert!(log.open_report().partitions.is_empty(), "{what}: {:?}", log.open_report());
@@ -431,7 +439,7 @@ fn acknowledged_messages_survive_power_cuts() {
         while call <= last {
             replay.advance_to(call);
             let storage = Arc::new(replay.crash_image(seed ^ call));
-            // Shared memory is lost with the power.
+            // A power cut also destroys the shared memory.
             let memory = Some(SimSharedMemory::new(1 << 30));
             let machine = Machine { storage, memory, boot: 2 };
             let what = format!("seed {seed}, {}", work.name);
@@ -447,7 +455,7 @@ fn acknowledged_messages_survive_the_process() {
         let has_memory = seed % 4 != 0;
         let mut work = Work::new(seed, has_memory);
         let after = work.rng.u64(1..400);
-        // From call `after` on nothing reaches the disk, as if the process were dead.
+        // From storage call `after` on, nothing reaches the disk, as if the process had died.
         work.machine.storage.set_faults(FaultPlan::from(after, Fault::PowerCut));
         for _ in 0..80 {
             if !work.step() {
@@ -462,13 +470,13 @@ fn acknowledged_messages_survive_the_process() {
     }
 }
 
-/// Opens the log as the process would leave it if it died now.
+/// Checks the log in the state that it would have if its process died now.
 fn die(work: &Work, seed: u64) {
     let storage: SimStorage = work.machine.storage.process_crash_image(seed);
     let memory = work.machine.memory.as_ref().map(|memory| memory.snapshot().expect("a copy"));
     let machine = Machine { storage: Arc::new(storage), memory, boot: 1 };
     if work.calls().is_multiple_of(3) {
-        // The process that opens the log next finds the disk full, and soon dies.
+        // Before the check, another process opens the log, finds the disk full, and soon dies.
         let full = FaultRule::new(Fault::NoSpace).operation(Operation::Write).from(seed % 5);
         machine.storage.set_faults(FaultPlan::none().with(full.purpose(Purpose::LogAppend)));
         let log = machine.open();
@@ -478,13 +486,13 @@ fn die(work: &Work, seed: u64) {
     }
     let what = format!("seed {seed}, {}", work.name);
     let is_whole = check(&machine, &work.histories, work.calls(), End::Process, &what);
-    // A damaged partition keeps its regions.
+    // Otherwise a damaged partition may keep its regions of shared memory.
     if let (true, Some(memory)) = (is_whole, &machine.memory) {
         assert_eq!(memory.list().expect("a list"), [""; 0], "regions are left over: {what}");
     }
 }
 
-/// With a full disk and failing calls, everything acknowledged exists.
+/// Injects a full disk or failing calls, and checks that everything acknowledged exists afterwards.
 #[test]
 fn failing_calls_acknowledge_nothing_falsely() {
     for seed in rounds(60) {

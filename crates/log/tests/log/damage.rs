@@ -1,4 +1,4 @@
-//! Damaged, truncated, missing and copied files: clear errors, and other partitions continue.
+//! Damaged, truncated, missing and copied files cause clear errors, and other partitions continue.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use tailwater_log::{
     TopicOptions,
 };
 
-/// A closed log of two partitions with several segments each.
+/// Returns the machine of a closed log with two partitions, each with several segments.
 fn filled(durability: Durability) -> (Machine, TopicId) {
     let machine = Machine::new(1, true);
     let log = machine.open();
@@ -40,7 +40,7 @@ fn directory(id: PartitionId) -> String {
     )
 }
 
-/// Files of a kind of a partition, in the order of their offsets.
+/// Returns the paths of a partition's files of a kind, in the order of their offsets.
 fn files(storage: &SimStorage, id: PartitionId, kind: Kind) -> Vec<String> {
     let directory = directory(id);
     let entries = storage.list(Path::new(&directory)).expect("a list");
@@ -81,7 +81,8 @@ fn reading_a_sealed_segment_detects_a_flipped_bit() {
         let partition = log.partition(topic.partition(0)).expect("a partition");
         let mut next = Strategy::First;
         let error = loop {
-            // A poll that reaches the damage returns the batches before it.
+            // Batches before the damage are returned first. The poll that begins at the damage
+            // fails.
             match partition.poll(next, 30) {
                 Ok(polled) if polled.end_offset() > 50 => break None,
                 Ok(polled) => {
@@ -91,11 +92,11 @@ fn reading_a_sealed_segment_detects_a_flipped_bit() {
                 Err(error) => break Some(error),
             }
         };
-        // A flipped bit in a gap is harmless.
+        // There is no error if the flipped bit is in a gap.
         if let Some(error) = error {
             assert_eq!(error.kind(), ErrorKind::Corruption, "{error}");
             assert_eq!(error.path(), Some(Path::new(&logs[0])));
-            // The batch has 4,000 bytes.
+            // The error names the start of the damaged batch, which is about 4,000 bytes long.
             let is_near = error.offset().is_some_and(|offset| offset.abs_diff(at as u64) < 4000);
             assert!(is_near, "{error} {at}");
         }
@@ -111,11 +112,12 @@ fn reading_a_sealed_segment_detects_a_flipped_bit() {
 #[test]
 fn a_hole_in_the_last_segment_fences_only_its_partition() {
     for durability in [Durability::Disk, Durability::Process] {
-        // In the same boot no written byte can be missing, whatever the topic's durability.
+        // The log is opened in the same boot as before: no written byte can be missing, so that a
+        // hole is damage whatever the topic's durability.
         let (machine, topic) = filled(durability);
         let logs = files(&machine.storage, topic.partition(0), Kind::Log);
         let last = logs.last().expect("a segment").clone();
-        // A torn tail would be cut off, so intact bytes must follow the damage.
+        // Intact batches must follow the damage, because a torn end would only be cut off.
         let log = machine.open();
         let partition = log.partition(topic.partition(0)).expect("a partition");
         for round in 60..64 {
@@ -140,7 +142,7 @@ fn a_hole_in_the_last_segment_fences_only_its_partition() {
         let partition = log.partition(topic.partition(0)).expect("a partition");
         let error = partition.try_append(&batch(0..1, 10)).expect_err("appends are refused");
         assert_eq!(error.kind(), ErrorKind::Corruption, "{error}");
-        // The partition is readable up to the damage.
+        // The partition is readable up to, but not including, the damage.
         let found = read_all(&partition);
         assert!(!found.is_empty() && found == expected()[..found.len()]);
         let other = log.partition(topic.partition(1)).expect("a partition");
@@ -148,7 +150,8 @@ fn a_hole_in_the_last_segment_fences_only_its_partition() {
         drop(other.try_append(&batch(0..1, 10)).expect("other partitions accept appends"));
         assert!(log.close().is_err(), "closing reports it");
         drop(log);
-        // Nothing was changed: once the file is restored, the partition is whole again.
+        // Opening the log changed nothing: once the file is restored, the partition is complete
+        // again.
         assert_eq!(read(&left.storage, last).len(), bytes.len());
         bytes[at] ^= 1;
         write(&left.storage, last, &bytes);
@@ -159,7 +162,8 @@ fn a_hole_in_the_last_segment_fences_only_its_partition() {
     }
 }
 
-/// Retention must not remove messages that may be restored, and offsets must not be reused.
+/// On a fenced partition, retention must not remove messages that may be restored, and offsets must
+/// not be reused.
 #[test]
 fn a_fenced_partition_is_not_trimmed() {
     let (machine, topic) = filled(Durability::Disk);
@@ -196,7 +200,8 @@ fn a_fenced_partition_is_not_trimmed() {
     }
 }
 
-/// Carried blocks have no trailers that distinguish a hole from a torn end: nothing is discarded.
+/// Carried blocks have no trailers, so a hole cannot be distinguished from a torn end. The test
+/// checks that recovery keeps the bytes after the damage.
 #[test]
 fn bytes_after_damage_in_carried_blocks_are_kept() {
     let machine = Machine::new(1, false);
@@ -228,7 +233,7 @@ fn bytes_after_damage_in_carried_blocks_are_kept() {
     assert_eq!(read(&left.storage, &format!("{directory}/{}", kept.name)), bytes[at..]);
 }
 
-/// If the device fails to read one partition, the others are still served.
+/// If the device cannot read the files of one partition, only that partition is fenced.
 #[test]
 fn an_unreadable_partition_alone_is_fenced() {
     let (machine, topic) = filled(Durability::Process);
@@ -285,7 +290,8 @@ fn a_missing_or_damaged_index_is_rebuilt() {
                 0 => machine.storage.remove(path.as_ref()).expect("a removal"),
                 1 => write(&machine.storage, path, &bytes[..bytes.len() / 2]),
                 2 => write(&machine.storage, path, &vec![0xff; bytes.len()]),
-                // Another partition's file, with a different incarnation.
+                // Each index is replaced by one of another partition, which has a different
+                // incarnation.
                 _ => write(&machine.storage, path, &read(&machine.storage, &other[0])),
             }
         }
@@ -381,7 +387,7 @@ fn a_full_disk_refuses_appends_and_service_resumes() {
             let error = appended.ticket.wait().expect_err("no acknowledgement");
             assert_eq!(error.kind(), ErrorKind::NoSpace, "{error}");
         }
-        // Readers are served: existing messages are readable.
+        // Readers are still served.
         assert_eq!(read_all(&partition).len(), if is_there { 10 } else { 5 });
         machine.storage.set_faults(FaultPlan::none());
         machine.storage.clock().advance(10_000_000_000);
@@ -400,8 +406,9 @@ fn a_full_disk_refuses_appends_and_service_resumes() {
     }
 }
 
-/// Batches left by a dead process are acknowledged: they stay in shared memory until there is
-/// space, even if later processes die or close the log, and their offsets are not reused.
+/// Batches that a dead process left are acknowledged. The test checks that they stay in shared
+/// memory until the disk has space, even if later processes die or close the log, and that their
+/// offsets are not reused.
 #[test]
 fn a_log_opened_on_a_full_disk_recovers_when_there_is_space() {
     let full = || FaultRule::new(Fault::NoSpace).operation(Operation::Write);
@@ -427,7 +434,7 @@ fn a_log_opened_on_a_full_disk_recovers_when_there_is_space() {
                 "{what}: {appended:?}, {:?}",
                 log.open_report()
             );
-            // The segments contain 200 of 600 messages.
+            // The segments contain at least 200 of the 600 messages.
             let found = read_all(&partition).len();
             assert!((200..600).contains(&found) || durability == Durability::Memory, "{what}");
             for ticket in [partition.flush(true), partition.truncate(550)] {
@@ -465,8 +472,8 @@ fn a_log_opened_on_a_full_disk_recovers_when_there_is_space() {
     }
 }
 
-/// The remains of a dead process: 200 messages in segments, 400 in shared memory. The topic's
-/// durability has been changed to `then`.
+/// Returns what a dead process left: 200 messages in segments, and 400 in shared memory. The
+/// topic's durability was then changed to `then`.
 fn died_with_batches(partial_blocks: PartialBlocks, then: Durability) -> (Machine, TopicId) {
     let machine = Machine::new(1, true);
     let log = machine.open();
@@ -492,7 +499,7 @@ fn died_with_batches(partial_blocks: PartialBlocks, then: Durability) -> (Machin
     (Machine { storage, memory, boot: 1 }, topic)
 }
 
-/// Purging a partition discards batches that are waiting for space.
+/// A purge also discards the batches of a dead process that wait for space on the disk.
 #[test]
 fn a_purge_on_a_full_disk_removes_batches_of_the_last_process() {
     let (machine, topic) = died_with_batches(PartialBlocks::Pad, Durability::Process);
@@ -560,7 +567,7 @@ fn a_copied_log_does_not_take_the_originals_shared_memory() {
     }
     assert_eq!(read_all(&partition).len(), 10);
     log.close().expect("the log closes");
-    // The directory under another name is the same log.
+    // A symbolic link to the directory opens the same log.
     let link = parent.path().join("link");
     std::os::unix::fs::symlink(&original, &link).expect("a link");
     let log = Log::open(&link, &Default::default()).expect("the log opens");

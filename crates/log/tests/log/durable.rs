@@ -1,6 +1,6 @@
-//! The durability guarantees of calls, one at a time, with a power cut right after each; and
-//! recovery from a process that died before it synced, when the process that opens the log next
-//! relies on its files.
+//! The durability guarantees of single calls: the power is cut immediately after each call. Also
+//! the recovery from a process that died before it synced, while the next process relies on its
+//! files.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,7 +11,8 @@ use tailwater_log::{Consumer, Durability, Log, PartialBlocks, Partition, TopicId
 
 use crate::common::{DIRECTORY, Machine, batch, read_all, topic as topic_options};
 
-/// Number of power cuts at each point in time, which keep different parts of the unsynced data.
+/// Number of crash images that are checked at each point in time. Each keeps a different part of
+/// the unsynced data.
 const IMAGES: u64 = 6;
 
 /// Returns a machine without shared memory.
@@ -19,7 +20,7 @@ fn machine(storage: SimStorage, boot: u64) -> Machine {
     Machine { storage: Arc::new(storage), memory: None, boot }
 }
 
-/// Calls `check` with the results of several power cuts at this moment.
+/// Calls `check` with several machines on which the power was cut at this point in time.
 fn after_power_cuts(storage: &SimStorage, mut check: impl FnMut(&Machine)) {
     for seed in 0..IMAGES {
         check(&machine(storage.crash_image(seed), 2));
@@ -33,7 +34,7 @@ fn create_topic(log: &Log, durability: Durability) -> TopicId {
     log.create_topic(stream, None, "topic", &options, 1).expect("a topic")
 }
 
-/// Appends batches of one message and writes each, with a sync only if the topic requires it.
+/// Appends batches of one message and writes each batch. Syncs only if the topic requires it.
 fn append(log: &Log, partition: &Partition, numbers: std::ops::Range<u64>) {
     for number in numbers {
         let appended = partition.append(&batch(number..number + 1, 900)).expect("an append");
@@ -132,7 +133,7 @@ fn truncated_messages_do_not_return_after_a_power_cut() {
     }
 }
 
-/// The journals of the catalog and of offsets are rewritten to a new file once they have grown.
+/// Checks the state after power cuts while the journal of the catalog is rewritten to a new file.
 #[test]
 fn journals_survive_power_cuts_while_they_are_rewritten() {
     let machine = Machine::new(5, false);
@@ -159,12 +160,13 @@ fn journals_survive_power_cuts_while_they_are_rewritten() {
         replay.advance_to(call);
         let least = done.iter().rposition(|end| *end <= call);
         for seed in 0..IMAGES {
-            // The power is cut immediately.
+            // First case: the power is cut at this call.
             let left = self::machine(replay.crash_image(seed), 2);
             let found = number_in(&left.open());
             let most = least.map_or(0, |least| least + 1);
             assert!(found >= least && found <= Some(most), "call {call}: {found:?}, not {least:?}");
-            // The process dies, the next one makes a durable change, and then the power is cut.
+            // Second case: only the process dies at this call. The next process makes a durable
+            // change, and then the power is cut.
             let left = self::machine(replay.process_crash_image(seed), 1);
             let log = left.open();
             let seen = number_in(&log);
@@ -178,7 +180,8 @@ fn journals_survive_power_cuts_while_they_are_rewritten() {
     }
 }
 
-/// A topic whose record a dying process had not synced accepts messages after reopening.
+/// A process dies before it has synced what it wrote. The next process must sync it before it shows
+/// it to readers or appends after it.
 #[test]
 fn state_left_by_a_dead_process_is_synced_before_new_appends() {
     let machine = Machine::new(6, false);
@@ -204,8 +207,8 @@ fn state_left_by_a_dead_process_is_synced_before_new_appends() {
     }
 }
 
-/// A topic with messages is changed from a durability that does not survive power cuts to one that
-/// does.
+/// The durability of a topic with messages is changed from one that does not survive power cuts to
+/// one that does.
 #[test]
 fn a_topic_made_durable_keeps_the_messages_that_readers_saw() {
     let machine = Machine::new(7, false);
@@ -218,7 +221,7 @@ fn a_topic_made_durable_keeps_the_messages_that_readers_saw() {
     log.update_topic(topic, "topic", &options).expect("an update");
     let left = self::machine(left.storage.process_crash_image(2), 1);
     let log = left.open();
-    // Readers of a durable topic see only durable messages.
+    // Readers of a topic with durability `disk` must see only durable messages.
     assert_holds(&log, topic, 0..5, "before the power cut");
     after_power_cuts(&left.storage, |left| {
         assert_holds(&left.open(), topic, 0..5, "seen by readers");
@@ -229,7 +232,8 @@ fn a_topic_made_durable_keeps_the_messages_that_readers_saw() {
     });
 }
 
-/// After a power cut, recovery copies the bytes after lost messages before it cuts the segment.
+/// If messages were lost in a power cut, recovery must copy the bytes after them before it cuts the
+/// segment: a second power cut at any call must leave either the segment or the copy.
 #[test]
 fn bytes_after_a_gap_survive_another_power_cut() {
     let machine = Machine::new(8, false);
@@ -282,7 +286,8 @@ fn read(storage: &SimStorage, path: &str) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// The offsets of a topic's consumers stay clamped after the topic lost messages with its process.
+/// A topic loses messages together with its process, and a consumer's offset beyond the end is
+/// lowered to the last message. The offset must keep that value when the topic has grown again.
 #[test]
 fn an_offset_clamped_to_the_end_stays_clamped() {
     let machine = Machine::new(9, false);
@@ -325,7 +330,8 @@ fn offsets_beyond_a_truncation_are_set_back_durably() {
     });
 }
 
-/// The file of the first segment is truncated, and appends continue in it under the same name.
+/// A truncation to the first offset truncates the file of the first segment: the new segment has
+/// the same name.
 #[test]
 fn a_truncation_to_the_first_offset_is_durable_in_the_same_file() {
     let machine = Machine::new(11, false);
@@ -346,21 +352,23 @@ fn a_truncation_to_the_first_offset_is_durable_in_the_same_file() {
     after_power_cuts(&machine.storage, |left| assert_holds(&left.open(), topic, 0..0, "truncated"));
 }
 
-/// The dense copy of a sealed segment has a durable name before the segment is removed.
+/// Checks that a segment is removed only after the name of its copy without gaps is durable.
 #[test]
 fn a_segment_is_removed_only_after_its_dense_copy_is_durable() {
     let machine = Machine::new(12, false);
     let log = machine.open();
     let topic = create_topic(&log, Durability::Disk);
     let partition = log.partition(topic.partition(0)).expect("a partition");
-    // A batch takes a block of 4 KiB: the 17th seals a segment of 64 KiB, which is then rewritten.
+    // Each batch takes a block of 4 KiB. The 17th batch seals a segment of 64 KiB, which is then
+    // copied without gaps.
     append(&log, &partition, 0..16);
     machine.storage.start_recording();
     append(&log, &partition, 16..17);
     let mut replay = machine.storage.replay();
     for call in machine.storage.calls().iter().map(|call| call.number) {
         replay.advance_to(call);
-        // One image in eight loses the rename and keeps the removal, unless the two are ordered.
+        // If the removal were not ordered after the rename, one crash image in eight would lose the
+        // rename and keep the removal.
         for seed in 0..8 * IMAGES {
             let left = self::machine(replay.crash_image(seed), 2).open();
             let partition = left.partition(topic.partition(0)).expect("a partition");
@@ -371,7 +379,8 @@ fn a_segment_is_removed_only_after_its_dense_copy_is_durable() {
     }
 }
 
-/// After a power cut, an interrupted opening does not make the next one assume the same boot.
+/// After a power cut, an opening of the log is interrupted. The next opening must not conclude that
+/// there was no power cut.
 #[test]
 fn an_interrupted_opening_fences_nothing() {
     let machine = Machine::new(12, false);
@@ -399,7 +408,8 @@ fn an_interrupted_opening_fences_nothing() {
     assert!(holes > 0, "no power cut left anything to recover");
 }
 
-/// Recovery applies the durability that the catalog has for a partition.
+/// Recovery expects the durability that the catalog states. A change of the durability must
+/// therefore not make recovery mistake earlier losses for damage.
 #[test]
 fn a_topic_that_becomes_durable_while_it_is_open_is_not_fenced() {
     let machine = Machine::new(13, false);

@@ -1,4 +1,4 @@
-//! The behaviour of a log after a failed call, while the process continues.
+//! The behaviour of a log after a failed call, while the same process continues.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ fn create_topic(log: &Log, durability: Durability) -> (TopicId, Arc<Partition>) 
     (id, log.partition(id.partition(0)).expect("a partition"))
 }
 
-/// Appends batches of one message of `length` bytes and runs the work that is due.
+/// Appends batches of one message of `length` bytes, and runs the pending work.
 fn append(log: &Log, partition: &Partition, numbers: std::ops::Range<u64>, length: usize) {
     for number in numbers {
         let appended = partition.append(&batch(number..number + 1, length)).expect("an append");
@@ -71,7 +71,7 @@ fn a_failed_change_is_not_applied_after_reopening() {
         let log = machine.open();
         let (topic, partition) = create_topic(&log, Durability::Disk);
         append(&log, &partition, 0..3, 100);
-        // The record is written, and only its sync fails.
+        // The record of the change is written, and only its sync fails.
         let rule = FaultRule::new(Fault::InputOutput)
             .operation(Operation::Sync)
             .purpose(Purpose::LogJournal)
@@ -100,7 +100,7 @@ fn no_change_is_accepted_after_one_whose_outcome_is_unknown() {
         let log = machine.open();
         let (topic, partition) = create_topic(&log, Durability::Disk);
         append(&log, &partition, 0..3, 100);
-        // Rewriting the journal without the change also fails.
+        // All syncs of the journal fail, so that rewriting it without the change fails too.
         let rule = FaultRule::new(Fault::InputOutput)
             .operation(Operation::Sync)
             .purpose(Purpose::LogJournal)
@@ -187,7 +187,7 @@ fn a_failed_sync_is_not_retried() {
     partition.try_append(&batch(2..3, 100)).expect_err("written bytes may be lost");
 }
 
-/// Shared memory is full, but recovery itself needs memory.
+/// Batches of a dead process fill the shared memory, while recovering them needs memory.
 #[test]
 fn a_log_opens_although_leftovers_fill_shared_memory() {
     let memory = SimSharedMemory::new(600_000);
@@ -212,7 +212,8 @@ fn a_log_opens_although_leftovers_fill_shared_memory() {
     assert_eq!(regions, [""; 0], "regions are left over");
 }
 
-/// Memory that the system refused may become available later without a notification.
+/// When the system refuses memory, it does not notify the log when memory is available again. The
+/// append must nevertheless continue.
 #[test]
 fn an_append_waits_until_the_system_has_memory_again() {
     let memory = SimSharedMemory::new(1 << 30);
@@ -221,7 +222,7 @@ fn an_append_waits_until_the_system_has_memory_again() {
         LogOptions { persisters: 1, clock: LogOptions::default().clock, ..machine.options() };
     let log = Arc::new(Log::open(DIRECTORY, &options).expect("the log opens"));
     let (_, partition) = create_topic(&log, Durability::Process);
-    // Another user fills the memory.
+    // Another user of the shared memory takes all of it.
     let others = memory.create("other", 1 << 30).expect("all of it");
     let error = partition.try_append(&batch(0..1, 100)).expect_err("there is no memory");
     assert_eq!(error.kind(), ErrorKind::Full);
@@ -250,7 +251,8 @@ fn a_log_that_could_not_be_closed_gives_back_its_memory() {
     log.close().expect_err("the segment cannot be sealed");
     machine.storage.set_faults(FaultPlan::none());
     drop((log, partition));
-    // The next owner's regions have the same names as those that a reader still holds.
+    // The next process uses the names of regions of the closed log, whose memory a reader still
+    // holds. Dropping that memory must not remove the new regions.
     let storage = Arc::new(machine.storage.process_crash_image(1));
     let next = Machine { storage, memory: machine.memory.clone(), boot: 1 };
     let log = next.open();
@@ -320,8 +322,8 @@ fn a_failed_truncation_is_not_reported_as_done_when_it_is_repeated() {
     log.truncate(topic.partition(0), 1).expect_err("segments may be left");
 }
 
-/// Regression test: a full disk that failed the sync of a complete segment was waited for, although
-/// a failed sync is never repeated: every retry returned the same error.
+/// Regression test: after a full disk failed the sync of a complete segment, the log waited for
+/// space and retried. A failed sync is never repeated, so every retry returned the same error.
 #[test]
 fn a_full_disk_at_a_sync_is_final() {
     let machine = Machine::new(12, true);

@@ -146,8 +146,8 @@ fn the_memory_of_tails_is_sized_automatically_by_default() {
     log.close().expect("the log closes");
 }
 
-/// A log whose process died and whose directory was deleted leaves shared memory, about which the
-/// next log warns.
+/// A log's process died and the log's directory was deleted, so that shared memory is left over.
+/// The next log that is opened must warn about it.
 #[test]
 fn shared_memory_of_a_deleted_log_is_reported() {
     let Ok(shared) = tempfile::tempdir_in("/dev/shm") else {
@@ -175,7 +175,7 @@ fn shared_memory_of_a_deleted_log_is_reported() {
         .ticket
         .wait()
         .expect("an acknowledgement");
-    // The log is not closed, as when the process dies.
+    // The log is leaked instead of closed, as if the process had died.
     std::mem::forget(log);
     let directory = tempfile::tempdir().expect("a directory");
     let other = Log::open(directory.path(), &options).expect("the log opens");
@@ -189,7 +189,7 @@ fn shared_memory_of_a_deleted_log_is_reported() {
     other.close().expect("the log closes");
 }
 
-/// One poll reads from segment to segment, and then from memory.
+/// One poll reads from one segment after the other, and then from memory.
 #[test]
 fn a_poll_crosses_segments_and_the_tail() {
     let machine = Machine::new(1, true);
@@ -202,7 +202,7 @@ fn a_poll_crosses_segments_and_the_tail() {
         partition.append(&batch(numbers, length)).expect("an append");
         log.run_pending();
     };
-    // Segments of 64 KiB.
+    // Segments have 64 KiB, so each of these batches begins a segment.
     (0..4).for_each(|number| append(&log, number..number + 1, 40 << 10));
     log.close().expect("the log closes");
     drop(log);

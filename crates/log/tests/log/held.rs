@@ -1,9 +1,10 @@
-//! A device that delays a write: the operations that continue meanwhile, and the memory that must
-//! not change.
+//! A device that delays a write: which operations continue meanwhile, and which memory must not
+//! change.
 //!
-//! Each test rules out a known defect of other logs: appends and polls continue; a buffer in flight
-//! is never written to; appends queued during a write join the next write; a flush covers pending
-//! batches, even if chunks are exchanged during the flush; no command overtakes a write.
+//! Each test rules out a known defect of other logs. Appends and polls continue during a write. A
+//! buffer is never changed while it is being written. Appends that are queued during a write join
+//! the next write. A flush covers all pending batches, even if the chunk is replaced during the
+//! flush. No command overtakes a write.
 
 use std::io::IoSlice;
 use std::path::Path;
@@ -19,7 +20,7 @@ use tailwater_log::{
     Durability, Log, LogOptions, PartialBlocks, Partition, Strategy, Ticket, TopicOptions,
 };
 
-/// A gate that holds writes to segments while it is closed.
+/// A gate that delays writes to segments while it is closed.
 #[derive(Debug, Default)]
 struct Gate {
     state: Mutex<State>,
@@ -30,7 +31,7 @@ struct Gate {
 struct State {
     is_closed: bool,
     held: usize,
-    /// Length of each write, in bytes, and its number of parts.
+    /// The length in bytes and the number of parts of each write.
     writes: Vec<(usize, usize)>,
 }
 
@@ -51,7 +52,8 @@ impl Gate {
         }
     }
 
-    /// Lets a write pass, and compares its memory before and after the write was held.
+    /// Waits until the gate is open, and checks that the memory of the write was not changed
+    /// meanwhile.
     fn pass(&self, parts: &[IoSlice<'_>]) {
         let before: Vec<Vec<u8>> = parts.iter().map(|part| part.to_vec()).collect();
         let mut state = self.state.lock().expect("no panic");
@@ -122,8 +124,8 @@ impl WriteFile for GatedFile {
     }
 }
 
-/// Opens the gate when a test ends, even by a failed assertion: closing the log waits for the held
-/// write.
+/// Opens the gate when a test ends, even if an assertion fails. Otherwise closing the log would
+/// wait for the delayed write forever.
 struct OpensAtEnd(Arc<Gate>);
 
 impl Drop for OpensAtEnd {
@@ -167,7 +169,7 @@ fn appends_and_polls_continue_during_a_held_write() {
         gate.close();
         append(&partition, 0).wait().expect("an acknowledgement");
         gate.wait_until_held();
-        // Fills more than one chunk.
+        // These batches fill more than one chunk.
         for number in 1..100 {
             append(&partition, number).wait().expect("an acknowledgement");
             let polled = partition.poll_memory(Strategy::Offset(number), 1).expect("a poll");
@@ -192,7 +194,7 @@ fn appends_queued_during_a_write_share_the_next_write() {
     let first = append(&partition, 0);
     gate.wait_until_held();
     let rest: Vec<Ticket> = (1..50).map(|number| append(&partition, number)).collect();
-    // No message is durable, so readers see none.
+    // No message is durable yet, so readers must see none.
     assert_eq!(partition.poll(Strategy::First, 100).expect("a poll").count, 0);
     gate.open();
     first.wait().expect("an acknowledgement");

@@ -1,5 +1,5 @@
-//! Interleavings of a partition's commands, explored by the model checker shuttle: at every lock,
-//! atomic and condition variable of a run it chooses which thread continues.
+//! Explores interleavings of a partition's commands with the model checker shuttle: at every lock,
+//! atomic and condition variable it chooses the thread that continues.
 //!
 //! `RUSTFLAGS="--cfg shuttle" cargo test -p tailwater-log --test log --target-dir target/shuttle`
 use std::sync::Arc;
@@ -12,7 +12,8 @@ use tailwater_log::{
     TopicOptions,
 };
 
-/// Number of runs with a random order, and of runs with few thread switches at random places.
+/// Number of runs with a random schedule, and number of runs with few thread switches at random
+/// points.
 const RANDOM_RUNS: usize = 1500;
 const PCT_RUNS: usize = 1500;
 
@@ -21,10 +22,11 @@ fn explore(scenario: impl Fn() + Send + Sync + Clone + 'static) {
     shuttle::check_pct(scenario, PCT_RUNS, 3);
 }
 
-/// Threads that take steps: with two, a step could overtake another.
+/// Number of threads that take steps. With two threads, a defect could let one step overtake
+/// another.
 const PERSISTERS: usize = 2;
 
-/// A log of one partition, and threads that run pending work until the log is dropped.
+/// A log with one partition, and threads that run its pending work until the log is dropped.
 struct Served {
     machine: Machine,
     log: Arc<Log>,
@@ -63,7 +65,7 @@ impl Served {
         Self { machine, log, partition, is_over, persisters }
     }
 
-    /// Ends the persister, and opens the log again.
+    /// Ends the threads and opens the log again.
     fn reopen(self) -> (Log, PartitionId) {
         self.is_over.store(true, Ordering::SeqCst);
         for persister in self.persisters {
@@ -113,7 +115,8 @@ fn a_purge_removes_exactly_the_messages_before_it() {
                         for _ in 0..3 {
                             let polled = partition.poll(Strategy::First, 10).expect("a poll");
                             let found = messages(&polled);
-                            // Offsets and numbers are both consecutive, in either incarnation.
+                            // In either incarnation, both the offsets and the numbers must be
+                            // consecutive.
                             assert!(found.windows(2).all(|two| {
                                 two[0].0 + 1 == two[1].0 && two[0].1 + 1 == two[1].1
                             }));
@@ -128,7 +131,8 @@ fn a_purge_removes_exactly_the_messages_before_it() {
             let (log, id) = served.reopen();
             let again = read_all(&log.partition(id).expect("a partition"));
             assert_eq!(found, again);
-            // The remaining messages were appended last, with offsets from 0.
+            // The remaining messages must be those appended last, and their offsets must begin at
+            // 0.
             let numbers: Vec<u64> = found.iter().map(|(_, number)| *number).collect();
             assert_eq!(numbers, (4 - numbers.len() as u64..4).collect::<Vec<_>>());
             assert!((0..).zip(&found).all(|(offset, found)| found.0 == offset));
@@ -202,7 +206,8 @@ fn a_close_persists_acknowledged_appends_of_a_topic_created_concurrently() {
                 match created {
                     Ok(partition) => append_all(&partition, 0..1),
                     Err(error) => {
-                        // A closed log has no partitions.
+                        // These are the errors of a call on a log that is closed and therefore has
+                        // no partitions.
                         let kinds = [ErrorKind::Closed, ErrorKind::NotFound];
                         assert!(kinds.contains(&error.kind()), "{error}");
                         Vec::new()
@@ -247,8 +252,9 @@ fn a_poll_of_the_tail_never_waits_and_never_misses() {
 }
 
 /// Regression test: retention that removed the newest message checked that everything was
-/// persisted, and began the next segment later. A batch that was appended in between belonged to
-/// the old segment, whose file its persist truncated.
+/// persisted, but began the next segment only later. A batch that was appended in between belonged
+/// to the old segment. The persist of that batch created the file of the old segment again, which
+/// truncated the file.
 #[test]
 fn retention_removes_no_message_that_is_appended_meanwhile() {
     for partial in [PartialBlocks::Pad, PartialBlocks::Carry] {

@@ -1,5 +1,5 @@
-//! A process that is killed while it appends, purges and removes segments: nothing acknowledged is
-//! lost, and nothing purged reappears.
+//! A process is killed while it appends, purges and removes segments. Nothing acknowledged may be
+//! lost, and nothing purged may reappear.
 
 use std::os::unix::fs::{MetadataExt, chown};
 use std::path::Path;
@@ -9,8 +9,8 @@ use tailwater_log::Durability;
 
 use crate::process::{self, Promised, TOPICS};
 
-/// Number of times that one log's process is killed. Topics grow, so a new log is started after
-/// that.
+/// Number of times that the process of one log is killed before the test continues with a new log:
+/// topics grow with each life.
 const LIVES: usize = 6;
 
 fn kill_repeatedly(logs: usize, has_shared: bool) {
@@ -43,8 +43,8 @@ fn acknowledged_messages_survive_the_process_without_shared_memory() {
     kill_repeatedly(tailwater_testkit::seed::rounds(), false);
 }
 
-/// A log must not be opened without the shared memory in which a dead process left batches: they
-/// would be missing, and later be mistaken for new ones.
+/// A log must not be opened without the shared memory in which a dead process left batches. The
+/// batches would be missing, and a later opening would mistake them for new ones.
 #[test]
 fn a_log_does_not_open_without_the_shared_memory_of_a_dead_process() {
     let scratch = tempfile::tempdir().expect("a directory");
@@ -61,7 +61,7 @@ fn a_log_does_not_open_without_the_shared_memory_of_a_dead_process() {
     if !refuses_foreign_memory(&directory, &error) {
         println!("skipped: memory of another user, which only root can make");
     }
-    // A copy is not affected.
+    // A copy of the log has no such shared memory, and can be opened.
     let copy = scratch.path().join("copy");
     let copied = std::process::Command::new("cp").arg("-r").args([&directory, &copy]).status();
     assert!(copied.expect("cp").success());
@@ -71,8 +71,8 @@ fn a_log_does_not_open_without_the_shared_memory_of_a_dead_process() {
         .expect("everything acknowledged");
 }
 
-/// Temporarily gives the memory that an error names to another user; meanwhile the log must not
-/// open either. Returns whether that was possible.
+/// Temporarily changes the owner of the shared memory that an error names, and checks that the log
+/// does not open meanwhile. Returns false if this process may not change the owner.
 fn refuses_foreign_memory(directory: &Path, error: &str) -> bool {
     let left = error.split_once("batches in ").and_then(|(_, rest)| rest.split_once(": "));
     let left = Path::new(left.expect("the error names a directory").0);

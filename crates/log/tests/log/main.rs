@@ -1,5 +1,5 @@
-//! Tests of the message log: as seen by its users, against models, in crashes, and with failures
-//! and damage.
+//! Tests of the message log: as seen by its users, compared with models, in crashes, with failing
+//! calls, and with damaged files.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! A partition compared with a model, under random commands, on a simulated disk, in one thread.
+//! A partition on a simulated disk is compared with a model under random commands, in one thread.
 
 use crate::common::{Machine, Model, batch, check, messages, topic};
 use tailwater_io::Clock as _;
@@ -33,7 +33,7 @@ struct Round {
     topic: TopicId,
     model: Model,
     number: u64,
-    /// Time of each number's append, in microseconds since 1970.
+    /// Time at which each message was appended, by its number, in microseconds since 1970.
     appended_us: Vec<u64>,
     /// Age at which messages expire, in microseconds.
     expiry_us: Option<u64>,
@@ -84,8 +84,8 @@ impl Round {
         self.log.close().expect("the log closes");
     }
 
-    /// Runs the work that is due, and removes from the model what retention removed: only messages
-    /// that had expired.
+    /// Runs the pending work, and removes from the model the messages that retention removed.
+    /// Checks that all of them had expired.
     fn run_pending(&mut self) {
         self.log.run_pending();
         self.forget_expired();
@@ -104,7 +104,8 @@ impl Round {
         }
     }
 
-    /// Runs retention, after which a partition whose newest message has expired is empty.
+    /// Runs retention, and checks that the partition is then empty if its newest message has
+    /// expired.
     fn retain(&mut self) {
         self.run_pending();
         let partition = self.log.partition(self.topic.partition(0)).expect("a partition");
@@ -199,7 +200,8 @@ impl Round {
             18 => {
                 self.log.close().expect("the log closes");
                 self.log = {
-                    // Dropping the old log releases the lock.
+                    // The old log must be dropped before the log is opened again, because it holds
+                    // the lock.
                     let machine = self.machine.clone();
                     let closed = std::mem::replace(&mut self.log, Machine::new(0, false).open());
                     drop(closed);
@@ -218,7 +220,8 @@ impl Round {
         if self.model.numbers.is_empty() {
             return;
         }
-        // Retention may remove messages while the truncation waits for persists.
+        // Truncation runs pending work, and with it retention. The model must be updated before
+        // that.
         self.run_pending();
         let offset = self.rng.u64(self.model.start..=self.model.end());
         match self.log.truncate(self.topic.partition(0), offset) {

@@ -1,4 +1,4 @@
-//! Interactions of commands and partitions: reused ids, rewriting, closing.
+//! Interactions of commands with each other and between partitions: reused ids, rewriting, closing.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, Weak};
@@ -78,7 +78,8 @@ fn topics_of_one_id_are_deleted_and_created_at_once() {
     }
 }
 
-/// A storage that runs an action when a segment is about to be rewritten, and records open files.
+/// A storage that runs an action when the rewriting of a segment begins, and that records open
+/// files.
 struct Watched {
     files: Arc<SimStorage>,
     on_rewrite: Mutex<Option<Box<dyn FnOnce() + Send>>>,
@@ -91,7 +92,7 @@ impl Watched {
         Arc::new(Self { files: Arc::clone(&machine.storage), on_rewrite, opened })
     }
 
-    /// Opens the log of a machine.
+    /// Opens the log of a machine on this storage.
     fn open_log(self: &Arc<Self>, machine: &Machine) -> Log {
         let storage = Arc::clone(self) as Arc<dyn Storage>;
         Log::open(DIRECTORY, &LogOptions { storage, ..machine.options() }).expect("the log opens")
@@ -154,7 +155,7 @@ fn a_rewritten_segment_does_not_bring_back_what_was_truncated_meanwhile() {
         let partition = weak.upgrade().expect("the partition is open");
         *ticket.lock().expect("no panic") = Some(partition.truncate(3));
     }));
-    // Each block contains one small message: the first segment is rewritten once it is sealed.
+    // Each block contains one small message, so the first segment is rewritten when it is sealed.
     let mut count = 0;
     while truncated.lock().expect("no panic").is_none() {
         append(&log, &partition, count..count + 1);
@@ -211,7 +212,7 @@ fn a_removed_segment_is_not_kept_open_for_a_consumer() {
     let log = watched.open_log(&machine);
     let partition = &log.partitions()[0];
     let held = watched.open_segments();
-    // A consumer stops within the first segment.
+    // A consumer polls only part of the first segment, so that a cursor keeps the segment open.
     assert_eq!(partition.poll(Strategy::First, 3).expect("a poll").count, 3);
     assert_eq!(watched.open_segments(), held + 1);
     let deleted = partition.delete_segments(1, u64::MAX);

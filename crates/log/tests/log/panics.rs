@@ -1,5 +1,5 @@
-//! Calls that panic in the log's threads: the tickets that wait for them complete with an error,
-//! and everything else continues.
+//! Calls that panic in the log's threads. The tickets that wait for them must complete with an
+//! error, and everything else must continue.
 
 use std::io::IoSlice;
 use std::path::Path;
@@ -11,7 +11,7 @@ use tailwater_io::sim::SimStorage;
 use tailwater_io::{Create, IoMode, Purpose, Result, Storage, WriteFile};
 use tailwater_log::{Consumer, Durability, ErrorKind, Log, LogOptions, PartialBlocks};
 
-/// The next call that panics.
+/// The storage calls that are to panic once.
 #[derive(Debug, Default)]
 struct Armed {
     append: AtomicBool,
@@ -83,7 +83,7 @@ impl WriteFile for PanickingFile {
     }
 }
 
-/// A log with one persister.
+/// Opens a log with one persister, on a storage whose calls can panic.
 fn open() -> (Machine, Arc<Armed>, Log) {
     let machine = Machine::new(1, false);
     let armed = Arc::new(Armed::default());
@@ -118,7 +118,7 @@ fn a_persist_that_panics_fails_its_appends_and_no_others() {
     assert_eq!(read_all(&first), [(0, 0)]);
 }
 
-/// Regression test: the ticket of a command that panicked never completed.
+/// Regression test: if a command panicked, its ticket never completed.
 #[test]
 fn a_command_that_panics_fails_and_appends_that_wait_fail() {
     let (machine, armed, log) = open();
@@ -134,7 +134,7 @@ fn a_command_that_panics_fails_and_appends_that_wait_fail() {
     let error = partition.delete_segments(1, u64::MAX).wait().expect_err("the removal panics");
     assert_eq!(error.kind(), ErrorKind::Internal);
     partition.try_append(&batch(4..5, 100)).expect_err("the partition has failed");
-    // A purge begins a new incarnation.
+    // A purge ends the failure, because it begins a new incarnation.
     partition.purge().wait().expect("a purge");
     partition.append(&batch(4..5, 100)).expect("an append").ticket.wait().expect("acknowledged");
     log.close().expect("the log closes");
@@ -162,8 +162,8 @@ fn offsets_are_stored_after_a_write_of_them_panicked() {
     assert_eq!(log.offset(id, Consumer::Single(1)).expect("a partition"), Some(2));
 }
 
-/// Regression test: a panic of one waiting producer's function failed the partition that had room
-/// again, and no other producer was woken.
+/// Regression test: a panic in the function of one waiting producer failed the partition whose
+/// memory had become free, and no other producer was woken.
 #[test]
 fn a_waker_that_panics_keeps_no_other_from_waking() {
     let machine = Machine::new(1, false);

@@ -1,5 +1,5 @@
-//! The handling of a block that a group does not fill, byte by byte: eight scenarios, each for
-//! carried and for padded blocks.
+//! Checks, byte by byte, how a block is handled that a group of batches does not fill: eight
+//! scenarios, each with carried and with padded blocks.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use tailwater_log::{Durability, Log, PartialBlocks, Partition, TopicOptions};
 const BLOCK: u64 = 4096;
 const PARTITION: &str = "/log/streams/0/topics/0/partitions/0.0";
 
-/// A batch of one message with this total size in bytes.
+/// Returns a batch of one message whose total size is `bytes`.
 fn batch_of(bytes: usize, number: u64) -> Vec<u8> {
     let length = bytes - HEADER_BYTES - MESSAGE_HEADER_BYTES;
     let mut builder = Builder::new(0);
@@ -30,7 +30,7 @@ struct Scenario {
 }
 
 impl Scenario {
-    /// A partition that persists every batch immediately.
+    /// Opens a log with one partition that persists every batch immediately.
     fn new(partial: PartialBlocks, durability: Durability) -> Self {
         let machine = Machine::new(1, false);
         let log = machine.open();
@@ -46,7 +46,7 @@ impl Scenario {
         self.log.as_ref().expect("an open log")
     }
 
-    /// Appends a batch and runs the work that is due. Returns the bytes written for it.
+    /// Appends a batch and runs the pending work. Returns the number of bytes that this wrote.
     fn append(&mut self, bytes: usize) -> u64 {
         let before = self.written();
         drop(self.partition.try_append(&batch_of(bytes, self.next)).expect("an append"));
@@ -63,7 +63,7 @@ impl Scenario {
         self.written() - before
     }
 
-    /// Bytes written to segments, except preallocated space.
+    /// Returns the number of bytes written to segments, without preallocated space.
     fn written(&self) -> u64 {
         self.machine.storage.statistics().snapshot(Purpose::LogAppend).written_bytes
     }
@@ -72,7 +72,7 @@ impl Scenario {
         self.partition.stats().unpersisted_bytes
     }
 
-    /// Base offsets and lengths of the segments' files.
+    /// Returns the base offset and the length of each segment's file.
     fn segments(&self) -> Vec<(u64, u64)> {
         let storage = &self.machine.storage;
         let names = storage.list(PARTITION.as_ref()).expect("a list");
@@ -85,7 +85,7 @@ impl Scenario {
         names.collect()
     }
 
-    /// Bytes of the first segment's file.
+    /// Returns the bytes in `span` of the first segment's file.
     fn bytes(&self, span: std::ops::Range<u64>) -> Vec<u8> {
         let storage = &self.machine.storage;
         let names = storage.list(PARTITION.as_ref()).expect("a list");
@@ -142,7 +142,8 @@ fn carry_4_bytes_beyond_a_block_are_carried() {
     let mut scenario = Scenario::new(PartialBlocks::Carry, Durability::Memory);
     scenario.append(2048);
     assert_eq!(scenario.append(4712), 4096);
-    // 2,664 bytes of the second batch are carried, so it is not persisted.
+    // The last 2,664 bytes of the second batch are carried in memory, so the batch is not
+    // persisted.
     assert_eq!(scenario.unpersisted(), 4712);
     assert_eq!(scenario.partition.stats().persisted_offset, 1);
     scenario.check();
@@ -156,7 +157,7 @@ fn carry_5_a_flush_pads_and_the_block_is_written_again() {
     assert_eq!(scenario.flush(), 4096);
     assert_eq!(scenario.unpersisted(), 0);
     assert_eq!(scenario.bytes(6760..8192), vec![0; 8192 - 6760]);
-    // 6,760 + 1,432 fill the block.
+    // This batch fills the block: 6,760 + 1,432 bytes are two blocks.
     assert_eq!(scenario.append(1432), 4096);
     assert_ne!(scenario.bytes(6760..6824), vec![0; 64]);
     assert_eq!(scenario.unpersisted(), 0);
@@ -213,7 +214,7 @@ fn pad_1_to_4_each_group_takes_whole_blocks_with_a_gap() {
         (&[2048], &[4096]),
         (&[2048, 2048], &[4096, 4096]),
         (&[2048, 4712], &[4096, 8192]),
-        // 80 bytes are the shortest gap.
+        // The shortest gap has 80 bytes, so 4,016 is the largest batch that fits into one block.
         (&[4016], &[4096]),
         (&[4017], &[8192]),
     ] {
@@ -232,7 +233,7 @@ fn pad_5_a_flush_has_nothing_left_to_write() {
     let first = scenario.bytes(0..BLOCK);
     assert_eq!(scenario.flush(), 0);
     scenario.append(1000);
-    // A block with a batch is never rewritten.
+    // With padded blocks, a block that contains a batch is never rewritten.
     assert_eq!(scenario.bytes(0..BLOCK), first);
     scenario.check();
 }
@@ -241,13 +242,14 @@ fn pad_5_a_flush_has_nothing_left_to_write() {
 fn pad_6_a_sealed_segment_ends_with_its_last_batch_and_becomes_dense() {
     let mut scenario = Scenario::new(PartialBlocks::Pad, Durability::Memory);
     for _ in 0..10 {
-        // A batch of 5,000 bytes takes 8,192, so 8 batches take 64 KiB.
+        // A batch of 5,000 bytes takes two blocks (8,192 bytes), so 8 batches fill a segment of 64
+        // KiB.
         scenario.append(5000);
     }
     scenario.flush();
     scenario.log().run_pending();
     let segments = scenario.segments();
-    // Rewritten without gaps.
+    // The first segment was rewritten without gaps.
     assert_eq!(segments[0], (0, 8 * 5000));
     assert_eq!(segments[1].0, 8);
     scenario.check();

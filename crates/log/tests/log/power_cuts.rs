@@ -1,9 +1,9 @@
-//! The power is cut while a process appends, purges and removes segments, on a real filesystem:
-//! everything that a topic with durability `disk` acknowledged is found.
+//! The power is cut while a process appends, purges and removes segments on a real filesystem.
+//! Everything that a topic with durability `disk` acknowledged must be found afterwards.
 //!
-//! The filesystem is on a disk that loses unflushed writes (`tailwater_testkit::volatile_disk`),
-//! which needs root, FUSE, a loop device and the filesystem's tools; without them the test reports
-//! that. `TAILWATER_ROUNDS` is the number of disks for each filesystem.
+//! The filesystem is on a disk that loses unflushed writes (`tailwater_testkit::volatile_disk`).
+//! Such a disk needs root, FUSE, a loop device and the filesystem's tools; without them the tests
+//! report that they were skipped. `TAILWATER_ROUNDS` is the number of disks for each filesystem.
 
 use tailwater_log::Durability;
 use tailwater_testkit::filesystem::say;
@@ -11,7 +11,7 @@ use tailwater_testkit::volatile_disk::{Shape, VolatileDisk};
 
 use crate::process::{self, Promised, TOPICS};
 
-/// Number of power cuts of one disk.
+/// Number of times that the power of one disk is cut.
 const LIVES: usize = 3;
 
 fn cut(kind: &str, sector: usize) {
@@ -48,7 +48,7 @@ fn play(kind: &str, sector: usize, seed: u64) -> Result<(), String> {
         process::check(&found, &promised, survives)
             .unwrap_or_else(|error| panic!("{what}: {error}"));
         println!("{what}: {promised:?}");
-        // Later lives continue from the contents found.
+        // The next round continues from the contents that were found.
         for (promised, found) in promised.iter_mut().zip(found) {
             promised.acknowledged = found.end;
         }

@@ -1,5 +1,5 @@
-//! A process that appends to a log until it is killed or loses its disk, and one that reads the
-//! remaining state. Both are this test program, controlled by environment variables.
+//! A child process that appends to a log until it is killed or loses its disk, and a child process
+//! that reads what remains. Both run this test program, controlled by environment variables.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -14,21 +14,22 @@ use tailwater_log::{
 
 use crate::common::{batch, read_all};
 
-/// Environment variable with a process's task: a word and a directory.
+/// Environment variable with the task of a child process: a word, and the directory of the log.
 const TASK: &str = "TAILWATER_LOG_TASK";
-/// Environment variable that makes a process use no shared memory.
+/// Environment variable that makes a child process use no shared memory.
 const PRIVATE: &str = "TAILWATER_LOG_PRIVATE";
-/// Environment variable with the lowest number of the next message of the churned topic: numbers
-/// never decrease, but after a purge the log may not contain the last one.
+/// Environment variable with a lower bound on the number of the next message of the churned topic.
+/// Numbers must never decrease, but after a purge the log may not contain the message with the last
+/// one.
 const NEXT: &str = "TAILWATER_LOG_NEXT";
 /// Number of messages in a batch.
 const BATCH: u64 = 5;
 /// Number of batches appended to the churned topic between two purges.
 const BATCHES_PER_PURGE: u64 = 30;
-/// Maximum time to wait for output of a process.
+/// Maximum time to wait for the first output of a child process.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The topics of the test's log; the last one is continually purged, truncated and trimmed.
+/// The topics of the log. The last one is churned: continually purged, truncated and trimmed.
 pub(crate) const TOPICS: [(Durability, PartialBlocks); 5] = [
     (Durability::Process, PartialBlocks::Pad),
     (Durability::Process, PartialBlocks::Carry),
@@ -37,20 +38,20 @@ pub(crate) const TOPICS: [(Durability, PartialBlocks); 5] = [
     (Durability::Disk, PartialBlocks::Pad),
 ];
 
-/// The topic that is churned.
+/// Index of the churned topic.
 const CHURNED: usize = TOPICS.len() - 1;
 
-/// The state of a topic that child processes reported before they died, which recovery must keep.
+/// What child processes reported about a topic before they died, and recovery must therefore keep.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Promised {
-    /// Every message with a lower number was acknowledged.
+    /// The number after the last acknowledged message.
     pub(crate) acknowledged: u64,
-    /// Every message with a lower number was purged.
+    /// The number after the last purged message.
     pub(crate) purged: u64,
 }
 
-/// The result of a check of a topic: the number of its first message and the number after its last
-/// one.
+/// The messages of a topic that were found: the number of the first message, and the number after
+/// the last one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Found {
     pub(crate) first: u64,
@@ -73,7 +74,7 @@ fn child_process() {
 }
 
 fn say(line: &str) {
-    // The test harness may have begun a line.
+    // The output begins with a line break, because the test harness may have begun a line.
     let mut output = std::io::stdout().lock();
     output.write_all(format!("\n{line}\n").as_bytes()).expect("a process that reads the output");
 }
@@ -98,7 +99,7 @@ fn open(directory: &Path) -> Result<Log> {
         let there = log.streams().get(&0).and_then(|stream| stream.topics.get(&id).cloned());
         match there {
             None => drop(log.create_topic(0, Some(id), &name, &options, 1)?),
-            // The process may have died between creating the topic and its partition.
+            // An earlier process may have died between creating the topic and its partition.
             Some(topic) if topic.partitions.is_empty() => {
                 log.create_partitions(TopicId { stream: 0, topic: id }, 1)?;
             }
@@ -117,7 +118,7 @@ fn next_number(partition: &Partition) -> u64 {
     read_all(partition).last().map_or(0, |(_, number)| number + 1)
 }
 
-/// Appends to every topic until it fails.
+/// Appends to every topic, each in a separate thread, until an append fails.
 fn append(directory: &Path) -> Result<()> {
     let log = open(directory)?;
     std::thread::scope(|scope| {
@@ -152,7 +153,7 @@ fn append_batch(partition: &Partition, next: u64) -> Result<()> {
     partition.append(&batch(next..next + BATCH, length))?.ticket.wait()
 }
 
-/// Appends during purges, and while segments are removed.
+/// Appends to the churned topic, and repeatedly purges it and removes its segments.
 fn churn(log: &Log, number: usize) -> Result<()> {
     let partition = partition(log, number)?;
     let least = std::env::var(NEXT).map_or(0, |next| next.parse().expect("a number"));
@@ -165,7 +166,8 @@ fn churn(log: &Log, number: usize) -> Result<()> {
             match round % 10 {
                 3 => partition.delete_segments(1, u64::MAX).wait()?,
                 6 => partition.retain().wait()?,
-                // There is nothing beyond the end, so this neither seals nor removes anything.
+                // There are no messages beyond the end, so this truncation must neither seal nor
+                // remove anything.
                 9 => log.truncate(partition.id(), partition.stats().end_offset)?,
                 _ => {}
             }
@@ -193,7 +195,7 @@ fn look(directory: &Path) -> Result<()> {
     log.close()
 }
 
-/// A process that is killed when this is dropped.
+/// A child process, which is killed when this value is dropped.
 struct Process(Child);
 
 impl Drop for Process {
@@ -214,16 +216,16 @@ fn start(word: &str, directory: &Path, has_shared: bool, next: u64) -> Process {
     Process(command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("a process"))
 }
 
-/// Returns whether logs here have shared memory.
+/// Returns whether logs on this machine have shared memory.
 pub(crate) fn has_shared_memory() -> bool {
     let directory = tempfile::tempdir().expect("a directory");
     let log = Log::open(directory.path().join("log"), &LogOptions::default()).expect("a log");
     log.modes().tail == "shared memory"
 }
 
-/// Starts a process that appends, and records its acknowledgements until it ends. After the first
-/// one, calls `began` in another thread to end the process; if the process does not end in time, it
-/// is killed.
+/// Starts a process that appends, and records what it reports in `promised` until it ends. With
+/// `kill_after`, the process is killed this long after its first report. Otherwise the caller lets
+/// its disk fail, and the process is killed after [`PATIENCE`] at the latest.
 ///
 /// # Errors
 /// The last error that the process reported.
@@ -240,7 +242,7 @@ pub(crate) fn append_until(
     let id = process.0.id().to_string();
     let (began, begun) = std::sync::mpsc::channel::<()>();
     let killer = spawn("kills", move || {
-        // A process without output is eventually killed, too.
+        // A process that reports nothing is killed, too, when this wait times out.
         let _ = begun.recv_timeout(PATIENCE);
         std::thread::sleep(kill_after.unwrap_or(PATIENCE));
         let _ = Command::new("kill").args(["-9", &id]).stderr(Stdio::null()).status();
@@ -251,7 +253,7 @@ pub(crate) fn append_until(
         if let Some(error) = line.strip_prefix("failed ") {
             failure = Err(error.to_owned());
             if kill_after.is_none() {
-                // The disk is gone: further output does not matter.
+                // The disk has failed, so later output does not matter.
                 break;
             }
             continue;
@@ -271,7 +273,7 @@ pub(crate) fn append_until(
     }
     if kill_after.is_none() {
         drop(process);
-        // The thread may wait for longer than the test should run.
+        // The thread is not joined, because it may still wait for a long time.
         std::mem::forget(killer.take());
     } else {
         drop(killer);
@@ -279,7 +281,7 @@ pub(crate) fn append_until(
     failure
 }
 
-/// Starts a process that checks a log.
+/// Starts a process that reads a log. Returns the messages found in each topic.
 ///
 /// # Errors
 /// The problem that the process reported.
@@ -304,8 +306,8 @@ pub(crate) fn find(
     if seen < TOPICS.len() { Err(format!("it looked at {seen} topics and ended")) } else { Ok(all) }
 }
 
-/// Compares the contents found with those promised; `survives` returns whether a durability
-/// survives the failure.
+/// Compares the messages found with those promised. `survives` returns whether topics with a
+/// durability must have survived the failure.
 ///
 /// # Errors
 /// A description of the problem.
@@ -317,10 +319,10 @@ pub(crate) fn check(
     for (number, (durability, _)) in TOPICS.into_iter().enumerate() {
         let (found, promised) = (found[number], promised[number]);
         let is_empty = found.first == found.end;
-        // A purged topic may be empty, but messages acknowledged after the purge must be found.
+        // A purged topic may be empty, unless messages were acknowledged after the purge.
         let all_purged = is_empty && promised.purged >= promised.acknowledged;
         if survives(durability) && found.end < promised.acknowledged && !all_purged {
-            // A purge that was not reported removed everything.
+            // The process may have purged the topic and died before it reported the purge.
             let may_be_purged = number == CHURNED && is_empty;
             if !may_be_purged {
                 return Err(format!("topic {number}: {found:?} of {promised:?}"));

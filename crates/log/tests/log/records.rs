@@ -1,5 +1,5 @@
-//! The application's records after a power cut, with the streams and topics that they belong to,
-//! and the messages that were acknowledged in the same run.
+//! Checks, after power cuts, the application's records together with the streams and topics that
+//! they belong to, and the messages that were acknowledged in the same run.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,11 +9,11 @@ use tailwater_log::{Durability, Log, PartialBlocks, TopicId};
 
 use crate::common::{DIRECTORY, Machine, batch, read_all, rounds, topic};
 
-/// The expected records of a log's catalog, and its messages.
+/// The expected records of a log's catalog, and the expected number of messages in each topic.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 struct State {
     records: BTreeMap<String, String>,
-    /// Number of messages of each topic's only partition.
+    /// Number of messages in the only partition of each topic.
     topics: BTreeMap<(u32, u32), u64>,
 }
 
@@ -58,7 +58,7 @@ fn step(log: &Log, rng: &mut fastrand::Rng, number: u64) {
             appended.ticket.wait().expect("an acknowledgement");
         }
         (kind, id) => {
-            // Several changes in one call: records of a topic, of its stream, and of neither.
+            // One call makes several changes: to records of a topic, of its stream, and of neither.
             let mut changes =
                 vec![(format!("user/{}", rng.u32(..4)), Some(format!("value {number}")))];
             if let Some(TopicId { stream, topic }) = id {
@@ -95,7 +95,7 @@ fn records_survive_power_cuts_together_with_their_stream_or_topic() {
             let crashed = Machine { storage, memory, boot: 2 };
             let found = Log::open(DIRECTORY, &crashed.options()).expect("the log opens");
             let found = state(&found);
-            // Everything up to the last completed step exists, and possibly the next step.
+            // The outcome of every completed step must exist. The next step may exist as a whole.
             let done = states.iter().rposition(|(done, _)| *done <= call).expect("the first");
             let next = states.get(done + 1).unwrap_or(&states[done]);
             assert!(

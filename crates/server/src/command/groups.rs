@@ -57,7 +57,7 @@ pub(super) fn delete_group(state: &State, request: &Request<'_>) -> Outcome {
     Ok(Vec::new())
 }
 
-/// Makes the session a member of a group.
+/// Makes the session a member of the requested group.
 pub(super) fn join_group(state: &State, request: &Request<'_>) -> Outcome {
     let join = JoinConsumerGroupRequest::decode_from(request.body)?;
     let topic = resolve::topic(state, &join.stream_id, &join.topic_id)?;
@@ -77,14 +77,14 @@ pub(super) fn leave_group(state: &State, request: &Request<'_>) -> Outcome {
     Ok(Vec::new())
 }
 
-/// Returns the partitions that the session may poll as a member of a group; an empty body if it is
-/// not a member, or if the stream, topic or group does not exist.
+/// Returns the partitions that the session may poll as a member of a group. The body is empty if
+/// the session is not a member, or if the stream, topic or group does not exist.
 pub(super) fn sync_group(state: &State, request: &Request<'_>) -> Outcome {
     let sync = SyncConsumerGroupRequest::decode_from(request.body)?;
     let Ok(topic) = resolve::topic(state, &sync.stream_id, &sync.topic_id) else {
         return Ok(Vec::new());
     };
-    // A member sees only its own partitions, so membership suffices as permission, as in Iggy.
+    // A member is shown only its own partitions, so membership suffices as permission, as in Iggy.
     let group = state.groups.resolve(topic, &sync.group_id);
     match group.and_then(|group| state.groups.synchronize(request.session.id, topic, group)) {
         Some((generation, partitions)) => {
@@ -97,7 +97,7 @@ pub(super) fn sync_group(state: &State, request: &Request<'_>) -> Outcome {
 /// Returns a group's id.
 ///
 /// # Errors
-/// Not found, with the same status for ids and names.
+/// Not found. The status is the same whether the request names the group by id or by name.
 fn group_id(state: &State, topic: TopicId, group: &WireIdentifier) -> Result<u32, Status> {
     state.groups.resolve(topic, group).ok_or(Status::CONSUMER_GROUP_ID_NOT_FOUND)
 }

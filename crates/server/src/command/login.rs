@@ -16,10 +16,10 @@ use crate::session::Session;
 use crate::state::State;
 use crate::users::LoginError;
 
-/// Logs a client in, by password or token, and binds its session.
+/// Logs a client in with a password or a token, and binds the session to the user and the client.
 ///
 /// # Errors
-/// The eviction reason to send to the client; the connection may try again.
+/// The eviction reason to send to the client. The client may try again on the same connection.
 pub(crate) async fn login(
     state: &Arc<State>,
     session: &Arc<Session>,
@@ -29,8 +29,8 @@ pub(crate) async fn login(
     let malformed = |_| EvictionReason::MalformedLogin;
     let (version, prefix_bytes) = ClientVersionInfo::decode(body).map_err(malformed)?;
     if !is_protocol_compatible(version.protocol_version) {
-        // At debug level, because clients that are not logged in can cause any number of these
-        // lines.
+        // Logged only at debug level, because clients that are not logged in can cause any number
+        // of these lines.
         state.metrics.refused("protocol_version");
         debug!(
             address = %session.address,
@@ -68,7 +68,8 @@ pub(crate) async fn login(
         debug!(address = %session.address, user, sdk, "login refused: client id of another user");
     })?;
     if before.is_some_and(|before| before.client != head.client || before.user != user) {
-        // The group memberships belonged to the session's previous client.
+        // The session's group memberships belonged to its previous login, as another client or
+        // user.
         state.groups.leave_all(session.id);
     }
     info!(address = %session.address, session = session.id.0, user, sdk, "logged in");
@@ -89,8 +90,9 @@ enum Credentials {
 }
 
 impl Credentials {
-    /// Decodes the part of a login after the version. Both kinds of login use the same operation;
-    /// the correct kind is the one whose encoding ends exactly at the end of the body.
+    /// Decodes the part of a login's body after the version. Logins by password and by token use
+    /// the same operation: the correct kind is the one whose encoding ends exactly at the end of
+    /// the body.
     fn decode(version: ClientVersionInfo, body: &[u8]) -> Option<Self> {
         let password = LoginRegisterRequest::decode_after_prefix(version.clone(), body);
         if let Ok((login, length)) = password

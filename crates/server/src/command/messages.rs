@@ -26,14 +26,14 @@ use crate::state::State;
 use crate::status::Status;
 use crate::users::Action;
 
-/// Maximum time that a send waits for room before its client is asked to repeat the send. Clients
-/// time out after 30 s.
+/// Maximum time that a send waits until its batch can be appended, before its client is asked to
+/// repeat the send. Clients time out after 30 s.
 const FULL_TIMEOUT: Duration = Duration::from_secs(20);
-/// Time after which a send that waits for room releases its memory if other requests wait for
-/// memory.
+/// Interval at which a send that waits to append its batch checks whether other requests wait for
+/// memory. If they do, the send ends and releases its memory.
 const YIELD_AFTER: Duration = Duration::from_secs(2);
-/// Room reserved for a poll before it reads, in bytes: the maximum that the log returns, unless a
-/// batch is larger.
+/// Memory that a poll reserves before it reads, in bytes: the maximum that the log returns for one
+/// read, unless the first batch alone is larger.
 const POLL_BYTES: usize = (1 << 20) + POLL_HEADER_BYTES;
 /// Partition id in the reply to a group member that must synchronize before it polls again.
 const SYNCHRONIZE: u32 = u32::MAX;
@@ -93,9 +93,9 @@ fn target(state: &State, user: u32, header: &SendMessagesHeader) -> Result<Parti
     Ok(topic.partition(*id))
 }
 
-/// Appends a batch, waits until it is acknowledged, and returns its first offset. If there is no
-/// room, the send waits, unless other requests need the batch's memory: batches for a stuck
-/// partition must not fill the memory of requests.
+/// Appends a batch, waits until it is acknowledged, and returns the offset of its first message. If
+/// the log is full, the send waits, but gives up when other requests need the memory that this send
+/// holds: batches for a partition that accepts no appends must not fill the memory for requests.
 async fn append(
     partition: &Partition,
     batch: &[u8],
@@ -150,8 +150,8 @@ pub(super) async fn poll(state: &Arc<State>, request: &Request<'_>) -> Result<Bo
             if poll.auto_commit
                 && let Some(last) = read.last_offset()
             {
-                // The reply does not wait for durability: a consumer that dies reads the messages
-                // again.
+                // The reply does not wait until the stored offset is durable: a consumer that dies
+                // reads the messages again.
                 offsets::keep(state, id, consumer, last).map(drop)?;
             }
             reply(id.partition, read)
@@ -181,7 +181,7 @@ pub(super) async fn poll(state: &Arc<State>, request: &Request<'_>) -> Result<Bo
     }
 }
 
-/// The result of a poll's read, and its reserved memory.
+/// The result of a poll's read, and the memory reserved for the reply.
 #[derive(Default)]
 struct Read {
     polled: Polled,
@@ -204,7 +204,7 @@ fn polled_body(partition: u32, read: Read) -> Body {
     Body { content: Content::Polled { header, polled }, reservation }
 }
 
-/// Returns the start of a poll.
+/// Returns the position at which a poll starts.
 fn strategy(
     state: &State,
     id: PartitionId,
@@ -227,11 +227,12 @@ fn strategy(
     })
 }
 
-/// Reads messages, once there is room for them.
+/// Reads messages, once memory for them is reserved.
 ///
-/// Room is reserved before the read, because a reply that waits for room would keep the messages in
-/// memory. The size of a poll is known only after the read: if a batch exceeds the reserved room,
-/// and no more room is free, the batch is read again later.
+/// Memory is reserved before the read, because a reply that waits for memory after the read would
+/// already hold the messages in memory. The size of a poll is known only after the read. If a batch
+/// is larger than the reservation and no more memory is free, the batch is dropped and read again
+/// when enough memory is reserved.
 async fn read(
     state: &State,
     id: PartitionId,
@@ -262,10 +263,10 @@ async fn read(
     }
 }
 
-/// Extends a poll that ended at the log's byte limit, up to `count` messages: programs assume that
-/// fewer messages than requested mean the end of the partition. It stops at the limit on
-/// polls, when three quarters of the room for replies are taken, and at an error, which the next
-/// poll returns.
+/// Extends a poll that ended at the byte limit of the log's read, up to `count` messages: programs
+/// assume that a poll with fewer messages than requested has reached the end of the partition. The
+/// extension stops at the byte limit of polls, when three quarters of the memory for replies are
+/// reserved, and at an error. The next poll returns that error.
 async fn extend(state: &State, partition: &Arc<Partition>, read: &mut Read, count: u32) {
     let Read { polled, reservation: Some(reservation) } = read else { return };
     let bytes_max = state.config.limits.poll_body_max();
@@ -273,13 +274,13 @@ async fn extend(state: &State, partition: &Arc<Partition>, read: &mut Read, coun
         polled.last_offset = more.last_offset;
         polled.count += more.count;
         polled.pieces.extend(more.pieces);
-        // Reads from memory do not wait: other tasks must run in between.
+        // Reads from memory never wait, so the loop must let other tasks run.
         yield_now().await;
     }
     reservation.resize(POLL_HEADER_BYTES + polled.length());
 }
 
-/// Reads the messages that follow those of a poll, and grows its reservation for them.
+/// Reads the messages that follow a poll's messages, and grows the poll's reservation for them.
 async fn read_more(
     partition: &Arc<Partition>,
     polled: &Polled,
@@ -302,7 +303,8 @@ async fn read_more(
     (is_next && fits).then_some(more)
 }
 
-/// Reads from memory directly, or from a segment on a thread that may block.
+/// Reads in this task if the messages are in memory, and otherwise, from a segment, on a thread
+/// that may block.
 async fn read_once(
     partition: &Arc<Partition>,
     strategy: Strategy,

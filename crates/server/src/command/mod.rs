@@ -1,9 +1,9 @@
 //! The commands of the protocol: one handler each.
 //!
-//! A handler takes the body of a request and returns the body of the reply, or a status. Commands
-//! that need only memory run on the connection's task; those that wait for a disk or hash a
-//! password run on a thread that may block. Every handler checks the user's permission itself, once
-//! it has resolved the object of the request.
+//! A handler receives the body of a request and returns the body of the reply, or a status.
+//! Commands that need only memory run in the connection's task. Commands that wait for a disk or
+//! hash a password run on a thread that may block. Every handler checks the user's permission
+//! itself, after it has looked up the object that the request names.
 
 mod groups;
 mod login;
@@ -41,7 +41,7 @@ pub(crate) struct Request<'a> {
     pub(crate) user: u32,
     /// The body, without the header.
     pub(crate) body: &'a [u8],
-    /// The reserved memory of the body; `None` if it is not counted.
+    /// The reserved memory of the body; `None` if the body is too small to be counted.
     pub(crate) reservation: Option<&'a Reservation>,
 }
 
@@ -63,14 +63,14 @@ pub(crate) enum Content {
     Bytes(Vec<u8>),
     /// A header, followed by batches that are not copied: usually slices of the log's tail.
     Polled {
-        /// Partition, current offset, number of messages.
+        /// The partition, the current offset and the number of messages, encoded.
         header: [u8; POLL_HEADER_BYTES],
         /// The batches.
         polled: Polled,
     },
 }
 
-/// Length of the header in front of a poll's batches, in bytes.
+/// Length of the header that precedes a poll's batches in the reply, in bytes.
 pub(crate) const POLL_HEADER_BYTES: usize = 16;
 
 impl Default for Content {
@@ -86,7 +86,8 @@ impl From<Vec<u8>> for Body {
 }
 
 impl Body {
-    /// Returns the body's bytes; empty for a poll, whose reply is never remembered.
+    /// Returns the body's bytes, to be remembered with the reply. Empty for a poll, whose reply is
+    /// never remembered.
     pub(crate) fn bytes(&self) -> &[u8] {
         match &self.content {
             Content::Bytes(bytes) => bytes,
@@ -128,7 +129,7 @@ impl Content {
 
 /// Name and version of this server, as reported to clients.
 const VERSION: &str = concat!("tailwater-", env!("CARGO_PKG_VERSION"));
-/// Room reserved before a potentially large reply is built, in bytes.
+/// Memory reserved before a potentially large reply is built, in bytes.
 const BULKY_BYTES: usize = 1 << 20;
 
 /// A handler of requests.
@@ -136,9 +137,9 @@ type Handler = fn(&State, &Request<'_>) -> Outcome;
 
 /// The way in which a command is executed.
 enum Command {
-    /// Directly, from memory.
+    /// Executed in the connection's task, because it needs only memory.
     Quick(Handler),
-    /// On a thread that may block.
+    /// Executed on a thread that may block.
     Blocking(Handler),
     /// Appends messages.
     Send,
@@ -156,7 +157,7 @@ enum Command {
     Cluster,
 }
 
-/// Returns how a command is executed; `None` for an unknown code.
+/// Returns the way in which a command is executed; `None` for an unknown code.
 fn command(code: u32) -> Option<Command> {
     use Command::{Blocking, Quick};
 
@@ -214,8 +215,8 @@ fn command(code: u32) -> Option<Command> {
     })
 }
 
-/// Returns whether replies to a command may be large, so that room must be reserved before they are
-/// built. A poll reserves its room itself.
+/// Returns whether replies to a command may be large, so that memory must be reserved before they
+/// are built. This excludes polls, which reserve their memory themselves.
 fn is_bulky(code: u32) -> bool {
     matches!(
         code,
@@ -294,7 +295,8 @@ async fn complete(ticket: Ticket) -> Result<(), Error> {
     }
     let (sender, receiver) = tokio::sync::oneshot::channel();
     ticket.on_complete(move |outcome| {
-        // The receiver may have been dropped.
+        // Sending fails if the receiver was dropped, because no task waits for the outcome any
+        // more.
         let _ = sender.send(outcome);
     });
     let ended = || Err(Error::new(ErrorKind::Closed, "the log was closed"));
@@ -306,8 +308,8 @@ fn count(value: usize) -> u32 {
     u32::try_from(value).unwrap_or(u32::MAX)
 }
 
-/// Returns the status of a change that failed in the storage, and logs the error, which may contain
-/// file names and is not sent to clients.
+/// Returns the status of a change that failed in the storage, and logs the error. The error itself
+/// is not sent to clients, because it may contain file names.
 fn storage_status(error: &Error) -> Status {
     tracing::warn!(%error, "request failed");
     Status::from(error.clone())

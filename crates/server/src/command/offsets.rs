@@ -1,4 +1,4 @@
-//! Commands of consumers' and groups' offsets.
+//! Commands for the stored offsets of consumers and groups.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ pub(super) fn get(state: &State, request: &Request<'_>) -> Outcome {
     Ok(response.to_bytes().to_vec())
 }
 
-/// Returns the consumer that a request names; `None` for a group that does not exist.
+/// Returns the consumer or group that a request names; `None` for a group that does not exist.
 fn consumer(
     state: &State,
     topic: TopicId,
@@ -76,8 +76,8 @@ pub(super) async fn store(state: &Arc<State>, request: &Request<'_>) -> Outcome 
     Ok(Vec::new())
 }
 
-/// Stores a consumer's offset; the ticket completes when the offset is as durable as the topic
-/// requires.
+/// Stores a consumer's offset. The returned ticket completes when the offset is as durable as the
+/// topic requires.
 pub(super) fn keep(
     state: &State,
     id: PartitionId,

@@ -1,7 +1,8 @@
-//! Options of topics: the settings of clients, and their translation to options of the log.
+//! Options of topics: the settings that clients send, and their translation to options of the log.
 //!
-//! An option is transmitted as a key with a typed value. A topic stores the value of every option
-//! as of the topic's creation, and the keys that the client set.
+//! An option is transmitted as a key with a typed value. When a topic is created, the values of all
+//! options are stored with it, including defaults, and so are the keys of the options that the
+//! client set.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -25,14 +26,14 @@ use crate::config::{self, Bound, Config, TopicDefaults};
 use crate::state::State;
 use crate::status::Status;
 
-/// Kinds of values on the wire.
+/// Kinds of values in the protocol.
 const STRING: u8 = 2;
 const BOOL: u8 = 3;
 const UINT8: u8 = 9;
 const UINT32: u8 = 11;
 const UINT64: u8 = 12;
 
-/// Value for "no bound" or "no expiry".
+/// Value of a bound or an expiry in the protocol that means "no bound" or "no expiry".
 const UNLIMITED: u64 = u64::MAX;
 /// Upper bound of the option `messages_required_to_save`.
 const MESSAGES_REQUIRED_MAX: u32 = 16 << 20;
@@ -119,19 +120,19 @@ const KEYS: &[(Key, &str, u8, &str)] = &[
     ),
 ];
 
-/// Options that can be changed after a topic was created.
+/// Options that can still be changed after a topic was created.
 const UPDATABLE: &[Key] = &[Key::CompressionAlgorithm, Key::MessageExpiry, Key::MaxTopicSize];
 
 /// The value of every option of a topic.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Settings {
-    /// Keys that the client set; other options have their defaults.
+    /// Keys of the options that the client set. All other options have their defaults.
     explicit: BTreeSet<Key>,
-    /// Compression on the wire: 1 for none, 2 for gzip.
+    /// Compression of messages in the protocol: 1 for none, 2 for gzip.
     pub(super) compression: u8,
     /// Age at which messages are removed, in microseconds, or [`UNLIMITED`].
     pub(super) message_expiry_us: u64,
-    /// Size of the topic from which its oldest segments are removed, in bytes, or [`UNLIMITED`].
+    /// Size of the topic beyond which its oldest segments are removed, in bytes, or [`UNLIMITED`].
     pub(super) topic_bytes_max: u64,
     segment_bytes: u64,
     durability: Durability,
@@ -170,7 +171,7 @@ impl Settings {
         let mut settings = Self::defaults(defaults);
         let entries = options.into_iter().map(|entry| Ok((key(&entry)?, entry)));
         let mut entries = entries.collect::<Result<Vec<_>, Status>>()?;
-        // Applied last, because its effect depends on the durability.
+        // `enforce_fsync` is applied last, because its effect depends on the durability option.
         entries.sort_by_key(|(key, _)| *key == Key::EnforceFsync);
         for (key, entry) in &entries {
             settings.set(*key, entry)?;
@@ -201,8 +202,8 @@ impl Settings {
         Ok(())
     }
 
-    /// Sets one option. A size or expiry of 0 means "not set" and leaves the value unchanged; for a
-    /// new topic that is the default.
+    /// Sets one option. A size or expiry of 0 means "not set" and leaves the value unchanged: for a
+    /// new topic, the value is then the default.
     fn set(&mut self, key: Key, entry: &WireUserHeaderEntry<'_>) -> Result<(), Status> {
         let mut is_chosen = true;
         let mut or_unchanged = |value: u64, unchanged: u64| {
@@ -228,7 +229,8 @@ impl Settings {
                 self.segment_bytes = value;
             }
             Key::Durability => self.durability = durability(entry)?,
-            // Clients that support the durability always send it, even if it was not set.
+            // The two options are combined, because clients that support the durability option
+            // always send it, even if the program did not set it.
             Key::EnforceFsync => match boolean(entry)? {
                 true => self.durability = Durability::Disk,
                 false if self.explicit.contains(&Key::Durability) => {}
@@ -258,8 +260,8 @@ impl Settings {
         Ok(())
     }
 
-    /// Returns the options of the topic in the log. The bound on a topic's size is divided equally
-    /// among its partitions.
+    /// Returns the settings as the log's options of the topic. The bound on the topic's size is
+    /// divided equally among its partitions.
     pub(super) fn to_log(&self, config: &Config, partitions: usize) -> TopicOptions {
         let defaults = &config.topics;
         let bounded = |value: u64| (value != UNLIMITED && config.is_retention_on).then_some(value);
@@ -279,8 +281,8 @@ impl Settings {
         }
     }
 
-    /// Returns the stored settings of a topic. If the server did not create the topic, they are
-    /// derived from its options in the log.
+    /// Returns the stored settings of a topic. If there are none, because the server did not create
+    /// the topic, the settings are derived from the topic's options in the log.
     pub(super) fn of(options: &TopicOptions, defaults: &TopicDefaults) -> Self {
         serde_json::from_str(&options.attributes).unwrap_or_else(|_| Self {
             durability: options.durability,
@@ -292,8 +294,9 @@ impl Settings {
         })
     }
 
-    /// Encodes the options that the client set, or with `false` the defaults of all other options.
-    /// The older name of the durability is returned only for topics that were created with it.
+    /// With `true`, encodes the options that the client set; with `false`, the defaults of all
+    /// other options. `enforce_fsync`, the older name of the durability, is returned only for
+    /// topics that were created with it.
     pub(super) fn to_wire(&self, are_explicit: bool) -> WireOptions {
         let is_wanted = |key: Key| {
             self.explicit.contains(&key) == are_explicit
@@ -332,8 +335,8 @@ impl Settings {
     }
 }
 
-/// Returns the options of a topic that is imported with `partitions` partitions: the values that
-/// the source reports, and defaults for other options.
+/// Returns the options of a topic that is imported with `partitions` partitions. They have the
+/// values that the source reports, and defaults where the source reports none.
 pub(crate) fn imported_options(topic: &TopicHeader, partitions: u32) -> TopicOptions {
     let config = Config::default();
     let mut settings = Settings::defaults(&config.topics);
@@ -350,8 +353,8 @@ pub(crate) fn imported_options(topic: &TopicHeader, partitions: u32) -> TopicOpt
     settings.to_log(&config, partitions as usize)
 }
 
-/// Applies `data_maintenance.messages.cleaner_enabled` to existing topics: whether messages are
-/// removed by age and size.
+/// Applies the key `data_maintenance.messages.cleaner_enabled` to existing topics. It determines
+/// whether messages are removed by age and size.
 ///
 /// # Errors
 /// Errors from the log.
@@ -398,10 +401,10 @@ pub(super) fn describe(state: &State, request: &Request<'_>) -> Outcome {
     Ok(DescribeOptionsResponse { entries }.to_bytes().to_vec())
 }
 
-/// Rejects all options: streams and users have none.
+/// Rejects a request that sets any option: streams and users have no options.
 ///
 /// # Errors
-/// Unsupported key, if there is one.
+/// Unsupported key, if the request sets an option.
 pub(super) fn refuse_all(options: &WireOptions) -> Result<(), Status> {
     if options.is_empty() { Ok(()) } else { Err(Status::UNSUPPORTED_OPTION_KEY) }
 }
@@ -415,7 +418,7 @@ fn text<'a>(entry: &WireUserHeaderEntry<'a>) -> Option<&'a str> {
     std::str::from_utf8(entry.value).ok().filter(|_| entry.value_kind.0 == STRING)
 }
 
-/// Returns a number, or the value of a text as parsed by `parse`.
+/// Returns the value of an option as a number. A text is converted with `parse`.
 fn number(
     entry: &WireUserHeaderEntry<'_>,
     parse: impl Fn(&str) -> Option<u64>,
@@ -483,7 +486,7 @@ fn size_bytes(text: &str) -> Option<u64> {
     from_bound(config::parse_bound(text, config::parse_size)?)
 }
 
-/// Decodes a bound on the wire: 0 means the server's default.
+/// Converts a bound to its number in the protocol; `None` for the server's default.
 fn from_bound(bound: Bound<u64>) -> Option<u64> {
     Some(match bound {
         Bound::Default => 0,

@@ -1,4 +1,4 @@
-//! Resolves the identifiers in requests: by id or by name.
+//! Resolves the identifiers in requests: an object is identified by its id or its name.
 
 use iggy_binary_protocol::WireIdentifier;
 use tailwater_log::{CatalogSnapshot, Consumer, PartitionId, TopicId};
@@ -10,7 +10,7 @@ use crate::status::Status;
 /// Returns a stream's id.
 ///
 /// # Errors
-/// Not found, with Iggy's status for an id or a name.
+/// Not found, with Iggy's status for an unknown id or for an unknown name.
 pub(crate) fn stream(state: &State, stream: &WireIdentifier) -> Result<u32, Status> {
     stream_in(&state.log.catalog(), stream)
 }

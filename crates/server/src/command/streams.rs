@@ -16,7 +16,7 @@ use crate::state::State;
 use crate::status::Status;
 use crate::users::Action;
 
-/// Returns a stream with its topics; an empty body if it does not exist.
+/// Returns a stream with its topics; an empty body if the stream does not exist.
 pub(super) fn get_stream(state: &State, request: &Request<'_>) -> Outcome {
     let get = GetStreamRequest::decode_from(request.body)?;
     let catalog = state.log.catalog();
@@ -92,11 +92,12 @@ pub(super) fn delete_stream(state: &State, request: &Request<'_>) -> Outcome {
     let _changing = state.changing.lock();
     let id = resolve::stream(state, &delete.stream_id)?;
     state.users.authorize(request.user, Action::DeleteStream(id))?;
-    // Permissions are removed before the stream, because its id may be reused. A crash between the
-    // two changes leaves users with fewer permissions.
+    // Permissions are removed before the stream, because the stream's id may be reused. A crash
+    // between the two changes is harmless: users then have fewer permissions on a stream that still
+    // exists.
     state.users.forget_stream(&state.log, id)?;
     state.log.delete_stream(id).map_err(|error| status(&error))?;
-    // Removes permissions that were granted during the deletion.
+    // Removes permissions on the stream that were granted while it was being deleted.
     state.users.forget_stream(&state.log, id)?;
     state.groups.stream_deleted(&state.log, id);
     state.forget_deleted();

@@ -1,4 +1,4 @@
-//! The server itself: clients, statistics, the cluster of one node, diagnostics.
+//! Commands for the server itself: clients, statistics, the cluster of one node, diagnostics.
 
 use std::io::{Cursor, Write};
 
@@ -22,18 +22,18 @@ use crate::state::State;
 use crate::status::Status;
 use crate::users::Action;
 
-/// The transport of all clients: TCP.
+/// Code of the transport TCP, which all clients use.
 const TCP: u8 = 1;
-/// The user of a client that is not logged in.
+/// User id that is reported for a client that is not logged in.
 const NO_USER: u32 = u32::MAX;
-/// Role of the only node.
+/// Code of the role of the only node.
 const LEADER: u8 = 0;
-/// Status of the only node.
+/// Code of the status of the only node.
 const HEALTHY: u8 = 0;
-/// The snapshot type with a fixed text, for testing the transfer.
+/// Code of the snapshot type that consists of a fixed text, for testing the transfer.
 const SNAPSHOT_TEST: u8 = 4;
 
-/// Baseline of the process's processor usage: the time and usage at the last request.
+/// The baseline for the process's processor usage, taken at the last request for statistics.
 static PROBE: Mutex<Option<System>> = Mutex::new(None);
 
 /// Returns the requesting client.
@@ -41,7 +41,7 @@ pub(super) fn get_me(state: &State, request: &Request<'_>) -> Outcome {
     Ok(details(state, request.session).to_bytes().to_vec())
 }
 
-/// Returns a client; an empty body if it is not connected.
+/// Returns a client; an empty body if the client is not connected.
 pub(super) fn get_client(state: &State, request: &Request<'_>) -> Outcome {
     let get = GetClientRequest::decode_from(request.body)?;
     state.users.authorize(request.user, Action::GetClient)?;
@@ -180,7 +180,8 @@ impl Machine {
                 machine.threads = process.tasks().map_or(0, |tasks| count(tasks.len()));
             }
         }
-        // The directory's disk is the one with the longest mount point above it.
+        // The disk of the directory is the one whose mount point is the longest prefix of the
+        // directory's path.
         let directory = state.log.directory();
         let disks = Disks::new_with_refreshed_list();
         let below = disks.iter().filter(|disk| directory.starts_with(disk.mount_point()));

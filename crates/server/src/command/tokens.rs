@@ -20,11 +20,11 @@ pub(crate) fn get_tokens(state: &State, request: &Request<'_>) -> Outcome {
     Ok(GetPersonalAccessTokensResponse { tokens }.to_bytes().into())
 }
 
-/// 42: creates a token. The reply contains the token's secret, which is stored nowhere except in
-/// memory, in the session's last reply, until the session's next numbered request.
+/// 42: creates a token. The reply contains the token's secret. The secret is not stored on disk; in
+/// memory it stays in the session's last reply until the session's next numbered request.
 pub(crate) fn create_token(state: &State, request: &Request<'_>) -> Outcome {
     let new = CreatePersonalAccessTokenRequest::decode_from(request.body)?;
-    // The server's default is no expiry.
+    // By default a token does not expire.
     let expires_after_us = Some(new.expiry).filter(|us| !matches!(*us, 0 | u64::MAX));
     let secret = state.users.create_token(&state.log, request.user, &new.name, expires_after_us)?;
     tracing::info!(user = request.user, token = &*new.name, "personal access token created");

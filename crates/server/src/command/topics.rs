@@ -18,7 +18,7 @@ use crate::state::State;
 use crate::status::Status;
 use crate::users::Action;
 
-/// Returns a topic with its partitions; an empty body if it does not exist.
+/// Returns a topic with its partitions; an empty body if the topic does not exist.
 pub(super) fn get_topic(state: &State, request: &Request<'_>) -> Outcome {
     let get = GetTopicRequest::decode_from(request.body)?;
     let Ok(id) = resolve::topic(state, &get.stream_id, &get.topic_id) else {
@@ -28,7 +28,7 @@ pub(super) fn get_topic(state: &State, request: &Request<'_>) -> Outcome {
     details(state, id)
 }
 
-/// Returns the topics of a stream; none if it does not exist, as Iggy does.
+/// Returns the topics of a stream. As in Iggy, a stream that does not exist has no topics.
 pub(super) fn get_topics(state: &State, request: &Request<'_>) -> Outcome {
     let get = GetTopicsRequest::decode_from(request.body)?;
     let catalog = state.log.catalog();
@@ -45,7 +45,7 @@ pub(super) fn get_topics(state: &State, request: &Request<'_>) -> Outcome {
     Ok(response.to_bytes().to_vec())
 }
 
-/// Encodes a topic with its partitions; an empty body if it does not exist.
+/// Encodes a topic with its partitions; an empty body if the topic does not exist.
 fn details(state: &State, id: TopicId) -> Outcome {
     let catalog = state.log.catalog();
     let Some(info) = catalog.topic(id) else { return Ok(Vec::new()) };
@@ -66,11 +66,11 @@ fn details(state: &State, id: TopicId) -> Outcome {
 }
 
 fn stats(state: &State, id: PartitionId) -> Option<PartitionStats> {
-    // A partition that is being deleted has no entry.
+    // A partition that is being deleted may still be in the catalog, but is no longer open.
     state.log.partition(id).ok().map(|partition| partition.stats())
 }
 
-/// Returns the bytes of a partition, including unpersisted ones.
+/// Returns the size of a partition in bytes, including unpersisted batches.
 pub(super) fn size(stats: &PartitionStats) -> u64 {
     stats.bytes + stats.unpersisted_bytes
 }
@@ -80,14 +80,14 @@ pub(super) fn messages(stats: &PartitionStats) -> u64 {
     stats.end_offset.saturating_sub(stats.start_offset)
 }
 
-/// Returns the bytes and messages of a topic.
+/// Returns the total size of a topic in bytes, and the number of its messages.
 pub(super) fn totals(state: &State, id: TopicId, info: &TopicInfo) -> (u64, u64) {
     let stats =
         info.partitions.keys().filter_map(|partition| stats(state, id.partition(*partition)));
     stats.fold((0, 0), |(bytes, count), stats| (bytes + size(&stats), count + messages(&stats)))
 }
 
-/// Returns a topic's header in replies.
+/// Returns the description of a topic that replies contain.
 pub(super) fn header(state: &State, id: TopicId, info: &TopicInfo) -> Result<TopicHeader, Status> {
     let settings = Settings::of(&info.options, &state.config.topics);
     let (size_bytes, messages_count) = totals(state, id, info);
@@ -154,11 +154,12 @@ pub(super) fn delete_topic(state: &State, request: &Request<'_>) -> Outcome {
     let _changing = state.changing.lock();
     let id = resolve::topic(state, &delete.stream_id, &delete.topic_id)?;
     state.users.authorize(request.user, Action::DeleteTopic(id))?;
-    // Permissions are removed before the topic, because its id may be reused. A crash between the
-    // two changes leaves users with fewer permissions.
+    // Permissions are removed before the topic, because the topic's id may be reused. A crash
+    // between the two changes is harmless: users then have fewer permissions on a topic that still
+    // exists.
     state.users.forget_topic(&state.log, id)?;
     state.log.delete_topic(id).map_err(|error| status(&error))?;
-    // Removes permissions that were granted during the deletion.
+    // Removes permissions on the topic that were granted while it was being deleted.
     state.users.forget_topic(&state.log, id)?;
     state.groups.topic_deleted(&state.log, id);
     state.forget_deleted();

@@ -1,8 +1,8 @@
 //! Commands 31-37: users.
 //!
-//! Users may get themselves and change their own password; everything else requires a permission.
-//! As in Iggy, a refusal reveals that a user exists, even to users without permission to read
-//! users.
+//! Users may request their own description and change their own password. Everything else requires
+//! a permission. As in Iggy, a user without permission to read users nevertheless learns from the
+//! status of a refusal whether another user exists.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ use crate::users::{Action, NewUser, Permissions, User};
 const ACTIVE: u8 = 1;
 const INACTIVE: u8 = 2;
 
-/// 31: one user; an empty body if it does not exist.
+/// 31: one user; an empty body if the user does not exist.
 pub(crate) fn get_user(state: &State, request: &Request<'_>) -> Outcome {
     let wanted = GetUserRequest::decode_from(request.body)?.user_id;
     let Some(user) = state.users.find(&wanted) else {
@@ -46,7 +46,7 @@ pub(crate) fn get_users(state: &State, request: &Request<'_>) -> Outcome {
     Ok(GetUsersResponse { users }.to_bytes().into())
 }
 
-/// 33: creates a user. Hashes its password, so it blocks.
+/// 33: creates a user. The call blocks while it hashes the user's password.
 pub(crate) fn create_user(state: &State, request: &Request<'_>) -> Outcome {
     let new = CreateUserRequest::decode_from(request.body)?;
     state.users.authorize(request.user, Action::CreateUser)?;
@@ -64,7 +64,7 @@ pub(crate) fn create_user(state: &State, request: &Request<'_>) -> Outcome {
     Ok(details(&user)?.into())
 }
 
-/// 34: deletes a user and its tokens, and ends its sessions.
+/// 34: deletes a user and the user's tokens, and ends the user's sessions.
 pub(crate) fn delete_user(state: &State, request: &Request<'_>) -> Outcome {
     let wanted = DeleteUserRequest::decode_from(request.body)?.user_id;
     state.users.authorize(request.user, Action::DeleteUser)?;
@@ -74,7 +74,7 @@ pub(crate) fn delete_user(state: &State, request: &Request<'_>) -> Outcome {
     Ok(Vec::new())
 }
 
-/// 35: changes a user's name or status; the user's sessions end if the user becomes inactive.
+/// 35: changes a user's name or status. If the user becomes inactive, the user's sessions end.
 pub(crate) fn update_user(state: &State, request: &Request<'_>) -> Outcome {
     let update = UpdateUserRequest::decode_from(request.body)?;
     state.users.authorize(request.user, Action::UpdateUser)?;
@@ -89,7 +89,7 @@ pub(crate) fn update_user(state: &State, request: &Request<'_>) -> Outcome {
     Ok(Vec::new())
 }
 
-/// 36: replaces a user's permissions, with effect from the next request of the user's sessions.
+/// 36: replaces a user's permissions. The change takes effect with the next request of the user.
 pub(crate) fn update_permissions(state: &State, request: &Request<'_>) -> Outcome {
     let update = UpdatePermissionsRequest::decode_from(request.body)?;
     state.users.authorize(request.user, Action::UpdatePermissions)?;
@@ -99,7 +99,7 @@ pub(crate) fn update_permissions(state: &State, request: &Request<'_>) -> Outcom
     Ok(Vec::new())
 }
 
-/// 37: changes a password. As in Iggy, the user's sessions and tokens stay.
+/// 37: changes a password. As in Iggy, the user's sessions and tokens stay valid.
 pub(crate) async fn change_password(state: &Arc<State>, request: &Request<'_>) -> Outcome {
     let change = ChangePasswordRequest::decode_from(request.body)?;
     let target = state.users.find(&change.user_id).ok_or(Status::RESOURCE_NOT_FOUND)?.id;
@@ -110,7 +110,7 @@ pub(crate) async fn change_password(state: &Arc<State>, request: &Request<'_>) -
     let (current, new) = (&change.current_password, &change.new_password);
     let address = request.session.address.ip();
     let prepared = state.users.prepare_password(&target, current, new, address);
-    // The wait may be long after failed logins from the same address.
+    // After failed logins from the same address, preparing the password may take long.
     let prepared = timeout(state.config.limits.stall_timeout, prepared).await;
     let prepared = prepared.unwrap_or(Err(Status::TRANSIENT_NOT_ACCEPTED))?;
     let (state, by) = (Arc::clone(state), request.user);

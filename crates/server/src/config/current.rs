@@ -1,7 +1,8 @@
-//! `current_config.toml`: the configuration of a running server, for its users and for programs
-//! that need its ports.
+//! `current_config.toml`: the configuration of a running server. It is for the server's users, and
+//! for programs that need the server's ports.
 //!
-//! The file can be loaded as a configuration. It contains no credentials, because no key holds any.
+//! The file can be loaded as a configuration. It contains no credentials, because no key of the
+//! configuration has credentials as its value.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -16,12 +17,12 @@ use super::{Config, Http, Tcp, Tls};
 
 /// Name of the file.
 const NAME: &str = "current_config.toml";
-/// Name of the incomplete file.
+/// Name of the file while it is being written.
 const TEMPORARY_NAME: &str = "current_config.toml.tmp";
-/// Address of a disabled transport.
+/// Address that is written for a transport that is off.
 const OFF: &str = "127.0.0.1:0";
 
-/// Writes the file, with the addresses on which the server listens.
+/// Writes the file. The addresses in the file are those on which the server actually listens.
 ///
 /// # Errors
 /// I/O errors.
@@ -35,7 +36,8 @@ pub(crate) fn write_current(
     storage.create_directory(&directory)?;
     let temporary = directory.join(TEMPORARY_NAME);
     write(storage, &temporary, render(config, tcp, http).as_bytes())?;
-    // A crash before the rename leaves the old file, or none; readers never see an incomplete file.
+    // A crash before the rename leaves the old file, or no file. Readers never see an incomplete
+    // file.
     storage.rename(&temporary, &directory.join(NAME))?;
     storage.sync_directory(&directory)
 }
@@ -82,8 +84,8 @@ fn set(table: &mut Table, path: &str, value: Value) {
     }
 }
 
-/// Returns the value of every key that has an effect, and the switches of transports that are not
-/// supported.
+/// Returns the values of all keys that have an effect, and of the switches of unsupported
+/// transports.
 pub(super) fn values(
     config: &Config,
     tcp: Option<SocketAddr>,
@@ -235,7 +237,7 @@ fn bound(bound: Option<String>) -> Value {
     text(bound.unwrap_or_else(|| "unlimited".to_owned()))
 }
 
-/// Returns the paths of a certificate and its key; empty if there are none.
+/// Returns the paths of a certificate's file and its key's file; empty texts if there are none.
 fn files(tls: Option<&Tls>) -> [Value; 2] {
     match tls {
         Some(Tls::Files { certificate, key }) => {

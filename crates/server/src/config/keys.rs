@@ -1,4 +1,4 @@
-//! Every key that the configuration knows.
+//! The table of all keys of the configuration.
 
 /// A key that has an effect.
 #[derive(Debug, Clone, Copy)]
@@ -12,18 +12,19 @@ pub(super) struct Key {
 /// A section or key of Iggy's configuration that is accepted without effect.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ignored {
-    /// The path; everything below a section is accepted.
+    /// The path of the key or section. If it is a section, everything below it is accepted as well.
     pub(super) path: &'static str,
-    /// The reason why it has no effect.
+    /// The reason why the key has no effect, as shown to users.
     pub(super) reason: &'static str,
 }
 
-/// A key of earlier versions of Iggy's server that is rejected because it was relocated.
+/// A key of earlier versions of Iggy's server that is rejected, because its setting was relocated
+/// or removed.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Relocated {
-    /// The path; everything below a section is rejected.
+    /// The path of the key or section. If it is a section, everything below it is rejected as well.
     pub(super) path: &'static str,
-    /// The new place of the setting.
+    /// The option of topics that replaces the key; empty if the setting was removed.
     pub(super) to: &'static str,
 }
 
@@ -141,8 +142,8 @@ pub(super) const IGNORED: &[Ignored] = &[
     ignored("system.logging.rotation_check_interval", "sizes are checked at every write"),
 ];
 
-/// Switches in sections without effect that must not be on, because they would promise an
-/// unsupported feature.
+/// Switches in sections without effect. They are rejected if they are on, because they would
+/// promise a feature that is not supported. Each is listed with the reason.
 pub(super) const REFUSED: &[(&str, &str)] = &[
     ("cluster.enabled", "this server is one node and cannot replicate"),
     ("system.encryption.enabled", "stored messages cannot be encrypted"),
@@ -150,7 +151,7 @@ pub(super) const REFUSED: &[(&str, &str)] = &[
     ("system.recovery.recreate_missing_state", "missing state cannot be recreated"),
 ];
 
-/// Keys that Iggy replaced by options of topics, or removed.
+/// Keys that Iggy removed or replaced by options of topics.
 pub(super) const RELOCATED: &[Relocated] = &[
     relocated("system.topic.max_size", "max_topic_size"),
     relocated("system.topic.message_expiry", "message_expiry"),
@@ -167,7 +168,7 @@ pub(super) const RELOCATED: &[Relocated] = &[
 ];
 
 impl Relocated {
-    /// Returns a sentence that states the new place.
+    /// Returns a message that states the replacement of the key, or that there is none.
     pub(super) fn message(self) -> String {
         match self.to {
             "" => "no longer exists: the feature that it configured was removed".to_owned(),
@@ -190,7 +191,7 @@ pub(super) const OTHER_VARIABLES: &[&str] = &[
     "IGGY_SHARD_RUNTIME_CAPACITY",
 ];
 
-/// Prefixes of variables for Iggy's other programs.
+/// Prefixes of environment variables for Iggy's other programs.
 pub(super) const OTHER_PREFIXES: &[&str] = &["IGGY_CONNECTORS_", "IGGY_MCP_", "IGGY_TEST_"];
 
 /// Returns the environment variable of a key.
@@ -213,12 +214,12 @@ pub(super) fn default(path: &str) -> &'static str {
     find(path).map_or("", |key| key.default)
 }
 
-/// Returns the section or key without effect to which a path belongs.
+/// Returns the section or key without effect that contains a path.
 pub(super) fn find_ignored(path: &str) -> Option<&'static Ignored> {
     IGNORED.iter().find(|ignored| is_within(path, ignored.path))
 }
 
-/// Returns the relocated key or section to which a path belongs.
+/// Returns the relocated section or key that contains a path.
 pub(super) fn find_relocated(path: &str) -> Option<Relocated> {
     RELOCATED.iter().copied().find(|relocated| is_within(path, relocated.path))
 }
@@ -229,17 +230,18 @@ pub(super) fn is_section(path: &str) -> bool {
     paths.any(|known| known != path && is_within(known, path))
 }
 
-/// Returns the paths of all keys, and of sections without effect.
+/// Returns the paths of all keys that have an effect, and of all sections and keys without effect.
 pub(super) fn all_paths() -> impl Iterator<Item = &'static str> {
     KEYS.iter().map(|key| key.path).chain(IGNORED.iter().map(|ignored| ignored.path))
 }
 
-/// Returns the first name among `known` with the smallest edit distance from `name`.
+/// Returns the name among `known` with the smallest edit distance from `name`; the first of
+/// several.
 pub(super) fn nearest(name: &str, known: impl Iterator<Item = String>) -> Option<String> {
     known.min_by_key(|candidate| distance(name, candidate))
 }
 
-/// Returns the edit distance of two names: insertions, deletions and replacements.
+/// Returns the edit distance of two names: the number of insertions, deletions and replacements.
 fn distance(one: &str, other: &str) -> usize {
     let other: Vec<char> = other.chars().collect();
     let mut row: Vec<usize> = (0..=other.len()).collect();

@@ -1,9 +1,10 @@
-//! The configuration: Iggy's file format and names, its environment variables, and flags.
+//! The configuration: a file in Iggy's format, Iggy's environment variables, and flags.
 //!
-//! Loading has two steps. [`sources`] collects texts by key from the file, overridden by the
-//! environment, overridden by flags. It compares keys with the table in [`keys`], and reports keys
-//! that are unknown, without effect or relocated. [`read`] then checks each text and builds the
-//! [`Config`]. [`current`] writes the configuration of a running server back to a file.
+//! Loading has two steps. First, [`sources`] collects the text of each key: the file overrides the
+//! defaults, environment variables override the file, and flags override both. [`sources`] also
+//! reports keys that, according to the table in [`keys`], are unknown, without effect or relocated.
+//! Then [`read`] checks each text and builds the [`Config`]. [`current`] writes the configuration
+//! of a running server to a file.
 
 mod current;
 mod keys;
@@ -26,7 +27,8 @@ pub(crate) use current::{remove_current, write_current};
 pub(crate) use read::is_segment_size;
 pub(crate) use units::{Bound, parse_bound, parse_duration, parse_size};
 
-/// Maximum size of a reply's body, in bytes: a frame's length, with its header, has 32 bits.
+/// Maximum size of a reply's body, in bytes: the length of a frame, including its header, has 32
+/// bits.
 const REPLY_BODY_MAX: usize = u32::MAX as usize - (4 << 10);
 /// Range of the length of a user's name in bytes, as in Iggy.
 pub(crate) const NAME_BYTES: RangeInclusive<usize> = 3..=50;
@@ -38,16 +40,17 @@ pub(crate) const PASSWORD_BYTES: RangeInclusive<usize> = 3..=100;
 pub struct Config {
     /// `[system] path`: the directory of all data.
     pub path: PathBuf,
-    /// `[system.runtime] path`: directory of `current_config.toml`, below `path` if it is relative.
+    /// `[system.runtime] path`: directory of `current_config.toml`. A relative path is relative to
+    /// `path`.
     pub runtime_path: PathBuf,
     /// `[tcp]`; `None` if it is off.
     pub tcp: Option<Tcp>,
     /// `[http]`; `None` if it is off.
     pub http: Option<Http>,
-    /// Credentials of the user that is created with a new directory.
+    /// Credentials of the root user, which is created with a new directory.
     pub root: Root,
     /// `[heartbeat] interval`: a member of a group is evicted after 1.2 intervals without a
-    /// request; `None` disables that.
+    /// request. With `None`, members are not evicted.
     pub heartbeat_interval: Option<Duration>,
     /// `[personal_access_token] max_tokens_per_user`.
     pub tokens_per_user_max: u32,
@@ -79,11 +82,11 @@ pub struct Tcp {
 /// `[tcp.tls]`, `[http.tls]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Tls {
-    /// A certificate generated at each start.
+    /// A certificate that is generated at each start.
     SelfSigned,
-    /// Files in PEM.
+    /// Files in the PEM format.
     Files {
-        /// `cert_file`: the chain, the server's certificate first.
+        /// `cert_file`: the certificate chain, beginning with the server's certificate.
         certificate: PathBuf,
         /// `key_file`: the private key.
         key: PathBuf,
@@ -104,7 +107,7 @@ pub struct Http {
 /// Credentials of the first user, whose id is 0.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Root {
-    /// `IGGY_ROOT_USERNAME` and `IGGY_ROOT_PASSWORD`.
+    /// The values of `IGGY_ROOT_USERNAME` and `IGGY_ROOT_PASSWORD`.
     Given {
         /// Name of the user.
         name: String,
@@ -134,9 +137,9 @@ pub struct TopicDefaults {
     pub durability: Durability,
     /// Whether stored offsets of consumers survive a power cut.
     pub are_offsets_durable: bool,
-    /// Number of unpersisted messages that triggers a persist.
+    /// Number of unpersisted messages in a partition that triggers a persist.
     pub messages_required_to_save: u32,
-    /// Unpersisted bytes that trigger a persist.
+    /// Unpersisted bytes in a partition that trigger a persist.
     pub size_of_messages_required_to_save: u64,
     /// Maximum time that a message stays unpersisted.
     pub save_interval: Duration,
@@ -144,9 +147,9 @@ pub struct TopicDefaults {
     pub segment_bytes: u64,
     /// Age at which messages are removed; `None` keeps them indefinitely.
     pub message_expiry: Option<Duration>,
-    /// Size of a topic above which its oldest segments are removed, in bytes.
+    /// Size of a topic beyond which its oldest segments are removed, in bytes; `None` for no limit.
     pub topic_bytes_max: Option<u64>,
-    /// Handling of a block that a write does not fill.
+    /// Handling of a partial block: the last block of a write, which the batches do not fill.
     pub partial_blocks: PartialBlocks,
 }
 
@@ -155,12 +158,13 @@ pub struct TopicDefaults {
 pub struct Segment {
     /// `append_io_mode`: how segments are written.
     pub append_io_mode: IoModeChoice,
-    /// `syncs_appends`: whether each write is durable, whatever the topic's durability is.
+    /// `syncs_appends`: whether each write is durable when it returns, whatever the topic's
+    /// durability.
     pub syncs_appends: bool,
-    /// `read_io_mode`: how sealed segments are read.
+    /// `read_io_mode`: how segments are read.
     pub read_io_mode: IoModeChoice,
-    /// `shared_memory`: whether unpersisted messages are in shared memory, so that they survive
-    /// the process without a write.
+    /// `shared_memory`: whether unpersisted messages are kept in shared memory, so that they
+    /// survive the death of the process before they are written to a segment.
     pub has_shared_memory: bool,
     /// `persisters`: number of threads that write segments.
     pub persisters: usize,
@@ -169,11 +173,12 @@ pub struct Segment {
 /// `[system.memory]`: bounds on the log's memory, in bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Memory {
-    /// Bound on recent messages: unpersisted ones, and persisted ones that are still cached.
+    /// Bound on the memory of recent messages: unpersisted messages, and persisted messages that
+    /// are cached.
     pub tail_bytes_max: usize,
-    /// Bound on the unpersisted messages of one partition.
+    /// Bound on the size of the unpersisted messages of one partition.
     pub partition_unpersisted_bytes_max: u64,
-    /// Bound on the read-ahead of sealed segments.
+    /// Bound on the memory for prefetching from segments.
     pub read_ahead_bytes_max: usize,
 }
 
@@ -184,17 +189,18 @@ pub struct Limits {
     pub frame_bytes_max: usize,
     /// Maximum number of open connections.
     pub connections_max: usize,
-    /// Time limit for a connection to log in.
+    /// Maximum time from the start of a connection until its login.
     pub unauthenticated_timeout: Duration,
-    /// Time limit for a client to complete a frame that has begun, or to read a reply; one second
-    /// is added for each MiB.
+    /// Maximum time for a client to complete a frame that it has begun, or to read a reply. One
+    /// second is added for each MiB transferred.
     pub stall_timeout: Duration,
-    /// Maximum size of a request or reply, in bytes. A connection has one of them in memory at a
-    /// time.
+    /// Maximum size of a request or a reply, in bytes. A connection has only one request or reply
+    /// in memory at a time.
     pub connection_bytes_max: usize,
-    /// Maximum size of the messages that one poll returns, in bytes, unless a batch is larger.
+    /// Maximum size of the messages that one poll returns, in bytes. A first batch that alone is
+    /// larger is still returned.
     pub poll_bytes_max: usize,
-    /// Bound on the requests and replies of all connections in memory, in bytes.
+    /// Bound on the total memory of the requests and replies of all connections, in bytes.
     pub in_flight_bytes_max: usize,
     /// Maximum number of streams.
     pub streams_max: usize,
@@ -206,14 +212,16 @@ pub struct Limits {
     pub groups_max: usize,
     /// Maximum number of consumers with a stored offset in one partition.
     pub consumers_max: usize,
-    /// Number of failed logins from one address in a minute after which further logins are delayed.
+    /// Number of failed logins from one address within a minute after which further logins from
+    /// that address are delayed.
     pub failed_logins_max: u32,
     /// Maximum number of passwords that are hashed concurrently.
     pub password_hashers: usize,
 }
 
 impl Limits {
-    /// Returns the maximum size of a poll's body, in bytes, unless a batch is larger.
+    /// Maximum size of a poll's body in bytes, including its header. A single larger batch may
+    /// exceed it.
     pub(crate) fn poll_body_max(&self) -> usize {
         self.poll_bytes_max.min(self.connection_bytes_max).min(REPLY_BODY_MAX)
     }
@@ -222,13 +230,13 @@ impl Limits {
 /// `[system.logging]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Logging {
-    /// `level`, in the syntax of `RUST_LOG`.
+    /// `level`: the minimum level of logged lines, in the syntax of `RUST_LOG`.
     pub level: String,
     /// `file_enabled`: whether lines are also written to files.
     pub has_file: bool,
     /// `format`: whether lines are JSON.
     pub is_json: bool,
-    /// `path`: directory of the files, below `[system] path` if it is relative.
+    /// `path`: directory of the files. A relative path is relative to `[system] path`.
     pub path: PathBuf,
     /// `max_file_size`: size at which a new file is started, in bytes; `None` lets files grow
     /// without bound.
@@ -239,7 +247,7 @@ pub struct Logging {
     pub retention: Option<Duration>,
 }
 
-/// Flags of `tailwater serve`. Each overrides the environment and the file.
+/// Flags of `tailwater serve`. Each flag overrides the environment and the file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Flags {
     /// `--config`: path of the configuration file; by default the path in `IGGY_CONFIG_PATH`.
@@ -254,7 +262,7 @@ pub struct Flags {
     pub has_default_root_credentials: bool,
 }
 
-/// The source of a value.
+/// The source of a configuration value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ConfigSource {
     /// The built-in default.
@@ -268,7 +276,7 @@ pub enum ConfigSource {
 }
 
 impl ConfigSource {
-    /// Returns its precedence: a source overrides those of lower precedence.
+    /// Returns the precedence of the source: a source overrides sources of lower precedence.
     fn rank(&self) -> u8 {
         match self {
             Self::Default => 0,
@@ -313,9 +321,9 @@ impl fmt::Display for ConfigError {
 impl std::error::Error for ConfigError {}
 
 impl Config {
-    /// Reads the configuration: defaults, overridden by the file, by `environment`, and by `flags`.
-    /// Also returns warnings: keys and variables that are unknown or have no effect, and unsafe
-    /// settings.
+    /// Reads the configuration: the file overrides the defaults, `environment` overrides the file,
+    /// and `flags` override both. Also returns warnings about keys and variables that are unknown
+    /// or have no effect, and about unsafe settings.
     ///
     /// # Errors
     /// An invalid value; a key or variable that was relocated; a flag that sets an unknown key; a
@@ -331,7 +339,7 @@ impl Config {
 }
 
 impl Default for Config {
-    /// The configuration without a file, environment or flags.
+    /// Returns the configuration without a file, environment or flags.
     fn default() -> Self {
         let loaded = Self::load(&Flags::default(), &BTreeMap::new());
         loaded.expect("valid defaults in the table of keys").0

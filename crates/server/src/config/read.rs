@@ -1,4 +1,4 @@
-//! Builds a checked configuration from texts.
+//! Builds a checked configuration from the texts of its keys.
 
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -18,14 +18,15 @@ use super::{
 
 type Result<T> = std::result::Result<T, ConfigError>;
 
-/// Range of segment sizes, in bytes, and their unit, as in Iggy.
+/// Allowed segment sizes in bytes, as in Iggy.
 const SEGMENT_BYTES: RangeInclusive<u64> = (1 << 20)..=(1 << 30);
 const SEGMENT_UNIT: u64 = 512;
-/// Smallest allowed maximum frame size, in bytes: requests without messages fit.
+/// Smallest allowed value of the maximum frame size, in bytes: all requests without messages fit.
 const FRAME_BYTES_MIN: u64 = 64 << 10;
-/// Largest allowed maximum frame size, in bytes: a frame's length is a `u32`.
+/// Largest allowed value of the maximum frame size, in bytes: the length of a frame is a `u32`.
 const FRAME_BYTES_MAX: u64 = u32::MAX as u64;
-/// Lower bound on the size of a poll, in bytes: the log returns up to 1 MiB at a time.
+/// Smallest allowed value of the maximum size of a poll, in bytes: the log returns up to 1 MiB per
+/// read.
 const POLL_BYTES_MIN: u64 = 2 << 20;
 
 /// Returns whether a segment size, in bytes, is valid.
@@ -33,7 +34,7 @@ pub(crate) fn is_segment_size(bytes: u64) -> bool {
     SEGMENT_BYTES.contains(&bytes) && bytes.is_multiple_of(SEGMENT_UNIT)
 }
 
-/// Checks all values.
+/// Checks all values, and returns the configuration.
 pub(super) fn config(
     values: &Values,
     flags: &Flags,
@@ -77,7 +78,7 @@ fn tcp(values: &Values) -> Result<Option<Tcp>> {
     let address = values.address("tcp.address")?;
     let is_self_signed = values.boolean("tcp.tls.self_signed")?;
     let tls = match values.boolean("tcp.tls.enabled")? {
-        // As in Iggy, existing files take precedence over a generated certificate.
+        // As in Iggy, existing certificate files take precedence over a generated certificate.
         true if is_self_signed && !PathBuf::from(values.get("tcp.tls.cert_file").text).exists() => {
             Some(Tls::SelfSigned)
         }
@@ -167,7 +168,7 @@ fn durability(values: &Values) -> Result<Durability> {
     let is_enforced = values.boolean(alias)?;
     let (rank, alias_rank) = (values.get(key).source.rank(), values.get(alias).source.rank());
     match (is_enforced, durability) {
-        // The setting from the source of higher precedence is used.
+        // Two keys set the durability: the one whose source has the higher precedence is used.
         _ if rank > alias_rank => Ok(durability),
         (false, Durability::Disk) if rank < alias_rank => Ok(Durability::default()),
         (true, other) if rank == alias_rank && other != Durability::Disk => {
@@ -206,7 +207,7 @@ fn limits(values: &Values) -> Result<Limits> {
         failed_logins_max: values.number("limits.failed_logins_max", 1)?,
         password_hashers: values.between("limits.password_hashers", 1..=256)?,
     };
-    // A frame of the maximum size must fit into the bound of all connections.
+    // A frame of the maximum size must fit into the memory for all connections.
     if limits.in_flight_bytes_max < frame_bytes_max.min(limits.connection_bytes_max) {
         let want = "at least message_bus.max_message_size or limits.connection_bytes_max";
         return Err(values.refuse("limits.in_flight_bytes_max", want));
@@ -236,14 +237,14 @@ fn logging(values: &Values) -> Result<Logging> {
 }
 
 /// Reads the credentials of the root user. As in Iggy, the flag for the default credentials
-/// supplies the ones that the environment lacks.
+/// supplies the name or password that is missing in the environment.
 fn root(
     flags: &Flags,
     environment: &BTreeMap<String, String>,
     warnings: &mut Vec<String>,
 ) -> Result<Root> {
     let [name, password] = ["IGGY_ROOT_USERNAME", "IGGY_ROOT_PASSWORD"];
-    // As with other variables, an empty one counts as not set.
+    // As with other variables, an empty variable counts as not set.
     let given = |variable| environment.get(variable).filter(|text| !text.is_empty()).cloned();
     let refuse = |variable: &str, message: String| {
         Err(ConfigError {
@@ -281,8 +282,8 @@ fn root(
     Ok(Root::Given { name: root.0, password: root.1 })
 }
 
-/// Warns about everything that is reachable without a login from other machines. Whether the
-/// credentials iggy/iggy are valid is only known from the directory.
+/// Warns about everything that other machines can reach without a login. The credentials iggy/iggy
+/// are not considered here: only the users in the directory show whether they are valid.
 fn warn_of_exposure(config: &Config, warnings: &mut Vec<String>) {
     if let Some(Http { address, metrics_path: Some(path), .. }) = &config.http
         && !address.ip().is_loopback()
@@ -298,7 +299,7 @@ impl Values {
         ConfigError { key: Some(key.to_owned()), source: self.get(key).source, message }
     }
 
-    /// Returns the error for a key's value that states what was expected instead.
+    /// Returns the error for an invalid value of a key. `want` states what was expected instead.
     fn refuse(&self, key: &str, want: &str) -> ConfigError {
         self.refuse_with(key, format!("'{}' is invalid: expected {want}", self.get(key).text))
     }

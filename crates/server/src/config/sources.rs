@@ -1,4 +1,4 @@
-//! Collects values from the file, the environment and the flags, in order of precedence.
+//! Collects values from the file, the environment and the flags, according to their precedence.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use toml::{Table, Value};
 use super::keys::{self, Relocated};
 use super::{ConfigError, ConfigSource, Flags};
 
-/// The text of a value, and its source.
+/// The text of a value, and the source of the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Given {
     pub(super) text: String,
@@ -19,12 +19,12 @@ pub(super) struct Given {
 #[derive(Debug, Default)]
 pub(super) struct Values {
     given: BTreeMap<String, Given>,
-    /// Keys in the file that require a single value but have a table or an array.
+    /// Keys for which the file has a table or an array instead of a single value.
     shapes: BTreeMap<String, &'static str>,
 }
 
 impl Values {
-    /// Returns the value of a key, or its default.
+    /// Returns the given value of a key, or its default.
     pub(super) fn get(&self, path: &str) -> Given {
         self.given.get(path).cloned().unwrap_or_else(|| Given {
             text: keys::default(path).to_owned(),
@@ -42,11 +42,11 @@ impl Values {
     }
 }
 
-/// The values and findings while the sources are read.
+/// The values and findings so far, while the sources are read.
 struct Collector {
     values: Values,
     warnings: Vec<String>,
-    /// Given paths that have no effect.
+    /// Paths in the sources that have no effect.
     ignored: BTreeSet<String>,
 }
 
@@ -124,8 +124,9 @@ impl Collector {
         Ok(())
     }
 
-    /// Records keys that are accepted without effect, one by one: a section may be off, and may
-    /// contain keys that are rejected.
+    /// Records each key of a section that has no effect. The keys are recorded one by one, because
+    /// a switch among them may turn the section off, and because relocated keys among them are
+    /// rejected.
     fn ignored(
         &mut self,
         path: &str,
@@ -200,9 +201,9 @@ impl Collector {
         Err(ConfigError { key: Some(path.to_owned()), source, message })
     }
 
-    /// Rejects switches of unsupported features, and warns about keys without effect: once per
-    /// section, and once for several keys of a section with the same reason. A section that is off
-    /// needs no warning.
+    /// Rejects switches of unsupported features, and warns about sections and keys without effect.
+    /// Sections and keys below the same section that have the same reason share one warning. A
+    /// section that is switched off needs no warning.
     fn finish(mut self) -> Result<(Values, Vec<String>), ConfigError> {
         if let Some((path, shape)) = self.values.shapes.first_key_value() {
             let Given { source, .. } = self.values.get(path);
@@ -229,7 +230,7 @@ impl Collector {
             groups.entry((above, ignored.reason)).or_default().insert(section);
         }
         for ((above, reason), paths) in groups {
-            // Top-level sections get separate warnings.
+            // Top-level sections do not share warnings.
             if above.is_empty() {
                 let each = paths.iter().map(|path| format!("{path} has no effect: {reason}"));
                 self.warnings.extend(each);
@@ -255,8 +256,8 @@ fn scalar(value: &Value) -> Option<String> {
     }
 }
 
-/// Returns the names of which an unknown name may be a misspelling: sections for a section, keys
-/// for a key.
+/// Returns the names of which an unknown name may be a misspelling: names of sections if the
+/// unknown name is a table, otherwise names of keys.
 fn names(path: &str, is_table: bool) -> impl Iterator<Item = String> {
     let depth = path.matches('.').count() + 1;
     keys::all_paths().map(move |known| {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Units of sizes, with the exponents of their factors.
+/// Prefixes of units of sizes. The index of a prefix is the exponent of its factor.
 const PREFIXES: [&str; 7] = ["", "k", "m", "g", "t", "p", "e"];
 
 /// A bound on a size or an age.
@@ -10,13 +10,13 @@ const PREFIXES: [&str; 7] = ["", "k", "m", "g", "t", "p", "e"];
 pub(crate) enum Bound<T> {
     /// The server's default.
     Default,
-    /// None.
+    /// No bound.
     Unlimited,
     /// This value.
     At(T),
 }
 
-/// Parses a bound: a word for "none" or "default", or a value that `parse` parses.
+/// Parses a bound: a word for "unlimited" or "default", or a value that `parse` converts.
 pub(crate) fn parse_bound<T>(text: &str, parse: impl Fn(&str) -> Option<T>) -> Option<Bound<T>> {
     match text.trim().to_ascii_lowercase().as_str() {
         "unlimited" | "none" | "disabled" | "never_expire" => Some(Bound::Unlimited),
@@ -107,7 +107,7 @@ fn span(number: u64, unit: &str) -> Option<Duration> {
     }
 }
 
-/// Formats a size so that [`parse_size`] returns the same.
+/// Formats a size so that [`parse_size`] returns the same number of bytes.
 pub(super) fn format_size(bytes: u64) -> String {
     for (power, unit) in [(30, "GiB"), (20, "MiB"), (10, "KiB")] {
         let factor = 1_u64 << power;
@@ -118,7 +118,7 @@ pub(super) fn format_size(bytes: u64) -> String {
     format!("{bytes} B")
 }
 
-/// Formats a duration so that [`parse_duration`] returns the same.
+/// Formats a duration so that [`parse_duration`] returns the same duration.
 pub(super) fn format_duration(duration: Duration) -> String {
     let mut parts = Vec::new();
     let mut seconds = duration.as_secs();

@@ -13,10 +13,11 @@ const KEPT_BYTES: usize = 256 << 10;
 /// Maximum size of a body whose memory is kept for the next body, in bytes.
 const REUSED_BYTES: usize = 2 << 20;
 
-/// Bytes that have been read but not yet consumed.
+/// Bytes that have been read from a connection but not yet consumed.
 ///
-/// A body shares its memory with the buffer, which reuses that memory for the next body. An idle
-/// connection must not keep the memory of a large body: see [`Self::is_large`].
+/// A body that was taken shares its memory with the buffer. Once the body is dropped, the buffer
+/// reuses that memory for the next body. An idle connection must not keep the memory of a large
+/// body: see [`Self::is_large`].
 #[derive(Debug)]
 pub(super) struct Input {
     buffer: BytesMut,
@@ -41,7 +42,7 @@ impl Input {
         Ok(stream.read_buf(&mut self.buffer).await? > 0)
     }
 
-    /// Reads until there are `length` bytes; `moved` is updated with the number of bytes read.
+    /// Reads until there are `length` bytes. Stores the number of bytes read so far in `moved`.
     ///
     /// # Errors
     /// I/O errors on the stream, including its end.
@@ -64,7 +65,7 @@ impl Input {
         Ok(())
     }
 
-    /// Returns the first bytes; bytes not yet read are zeros.
+    /// Returns the first bytes. Bytes that have not been read yet are zeros.
     pub(super) fn start<const LENGTH: usize>(&self) -> [u8; LENGTH] {
         let mut start = [0; LENGTH];
         for (to, from) in start.iter_mut().zip(&self.buffer) {
@@ -73,12 +74,12 @@ impl Input {
         start
     }
 
-    /// Takes a header, which must have been read.
+    /// Takes a header of `length` bytes, all of which must have been read.
     pub(super) fn take_header(&mut self, length: usize) -> BytesMut {
         self.buffer.split_to(length)
     }
 
-    /// Takes a body, which must have been read.
+    /// Takes a body of `length` bytes, all of which must have been read.
     pub(super) fn take_body(&mut self, length: usize) -> BytesMut {
         let body = self.buffer.split_to(length);
         if length > REUSED_BYTES || (self.is_large && length <= KEPT_BYTES) {
@@ -89,7 +90,7 @@ impl Input {
         body
     }
 
-    /// Returns whether the buffer has memory that an idle connection must not keep.
+    /// Returns whether the buffer has more memory than an idle connection may keep.
     pub(super) fn is_large(&self) -> bool {
         self.is_large
     }
@@ -119,7 +120,7 @@ mod tests {
         input.take_header(rest);
     }
 
-    /// Returns the size of the buffer's memory.
+    /// Returns the capacity of the buffer, in bytes.
     fn memory(input: &mut Input) -> usize {
         input.buffer.reserve(1);
         input.buffer.capacity()

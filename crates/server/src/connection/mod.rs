@@ -1,19 +1,20 @@
 //! One client's connection: frames in, replies out.
 //!
-//! A connection's requests are executed one after the other, and each is answered before the next
-//! one is read. If a client does not read its replies, the server therefore stops reading its
-//! requests, and no other client is delayed.
+//! The requests of a connection are executed one after the other, and each request is answered
+//! before the next one is read. If a client does not read its replies, the server therefore stops
+//! reading the requests of that client, and no other client is delayed.
 //!
 //! # Limits
 //!
 //! - A connection must log in within a time limit, and may send only small frames until then.
 //! - A client must complete a frame that it has begun, and read a reply, within a time limit
-//!   ([`pace`]), which is short while others wait for the memory that the connection holds.
-//! - The memory of all connections' requests and replies is bounded ([`crate::in_flight`]): a body
-//!   is read, or a poll executed, only when there is room for it.
-//! - An invalid header ends the connection, because the next frame cannot be located.
-//! - A shutdown or the session's eviction ends the connection at any point, except that a request
-//!   in progress is finished, and its client gets a short time to read the reply.
+//!   ([`pace`]). The time limit is short while other connections wait for the memory that this
+//!   connection holds.
+//! - The total memory of all connections' requests and replies is bounded ([`crate::in_flight`]): a
+//!   body is read, or a poll executed, only when memory for it is reserved.
+//! - An invalid header ends the connection, because the start of the next frame is unknown.
+//! - A shutdown or the eviction of the session ends the connection at any point. A request in
+//!   progress is finished first, and its client gets a short time to read the reply.
 
 mod input;
 mod output;
@@ -45,20 +46,19 @@ use input::Input;
 use output::Frame;
 use pace::Pace;
 
-/// Maximum size of a frame before a login, in bytes.
+/// Maximum size of a frame before the login, in bytes.
 const UNAUTHENTICATED_FRAME_BYTES: usize = 16 << 10;
-/// Number of consecutive evictions, without a login between them, after which a connection is
-/// closed.
+/// Number of evictions since the last login after which the connection is closed.
 const EVICTIONS: u32 = 5;
-/// Time without a frame after which a connection releases its memory.
+/// Time without a frame after which a connection releases the memory of its input buffer.
 const IDLE: Duration = Duration::from_secs(1);
-/// Time that a client has to read its last reply.
+/// Time that a client has to read the last reply before its connection is closed.
 const CLOSING: Duration = Duration::from_secs(1);
 
 /// The reason why a connection ended.
 #[derive(Debug)]
 pub(crate) enum End {
-    /// The client closed it.
+    /// The client closed the connection.
     Closed,
     /// The server shuts down.
     Shutdown,
@@ -70,7 +70,7 @@ pub(crate) enum End {
     EarlierProtocol,
     /// The client repeatedly sent requests that end the session.
     Refused,
-    /// The client took too long.
+    /// The client exceeded a time limit; the text states the action that took too long.
     Slow(&'static str),
     /// The socket failed.
     Io(io::Error),
@@ -138,7 +138,7 @@ where
     };
     if let End::Evicted(reason) = end {
         let client = session.binding().map_or(0, |binding| binding.client);
-        // The client may have disconnected already.
+        // Errors are ignored, because the client may have disconnected already.
         let _ =
             timeout(CLOSING, write_eviction(&mut connection.stream, session, client, reason)).await;
     }
@@ -170,7 +170,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<'_, S> {
 
         let limits = &self.state.config.limits;
         let frame_bytes_max = match self.session.binding() {
-            // One request is in memory at a time.
+            // After the login, the limit is that of a connection, which has one request in memory
+            // at a time.
             Some(_) => limits.frame_bytes_max.min(limits.connection_bytes_max),
             None => UNAUTHENTICATED_FRAME_BYTES,
         };
@@ -207,8 +208,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<'_, S> {
         Ok(())
     }
 
-    /// Closes the connection of a client that uses the earlier protocol. Its first frame is shorter
-    /// than a header, so both sides would otherwise wait for each other.
+    /// Closes the connection if the client uses the earlier protocol. The first frame of such a
+    /// client is shorter than a header of this protocol: the client would wait for a reply, and the
+    /// server for the rest of the header.
     async fn refuse_earlier_protocol(&mut self) -> Result<(), End> {
         self.fill(START_BYTES, None, "sending a header").await?;
         if !protocol::is_earlier_protocol(self.input.start()) {
@@ -232,7 +234,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<'_, S> {
         let login_by = self.login_by();
         let late = || End::Slow("logging in");
         if self.input.length() > 0 {
-            // Checked here as well, because bytes may always be available.
+            // The end is also checked here, because the loop below is not reached if bytes are
+            // always available.
             if let Some(end) = now_or_never(&mut self.ended).await {
                 return Err(end);
             }
@@ -257,7 +260,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<'_, S> {
         }
     }
 
-    /// Returns the deadline of the login; `None` after the login.
+    /// Returns the time by which the client must log in; `None` after the login.
     fn login_by(&self) -> Option<Deadline> {
         self.session.binding().is_none().then_some(self.login_by)
     }
@@ -266,7 +269,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<'_, S> {
         Pace { stall: self.state.config.limits.stall_timeout, end: self.login_by() }
     }
 
-    /// Reads until there are `length` bytes. `reservation` is the memory that is reserved for them.
+    /// Reads until there are `length` bytes. `reservation` is the memory reserved for these bytes.
     async fn fill(
         &mut self,
         length: usize,
@@ -283,11 +286,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<'_, S> {
         Ok(filled.ok_or(End::Slow(what))??)
     }
 
-    /// Reads a body, once there is room for it.
+    /// Reads a body, once memory for it is reserved.
     async fn read_body(&mut self, length: usize) -> Result<(BytesMut, Option<Reservation>), End> {
         const WHAT: &str = "sending a body";
-        // A client that only announces a body gets no room for it: room is reserved once its first
-        // byte has arrived.
+        // Memory is reserved only after the first byte of the body has arrived, so that a client
+        // cannot reserve memory by sending only headers.
         self.fill(length.min(1), None, WHAT).await?;
         let reservation = unless(&mut self.ended, self.state.in_flight.request(length)).await?;
         self.fill(length, reservation.as_ref(), WHAT).await?;
@@ -346,7 +349,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<'_, S> {
     }
 
     async fn log_in(&mut self, head: &Head, body: &[u8]) -> Result<Answer, End> {
-        // The wait may be long after failed logins from the same address.
+        // After failed logins from the same address, a login may have to wait for a long time.
         let stall = self.state.config.limits.stall_timeout;
         let end = self.login_by().unwrap_or_else(|| Deadline::now() + stall);
         let login = timeout_at(end, command::login(self.state, self.session, head, body));
@@ -360,7 +363,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<'_, S> {
         }
     }
 
-    /// Remembers a reply or, if the request was not executed, that the client will repeat it.
+    /// Remembers the reply to a request. If the request was not accepted, remembers instead that
+    /// the client will repeat it.
     fn remember(&self, head: &Head, stamp: Stamp, done: &Result<Body, Status>) {
         match done {
             Ok(body) => self.session.remember_reply(head, stamp, 0, body.bytes()),
@@ -369,12 +373,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<'_, S> {
         }
     }
 
-    /// Writes a reply; returns its length in bytes.
+    /// Writes a reply. Returns the length of its frame in bytes.
     async fn reply(&mut self, head: &Head, status: u32, body: Body) -> Result<usize, End> {
         let Body { content, mut reservation } = body;
         let length = content.length();
         if !reservation.as_mut().is_some_and(|reservation| reservation.resize(length)) {
-            // Released first: holding some room while waiting for more could deadlock.
+            // The reservation is released first: to hold memory while waiting for more could cause
+            // a deadlock.
             drop(reservation.take());
             reservation = unless(&mut self.ended, self.state.in_flight.reply(length)).await?;
         }
@@ -388,7 +393,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<'_, S> {
             biased;
             written = &mut write => written,
             end = &mut self.ended => {
-                // The request is complete, so the client still gets a short time to read the reply.
+                // The request has been executed, so the client still gets a short time to read the
+                // reply.
                 let _ = timeout(CLOSING, write).await;
                 return Err(end);
             }
@@ -397,7 +403,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<'_, S> {
         Ok(total)
     }
 
-    /// Notifies the client that its session has ended. It may log in again.
+    /// Notifies the client that its session has ended. The client may log in again.
     async fn evict(&mut self, client: u128, reason: EvictionReason) -> Result<(), End> {
         self.state.metrics.refused("evicted");
         let pace = self.pace();
@@ -422,18 +428,19 @@ async fn write_eviction<S: AsyncWrite + Unpin>(
     let (id, address) = (session.id.0, session.address);
     match session.binding() {
         Some(_) => warn!(session = id, %address, ?reason, "evicted"),
-        // At debug level, because clients that are not logged in can cause any number of these
-        // lines.
+        // Logged only at debug level, because clients that are not logged in can cause any number
+        // of these lines.
         None => debug!(session = id, %address, ?reason, "evicted"),
     }
     stream.write_all(&protocol::encode_eviction(client, reason)).await?;
     stream.flush().await
 }
 
-/// Completes when a connection should end. Must not be polled after that.
+/// A future that completes when a connection should end. It must not be polled after it has
+/// completed.
 type Ended<'a> = Pin<Box<dyn Future<Output = End> + Send + 'a>>;
 
-/// Returns why the connection should end, if it should.
+/// Returns the reason why the connection should end now; `None` if it should not.
 async fn now_or_never(ended: &mut Ended<'_>) -> Option<End> {
     std::future::poll_fn(|context| match ended.as_mut().poll(context) {
         Poll::Ready(end) => Poll::Ready(Some(end)),
@@ -442,7 +449,7 @@ async fn now_or_never(ended: &mut Ended<'_>) -> Option<End> {
     .await
 }
 
-/// Waits for a future, unless the connection should end first.
+/// Waits for the future `wanted`. Returns an error if the connection should end before that.
 async fn unless<T>(ended: &mut Ended<'_>, wanted: impl Future<Output = T>) -> Result<T, End> {
     tokio::select! {
         biased;

@@ -1,8 +1,8 @@
 //! Writes replies.
 //!
-//! The reply to a poll is written directly from its batches, usually in the log's tail, which pins
-//! that memory until the reply is written. If a client is slow, the rest of the reply is therefore
-//! copied after `COPY_AFTER`, and the tail is released.
+//! The reply to a poll is written directly from the memory of its batches. That memory is usually
+//! in the log's tail, and stays in use until the reply is written. If a client reads slowly, the
+//! rest of the reply is copied after `COPY_AFTER`, so that the tail's memory is released.
 
 use std::io::{self, IoSlice};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,11 +17,11 @@ use crate::protocol::ReplyStart;
 
 /// Maximum number of slices per write call.
 const SLICES: usize = 64;
-/// Maximum size of replies that are copied and written as one slice instead of several, in bytes.
+/// Maximum size of a reply that is copied in order to write it as one slice, in bytes.
 const COPIED_BYTES: usize = 8 << 10;
-/// Time after which the rest of a reply is copied.
+/// Time after which the rest of an unfinished reply is copied.
 const COPY_AFTER: Duration = Duration::from_secs(1);
-/// Number of bytes that are copied before other tasks run.
+/// Number of bytes that are copied at a time, before other tasks can run.
 const COPIED_AT_ONCE: usize = 1 << 20;
 
 /// A reply.
@@ -42,7 +42,7 @@ impl Frame {
         slices
     }
 
-    /// Copies all bytes after the first `skipped`. Other tasks run in between.
+    /// Copies all bytes of the reply after the first `skipped`. Lets other tasks run in between.
     async fn copy_from(&self, mut skipped: usize) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(self.length().saturating_sub(skipped));
         for slice in self.slices() {
@@ -59,7 +59,7 @@ impl Frame {
     }
 }
 
-/// Writes a reply; `moved` is kept up to date with the number of bytes written.
+/// Writes a reply. Keeps the number of bytes written so far in `moved`.
 ///
 /// # Errors
 /// I/O errors on the stream.
@@ -81,7 +81,7 @@ where
             write_slices(stream, &mut [IoSlice::new(&rest)], moved).await?;
         }
     }
-    // An encrypted stream may still buffer unsent bytes.
+    // Flushed, because an encrypted stream may still buffer unsent bytes.
     stream.flush().await
 }
 

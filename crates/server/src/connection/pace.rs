@@ -1,4 +1,4 @@
-//! Time limits of a transfer.
+//! Time limits of transfers: reading a request, or writing a reply.
 
 use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,23 +10,24 @@ use crate::in_flight::Reservation;
 
 /// Minimum rate of a transfer, in bytes per second.
 const SLOWEST: u64 = 1 << 20;
-/// Maximum time without progress while others wait for the memory of a transfer.
+/// Upper bound on [`Pace::stall`] while other connections wait for the memory of a transfer.
 const CONTENDED_STALL_MAX: Duration = Duration::from_secs(5);
-/// Interval between two checks of whether others wait.
+/// Interval at which it is checked whether other connections wait for memory.
 const CHECK: Duration = Duration::from_secs(1);
 
 /// The time limits of a transfer.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Pace {
-    /// Maximum time that the transfer may be behind the minimum rate.
+    /// Maximum time by which the transfer may be later than at the minimum rate.
     pub(super) stall: Duration,
-    /// Deadline; `None` if only the rate is limited.
+    /// Time by which the transfer must end in any case; `None` if there is no such limit.
     pub(super) end: Option<Instant>,
 }
 
 impl Pace {
-    /// Runs a transfer to its end; returns `None` if it takes too long. `moved` is the number of
-    /// bytes transferred so far, and `reservation` the memory that the transfer holds.
+    /// Runs a transfer to its end; returns `None` if it takes too long. The transfer keeps the
+    /// number of bytes transferred so far in `moved`. `reservation` is the memory that the transfer
+    /// holds.
     pub(super) async fn run<T>(
         self,
         reservation: Option<&Reservation>,

@@ -1,5 +1,5 @@
-//! Tests of connections over pipes of a few bytes, which expose replies that the client does not
-//! read.
+//! Tests of connections over pipes with a buffer of a few bytes, so that a reply that the client
+//! does not read blocks the server.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -36,7 +36,7 @@ const LARGE: usize = 900 << 10;
 /// Maximum time that a test waits for an event.
 const LONG: Duration = Duration::from_secs(20);
 
-/// Returns the state of a server without listeners.
+/// Returns a server without listeners.
 async fn server(path: &Path, settings: &[(&str, &str)]) -> Server {
     let defaults = [("tcp.enabled", "false"), ("http.enabled", "false")];
     let settings = defaults.iter().chain(settings);
@@ -51,7 +51,7 @@ async fn server(path: &Path, settings: &[(&str, &str)]) -> Server {
     Server::start(config).await.expect("the server starts")
 }
 
-/// Serves a connection, which is logged in if `is_bound`.
+/// Serves a connection. With `is_bound`, its session is already logged in.
 fn connect<S>(state: &Arc<State>, stream: S, is_bound: bool) -> JoinHandle<End>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -123,13 +123,15 @@ async fn poll_without_reading(
     (client, served)
 }
 
-/// Regression test: room for a reply must be reserved before the messages are read from a segment.
+/// Regression test: memory for a reply must be reserved before the messages are read from a
+/// segment.
 #[tokio::test(flavor = "multi_thread")]
 async fn replies_waiting_for_a_reservation_take_no_memory() {
     const READERS: u64 = 50;
     let directory = tempfile::tempdir().expect("a directory");
     let topic = {
-        // The server opens the log later, so the tail is empty.
+        // The messages are written before the server opens the log, so that the server's tail is
+        // empty.
         let log = Log::open(directory.path().join("log"), &LogOptions::default()).expect("a log");
         let topic = topic(&log);
         let partition = log.partition(topic.partition(0)).expect("a partition");
@@ -160,7 +162,7 @@ async fn replies_waiting_for_a_reservation_take_no_memory() {
     sleep(Duration::from_secs(1)).await;
     let read = read_bytes() - before;
     assert!(read < READERS * LARGE as u64 / 2, "{read} bytes were read");
-    // Others are still served.
+    // Other clients are still served.
     let (mut other, stream) = duplex(64 << 10);
     let served = connect(state, stream, true);
     other.write_all(&frame(codes::GET_STREAM_CODE + 900, &[])).await.expect("a request");
@@ -188,7 +190,7 @@ async fn slow_readers_do_not_pin_the_tail() {
         readers.push(poll_without_reading(state, topic, offset).await);
     }
     let appended = tokio::task::spawn_blocking(move || {
-        // These batches do not all fit into memory.
+        // These batches do not all fit into memory, unless the tail's memory is released.
         for _ in 0..8 {
             drop(other.append(&large_batch()).expect("an append"));
         }
@@ -198,7 +200,7 @@ async fn slow_readers_do_not_pin_the_tail() {
     server.shutdown().await.expect("the server shuts down");
 }
 
-/// Regression test: the time limit must include bytes buffered by an encrypted stream.
+/// Regression test: the time limit of a reply must include bytes that an encrypted stream buffers.
 #[tokio::test(flavor = "multi_thread")]
 async fn replies_over_tls_have_a_time_limit() {
     let directory = tempfile::tempdir().expect("a directory");

@@ -1,13 +1,13 @@
-//! Chooses a member for each partition.
+//! Chooses a member of the group for each partition.
 //!
-//! The result is balanced: the numbers of partitions of any two members differ by at most one.
-//! Among the balanced results it moves the fewest partitions away from their owners.
+//! The result is balanced: the numbers of partitions of any two members differ by at most one. Of
+//! all balanced results, it is one that takes the fewest partitions from their current owners.
 
 use std::cmp::Reverse;
 
 use crate::session::SessionId;
 
-/// A partition before the assignment.
+/// The state of a partition before the assignment.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Held {
     /// The session that owns the partition; it may have left the group.
@@ -18,12 +18,13 @@ pub(super) struct Held {
     pub(super) is_busy: bool,
 }
 
-/// Returns a member for each partition, in the order of `partitions`; empty without members.
-/// `members` are sorted.
+/// Returns the chosen member for each partition, in the order of `partitions`. Returns an empty
+/// list if there are no members. `members` must be sorted.
 ///
-/// A member with too many partitions gives up first partitions that it is already handing over,
-/// then partitions without messages in flight, then the last ones. A partition that is given up
-/// goes to the target of its handover if that member has room.
+/// A member with too many partitions first gives up partitions that it is already handing over,
+/// then partitions that are not busy, and then its last partitions. If a partition that is given up
+/// was being handed over, it goes to the target of that handover, unless the target has enough
+/// partitions.
 pub(super) fn assign(partitions: &[Held], members: &[SessionId]) -> Vec<SessionId> {
     if members.is_empty() {
         return Vec::new();
@@ -48,7 +49,8 @@ pub(super) fn assign(partitions: &[Held], members: &[SessionId]) -> Vec<SessionI
     for index in &order {
         choose(*index, member(partitions[*index].target));
     }
-    // The quotas add up to the number of partitions, so every remaining partition has room.
+    // The quotas add up to the number of partitions, so there is a member for every remaining
+    // partition.
     let mut members_left =
         quota_left.iter().enumerate().flat_map(|(member, quota_left)| vec![member; *quota_left]);
     let chosen =
@@ -56,8 +58,8 @@ pub(super) fn assign(partitions: &[Held], members: &[SessionId]) -> Vec<SessionI
     chosen.map(|member| members[member]).collect()
 }
 
-/// Returns the number of partitions for each member. Members with the most partitions get the
-/// larger quotas, to minimize moves.
+/// Returns the number of partitions that each member is to have. Members that already own the most
+/// partitions get the larger quotas, so that fewer partitions move.
 fn quotas(partitions: &[Held], members: &[SessionId]) -> Vec<usize> {
     let mut owned = vec![0_usize; members.len()];
     let mut promised = vec![0_usize; members.len()];

@@ -2,23 +2,24 @@
 //!
 //! # Invariants
 //!
-//! - While a group has members, each partition has one owner. Only the owner may commit its offset.
-//!   Only the owner may poll it, and during a handover no member may.
-//! - The owners are balanced, with each handover counted as completed.
+//! - While a group has members, each partition has one owner. Only the owner may commit an offset
+//!   for the partition. Only the owner may poll the partition; during a handover no member may poll
+//!   it.
+//! - The assignment is balanced, if each handover in progress counts as completed.
 //! - A partition is busy while its owner polls it, or has polled messages that it has not
-//!   committed. A busy partition moves to another owner only if its owner commits these messages
-//!   or leaves, or the handover takes too long.
-//! - The generation increases whenever the partitions that a member may poll change, and with every
-//!   rebalance.
+//!   committed. A busy partition moves to another owner only when its owner commits these messages
+//!   or leaves, or when the handover takes too long.
+//! - The generation increases with every rebalance, and whenever the partitions that a member may
+//!   poll change.
 //!
 //! # A rebalance
 //!
 //! 1. A member joins or leaves, or partitions are added or deleted. [`assign`] chooses an owner for
 //!    each partition.
-//! 2. A partition that is not busy moves immediately. A busy partition begins a handover: the next
-//!    poll of its owner is refused, so that the client requests its partitions again and commits
-//!    the messages that it has polled.
-//! 3. The commit, or [`Members::expire`], completes the handover.
+//! 2. A partition that is not busy moves to its new owner immediately. For a busy partition, a
+//!    handover begins: the next poll by the old owner is refused. The client then requests its
+//!    partitions again, and commits the messages that it has polled.
+//! 3. The old owner's commit, or [`Members::expire`], completes the handover.
 //!
 //! This state is not durable: after a restart, groups have no members until clients join again.
 
@@ -36,9 +37,9 @@ pub(super) struct Members {
     generation: u64,
     members: BTreeMap<SessionId, Member>,
     partitions: BTreeMap<u32, Partition>,
-    /// Handovers in progress, by their partitions.
+    /// Handovers in progress, by the ids of their partitions.
     handovers: BTreeMap<u32, Handover>,
-    /// Whether the group was deleted, in which case joins are refused.
+    /// Whether the group was deleted, so that no session may join it.
     is_disbanded: bool,
 }
 
@@ -46,18 +47,18 @@ pub(super) struct Members {
 struct Member {
     /// Number of the member within the group, as reported to clients.
     id: u32,
-    /// Partition of the last poll without a partition.
+    /// The partition of the member's last poll that did not name a partition.
     last_polled: u32,
-    /// Whether the client has requested its partitions, and polls them by their ids.
+    /// Whether the client has requested its partitions; it then polls them by their ids.
     has_synchronized: bool,
-    /// Whether the member may poll partitions that its client does not know about.
+    /// Whether the member may poll partitions that its client has not yet learned about.
     has_news: bool,
 }
 
 #[derive(Debug, Default)]
 struct Partition {
     owner: Option<SessionId>,
-    /// The generation in which the owner became the owner.
+    /// The generation in which the current owner became the owner.
     since: u64,
     /// Number of the owner's polls in progress.
     polls: u32,
@@ -79,11 +80,11 @@ struct Handover {
     since: Instant,
 }
 
-/// A poll in progress.
+/// A poll in progress by a member of the group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Begun {
     pub(super) partition: u32,
-    /// The generation in which the poll's member became the partition's owner.
+    /// The generation in which the polling member became the partition's owner.
     since: u64,
 }
 
@@ -97,13 +98,14 @@ pub(super) enum Refusal {
 }
 
 impl Members {
-    /// Creates a group without members, with these partitions.
+    /// Creates a group for these partitions, without members.
     pub(super) fn new(partitions: impl IntoIterator<Item = u32>) -> Self {
         let partitions = partitions.into_iter().map(|partition| (partition, Partition::default()));
         Self { partitions: partitions.collect(), ..Self::default() }
     }
 
-    /// Adds a session as a member if it is not yet one. Returns whether the group still exists.
+    /// Adds a session as a member, unless it already is one. Returns false if the group was
+    /// deleted.
     pub(super) fn join(&mut self, session: SessionId, now: Instant) -> bool {
         if self.is_disbanded || self.members.contains_key(&session) {
             return !self.is_disbanded;
@@ -118,7 +120,8 @@ impl Members {
         true
     }
 
-    /// Removes a member. Its partitions move immediately. Returns whether it was a member.
+    /// Removes a member. Its partitions move to other members immediately. Returns whether the
+    /// session was a member.
     pub(super) fn leave(&mut self, session: SessionId, now: Instant) -> bool {
         if self.members.remove(&session).is_none() {
             return false;
@@ -127,7 +130,7 @@ impl Members {
         true
     }
 
-    /// Removes all members, and returns them. No session can join after that.
+    /// Removes and returns all members. After this, no session can join.
     pub(super) fn disband(&mut self) -> Vec<SessionId> {
         self.is_disbanded = true;
         self.handovers.clear();
@@ -146,21 +149,23 @@ impl Members {
         self.rebalance(now);
     }
 
-    /// Resets polled and committed offsets, because the partitions' offsets restart at 0.
+    /// Resets the polled and committed offsets, because a purge makes the partitions' offsets
+    /// restart at 0.
     pub(super) fn purge(&mut self) {
         self.generation += 1;
         for partition in self.partitions.values_mut() {
             partition.polls = 0;
             partition.polled = None;
             partition.committed = None;
-            // Polls in progress read messages that are now removed, and must not count.
+            // The messages of polls in progress have been removed, so the ends of these polls must
+            // have no effect.
             partition.since = self.generation;
         }
         self.complete_handovers(|_, partition| !partition.is_busy());
     }
 
-    /// Returns the generation and the partitions that a session may poll; `None` if it is not a
-    /// member.
+    /// Returns the generation and the partitions that a session may poll; `None` if the session is
+    /// not a member.
     pub(super) fn synchronize(&mut self, session: SessionId) -> Option<(u64, Vec<u32>)> {
         let member = self.members.get_mut(&session)?;
         member.has_synchronized = true;
@@ -174,11 +179,12 @@ impl Members {
         owned.map(|(id, _)| *id).filter(move |id| !self.handovers.contains_key(id))
     }
 
-    /// Begins a poll of a partition, or of the member's next one if none is given. Returns `None`
-    /// if the client must request its partitions first.
+    /// Begins a poll of partition `id`, or of the member's next partition if `id` is `None`.
+    /// Returns `None`, which refuses the poll, if the client must request its partitions first.
     ///
-    /// A refused poll notifies a client that it has lost the partition. If a client gained a
-    /// partition, its next poll is refused once, so that it notices before its next heartbeat.
+    /// A client learns from a refused poll that it has lost the partition. If a client has gained a
+    /// partition, one poll is refused as well, so that the client learns of that partition before
+    /// its next heartbeat.
     pub(super) fn begin_poll(&mut self, session: SessionId, id: Option<u32>) -> Option<Begun> {
         let member = self.members.get_mut(&session)?;
         let id = match id {
@@ -208,7 +214,8 @@ impl Members {
         around.find(is_pollable).map(|(id, _)| *id)
     }
 
-    /// Ends a poll that returned messages up to `last_offset`, if any.
+    /// Ends a poll. `last_offset` is the offset of the last message that it returned, if it
+    /// returned any.
     pub(super) fn end_poll(&mut self, poll: Begun, last_offset: Option<u64>) {
         if let Some(partition) = self.polled_partition(poll) {
             partition.polls = partition.polls.saturating_sub(1);
@@ -239,7 +246,8 @@ impl Members {
         }
     }
 
-    /// Records the offset that a partition's owner committed; `None` if it deleted the offset.
+    /// Records the offset that a partition's owner committed, or with `None` that it deleted the
+    /// offset.
     pub(super) fn committed(&mut self, id: u32, offset: Option<u64>) {
         if let Some(partition) = self.partitions.get_mut(&id) {
             partition.committed = offset;
@@ -247,7 +255,7 @@ impl Members {
         }
     }
 
-    /// Completes the handovers that began `timeout` ago or earlier.
+    /// Completes handovers that have been in progress for at least `timeout`.
     pub(super) fn expire(&mut self, now: Instant, timeout: Duration) {
         self.complete_handovers(|handover, _| now.duration_since(handover.since) >= timeout);
     }
@@ -274,7 +282,7 @@ impl Members {
         }
     }
 
-    /// Makes a member the owner of a partition, in the current generation.
+    /// Makes `to` the owner of a partition since the current generation.
     fn give(&mut self, id: u32, to: Option<SessionId>) {
         if let Some(partition) = self.partitions.get_mut(&id) {
             partition.owner = to;
@@ -341,7 +349,8 @@ impl Members {
         self.handovers.keys()
     }
 
-    /// Returns the current owner of each partition, and the owner after all handovers.
+    /// For each partition, returns the current owner, and the owner once all handovers are
+    /// complete.
     #[cfg(test)]
     pub(super) fn owners(&self) -> BTreeMap<u32, (Option<SessionId>, Option<SessionId>)> {
         let target = |id: &u32| self.handovers.get(id).map(|handover| handover.to);
@@ -350,8 +359,8 @@ impl Members {
         owners.collect()
     }
 
-    /// Returns the number of each member and the partitions that it owns, including those in
-    /// handover, ordered by number.
+    /// Returns all members, ordered by their numbers. The partitions of a member include partitions
+    /// that it is handing over.
     pub(super) fn list(&self) -> Vec<MemberSummary> {
         let mut owned: BTreeMap<SessionId, Vec<u32>> = BTreeMap::new();
         for (id, partition) in &self.partitions {

@@ -1,15 +1,16 @@
 //! Consumer groups: members, assignments, rebalancing.
 //!
-//! A group is durable: its id and name are records in the log's catalog ([`record`]), and its
-//! offsets are the log's. Its members ([`members`]) are sessions, and are only in memory.
+//! A group is durable: its id and name are a record in the log's catalog ([`record`]), and its
+//! offsets are stored by the log. The members of a group ([`members`]) are sessions, and are kept
+//! only in memory.
 //!
 //! # Locks
 //!
-//! Locks are taken in this order. Polls and commits take only the second lock, for reading, and the
-//! last.
+//! Locks are taken in the order of this list. Polls and commits take only the second lock, for
+//! reading, and the last one.
 //!
-//! 1. `changes`: held while a group is created or deleted, across the write to the catalog.
-//! 2. `topics`: the existing groups. Held only for lookups and updates in memory.
+//! 1. `changes`: held while a group is created or deleted, including the write to the catalog.
+//! 2. `topics`: the existing groups. Held only while groups are looked up or updated in memory.
 //! 3. `memberships`: the groups of each session.
 //! 4. A group's `members`.
 
@@ -41,14 +42,14 @@ use record::Record;
 pub(crate) struct Groups {
     /// Maximum number of groups of one topic.
     groups_max: usize,
-    /// Maximum time that a handover waits for commits.
+    /// Maximum time that a handover waits until the old owner has committed.
     rebalancing_timeout: Duration,
     changes: Mutex<()>,
     topics: RwLock<HashMap<TopicId, Topic>>,
     memberships: Mutex<HashMap<SessionId, Memberships>>,
 }
 
-/// The groups of which a session is a member, by their topics and ids.
+/// The groups of which a session is a member, by their topics and their ids.
 type Memberships = BTreeMap<(TopicId, u32), Arc<Group>>;
 
 /// The groups of a topic.
@@ -57,8 +58,8 @@ struct Topic {
     groups: BTreeMap<u32, Arc<Group>>,
     /// Ids of the groups, by their names.
     ids: HashMap<String, u32>,
-    /// The id of the next group. Ids are never reused, so that a group never finds the offsets of
-    /// another one.
+    /// The id of the next group of the topic. Ids are never reused, so that a new group never finds
+    /// the offsets of a deleted group.
     next: u32,
 }
 
@@ -89,13 +90,13 @@ pub(crate) struct Summary {
 pub(crate) struct MemberSummary {
     /// Number of the member within its group.
     pub(crate) id: u32,
-    /// The partitions that the member owns, including partitions in handover.
+    /// The partitions that the member owns, including partitions that it is handing over.
     pub(crate) partitions: Vec<u32>,
 }
 
 impl Groups {
-    /// Reads the groups from the log's records, and deletes the offsets of groups whose deletion
-    /// was interrupted.
+    /// Reads the groups from the log's records. Deletes the offsets of groups whose deletion was
+    /// interrupted.
     ///
     /// # Errors
     /// Corruption of a record; errors from the log.
@@ -164,7 +165,7 @@ impl Groups {
         Some((group.summary(&members), members.list()))
     }
 
-    /// Creates a group. It is durable when this returns.
+    /// Creates a group. The group is durable when this returns.
     ///
     /// # Errors
     /// Not found, for the topic; name already exists; cannot create, if the topic has the maximum
@@ -181,7 +182,8 @@ impl Groups {
             (next_key.clone(), Some(next.to_string())),
         ])?;
         if topic_info(log, topic).map(|now| now.created_us) != Some(info.created_us) {
-            // The topic was deleted before the records were written.
+            // The topic was deleted before the records were written, so the records must be
+            // removed.
             log.set_records(&[(key, None), (next_key, None)])?;
             return Err(Status::TOPIC_ID_NOT_FOUND);
         }
@@ -194,7 +196,8 @@ impl Groups {
         Ok(summary)
     }
 
-    /// Returns the id of a topic's next group.
+    /// Returns the id for the next group of a topic, after checking that a group `name` can be
+    /// created.
     fn next_id(&self, topic: TopicId, name: &str) -> Result<u32, Status> {
         let topics = self.topics();
         let Some(topic) = topics.get(&topic) else { return Ok(0) };
@@ -207,7 +210,7 @@ impl Groups {
         Ok(topic.next)
     }
 
-    /// Deletes a group with its offsets. It is durable when this returns.
+    /// Deletes a group with its offsets. The deletion is durable when this returns.
     ///
     /// # Errors
     /// Not found; errors from the log.
@@ -215,15 +218,16 @@ impl Groups {
         let _changes = self.changes.lock();
         let group = self.existing(topic, id)?;
         log.set_records(&[(record::key(topic, id), None)])?;
-        // A crash here is safe: the next start deletes the offsets.
+        // A crash here is safe: the next start deletes the offsets of groups without a record.
         if let Some(of_topic) = self.topics_mut().get_mut(&topic) {
             of_topic.remove(&group);
         }
-        // Members are removed first, so that no offset is stored after the deletion.
+        // Members are removed before the offsets are deleted, so that no offset is stored after
+        // that.
         self.disband(&group);
         let partitions = topic_info(log, topic).map(|info| info.partitions).unwrap_or_default();
         for partition in partitions.into_keys() {
-            // Fails if there is no offset, or the partition no longer exists.
+            // An error is ignored: there is no offset, or the partition no longer exists.
             let _ = log.delete_offset(topic.partition(partition), Consumer::Group(id), false);
         }
         Ok(())
@@ -241,7 +245,7 @@ impl Groups {
         }
     }
 
-    /// Adds a session as a member, if it is not yet one.
+    /// Adds a session to a group as a member, unless it already is one.
     ///
     /// # Errors
     /// Not found, for the group.
@@ -255,7 +259,7 @@ impl Groups {
         Ok(())
     }
 
-    /// Ends a membership.
+    /// Ends the membership of a session in a group.
     ///
     /// # Errors
     /// Not found, for the group; member not found.
@@ -274,8 +278,8 @@ impl Groups {
         Ok(())
     }
 
-    /// Ends all memberships of a session that was closed or logged out. Called after the session's
-    /// last join has returned.
+    /// Ends all memberships of a session that was closed or logged out. Must be called after the
+    /// last `join` of the session has returned.
     pub(crate) fn leave_all(&self, session: SessionId) {
         let mut memberships = self.memberships.lock();
         for group in memberships.remove(&session).into_iter().flat_map(BTreeMap::into_values) {
@@ -294,8 +298,8 @@ impl Groups {
         memberships.get(&session).into_iter().flat_map(|groups| groups.keys().copied()).collect()
     }
 
-    /// Returns the generation and the partitions that a session may poll; `None` if it is not a
-    /// member.
+    /// Returns the generation and the partitions that a session may poll; `None` if the session is
+    /// not a member.
     pub(crate) fn synchronize(
         &self,
         session: SessionId,
@@ -307,11 +311,11 @@ impl Groups {
         members.synchronize(session)
     }
 
-    /// Begins a poll of a partition, or of the member's next one if none is given. Returns `None`
-    /// if the client must request its partitions first: it is not a member, does not own the
-    /// partition, or its partitions have changed.
+    /// Begins a poll of a partition, or of the member's next partition if none is given. Returns
+    /// `None` if the client must request its partitions first. This is the case if the session is
+    /// not a member or does not own the partition, or if its partitions have changed.
     ///
-    /// The partition may be deleted before it is read.
+    /// The partition may be deleted between this call and the read.
     pub(crate) fn begin_poll(
         &self,
         session: SessionId,
@@ -324,9 +328,9 @@ impl Groups {
         Some(Poll::new(group, begun))
     }
 
-    /// Stores a group's offset for a partition with `change`, or deletes it if the offset is
-    /// `None`. The partition keeps its owner until `change` has returned, so `change` must not wait
-    /// for the disk.
+    /// Calls `change`, which stores a group's offset for a partition, or deletes it if the offset
+    /// is `None`. The partition keeps its owner until `change` has returned, so `change` must not
+    /// wait for the disk.
     ///
     /// # Errors
     /// Not found, for the group; member not found; partition not owned; errors from `change`.
@@ -350,9 +354,11 @@ impl Groups {
         Ok(changed)
     }
 
-    /// Reads the partitions of a topic from the log, after some were created or deleted.
+    /// Updates the groups of a topic after partitions of the topic were created or deleted in the
+    /// log.
     pub(crate) fn partitions_changed(&self, log: &Log, topic: TopicId) {
-        // Read under the lock, so that the second of two concurrent calls applies both changes.
+        // The partitions are read under the lock, so that of two concurrent calls the second one
+        // sees the changes of both.
         let _changes = self.changes.lock();
         let Some(info) = topic_info(log, topic) else { return };
         let partitions: Vec<u32> = info.partitions.into_keys().collect();
@@ -361,7 +367,7 @@ impl Groups {
         }
     }
 
-    /// Resets the offsets of the groups of a topic, after all its messages were removed.
+    /// Resets the offsets of a topic's groups after all messages of the topic were removed.
     pub(crate) fn topic_purged(&self, topic: TopicId) {
         for group in self.groups_of(topic) {
             group.members.lock().purge();
@@ -373,13 +379,13 @@ impl Groups {
         topics.get(&topic).into_iter().flat_map(|topic| topic.groups.values().cloned()).collect()
     }
 
-    /// Forgets the groups of a topic, after it was deleted in the log.
+    /// Forgets the groups of a topic after the topic was deleted in the log.
     pub(crate) fn topic_deleted(&self, log: &Log, topic: TopicId) {
         let _changes = self.changes.lock();
         self.forget_deleted(log, topic);
     }
 
-    /// Forgets the groups of a stream, after it was deleted in the log.
+    /// Forgets the groups of a stream after the stream was deleted in the log.
     pub(crate) fn stream_deleted(&self, log: &Log, stream: u32) {
         let _changes = self.changes.lock();
         let topics: Vec<TopicId> = self.topics().keys().copied().collect();
@@ -388,8 +394,9 @@ impl Groups {
         }
     }
 
-    /// Forgets the groups of a topic that have no record, because the log removed their records
-    /// together with the topic. A new topic may already have the same id, with its own groups.
+    /// Forgets the groups of a topic that have no record: the log removed the records together with
+    /// the topic. Groups with a record are kept, because a new topic with the same id may already
+    /// have groups.
     fn forget_deleted(&self, log: &Log, topic: TopicId) {
         let records = log.records(&record::prefix(topic));
         let is_deleted = |group: &Arc<Group>| !records.contains_key(&record::key(topic, group.id));
@@ -407,7 +414,7 @@ impl Groups {
         deleted.iter().for_each(|group| self.disband(group));
     }
 
-    /// Completes handovers that have waited too long for commits. Called once a second.
+    /// Completes handovers that have waited too long for a commit. Called once a second.
     pub(crate) fn tick(&self, now: Instant) {
         let topics = self.topics();
         for group in topics.values().flat_map(|topic| topic.groups.values()) {
@@ -458,7 +465,8 @@ fn read_topics(log: &Log) -> tailwater_log::Result<HashMap<TopicId, Topic>> {
         let Some(record) = record::decode(&key, &value)? else { continue };
         let (Record::Group { topic, .. } | Record::Next { topic, .. }) = record;
         let Some(info) = catalog.topic(topic) else {
-            // The server died while a group was being created in a topic that was deleted.
+            // The server died while it was creating a group in a topic that was being deleted: only
+            // a record is left.
             orphans.push((key, None));
             continue;
         };
@@ -476,7 +484,7 @@ fn read_topics(log: &Log) -> tailwater_log::Result<HashMap<TopicId, Topic>> {
     Ok(topics)
 }
 
-/// Deletes the offsets of groups that do not exist.
+/// Deletes stored offsets of groups that do not exist.
 fn forget_orphans(log: &Log, topics: &HashMap<TopicId, Topic>) -> tailwater_log::Result<()> {
     for partition in log.partitions() {
         let partition = partition.id();
@@ -485,7 +493,8 @@ fn forget_orphans(log: &Log, topics: &HashMap<TopicId, Topic>) -> tailwater_log:
             if let Consumer::Group(id) = consumer
                 && groups.is_none_or(|groups| !groups.contains_key(&id))
             {
-                // The deletion takes effect immediately. After a crash, the next start repeats it.
+                // Nothing waits for the ticket: the deletion takes effect immediately, and after a
+                // crash the next start repeats it.
                 drop(log.delete_offset(partition, consumer, false)?);
             }
         }

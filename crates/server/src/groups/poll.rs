@@ -6,10 +6,10 @@ use super::Group;
 use super::members::Begun;
 use crate::status::Status;
 
-/// A poll in progress. Its partition keeps its owner until the poll has ended and its messages are
-/// committed.
+/// A poll in progress by a member of a group. The member keeps the partition until the poll has
+/// ended and its messages are committed, unless a handover takes too long.
 ///
-/// Dropping the poll ends it without messages.
+/// Dropping the value ends the poll as one that returned no messages.
 #[derive(Debug)]
 #[must_use = "the poll ends when this is dropped"]
 pub(crate) struct Poll {
@@ -28,17 +28,19 @@ impl Poll {
         self.begun.partition
     }
 
-    /// Ends the poll with messages up to `last_offset`, which the member must commit later.
+    /// Ends the poll, which returned messages up to `last_offset`. The member must commit them
+    /// later.
     pub(crate) fn polled(mut self, last_offset: u64) {
         self.is_over = true;
         self.group.members.lock().end_poll(self.begun, Some(last_offset));
     }
 
-    /// Ends the poll with messages up to `last_offset`, and commits them with `store`.
+    /// Ends the poll, which returned messages up to `last_offset`, and commits them with `store`.
     ///
     /// # Errors
-    /// Partition not owned: it was reassigned during the poll, so its messages must not be
-    /// returned. Errors from `store`, after which the messages count as polled.
+    /// Partition not owned, if the partition got another owner during the poll: the messages must
+    /// then not be returned. Errors from `store`; the messages then count as polled but not
+    /// committed.
     pub(crate) fn committed<T>(
         mut self,
         last_offset: u64,

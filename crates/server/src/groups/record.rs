@@ -5,12 +5,12 @@
 //! | `stream/S/topic/T/group/ID` | `{"name":"..."}` |
 //! | `stream/S/topic/T/next_group` | the lowest id that was never used in the topic |
 //!
-//! The log removes both together with their topic or stream.
+//! The log removes both kinds of records together with their topic or stream.
 
 use serde::{Deserialize, Serialize};
 use tailwater_log::{Error, ErrorKind, TopicId};
 
-/// A record.
+/// A decoded record.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Record {
     /// A group.
@@ -22,7 +22,7 @@ pub(super) enum Record {
         /// Name of the group, unique in the topic.
         name: String,
     },
-    /// The next id of a topic's groups.
+    /// The id of the next group of a topic.
     Next {
         /// Id of the topic.
         topic: TopicId,
@@ -37,7 +37,7 @@ struct Value {
     name: String,
 }
 
-/// Returns the beginning of the keys of a topic's groups.
+/// Returns the prefix of the keys of a topic's groups.
 pub(super) fn prefix(topic: TopicId) -> String {
     format!("stream/{}/topic/{}/group/", topic.stream, topic.topic)
 }
@@ -47,7 +47,7 @@ pub(super) fn key(topic: TopicId, id: u32) -> String {
     format!("{}{id}", prefix(topic))
 }
 
-/// Returns the key of a topic's next id.
+/// Returns the key of the record with the id of a topic's next group.
 pub(super) fn next_key(topic: TopicId) -> String {
     format!("stream/{}/topic/{}/next_group", topic.stream, topic.topic)
 }
@@ -61,7 +61,8 @@ pub(super) fn value(name: &str) -> Result<String, Error> {
     value.map_err(|error| Error::new(ErrorKind::Internal, format!("group '{name}': {error}")))
 }
 
-/// Decodes a record whose key begins with `stream/`; `None` if it is not a record of groups.
+/// Decodes a record whose key begins with `stream/`; `None` if the record does not belong to
+/// groups.
 ///
 /// # Errors
 /// Corruption, with the key.

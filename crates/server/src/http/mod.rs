@@ -1,9 +1,9 @@
-//! Metrics and health over HTTP.
+//! The HTTP interface for metrics and health.
 //!
-//! Iggy's own HTTP interface is not supported: its paths are answered with 501. A connection serves
-//! one request, with small limits on time and memory. The number of connections is limited; a new
-//! connection replaces the oldest one that has not yet sent a request. The response is rendered on
-//! a thread that may block, because it visits every partition.
+//! Iggy's own HTTP interface is not supported: requests for its paths are answered with status 501.
+//! A connection serves one request, with small limits on time and memory. The number of connections
+//! is limited; a new connection replaces the oldest connection that has not yet sent a request. The
+//! metrics are rendered on a thread that may block, because rendering visits every partition.
 
 #[cfg(test)]
 mod tests;
@@ -34,11 +34,11 @@ use crate::state::State;
 
 /// Maximum number of concurrent connections.
 const CONNECTIONS: usize = 64;
-/// Maximum size of a request's line and headers, in bytes.
+/// Maximum size of a request line with its headers, in bytes.
 const HEADER_BYTES: usize = 16 << 10;
 /// Maximum number of headers of a request.
 const HEADERS: usize = 64;
-/// Time in which a request's headers must arrive.
+/// Maximum time from the start of a connection until the headers of its request have arrived.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(5);
 /// Maximum duration of a connection.
 const CONNECTION_TIMEOUT: Duration = Duration::from_secs(15);
@@ -81,23 +81,23 @@ pub(crate) async fn serve(
         places.0.push(ServedConnection { task, has_asked });
     })
     .await;
-    // Dropping the set ends requests in progress without waiting for them.
+    // Dropping the connections ends requests in progress without waiting for them.
     drop(connections);
 }
 
-/// Connections in progress, the oldest first.
+/// Open connections, the oldest first.
 #[derive(Default)]
 struct ServedConnections(Vec<ServedConnection>);
 
 struct ServedConnection {
     task: AbortHandle,
-    /// Whether the headers of its request have arrived.
+    /// Whether the headers of the connection's request have arrived.
     has_asked: Arc<AtomicBool>,
 }
 
 impl ServedConnections {
-    /// Makes room for another connection: at the maximum, closes the oldest connection that has not
-    /// sent a request. Returns whether there is room.
+    /// Makes sure that another connection is within the limit. At the limit, closes the oldest
+    /// connection that has not sent a request. Returns false if there is no such connection.
     fn make_room(&mut self) -> bool {
         self.0.retain(|place| !place.task.is_finished());
         if self.0.len() < CONNECTIONS {
@@ -178,7 +178,8 @@ fn health(state: &State) -> Response<String> {
                 "stream": id.stream,
                 "topic": id.topic,
                 "partition": id.partition,
-                // Without the text of the error, which contains paths: this needs no login.
+                // Only the kind of the error is shown, because its text contains paths and no login
+                // is needed here.
                 "error": format!("{:?}", error.kind()),
             })
         })

@@ -1,4 +1,4 @@
-//! Tests of HTTP with a client and a running server.
+//! Tests of the HTTP interface, with a client and a running server.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -71,7 +71,7 @@ async fn metrics_and_health_are_served_and_the_rest_is_not() {
     let (status, _, body) = ask(address, "HEAD /ping HTTP/1.1\r\nhost: here\r\n\r\n").await;
     assert_eq!((status, body.as_str()), (200, ""));
 
-    // A header that is too long, and garbage.
+    // One request has a header that is too long, another is not HTTP.
     let long = format!("GET /ping HTTP/1.1\r\nhost: {}\r\n\r\n", "x".repeat(64 << 10));
     for request in [long.as_str(), "\0\x01\x02 nothing\r\n\r\n"] {
         let mut stream = TcpStream::connect(address).await.expect("a connection");
@@ -93,7 +93,7 @@ async fn idle_connections_do_not_block_new_ones() {
     for _ in 0..super::CONNECTIONS {
         idle.push(TcpStream::connect(address).await.expect("a connection"));
     }
-    // At the maximum, the oldest connection is closed.
+    // The limit is reached: each further connection closes the oldest one.
     for _ in 0..3 {
         let (status, _, body) = get(address, "/ping").await;
         assert_eq!((status, body.as_str()), (200, "pong"));
@@ -119,7 +119,8 @@ async fn health_names_no_files() {
     let stream = log.create_stream(None, "s").expect("a stream");
     let topic = log.create_topic(stream, None, "t", &TopicOptions::default(), 1);
     let partition = log.partition(topic.expect("a topic").partition(0)).expect("a partition");
-    // The last batch proves that earlier batches are complete.
+    // Later batches show that the first batch was persisted, so that its damage is not taken for a
+    // torn end.
     for _ in 0..5 {
         let mut batch = tailwater_format::message::batch::Builder::new(0);
         batch.push(1, 0, b"payload", b"").expect("a message");
@@ -138,8 +139,8 @@ async fn health_names_no_files() {
     server.shutdown().await.expect_err("the damage is reported");
 }
 
-/// Changes a byte of the first batch of every segment below a directory, and removes the indexes,
-/// so that opening the log finds the damage.
+/// Damages every segment below a directory by changing a byte of its first batch. Also removes the
+/// indexes, so that opening the log reads the segments and finds the damage.
 fn damage(directory: &Path) {
     use std::io::{Seek, SeekFrom, Write};
 

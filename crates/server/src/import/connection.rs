@@ -1,4 +1,5 @@
-//! A connection to a server, with one request in flight and only commands that read.
+//! A connection to a server. It has at most one request in flight, and sends only commands that
+//! read.
 
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -27,11 +28,11 @@ use super::{Source, numeric};
 use crate::command::POLL_HEADER_BYTES;
 use crate::status::Status;
 
-/// Time limit of a reply, as in clients.
+/// Time limit for a reply; the same as that of Iggy's clients.
 const TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum length of a reply, in bytes.
 const REPLY_BYTES_MAX: usize = 1 << 30;
-/// Id of the polling consumer, which stores no offset.
+/// Id of the consumer that polls; it stores no offset.
 const CONSUMER: u32 = 1;
 
 /// The reason why a request to a server failed.
@@ -86,7 +87,7 @@ impl std::error::Error for ClientError {
 
 type Result<T> = std::result::Result<T, ClientError>;
 
-/// A logged-in connection.
+/// A connection that is logged in.
 pub(super) struct Connection {
     address: String,
     stream: TcpStream,
@@ -187,7 +188,8 @@ impl Connection {
         if reply.command != Command::Reply || !(HEADER_SIZE..=REPLY_BYTES_MAX).contains(&size) {
             return Err(ClientError::Protocol(format!("{command}: no reply of {size} bytes")));
         }
-        // The buffer grows with the received bytes, not with the length in the header.
+        // The buffer grows with the received bytes, so that a wrong length in the header allocates
+        // nothing.
         let mut body = Vec::new();
         let length = size - HEADER_SIZE;
         Read::by_ref(&mut self.stream)
@@ -231,7 +233,7 @@ impl Connection {
         Ok(response.partitions.iter().map(|partition| partition.id).collect())
     }
 
-    /// Polls a partition from an offset; returns concatenated batches.
+    /// Polls a partition from an offset. Returns the batches of the reply, one after the other.
     pub(super) fn poll(
         &mut self,
         topic: TopicId,

@@ -1,12 +1,12 @@
-//! Fills a log from a running server: Iggy's, or another one with its protocol.
+//! Fills a log from a running server: Iggy's server, or another server with its protocol.
 //!
 //! # Where an import resumes
 //!
-//! Offsets of a partition are contiguous on both sides, so a partition of the log that begins at
-//! the source's offset `B` and has `N` messages resumes at `B + N`. `B` is a record in the log,
-//! which is durable before the first message is appended. If the source no longer has a message at
-//! `B + N`, because it has removed messages, `B` is increased before the next append. After a crash
-//! at any time, the import resumes where the log's messages end.
+//! The offsets of a partition are contiguous in the source and in the log. A partition of the log
+//! that begins at the source's offset `B` and has `N` messages therefore resumes at the source's
+//! offset `B + N`. `B` is a record in the log, and is durable before the first message is appended.
+//! If the source has removed messages and no longer has one at `B + N`, `B` is increased before the
+//! next append. After a crash at any point, the import resumes where the log's messages end.
 
 mod connection;
 
@@ -27,13 +27,14 @@ use connection::Connection;
 
 use crate::command::imported_options;
 
-/// Number of messages in the first poll of a partition, and the maximum of any poll.
+/// Number of messages that the first poll of a partition requests and, below, the maximum of any
+/// poll.
 const MESSAGES: u32 = 1000;
 const MESSAGES_MAX: u32 = 100_000;
-/// Sizes of a reply above which the next poll requests fewer messages, and below which it requests
-/// more, in bytes.
+/// Range of the size of a reply, in bytes, in which the next poll requests the same number of
+/// messages. After a smaller reply it requests more, after a larger one fewer.
 const REPLY_BYTES: std::ops::Range<usize> = (1 << 20)..(16 << 20);
-/// A file that exists in every log.
+/// Name of a file that exists in every log.
 const IDENTITY: &str = "TAILWATER-LOG";
 
 /// The server to import from.
@@ -62,13 +63,13 @@ pub struct Imported {
     pub messages: u64,
     /// Size of the appended batches, in bytes.
     pub bytes: u64,
-    /// Number of messages that the source removed after the first import began and before they were
-    /// read.
+    /// Number of messages that were not imported, because the source removed them after the first
+    /// import began and before the import read them.
     pub missed: u64,
 }
 
-/// The reason why an import ended early. Imported messages stay, and another import continues after
-/// them.
+/// The reason why an import ended early. Messages that were imported stay in the log, and another
+/// import continues after them.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ImportError {
@@ -78,7 +79,8 @@ pub enum ImportError {
     Log(tailwater_log::Error),
     /// The directory contains files of another program, or cannot be read.
     Directory(String),
-    /// The log has another stream or topic with this id, or messages that were not imported.
+    /// The log already has another stream or topic with the same id, or messages that were not
+    /// imported.
     Conflict(String),
     /// The source sent damaged data.
     Damaged(String),
@@ -118,10 +120,10 @@ impl From<tailwater_log::Error> for ImportError {
     }
 }
 
-/// Appends the messages of one stream, given by its id or name, or of all streams, to the log in a
-/// directory, which is created if it is missing. Streams and topics keep their ids and names,
-/// messages their ids, origin timestamps, user headers and order. `progress` is called with the
-/// number of messages after each batch.
+/// Appends messages from a server to the log in a directory, which is created if it is missing.
+/// Imports one stream, given by its id or name, or all streams. Streams and topics keep their ids
+/// and names. Messages keep their ids, origin timestamps, user headers and order. `progress` is
+/// called repeatedly with the number of messages imported so far.
 ///
 /// # Errors
 /// See [`ImportError`].
@@ -152,7 +154,7 @@ pub fn import(
     Ok(import.imported)
 }
 
-/// Rejects a directory with files, unless it contains a log. Nothing is written to it.
+/// Rejects a directory that contains files but no log. Nothing is written to the directory.
 fn refuse_other_files(directory: &Path) -> Result<(), ImportError> {
     let entries = match PosixStorage::new().list(directory) {
         Ok(entries) => entries,
@@ -199,7 +201,8 @@ impl Import<'_> {
     fn topic(&mut self, stream: u32, topic: &TopicHeader) -> Result<(), ImportError> {
         let name = topic.name.as_str();
         let id = TopicId { stream, topic: topic.id };
-        // Partition ids count from 0, and the highest are deleted first.
+        // If the source has fewer partitions than the log, those with the highest ids were deleted,
+        // since ids count from 0.
         let partitions = self.connection.partitions(stream, topic.id)?;
         let wanted = partitions.iter().max().map_or(0, |highest| highest + 1);
         let streams = self.log.streams();
@@ -250,8 +253,8 @@ impl Import<'_> {
             if base.is_none() || batches.first > next {
                 self.imported.missed += base.map_or(0, |_| batches.first - next);
                 let begins = batches.first - end;
-                // A crash before the first append is safe: the next import starts from the same
-                // state.
+                // A crash after this and before the first append is safe: the next import finds the
+                // log's partition unchanged and starts at the same offset.
                 self.log.set_records(&[(key.clone(), Some(begins.to_string()))])?;
                 base = Some(begins);
             }
@@ -270,8 +273,8 @@ impl Import<'_> {
     }
 }
 
-/// Verifies the batches of a reply, and returns their messages from an offset as a producer's
-/// batch; `None` if there are none.
+/// Verifies the batches of a reply. Returns their messages at and after offset `next`, as a
+/// producer's batches; `None` if there are no such messages.
 fn batches(
     partition: &Arc<Partition>,
     reply: &[u8],
@@ -316,7 +319,7 @@ fn batches(
     Ok((batches.messages > 0).then_some(batches))
 }
 
-/// The result of a poll.
+/// The messages of one poll.
 struct Batches {
     /// Offset of the first message.
     first: u64,
@@ -324,8 +327,9 @@ struct Batches {
     batches: Vec<Vec<u8>>,
 }
 
-/// Decodes the batch at the start of `bytes`, and verifies its messages' checksums. A server that
-/// returns part of a batch may leave the batch's own checksum unchanged.
+/// Decodes the batch at the start of `bytes`, and verifies the checksums of its messages. A wrong
+/// checksum of the batch itself is accepted: a server that returns part of a batch may leave that
+/// checksum unchanged.
 fn decode(bytes: &[u8]) -> Result<Batch<'_>, tailwater_format::Error> {
     if let Ok(batch) = Batch::decode_verified(bytes) {
         return Ok(batch);

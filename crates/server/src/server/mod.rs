@@ -38,18 +38,18 @@ use crate::state::State;
 use crate::users::{RandomPassword, Users};
 use crate::{http, tls};
 
-/// The log's directory under the system path.
+/// Name of the log's directory in the directory of all data.
 const LOG: &str = "log";
-/// Entries of a system path that only Apache Iggy's server creates.
+/// Names in the directory of all data that only Apache Iggy's server creates.
 const IGGY_ENTRIES: &[&str] = &["streams", "state", "metadata", "server.superblock"];
-/// Mode of the directory of all data.
+/// Permissions of the directory of all data: access by its owner only.
 const PRIVATE: u32 = 0o700;
 /// Interval between two checks of heartbeats, groups and expired tokens.
 const TICK: Duration = Duration::from_secs(1);
 /// Maximum time that a shutdown waits for requests in progress.
 const DRAIN: Duration = Duration::from_secs(10);
 
-/// The addresses of a server.
+/// The addresses on which a server listens.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Addresses {
     /// For clients; `None` if `[tcp]` is off.
@@ -63,16 +63,16 @@ pub struct Addresses {
 pub struct Shutdown {
     /// Duration of the shutdown.
     pub elapsed: Duration,
-    /// Number of connections that were open.
+    /// Number of connections that were open when the shutdown began.
     pub connections: usize,
-    /// Number of requests that were not finished in time.
+    /// Number of connections whose requests were not finished in time.
     pub abandoned: usize,
 }
 
 /// A running server.
 ///
-/// It needs a tokio runtime with time and I/O drivers. Dropping it ends its tasks and closes its
-/// log.
+/// The server needs a tokio runtime with time and I/O drivers. Dropping the server ends its tasks
+/// and closes its log.
 pub struct Server {
     state: Arc<State>,
     storage: Arc<dyn Storage>,
@@ -105,17 +105,18 @@ impl Server {
             http: http.as_ref().and_then(|(listener, _)| address(listener)),
         };
         let log = open_log(&storage, &config)?;
-        // From here on this server owns the directory. The file left by an earlier server is
-        // outdated.
+        // From here on this server owns the directory. `current_config.toml`, if an earlier server
+        // left it, is outdated.
         config::remove_current(&*storage, &config)?;
         command::apply_config(&log, &config)?;
         let groups = Groups::open(&log, &config)?;
         config::write_current(&*storage, &config, addresses.tcp, addresses.http)?;
-        // Last, because a password generated here would be lost if the start failed later.
+        // The users are opened last: a generated password would be lost if the start failed after
+        // this.
         let opened = Users::open(&log, &config);
         if opened.is_err() {
-            // The file, which claims that a server is listening, must go. Only the first error is
-            // returned.
+            // `current_config.toml` claims that a server is listening, so it is removed. An error
+            // of the removal is ignored, because the earlier error is returned.
             let _ = config::remove_current(&*storage, &config);
         }
         let (users, root_password) = opened?;
@@ -154,7 +155,8 @@ impl Server {
         self.root_password.as_ref().map(RandomPassword::reveal)
     }
 
-    /// Returns whether the server is reachable from other machines with the credentials iggy/iggy.
+    /// Returns whether other machines can reach the server and log in with the credentials
+    /// iggy/iggy.
     pub fn has_exposed_defaults(&self) -> bool {
         self.has_exposed_defaults
     }
@@ -170,14 +172,15 @@ impl Server {
         self.state.log.open_report()
     }
 
-    /// Stops listening, lets requests in progress finish, persists everything and closes the log.
+    /// Stops listening, waits for requests in progress, persists everything and closes the log.
     ///
     /// # Errors
-    /// The first error from the log; acknowledged messages are recovered when it is reopened.
+    /// The first error from the log. Acknowledged messages are then recovered when the log is
+    /// reopened.
     pub async fn shutdown(mut self) -> Result<Shutdown, ServerError> {
         let began = Instant::now();
         let connections = self.state.sessions.count();
-        // All receivers may have been dropped.
+        // Sending fails if all receivers were dropped, because all tasks have ended.
         let _ = self.shutdown.send(true);
         let mut abandoned = 0;
         while let Some(ended) = self.tasks.join_next().await {
@@ -186,7 +189,7 @@ impl Server {
                 Err(error) => tracing::error!(%error, "a task of the server failed"),
             }
         }
-        // Before the log is closed, while this server still owns the directory.
+        // The file is removed before the log is closed, while this server still owns the directory.
         let removed = config::remove_current(&*self.storage, &self.state.config);
         let state = Arc::clone(&self.state);
         let closed = tokio::task::spawn_blocking(move || state.log.close()).await;
@@ -199,10 +202,10 @@ impl Server {
     }
 }
 
-/// A listening socket and its encryption.
+/// A listening socket, and the acceptor of its encrypted connections if encryption is on.
 type Listener = (TcpListener, Option<TlsAcceptor>);
 
-/// Starts to serve clients and HTTP, and to maintain the state in memory.
+/// Starts the tasks that serve clients and HTTP, and the task that maintains the state in memory.
 fn spawn_tasks(
     state: &Arc<State>,
     tcp: Option<Listener>,
@@ -271,8 +274,8 @@ fn open_log(storage: &Arc<dyn Storage>, config: &Config) -> Result<Log, ServerEr
     Ok(Log::open(config.path.join(LOG), &options)?)
 }
 
-/// Creates the directory of all data, accessible only to its owner, because it contains password
-/// hashes. An existing directory is not changed.
+/// Creates the directory of all data. Only its owner may access it, because it contains password
+/// hashes. The permissions of an existing directory are not changed.
 fn create_private_directory(storage: &dyn Storage, path: &Path) -> Result<(), ServerError> {
     if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
         storage.create_directory(parent)?;
@@ -290,7 +293,8 @@ fn acceptor(tls: &Option<config::Tls>) -> Result<Option<TlsAcceptor>, ServerErro
     tls.as_ref().map(tls::acceptor).transpose()
 }
 
-/// Accepts clients until the server shuts down. Returns the number of abandoned connections.
+/// Accepts clients until the server shuts down. Returns the number of connections whose requests
+/// were not finished in time.
 async fn accept(
     state: Arc<State>,
     listener: TcpListener,
@@ -327,7 +331,7 @@ async fn accept(
     }
 }
 
-/// Serves a client until its connection ends, and removes all its state.
+/// Serves a client until its connection ends, and then removes the state of its session.
 async fn serve(
     state: &Arc<State>,
     stream: TcpStream,
@@ -361,7 +365,8 @@ async fn serve(
         }
     };
     let is_notable = !matches!(end, End::Closed | End::Shutdown);
-    // At debug level without a login, because such clients can cause any number of these lines.
+    // For a client without a login, logged only at debug level: such clients can cause any number
+    // of these lines.
     if is_notable && session.binding().is_some() {
         info!(%address, session = session.id.0, %end, "connection ended");
     } else {
@@ -369,7 +374,8 @@ async fn serve(
     }
 }
 
-/// Ends the session of a connection when dropped, however the connection's task ends.
+/// When dropped, ends the session of a connection. This covers every way in which the task of the
+/// connection can end, including a panic.
 struct ConnectionGuard<'a> {
     state: &'a State,
     session: Arc<Session>,
@@ -383,7 +389,7 @@ impl Drop for ConnectionGuard<'_> {
     }
 }
 
-/// Maintains heartbeats, groups and tokens until the server shuts down.
+/// Maintains heartbeats, groups and tokens, once per [`TICK`], until the server shuts down.
 async fn maintain(state: Arc<State>, mut is_shutdown: watch::Receiver<bool>) -> usize {
     loop {
         let shutdown = is_shutdown.wait_for(|is_shutdown| *is_shutdown);
@@ -396,7 +402,7 @@ async fn maintain(state: Arc<State>, mut is_shutdown: watch::Receiver<bool>) -> 
         let now_us = SystemClock.wall_us();
         let removed =
             tokio::task::spawn_blocking(move || state.users.remove_expired(&state.log, now_us));
-        // The callee logs failures and retries.
+        // A failure is ignored here: it was logged, and the removal is retried later.
         let _ = removed.await;
     }
 }
@@ -408,8 +414,8 @@ fn evict_silent_members(state: &State) {
     for session in state.sessions.all() {
         if session.idle() > limit && state.groups.is_member_anywhere(session.id) {
             session.evict(EvictionReason::StaleClient);
-            // The memberships end immediately, because the connection may be blocked writing a
-            // reply.
+            // The memberships end immediately. The end of the session may take longer, because its
+            // connection may be blocked writing a reply.
             state.groups.leave_all(session.id);
         }
     }

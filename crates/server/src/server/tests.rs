@@ -1,5 +1,4 @@
-//! Tests of starting and shutting down: the leftovers of a failed start, and the permissions of
-//! files.
+//! Tests of starting and shutting down: what a failed start leaves, and the permissions of files.
 
 use std::collections::BTreeMap;
 use std::net::TcpListener;
@@ -58,18 +57,18 @@ async fn the_current_configuration_file_exists_while_the_server_runs() {
     let file = path.join("runtime/current_config.toml");
     let server = Server::start(config(&path, &[])).await.expect("the server starts");
     assert!(file.exists());
-    // A second server on the directory does not touch the first one's file.
+    // A second server cannot use the directory, and must not touch the file of the first server.
     Server::start(config(&path, &[])).await.expect_err("the directory is in use");
     assert!(file.exists());
     server.shutdown().await.expect("the server shuts down");
     assert!(!file.exists(), "it names addresses that nobody listens on");
 
-    // The leftovers of a killed server are removed, even if the start fails after that.
+    // A start removes the file that a killed server left, even if the start then fails.
     let server = Server::start(config(&path, &[])).await.expect("the server starts");
     drop(server);
     assert!(file.exists());
     let log = loop {
-        // The tasks of the dropped server end a moment later.
+        // The tasks of the dropped server end in the background, so the log may still be locked.
         match Log::open(path.join("log"), &LogOptions::default()) {
             Ok(log) => break log,
             Err(error) => assert_eq!(error.kind(), ErrorKind::Busy, "{error}"),
@@ -90,7 +89,7 @@ async fn default_credentials_on_a_public_address_are_reported() {
     first.root = crate::config::Root::Default;
     for (config, is_exposed) in [
         (first, true),
-        // The directory keeps its credentials, regardless of the configuration.
+        // The directory keeps its users and their passwords, whatever the configuration says.
         (config(&path, &[("tcp.address", "0.0.0.0:0")]), true),
         (config(&path, &[]), false),
         (config(&directory.path().join("other"), &[("tcp.address", "0.0.0.0:0")]), false),

@@ -1,15 +1,16 @@
 //! The sessions of connected clients.
 //!
-//! A connection has a session as soon as it is accepted. A login binds it to a user, and to the
-//! 128-bit id that the client chose; at most one session is bound to each of these ids.
+//! A connection has a session as soon as it is accepted. A login binds the session to a user, and
+//! to the 128-bit id that the client chose for itself. At most one session is bound to each client
+//! id.
 //!
 //! # Repeated requests
 //!
 //! A client numbers the requests that change state, and repeats a request under the same number if
-//! it got no reply. A session remembers recent numbers and their replies ([`replies`]), so a
-//! repeated request has no further effect. Requests of one session are executed in the order of
-//! their frames. A new session after a reconnect remembers nothing, so a request that the client
-//! repeats then may be executed twice.
+//! it got no reply. A session remembers recent numbers and the replies ([`replies`]), so a repeated
+//! request has no further effect. The requests of a session are executed in the order of their
+//! frames. After a reconnect, the new session has no remembered requests: a request that the client
+//! then repeats may be executed twice.
 
 mod replies;
 
@@ -31,16 +32,17 @@ use crate::protocol::Head;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct SessionId(pub(crate) u32);
 
-/// A session: a connection and its login.
+/// A session: the state of a connection and its login.
 pub(crate) struct Session {
     pub(crate) id: SessionId,
     pub(crate) address: SocketAddr,
-    /// Time when the session was accepted; activity is measured from then.
+    /// Time when the connection was accepted.
     since: Instant,
-    /// Time of the last request, in milliseconds since `since`.
+    /// Time of the last request, in milliseconds after `since`.
     last_request_ms: AtomicU64,
     binding: Mutex<Option<Binding>>,
-    /// Replies to changes of messages and offsets, and replies to all other changes.
+    /// Recent requests and their replies, for each of two number sequences: changes of messages and
+    /// offsets, and all other changes.
     replies: Mutex<[Replies; 2]>,
     evicted: Mutex<Option<EvictionReason>>,
     eviction: Notify,
@@ -51,9 +53,9 @@ pub(crate) struct Session {
 pub(crate) struct Binding {
     /// Id of the user.
     pub(crate) user: u32,
-    /// The id that the client chose.
+    /// The id that the client chose for itself.
     pub(crate) client: u128,
-    /// Number of the session, which the client sends with its requests.
+    /// Number of the session. The client sends it with its requests.
     pub(crate) session: u64,
 }
 
@@ -76,40 +78,40 @@ impl Session {
         *self.binding.lock()
     }
 
-    /// Records activity.
+    /// Records that the client sent a request.
     pub(crate) fn touch(&self) {
         let elapsed = u64::try_from(self.since.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.last_request_ms.store(elapsed, Ordering::Relaxed);
     }
 
-    /// Returns the time without activity.
+    /// Returns the time since the last request.
     pub(crate) fn idle(&self) -> Duration {
         let last = Duration::from_millis(self.last_request_ms.load(Ordering::Relaxed));
         self.since.elapsed().saturating_sub(last)
     }
 
-    /// Decides what to do with a request.
+    /// Decides whether a request that changes state is executed, answered from memory, or refused.
     pub(crate) fn admit(&self, head: &Head, stamp: Stamp) -> Admission {
         self.replies.lock()[sequence(head)].admit(head, stamp)
     }
 
-    /// Remembers the reply of a request that was executed.
+    /// Remembers the reply to a request that was executed.
     pub(crate) fn remember_reply(&self, head: &Head, stamp: Stamp, status: u32, body: &[u8]) {
         self.replies.lock()[sequence(head)].remember(head, stamp, status, body);
     }
 
-    /// Records a request that was not executed and that its client will repeat.
+    /// Records that a request was not executed, and that its client will repeat it.
     pub(crate) fn expect_again(&self, head: &Head) {
         self.replies.lock()[sequence(head)].expect_again(head);
     }
 
-    /// Ends the session: its client is notified of the reason, and its connection closed.
+    /// Ends the session: the client is notified of the reason, and the connection is closed.
     pub(crate) fn evict(&self, reason: EvictionReason) {
         self.evicted.lock().get_or_insert(reason);
         self.eviction.notify_one();
     }
 
-    /// Waits until the session is evicted; returns the reason.
+    /// Waits until the session is evicted. Returns the reason.
     pub(crate) async fn evicted(&self) -> EvictionReason {
         loop {
             if let Some(reason) = *self.evicted.lock() {
@@ -120,8 +122,8 @@ impl Session {
     }
 }
 
-/// Returns the index of the number sequence of a request. Iggy's Java client numbers requests for
-/// messages and offsets separately from the others.
+/// Returns the index of the number sequence to which a request belongs. Iggy's Java client numbers
+/// requests for messages and offsets separately from all other requests.
 fn sequence(head: &Head) -> usize {
     usize::from(head.operation.is_partition())
 }
@@ -135,8 +137,8 @@ impl std::fmt::Debug for Session {
 /// All sessions.
 pub(crate) struct Sessions {
     next_id: AtomicU32,
-    /// Number of the next login: higher than those of earlier runs, because it starts from the
-    /// current time.
+    /// Number that the next login gives to its session. The numbers start from the current time, so
+    /// that they are higher than those of earlier runs of the server.
     next_session: AtomicU64,
     inner: Mutex<Inner>,
 }
@@ -165,11 +167,12 @@ impl Sessions {
         session
     }
 
-    /// Binds a session to a user and a client's id. Another session of this user with the same
-    /// client id is evicted. A second login on a connection keeps the session's number.
+    /// Binds a session to a user and a client's id. If another session of the same user is bound to
+    /// the client's id, that session is evicted. A second login on a connection keeps the session's
+    /// number.
     ///
     /// # Errors
-    /// The reason to evict this session: the id is bound to a session of another user.
+    /// The reason to evict this session: the client's id is bound to a session of another user.
     pub(crate) fn bind(
         &self,
         session: &Arc<Session>,
@@ -197,13 +200,13 @@ impl Sessions {
         };
         let bound = Binding { user, client, session: number };
         *binding = Some(bound);
-        // The client's request numbers restart at 1.
+        // After a login, the client numbers its requests from 1 again.
         *session.replies.lock() = Default::default();
         inner.by_client.insert(client, session.id);
         Ok(bound)
     }
 
-    /// Ends a login; the connection may log in again.
+    /// Ends the login of a session. The client may log in again on the same connection.
     pub(crate) fn unbind(&self, session: &Session) {
         let mut inner = self.inner.lock();
         if let Some(binding) = session.binding.lock().take()

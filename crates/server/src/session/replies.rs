@@ -1,9 +1,10 @@
 //! The recent requests of a session, and their replies.
 //!
-//! A client's numbers ascend, but its requests may arrive in a different order: a client with
-//! several requests in flight may repeat an unaccepted one after others were answered, and its
-//! threads may send requests in a different order than they number them. A number below the last
-//! one is therefore new unless it is remembered, or so old that it may have been forgotten.
+//! The numbers of a client's requests ascend, but the requests may arrive in another order. A
+//! client with several requests in flight may repeat one that was not accepted after later ones
+//! were answered. The threads of a client may send requests in another order than they number them.
+//! A number below the highest answered number is therefore new, unless it is remembered, or is so
+//! low that it may have been forgotten.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,18 +18,20 @@ use crate::status::Status;
 const REPLIES_MAX: usize = 64;
 /// Maximum number of remembered requests that were not accepted and may be repeated.
 const NOT_ACCEPTED_MAX: usize = 64;
-/// Maximum total size of remembered bodies other than the last one, in bytes.
+/// Maximum total size of the remembered bodies, in bytes. The body of the last reply is not
+/// counted.
 const BODY_BYTES_MAX: usize = 4 << 10;
-/// Length of the part of a body that is digested, in bytes: in a batch it contains the checksum.
+/// Length of the start of a body that is digested, in bytes. For a batch, this part contains the
+/// checksum.
 const DIGEST_BYTES: usize = 1 << 10;
 
-/// Distinguishes a repeated request from a different request with the same number.
+/// A value that distinguishes a repeated request from a different request with the same number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stamp {
-    /// The client's checksum.
+    /// The checksum of the body that the client sent.
     Given(u128),
-    /// A digest of the body, if the client sent no checksum. Previews of Iggy's client use the same
-    /// number, without a checksum, for all messages and offsets between two other changes.
+    /// A digest of the body, if the client sent no checksum. Previews of Iggy's client, which send
+    /// none, use one number for all requests for messages and offsets between two other changes.
     Digest(u128),
 }
 
@@ -48,37 +51,37 @@ impl Stamp {
 pub(crate) enum Admission {
     /// The request is new.
     Execute,
-    /// The request was already answered, with this status and body.
+    /// The request was already executed, and is answered again with this status and body.
     Repeat(u32, Arc<[u8]>),
-    /// The request cannot be executed.
+    /// The request is refused with this status.
     Refuse(Status),
 }
 
-/// A request that changed state, and its reply.
+/// The reply to a request that was executed.
 struct Reply {
     request: u64,
     code: u32,
     stamp: Stamp,
     status: u32,
-    /// The body; `None` if it was dropped because of its size.
+    /// The body of the reply; `None` if it was dropped because of its size.
     body: Option<Arc<[u8]>>,
 }
 
-/// The recently answered requests of one number sequence.
+/// The recent requests of one number sequence, and their replies.
 #[derive(Default)]
 pub(super) struct Replies {
-    /// Replies in order of execution, at most one for each number.
+    /// Replies in the order of execution. There is at most one for each number.
     recent: VecDeque<Reply>,
-    /// Highest answered number.
+    /// Highest number of a request that was executed.
     last: Option<u64>,
-    /// Highest forgotten number.
+    /// Highest number whose reply was forgotten.
     forgotten: Option<u64>,
-    /// Numbers of requests that were not accepted and never executed; the client repeats them.
+    /// Numbers of requests that were not accepted and not executed. The client will repeat them.
     not_accepted: VecDeque<u64>,
 }
 
 impl Replies {
-    /// Decides what to do with a request.
+    /// Decides whether a request is executed, answered from memory, or refused.
     pub(super) fn admit(&self, head: &Head, stamp: Stamp) -> Admission {
         let number = Some(head.request);
         if number > self.last {
@@ -99,14 +102,15 @@ impl Replies {
             };
         }
         match (known.stamp, stamp) {
-            // Only clients that send checksums use a different number for each request.
+            // Both requests have checksums, and clients that send checksums never reuse a number:
+            // this is a defect of the client.
             (Stamp::Given(_), Stamp::Given(_)) => Admission::Refuse(Status::INVALID_COMMAND),
             _ if number == self.last => Admission::Execute,
             _ => Admission::Refuse(Status::REQUEST_ALREADY_APPLIED),
         }
     }
 
-    /// Remembers the reply of a request that was executed.
+    /// Remembers the reply to a request that was executed.
     pub(super) fn remember(&mut self, head: &Head, stamp: Stamp, status: u32, body: &[u8]) {
         self.recent.retain(|other| other.request != head.request);
         self.not_accepted.retain(|number| *number != head.request);
@@ -126,7 +130,7 @@ impl Replies {
         });
     }
 
-    /// Notes a request that was not executed and is to be repeated.
+    /// Records that a request was not executed, and that its client will repeat it.
     pub(super) fn expect_again(&mut self, head: &Head) {
         self.not_accepted.retain(|number| *number != head.request);
         if self.not_accepted.len() >= NOT_ACCEPTED_MAX {
@@ -135,7 +139,7 @@ impl Replies {
         self.not_accepted.push_back(head.request);
     }
 
-    /// Drops the bodies of the oldest replies until the rest is within the bound.
+    /// Drops bodies of old replies, so that the remaining bodies are within the bound.
     fn drop_bodies(&mut self) {
         let mut bytes = 0;
         for reply in self.recent.iter_mut().rev() {

@@ -1,4 +1,4 @@
-//! Tests of the ownership of client ids, and of the choice of requests to execute.
+//! Tests of the ownership of client ids, and of the decision whether a request is executed.
 
 use std::net::Ipv4Addr;
 
@@ -26,7 +26,7 @@ fn a_client_id_can_be_taken_over_only_by_its_user() {
     let taken = sessions.bind(&third, ALICE, CLIENT).expect("the user's own client id");
     assert!(taken.session > bound.session);
     assert_eq!(*first.evicted.lock(), Some(EvictionReason::NoSession));
-    // The first session no longer owns the binding.
+    // Closing the first session has no effect on the client id, which the second session now owns.
     sessions.close(&first);
     assert_eq!(sessions.bind(&second, BOB, CLIENT), Err(EvictionReason::SessionError));
     sessions.close(&third);
@@ -75,6 +75,6 @@ fn large_replies_displace_older_bodies_but_no_request_numbers() {
     let refused = Admission::Refuse(Status::REQUEST_ALREADY_APPLIED);
     assert_eq!(replies.admit(&dropped, stamp(&dropped)), refused);
     assert!(matches!(replies.admit(&last, stamp(&last)), Admission::Repeat(0, _)));
-    // No number was forgotten, so a number that arrives late is new.
+    // No reply was forgotten, so a number that arrives late must be new.
     assert_eq!(replies.admit(&late, stamp(&late)), Admission::Execute);
 }

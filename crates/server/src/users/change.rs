@@ -1,4 +1,4 @@
-//! Changes of users: the only code that writes users and their tokens.
+//! Changes of users. Only this code and that of tokens changes users and tokens.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -26,19 +26,19 @@ pub(crate) struct NewUser<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Updated {
     pub(crate) user: u32,
-    /// Whether the user has just been deactivated: its sessions must end.
+    /// Whether the update deactivated the user, so that the user's sessions must end.
     pub(crate) was_deactivated: bool,
 }
 
-/// A password that replaces another one.
+/// A checked and hashed password that is to replace the current one.
 pub(crate) struct NewPassword {
     user: u32,
     replaced: Arc<Credential>,
     credential: Arc<Credential>,
 }
 
-/// A new version of the directory of users, which replaces the current one once its changes are
-/// durable.
+/// A new version of the directory of users, and the changes of records that lead to it. The new
+/// version replaces the current one once the changes are durable.
 pub(super) struct Edit {
     pub(super) directory: Directory,
     pub(super) changes: Vec<record::Change>,
@@ -51,7 +51,7 @@ impl Edit {
         Ok(())
     }
 
-    /// Removes a user with its tokens.
+    /// Removes a user and the user's tokens.
     fn remove_user(&mut self, id: u32) {
         let tokens: Vec<_> = self.directory.tokens_of(id).cloned().collect();
         tokens.iter().for_each(|token| self.remove_token(token));
@@ -75,7 +75,7 @@ impl Edit {
     }
 }
 
-/// Checks that a name is valid and free for the user `id`, or for a new user.
+/// Checks that a name is valid, and that no user other than `id` has it.
 fn check_name(directory: &Directory, name: &str, id: Option<u32>) -> Result<(), Status> {
     if !NAME_BYTES.contains(&name.len()) {
         return Err(Status::INVALID_USERNAME);
@@ -88,7 +88,7 @@ fn check_name(directory: &Directory, name: &str, id: Option<u32>) -> Result<(), 
 }
 
 impl Users {
-    /// Makes a change atomically: if `edit` or the log fails, nothing changes.
+    /// Makes a change atomically: if `edit` or the log fails, nothing is changed.
     pub(super) fn edit<T>(
         &self,
         log: &Log,
@@ -98,7 +98,7 @@ impl Users {
         self.edit_locked(log, edit)
     }
 
-    /// Makes a change for a caller that holds the lock on the ids.
+    /// Makes a change like [`Self::edit`], for a caller that already holds the lock on `retired`.
     fn edit_locked<T>(
         &self,
         log: &Log,
@@ -109,19 +109,20 @@ impl Users {
         let outcome = edit(&mut next)?;
         if !next.changes.is_empty() {
             log.set_records(&next.changes).map_err(|error| log_failure(&next.changes, error))?;
-            // A crash here is safe: the change is durable but was not acknowledged.
+            // A crash here is safe: the change is durable, but it was not acknowledged yet.
             self.directory.store(Arc::new(next.directory));
         }
         Ok(outcome)
     }
 
-    /// Creates a user, with the lowest id that has not been used since the server started. Hashes
-    /// the password, so it must be called on a thread that may block.
+    /// Creates a user with the lowest id that was not used since the server started. Must be called
+    /// on a thread that may block, because the password is hashed.
     ///
     /// # Errors
     /// Invalid name or password; a name that is taken; errors from the log.
     pub(crate) fn create(&self, log: &Log, new: NewUser<'_>) -> Result<Arc<User>, Status> {
-        // Also checked before the password is hashed, so that an invalid call is cheap.
+        // The name is checked again later. This early check avoids hashing the password for an
+        // invalid call.
         check_name(&self.directory.load(), new.name, None)?;
         let hash = self.hash(new.password)?.blocking_recv().map_err(|_| Status::IO_ERROR)?;
         let credential = Arc::new(Credential::new(hash.map_err(no_random)?));
@@ -144,7 +145,7 @@ impl Users {
         })
     }
 
-    /// Deletes a user with its tokens, and returns its id.
+    /// Deletes a user and the user's tokens, and returns the user's id.
     ///
     /// # Errors
     /// Not found; cannot delete, for the root user; errors from the log.
@@ -165,8 +166,8 @@ impl Users {
     /// Renames a user, and activates or deactivates it.
     ///
     /// # Errors
-    /// Not found; invalid name; a name that is taken; invalid status, for deactivating the root
-    /// user, which could never be reactivated; errors from the log.
+    /// Not found; invalid name; a name that is taken; errors from the log. Invalid status, for
+    /// deactivating the root user: it could never be reactivated.
     pub(crate) fn update(
         &self,
         log: &Log,
@@ -188,7 +189,8 @@ impl Users {
             new.name = name.map_or_else(|| Arc::clone(&old.name), Arc::from);
             new.is_active = is_active;
             if was_deactivated {
-                // A new credential makes logins in progress fail, and drops the cached password.
+                // The new credential has the same hash. Replacing the credential makes logins in
+                // progress fail, and drops the cached fast hash of the password.
                 new.credential = Arc::new(Credential::new(old.credential.hash.clone()));
             }
             edit.keep_user(new)?;
@@ -232,8 +234,8 @@ impl Users {
         self.forget(log, |permissions| permissions.forget_topic(topic))
     }
 
-    /// Applies `forget`, which returns whether it removed any permission, to the permissions of all
-    /// users.
+    /// Calls `forget` for the permissions of each user. It removes some permissions, and returns
+    /// whether there were any to remove.
     fn forget(&self, log: &Log, forget: impl Fn(&mut Permissions) -> bool) -> Result<(), Status> {
         self.edit(log, |edit| {
             let users: Vec<_> = edit.directory.users.values().cloned().collect();
@@ -247,9 +249,9 @@ impl Users {
         })
     }
 
-    /// Checks a user's current password and hashes a new one. Waits for the pool and, after failed
-    /// logins from the address, also for the address's turn; a wrong password counts as a failed
-    /// login.
+    /// Checks a user's current password and hashes a new one. Waits until a thread of the pool is
+    /// free and, after failed logins from the address, until the address may try again. A wrong
+    /// password counts as a failed login.
     ///
     /// # Errors
     /// Not found; invalid credentials, for the current password; invalid password, for the new one.
@@ -272,11 +274,12 @@ impl Users {
         Ok(NewPassword { user: user.id, replaced: Arc::clone(&user.credential), credential })
     }
 
-    /// Sets a user's prepared password, and returns the user's id. The user's sessions and tokens
-    /// stay valid.
+    /// Sets a password that was prepared with [`Self::prepare_password`], and returns the user's
+    /// id. The user's sessions and tokens stay valid.
     ///
     /// # Errors
-    /// Not found; invalid credentials, if the password has been changed since; errors from the log.
+    /// Not found; invalid credentials, if the password has been changed since the check; errors
+    /// from the log.
     pub(crate) fn set_password(&self, log: &Log, new: NewPassword) -> Result<u32, Status> {
         let NewPassword { user, replaced, credential } = new;
         self.edit(log, |edit| {
@@ -289,7 +292,7 @@ impl Users {
         })
     }
 
-    /// Starts to hash a password on the pool.
+    /// Queues the hashing of a password on the pool of threads.
     ///
     /// # Errors
     /// Invalid password.
@@ -304,7 +307,7 @@ impl Users {
     }
 }
 
-/// A password that is being hashed. The channel is closed without a value if hashing panicked.
+/// A receiver of the hash of a password. The channel is closed without a value if hashing panicked.
 type Hashing = oneshot::Receiver<Result<PasswordHash, getrandom::Error>>;
 
 #[cold]

@@ -1,7 +1,8 @@
 //! The threads that hash passwords.
 //!
-//! A hash takes milliseconds of processor time and megabytes of memory, so only a few run
-//! concurrently; the others wait in order. Work whose requester is gone is skipped.
+//! To hash a password takes milliseconds of processor time and megabytes of memory, so only a few
+//! passwords are hashed concurrently. The others wait in a queue. Queued work is skipped if its
+//! requester is gone.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -16,7 +17,7 @@ use super::password::Workspace;
 
 type Job = Box<dyn FnOnce(&mut Workspace) + Send>;
 
-/// A pool of threads. Dropping it drops pending work, and joins the threads.
+/// A pool of threads. Dropping the pool drops queued work, and joins the threads.
 pub(super) struct Hashers {
     shared: Arc<JobQueue>,
     /// The threads, joined when the pool is dropped.
@@ -37,7 +38,7 @@ struct Queue {
 }
 
 impl Hashers {
-    /// Starts `count` threads, at least one.
+    /// Starts a pool of `count` threads, but at least one.
     ///
     /// # Errors
     /// I/O errors.
@@ -50,8 +51,8 @@ impl Hashers {
         Ok(hashers)
     }
 
-    /// Queues work. The receiver gets its result, or an error if the pool was dropped; work is
-    /// skipped if the receiver is dropped before it begins.
+    /// Queues work. The returned receiver gets the result of the work, or an error if the pool was
+    /// dropped. If the receiver is dropped before the work begins, the work is skipped.
     pub(super) fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut Workspace) -> T + Send + 'static,
@@ -59,7 +60,7 @@ impl Hashers {
         let (sender, receiver) = oneshot::channel();
         let job = move |workspace: &mut Workspace| {
             if !sender.is_closed() {
-                // The receiver may have been dropped.
+                // Sending fails if the receiver was dropped meanwhile.
                 let _ = sender.send(work(workspace));
             }
         };
@@ -77,8 +78,8 @@ impl JobQueue {
         }
     }
 
-    /// Waits for work; `None` once the queue is closed. The workspace's memory is released before
-    /// waiting.
+    /// Waits for work; returns `None` once the queue is closed. Before waiting, the memory of
+    /// `workspace` is released.
     fn next(&self, workspace: &mut Workspace) -> Option<Job> {
         let mut queue = self.queue.lock();
         loop {

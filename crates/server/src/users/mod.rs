@@ -1,25 +1,28 @@
 //! Users: passwords, tokens and permissions.
 //!
-//! Users and their personal access tokens are records of the log ([`record`]). In memory they are
-//! an immutable snapshot that each change replaces, so that permission checks take no lock.
+//! Users and their personal access tokens are records of the log ([`record`]). In memory, all of
+//! them form an immutable snapshot. Each change replaces the snapshot, so that permission checks
+//! take no lock.
 //!
 //! # Invariants
 //!
-//! - The records are changed first, then the memory, under one lock, so that no visible state can
-//!   be undone by a restart. A crash between these steps is safe: the change was not acknowledged.
-//! - The user with id 0 is the root user. It is created with the directory, is never deleted or
+//! - Under one lock, a change is first made in the records and then in memory, so that a restart
+//!   never undoes a change that was visible. A crash between the two steps is safe: the change was
+//!   not acknowledged.
+//! - The user with id 0 is the root user. It is created with a new directory, is never deleted or
 //!   deactivated, and keeps all permissions.
-//! - An id is not reused while the process runs, so a session of a deleted user never becomes a
-//!   session of another user.
+//! - An id is not reused while the process runs, so that a session of a deleted user never acts as
+//!   another user.
 //! - Passwords and tokens are compared only as hashes, in constant time.
-//! - Permissions on a stream or topic end with that object, because its id may be reused.
+//! - The permissions on a stream or topic are removed with that object, because its id may be
+//!   reused.
 //!
 //! # Cost of a login
 //!
-//! A password is checked on a bounded pool ([`hashers`]) with Argon2id ([`password`]). After a
-//! correct login, the password is cached as a fast hash in memory only, and needs no Argon2. A
-//! login of a user that does not exist costs as much as one with a wrong password. Failed logins
-//! slow down their address ([`throttle`]).
+//! A password is checked with Argon2id ([`password`]) by a bounded number of threads ([`hashers`]).
+//! After a correct login, a fast hash of the password is kept in memory, so that the next login
+//! needs no Argon2. A login with an unknown user name costs as much as a login with a wrong
+//! password. Failed logins delay later logins from the same address ([`throttle`]).
 
 mod change;
 mod hashers;
@@ -56,7 +59,7 @@ use crate::status::Status;
 /// Id of the root user.
 pub(crate) const ROOT: u32 = 0;
 
-/// Maximum length of a token to look up, in bytes.
+/// Maximum length of a token in a login, in bytes; longer ones are not looked up.
 const TOKEN_BYTES_MAX: usize = 100;
 
 const DEFAULT_ROOT_NAME: &str = "iggy";
@@ -67,7 +70,7 @@ const DEFAULT_ROOT_PASSWORD: &str = "iggy";
 pub(crate) struct User {
     pub(crate) id: u32,
     pub(crate) name: Arc<str>,
-    /// Whether the user may log in and do anything.
+    /// Whether the user may log in and execute commands.
     pub(crate) is_active: bool,
     /// Creation time, in microseconds since 1970.
     pub(crate) created_us: u64,
@@ -82,7 +85,7 @@ pub(crate) struct Token {
     pub(crate) name: Arc<str>,
     /// BLAKE3 hash of the token. Hashes are compared in constant time.
     hash: blake3::Hash,
-    /// Expiry time, in microseconds since 1970; `None` for never.
+    /// Expiry time, in microseconds since 1970; `None` if the token never expires.
     pub(crate) expires_us: Option<u64>,
 }
 
@@ -98,7 +101,7 @@ struct Directory {
     users: BTreeMap<u32, Arc<User>>,
     ids: HashMap<Arc<str>, u32>,
     tokens: HashMap<blake3::Hash, Arc<Token>>,
-    /// The tokens of `tokens`, by user and name.
+    /// The tokens in `tokens`, by their user and name.
     tokens_by_name: BTreeMap<(u32, Arc<str>), Arc<Token>>,
 }
 
@@ -168,20 +171,21 @@ impl<'a> From<&'a Config> for Settings<'a> {
 /// The reason why a login is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LoginError {
-    /// Unknown user, wrong password, or inactive user, which must be indistinguishable.
+    /// Unknown user, wrong password, or inactive user. A client must not be able to distinguish
+    /// them.
     InvalidCredentials,
     /// Unknown token.
     InvalidToken,
     /// The token has expired.
     ExpiredToken,
-    /// The token's user is not active.
+    /// The user of the token is not active.
     Inactive,
 }
 
 /// All users, their tokens and their permissions. Safe to use from any thread.
 pub(crate) struct Users {
     directory: ArcSwap<Directory>,
-    /// Ids that must not be reused. Locked while users or tokens are changed.
+    /// Ids of deleted users, which must not be reused. Locked while users or tokens are changed.
     retired: Mutex<BTreeSet<u32>>,
     hashers: Hashers,
     fingerprints: Fingerprints,
@@ -193,9 +197,9 @@ pub(crate) struct Users {
 }
 
 impl Users {
-    /// Reads the users from the log's records, and creates the root user in a new directory. Also
-    /// returns the root user's password if it was generated, because it is stored nowhere else. If
-    /// there are users, the configured credentials have no effect.
+    /// Reads the users from the log's records. In a new directory, creates the root user with the
+    /// configured credentials. If the password was generated, it is also returned, because it is
+    /// stored nowhere else. In a directory with users, the configured credentials have no effect.
     ///
     /// # Errors
     /// Corruption of a record; invalid argument, for credentials of the root user that are too
@@ -263,7 +267,7 @@ impl Users {
         Ok(made_up)
     }
 
-    /// Returns whether the root user has the well-known name and password. Takes milliseconds.
+    /// Returns whether the root user has the name and the password iggy. Takes milliseconds.
     pub(crate) fn has_default_root(&self) -> bool {
         let directory = self.directory.load();
         directory.users.get(&ROOT).is_some_and(|root| {
@@ -298,8 +302,8 @@ impl Users {
         self.directory.load().users.values().cloned().collect()
     }
 
-    /// Logs a user in from an address, and returns its id. Waits for the pool and, after failed
-    /// logins from the address, also for the address's turn.
+    /// Logs a user in from an address, and returns the user's id. Waits until a thread of the pool
+    /// is free and, after failed logins from the address, until the address may try again.
     ///
     /// # Errors
     /// Invalid credentials.
@@ -328,7 +332,8 @@ impl Users {
         let user = self.directory.load().named(name).cloned();
         let credential = user.as_ref().map_or(&self.nobody, |user| &user.credential);
         let is_right = self.check_password(credential, password).await;
-        // The user may have been deleted, deactivated or given another password meanwhile.
+        // While the password was checked, the user may have been deleted or deactivated, or the
+        // password may have been changed.
         let directory = self.directory.load();
         let is_current = |user: &User| {
             directory.users.get(&user.id).is_some_and(|current| {
@@ -341,7 +346,7 @@ impl Users {
         }
     }
 
-    /// Returns whether a password matches a credential. Waits for the pool.
+    /// Returns whether a password matches a credential. Waits until a thread of the pool is free.
     async fn check_password(&self, credential: &Arc<Credential>, password: &str) -> bool {
         let fingerprint = self.fingerprints.of(credential, password);
         if credential.is_known(&fingerprint) {
@@ -352,12 +357,12 @@ impl Users {
         let check = move |workspace: &mut Workspace| {
             credential.verify(password.expose_secret(), fingerprint, workspace)
         };
-        // There is no result if hashing panicked.
+        // There is no result if hashing panicked; the password then counts as wrong.
         self.hashers.run(check).await.unwrap_or(false)
     }
 
     /// Logs a user in with a personal access token, and returns the user's id. After failed logins
-    /// from the address, waits for the address's turn.
+    /// from the address, waits until the address may try again.
     ///
     /// # Errors
     /// Invalid or expired token; inactive.

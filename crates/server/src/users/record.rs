@@ -36,7 +36,7 @@ struct UserRecord {
 struct TokenRecord {
     /// BLAKE3 hash of the token, in hexadecimal.
     hash: String,
-    /// Expiry time, in microseconds since 1970; absent for never.
+    /// Expiry time, in microseconds since 1970; absent if the token never expires.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     expires_us: Option<u64>,
 }
@@ -122,7 +122,8 @@ fn decode_user(key: &str, value: &str) -> Result<User> {
 }
 
 fn decode_token(key: &str, value: &str) -> Result<Token> {
-    // A name may contain slashes; an id does not.
+    // The last part of the key is the name, which may contain slashes; the id before it contains
+    // none.
     let named = key.strip_prefix(TOKENS).and_then(|rest| rest.split_once('/'));
     let named = named.and_then(|(user, name)| Some((user.parse().ok()?, name)));
     let (user, name) = named.ok_or_else(|| corrupt(key, "its key has no user and name"))?;

@@ -15,7 +15,7 @@ use super::*;
 const ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 const START_US: u64 = 1_000_000_000;
 
-/// A directory with users, which can be reopened.
+/// A directory with users; its log can be closed and reopened.
 struct Fixture {
     directory: TempDir,
     clock: Arc<ManualClock>,
@@ -146,7 +146,7 @@ fn only_active_users_with_the_right_password_log_in() {
     let fixture = Fixture::new();
     let alice = fixture.create("alice", "secret").unwrap();
     let refused = Err(LoginError::InvalidCredentials);
-    // First checked with Argon2, then from memory.
+    // The first login is checked with Argon2, the second one with the fast hash in memory.
     for _ in 0..2 {
         assert_eq!(fixture.login("alice", "secret"), Ok(alice));
         assert_eq!(fixture.login("alice", "Secret"), refused);
@@ -203,8 +203,8 @@ fn clients_that_reconnect_at_once_all_log_in() {
     });
 }
 
-/// Prints the wait of clients that reconnect simultaneously, each as a different user, to a server
-/// that has just started: run it alone, with `--ignored --nocapture`.
+/// Prints how long clients wait that reconnect simultaneously, each as a different user, to a
+/// server that has just started. Run it alone, with `--ignored --nocapture`.
 #[test]
 #[ignore = "prints a measurement and asserts no time; run it alone, with --ignored --nocapture"]
 fn users_that_reconnect_at_once_all_log_in() {
@@ -331,7 +331,7 @@ fn deleting_a_user_deletes_its_tokens_and_logins() {
     let keys: Vec<String> = log.records("").into_keys().collect();
     assert_eq!(keys, ["token/2/token", "user/0", "user/2"]);
 
-    // A session of the deleted user must not become one of another.
+    // A new user must not get the id of the deleted user, whose sessions may still exist.
     assert_eq!(fixture.create("carol", "secret"), Ok(3));
     let fixture = fixture.reopen(&Root::Default);
     assert_eq!(fixture.create("dave", "secret"), Ok(alice));
@@ -373,7 +373,8 @@ fn a_changed_password_counts_at_once() {
     assert_eq!(missing, Err(Status::RESOURCE_NOT_FOUND));
 }
 
-/// Regression test: changing a password must not allow guessing it without the delays of logins.
+/// Regression test: with a change of password, a client could guess the current password without
+/// the delays of failed logins.
 #[test]
 fn wrong_passwords_are_delayed_as_failed_logins_are() {
     let directory = tempfile::tempdir().unwrap();
@@ -519,7 +520,7 @@ fn tokens_of_a_user_are_limited_and_have_unique_names() {
         assert_eq!(beyond, Err(Status::PERSONAL_ACCESS_TOKENS_LIMIT_REACHED));
     }
     create(ROOT, "one", None).unwrap();
-    // An expired token makes room for another, and its name is free.
+    // An expired token no longer counts towards the limit, and its name can be used again.
     fixture.advance_us(10);
     let secret = create(alice, "two", Some(10)).unwrap();
     assert_eq!(fixture.login_with(&secret), Ok(alice));

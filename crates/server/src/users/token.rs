@@ -1,7 +1,7 @@
 //! Personal access tokens: secrets that log a user in until they expire or are deleted.
 //!
-//! A token is 32 random bytes, shown once; only its hash is stored. A fast hash suffices for a
-//! secret with that much randomness.
+//! A token is made of 32 random bytes and is shown only once. Only its hash is stored. A fast hash
+//! suffices, because a secret with that much randomness cannot be guessed.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -17,14 +17,14 @@ const NAME_BYTES: RangeInclusive<usize> = 3..=30;
 const SECRET_BYTES: usize = 32;
 
 impl Users {
-    /// Returns a user's tokens, by their names, including expired ones not yet removed.
+    /// Returns a user's tokens by their names, including expired tokens that are not yet removed.
     pub(crate) fn tokens(&self, user: u32) -> Vec<Arc<Token>> {
         self.directory.load().tokens_of(user).cloned().collect()
     }
 
     /// Creates a token, and returns its secret, which is not stored. The token expires
-    /// `expires_after_us` microseconds after its creation, or never if that is `None`. Expired
-    /// tokens of the user are removed.
+    /// `expires_after_us` microseconds after its creation; with `None` it never expires. The user's
+    /// expired tokens are removed.
     ///
     /// # Errors
     /// Unauthenticated, for a user that was deleted or deactivated; too many tokens; invalid name;
@@ -67,7 +67,7 @@ impl Users {
         Ok(secret)
     }
 
-    /// Deletes a token. Sessions that logged in with it stay logged in.
+    /// Deletes a token. Sessions whose login used the token stay logged in.
     ///
     /// # Errors
     /// Not found; errors from the log.
@@ -80,8 +80,8 @@ impl Users {
         })
     }
 
-    /// Removes the tokens that have expired at `now_us`, in microseconds since 1970. Returns their
-    /// number. Called periodically; expired tokens are invalid even before that.
+    /// Removes the tokens that have expired at `now_us`, in microseconds since 1970, and returns
+    /// their number. Called periodically. An expired token is invalid even before it is removed.
     ///
     /// # Errors
     /// Errors from the log.

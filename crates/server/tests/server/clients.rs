@@ -1,4 +1,5 @@
-//! Iggy's client used as in its examples: a producer and a consumer of the high-level interface.
+//! Uses Iggy's client as its examples do: with a producer and a consumer of the high-level
+//! interface.
 
 use std::time::Duration;
 

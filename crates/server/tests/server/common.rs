@@ -1,4 +1,4 @@
-//! A server in this process, and clients of it.
+//! A server in this process, and helpers for its clients.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -7,7 +7,7 @@ use std::path::Path;
 use iggy::prelude::*;
 use tailwater_server::{Config, Flags, Server};
 
-/// A server with its own directory.
+/// A server with a separate temporary directory.
 pub(crate) struct Scene {
     server: Option<Server>,
     settings: Vec<(String, String)>,
@@ -42,12 +42,12 @@ impl Scene {
         assert_eq!(shutdown.abandoned, 0);
     }
 
-    /// Changes a setting for the next start.
+    /// Sets a key of the configuration for the next start.
     pub(crate) fn set(&mut self, key: &str, value: &str) {
         self.settings.push((key.into(), value.into()));
     }
 
-    /// Returns the directory.
+    /// Returns the directory of the server.
     pub(crate) fn path(&self) -> &Path {
         self.directory.path()
     }
@@ -72,7 +72,7 @@ impl Scene {
     }
 }
 
-/// The configuration of a server that listens on a free port.
+/// Returns the configuration of a server that listens on a free port.
 pub(crate) fn config(directory: &Path, more: &[(String, String)]) -> Config {
     let path = directory.display().to_string();
     let mut settings: Vec<(String, String)> =
@@ -97,7 +97,7 @@ pub(crate) async fn create_topic(client: &IggyClient, partitions: u32) {
     client.create_topic(&id("s"), "t", &options).await.expect("a topic");
 }
 
-/// Sends one message for each payload to a partition of `s`, `t`.
+/// Sends one message per payload to a partition of the topic `t` in the stream `s`.
 pub(crate) async fn send(client: &IggyClient, partition: u32, payloads: &[String]) {
     let mut messages: Vec<IggyMessage> = payloads.iter().map(|it| message(it)).collect();
     let partitioning = Partitioning::partition_id(partition);
@@ -109,7 +109,7 @@ pub(crate) fn message(payload: &str) -> IggyMessage {
     IggyMessage::builder().payload(payload.to_owned().into()).build().expect("a message")
 }
 
-/// Polls a partition of `s`, `t`, and returns the payloads.
+/// Polls a partition of the topic `t` in the stream `s`, and returns the payloads.
 pub(crate) async fn poll(
     client: &IggyClient,
     partition: u32,
@@ -129,7 +129,7 @@ pub(crate) fn payloads(polled: &PolledMessages) -> Vec<String> {
     polled.messages.iter().map(text).collect()
 }
 
-/// Returns `count` payloads that name their origin.
+/// Returns `count` different payloads, each of which begins with `prefix`.
 pub(crate) fn numbered(prefix: &str, count: usize) -> Vec<String> {
     (0..count).map(|number| format!("{prefix}-{number}")).collect()
 }

@@ -1,4 +1,4 @@
-//! Encrypted connections of Iggy's Rust client.
+//! Tests of encrypted connections with Iggy's Rust client.
 
 use std::path::Path;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use iggy::prelude::*;
 
 use crate::common::{Scene, create_topic, numbered, poll, send};
 
-/// Writes a certificate for `localhost` and its key to a directory, in the PEM format.
+/// Creates a certificate for `localhost`, and writes the certificate and its key to PEM files.
 fn certify(directory: &Path) -> (String, String) {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
     let write = |name: &str, text: &str| {
@@ -51,7 +51,8 @@ async fn a_client_that_trusts_the_certificate_is_served() {
     send(&client, 0, &sent).await;
     assert_eq!(poll(&client, 0, PollingStrategy::first(), 100).await, sent);
 
-    // One client that trusts only another certificate, and one that does not encrypt.
+    // The server refuses a client that trusts only another certificate, and one that does not
+    // encrypt.
     let other = tempfile::tempdir().expect("a directory");
     let (other, _) = certify(other.path());
     assert!(!connects(&client_of(&scene, &other)).await);

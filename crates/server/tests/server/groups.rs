@@ -11,19 +11,20 @@ use tokio::io::AsyncWriteExt;
 use crate::common::{Scene, create_topic, id, numbered, payloads, send};
 use crate::repeated::Raw;
 
-/// Joins the group `g` of `s`, `t`.
+/// Joins the group `g` of the topic `t` in the stream `s`.
 async fn join(client: &IggyClient) {
     client.join_consumer_group(&id("s"), &id("t"), &id("g")).await.expect("to join");
 }
 
-/// Returns the partitions of the group's members, by the number of members.
+/// Returns the partitions of each member of the group, in the order of the members' numbers.
 async fn members(client: &IggyClient) -> Vec<BTreeSet<u32>> {
     let group = client.get_consumer_group(&id("s"), &id("t"), &id("g")).await;
     let group = group.expect("a reply").expect("a group");
     group.members.iter().map(|member| member.partitions.iter().copied().collect()).collect()
 }
 
-/// Polls and commits as a member of the group, until no messages arrive for a while.
+/// Polls and commits as a member of the group until no more messages arrive. Returns their
+/// payloads.
 async fn drain(client: &IggyClient) -> Vec<String> {
     let consumer = Consumer::group(id("g"));
     let mut all = Vec::new();
@@ -144,7 +145,7 @@ async fn a_silent_member_is_evicted() {
     panic!("the client is still a member: {:?}", members(&root).await);
 }
 
-/// Part of a frame that is never completed does not count as activity.
+/// Part of a frame that is never completed must not count as activity.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_member_that_sends_a_byte_and_no_more_is_evicted() {
     let scene = Scene::with(&[("heartbeat.interval", "1s")]).await;

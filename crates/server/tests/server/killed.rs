@@ -1,5 +1,6 @@
-//! A server that is killed under load from real clients: acknowledged messages exist afterwards,
-//! once and in order; groups continue after their last commit; purged messages stay removed.
+//! A server is killed under load from real clients. Afterwards, acknowledged messages must exist
+//! once and in order, groups must continue after their last commit, and purged messages must not
+//! exist.
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
@@ -14,16 +15,17 @@ use tailwater_server::Server;
 
 use crate::common::{config, id, message};
 
-/// Environment variable with the directory, set in the serving process.
+/// Environment variable with the directory of the server. It is set only in the process that
+/// serves.
 const DIRECTORY: &str = "TAILWATER_TEST_SERVE";
-/// Number of partitions, each with its own producer.
+/// Number of partitions. Each has a separate producer.
 const PARTITIONS: u32 = 3;
 /// Number of times that one server is killed; `TAILWATER_ROUNDS` multiplies it.
 const LIVES: usize = 10;
 /// Number of messages per batch.
 const BATCH: u64 = 10;
 
-/// Serves until it is killed; run by the tests below in a separate process.
+/// Serves until it is killed. The test below runs this function in a separate process.
 #[tokio::test(flavor = "multi_thread")]
 async fn serve() {
     let Ok(directory) = std::env::var(DIRECTORY) else { return };
@@ -32,7 +34,7 @@ async fn serve() {
     std::future::pending::<()>().await;
 }
 
-/// A serving process, killed when the value is dropped.
+/// A process that serves. It is killed when this value is dropped.
 struct Process {
     child: Child,
     address: SocketAddr,
@@ -66,24 +68,24 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // The process may have ended already.
+        // Errors are ignored, because the process may already have ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// The known state of one partition.
+/// What is known about the messages of one partition.
 #[derive(Debug, Default)]
 struct Promised {
-    /// One more than the number of the last message sent.
+    /// The number after that of the last message sent.
     sent: AtomicU64,
     /// Number of acknowledged batches.
     acknowledged: AtomicU64,
-    /// First numbers of the batches that were sent but not acknowledged.
+    /// Number of the first message of each batch that was sent but not acknowledged.
     uncertain: Mutex<Vec<u64>>,
 }
 
-/// Sends numbered messages until the server is gone.
+/// Sends numbered messages until the server is killed.
 async fn produce(client: IggyClient, partition: u32, promised: Arc<Promised>) {
     loop {
         let first = promised.sent.load(Ordering::Relaxed);
@@ -100,7 +102,7 @@ async fn produce(client: IggyClient, partition: u32, promised: Arc<Promised>) {
     }
 }
 
-/// Reads and commits as the only member of a group, until the server is gone. Returns the last
+/// Reads and commits as the only member of a group until the server is killed. Returns the last
 /// acknowledged commit of each partition.
 async fn consume(client: IggyClient) -> Vec<Option<u64>> {
     let mut committed = vec![None; PARTITIONS as usize];
@@ -127,8 +129,8 @@ async fn consume(client: IggyClient) -> Vec<Option<u64>> {
     }
 }
 
-/// Appends to a topic and purges it, until the server is gone. Returns the number of the first
-/// message sent after the last acknowledged purge.
+/// Repeatedly appends to a topic and purges it, until the server is killed. Returns the number of
+/// the first message sent after the last acknowledged purge.
 async fn purge(client: IggyClient, mut number: u64) -> u64 {
     let mut first = number;
     loop {
@@ -149,7 +151,7 @@ async fn purge(client: IggyClient, mut number: u64) -> u64 {
     }
 }
 
-/// Reads a whole partition; returns offsets and message numbers.
+/// Reads a whole partition. Returns the offset and the number of each message.
 async fn read(client: &IggyClient, topic: &str, partition: u32) -> Vec<(u64, u64)> {
     let consumer = Consumer::new(id("checker"));
     let mut found: Vec<(u64, u64)> = Vec::new();
@@ -192,7 +194,7 @@ async fn acknowledged_messages_survive_a_killed_server() {
             let numbers: Vec<u64> = found.iter().map(|(_, number)| *number).collect();
             assert!(found.iter().enumerate().all(|(at, (offset, _))| at as u64 == *offset));
             assert!(numbers.is_sorted_by(|a, b| a < b), "life {life}: out of order, or twice");
-            // Unacknowledged messages may be missing, and are not resent.
+            // A batch that was not acknowledged may be missing, because it is not sent again.
             let uncertain = promised.uncertain.lock().expect("no panic").clone();
             for first in (0..promised.sent.load(Ordering::Relaxed)).step_by(BATCH as usize) {
                 let is_there = |number| numbers.binary_search(&number).is_ok();
@@ -227,7 +229,7 @@ async fn acknowledged_messages_survive_a_killed_server() {
         }
         purged_below = purger.await.expect("a purger");
     }
-    // If nothing was acknowledged, the test checked nothing.
+    // Without any acknowledgement, the test would have checked nothing.
     let acknowledged: u64 = promised.iter().map(|it| it.acknowledged.load(Ordering::Relaxed)).sum();
     assert!(acknowledged > 0, "no batch was acknowledged");
     assert!(committed.iter().any(Option::is_some), "no commit was acknowledged");

@@ -1,4 +1,5 @@
-//! Clients that send garbage, are slow, or use too many resources, while others are served.
+//! Clients that send garbage, are slow, or use too many resources. Other clients must still be
+//! served.
 
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use crate::bodies;
 use crate::common::{Scene, create_topic, id, numbered, poll, send};
 use crate::repeated::Raw;
 
-/// Waits until the server closes a connection.
+/// Waits until the server closes a connection. Returns false if this takes too long.
 async fn is_closed(stream: &mut TcpStream) -> bool {
     let mut rest = Vec::new();
     let read = tokio::time::timeout(Duration::from_secs(20), stream.read_to_end(&mut rest));
@@ -37,8 +38,8 @@ async fn garbage_ends_its_own_connection_only() {
     assert_eq!(poll(&client, 0, PollingStrategy::first(), 100).await.len(), 50);
 }
 
-/// Regression test: a client of Iggy 0.8, whose frames are shorter than this protocol's header, got
-/// no answer until the time limit for logins.
+/// Regression test: a client of Iggy 0.8, whose frames are shorter than a header of this protocol,
+/// got no answer until the time limit for logins.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_of_the_earlier_protocol_is_refused_at_once() {
     let scene = Scene::new().await;
@@ -49,7 +50,8 @@ async fn a_client_of_the_earlier_protocol_is_refused_at_once() {
         stream.write_all(&frame).await.expect("a write");
         let mut answer = Vec::new();
         stream.read_to_end(&mut answer).await.expect("the end of the connection");
-        // The earlier protocol's status for an unavailable feature, and no body.
+        // The answer is the status for an unavailable feature in the earlier protocol, and an empty
+        // body.
         assert_eq!(answer, [5, 0, 0, 0, 0, 0, 0, 0]);
     }
     scene.client().await.ping().await.expect("an answer");
@@ -91,7 +93,8 @@ async fn malformed_bodies_of_every_command_do_no_harm() {
         // Status 1 is the reply to a request whose handler panicked.
         assert_ne!(answer.status, 1, "{}: {body:?}", meta.name);
         if request % 100 == 0 {
-            // A damaged body that happens to be valid may have deleted the stream or topic.
+            // The stream and the topic are created again, because a damaged body may have deleted
+            // them.
             let _ = client.create_stream("s").await;
             let options = TopicCreateOptions::default();
             let _ = client.create_topic(&id("s"), "t", &options).await;
@@ -114,7 +117,8 @@ async fn silent_and_slow_clients_are_disconnected() {
     slow.login().await;
     let frame = slow.frame(Operation::SendMessages, 1, 0, &[0; 1000]);
     slow.stream.write_all(&frame[..300]).await.expect("a write");
-    // A client that has closed its side after a complete request still gets a reply.
+    // A client that has closed its side of the connection after a complete request must still get a
+    // reply.
     let mut half = Raw::connect(&scene, 6).await;
     let ping = half.frame(Operation::NonReplicated, 0, 1, &[]);
     half.stream.write_all(&ping).await.expect("a write");
@@ -136,7 +140,7 @@ async fn no_requests_are_read_from_a_client_that_reads_no_replies() {
     }
     let mut greedy = Raw::connect(&scene, 7).await;
     greedy.login().await;
-    // This client polls endlessly, without reading replies.
+    // This client sends polls without end, and reads no replies.
     let poll_body = iggy_binary_protocol::WireEncode::to_bytes(
         &iggy_binary_protocol::requests::messages::PollMessagesRequest {
             consumer: iggy_binary_protocol::WireConsumer::consumer(
@@ -177,7 +181,7 @@ async fn more_connections_than_are_allowed_are_refused() {
     }
 }
 
-/// Pings must not count as a login, however they are split into writes.
+/// Pings must not extend the time limit for logins, however they are split into writes.
 #[tokio::test(flavor = "multi_thread")]
 async fn pings_do_not_extend_the_login_time_limit() {
     let scene = Scene::with(&[("limits.unauthenticated_timeout", "1s")]).await;
@@ -185,7 +189,8 @@ async fn pings_do_not_extend_the_login_time_limit() {
     let ping = raw.frame(Operation::NonReplicated, 0, 1, &[]);
     let (mut reading, mut writing) = raw.stream.into_split();
     let trickle = tokio::spawn(async move {
-        // One byte of the next ping has always been sent.
+        // Each write ends one byte into the next ping, so that the server always has the start of a
+        // frame.
         let mut wanted = ping.len() + 1;
         let bytes = ping.repeat(2);
         let mut at = 0;
@@ -205,7 +210,8 @@ async fn pings_do_not_extend_the_login_time_limit() {
     trickle.abort();
 }
 
-/// Logins that wait for their turn must not keep connections open beyond the login time limit.
+/// Logins that are delayed after failed logins must not keep connections open beyond the time
+/// limit.
 #[tokio::test(flavor = "multi_thread")]
 async fn delayed_logins_hold_no_connections_beyond_the_time_limit() {
     let scene = Scene::with(&[
@@ -225,7 +231,7 @@ async fn delayed_logins_hold_no_connections_beyond_the_time_limit() {
     for raw in &mut waiting {
         assert!(is_closed(&mut raw.stream).await);
     }
-    // Run one after another, the logins would take a second each.
+    // If the logins ran one after another, they would take a second each.
     assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
     let deadline = tokio::time::Instant::now() + Duration::from_secs(20);
     loop {
@@ -237,12 +243,13 @@ async fn delayed_logins_hold_no_connections_beyond_the_time_limit() {
             assert_eq!(header[60], Command::Reply as u8);
             break;
         }
-        // The delay after the last failure may be as long as the time limit for logins.
+        // The attempt is repeated, because the delay after the last failed login may be as long as
+        // the time limit for logins.
         assert!(tokio::time::Instant::now() < deadline, "nobody can log in");
     }
 }
 
-/// A client that only announces large frames must not block others.
+/// A client that sends only the headers of large frames must not block other clients.
 #[tokio::test(flavor = "multi_thread")]
 async fn announced_frames_reserve_no_memory() {
     let scene = Scene::with(&[
@@ -269,8 +276,8 @@ async fn announced_frames_reserve_no_memory() {
         assert_eq!(poll(&client, 0, PollingStrategy::first(), 1).await, ["m-0"]);
     };
     tokio::time::timeout(Duration::from_secs(10), served).await.expect("answers in time");
-    // A first byte reserves room, but for less time than a stalled client gets while no one else
-    // waits.
+    // With the first byte of the body, the server reserves memory. A client that then stalls must
+    // be disconnected sooner than usual, because other clients wait for that memory.
     for (raw, frame) in &mut announcing {
         raw.stream.write_all(&frame[HEADER_SIZE..=HEADER_SIZE]).await.expect("a write");
     }
@@ -284,7 +291,7 @@ async fn announced_frames_reserve_no_memory() {
     tokio::time::timeout(Duration::from_secs(60), served).await.expect("answers in time");
 }
 
-/// Requests that end a session must not fill the log.
+/// A client must not be able to fill the server's log files with requests that end its session.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_is_evicted_again_and_again_is_closed() {
     let scene = Scene::new().await;
@@ -294,7 +301,7 @@ async fn a_client_that_is_evicted_again_and_again_is_closed() {
         raw.stream.write_all(&legacy).await.expect("a write");
         assert_eq!(raw.answer().await.status, 15);
     }
-    // A login resets the count.
+    // A login resets the number of evictions.
     raw.login().await;
     for _ in 0..4 {
         raw.stream.write_all(&legacy).await.expect("a write");
@@ -302,7 +309,7 @@ async fn a_client_that_is_evicted_again_and_again_is_closed() {
     }
     raw.login().await;
     for _ in 0..1000 {
-        // The server closes the connection during this write.
+        // The server closes the connection during one of these writes.
         if raw.stream.write_all(&legacy).await.is_err() {
             break;
         }
@@ -314,7 +321,7 @@ async fn a_client_that_is_evicted_again_and_again_is_closed() {
     assert!(answers.len() <= 5 * HEADER_SIZE, "{} bytes of evictions", answers.len());
 }
 
-/// Clients that have begun but not finished a request or login must not delay the shutdown.
+/// Clients that have begun but not completed a request or a login must not delay the shutdown.
 #[tokio::test(flavor = "multi_thread")]
 async fn unfinished_requests_do_not_delay_the_shutdown() {
     let mut scene = Scene::new().await;
@@ -324,9 +331,9 @@ async fn unfinished_requests_do_not_delay_the_shutdown() {
     body.login().await;
     let frame = body.frame(Operation::SendMessages, 1, 0, &[0; 1 << 20]);
     body.stream.write_all(&frame[..300]).await.expect("a write");
-    // Let the server read from both connections.
+    // Gives the server time to read from both connections.
     tokio::time::sleep(Duration::from_millis(200)).await;
-    // The shutdown must end before the time at which it abandons connections.
+    // The shutdown must end before its time limit, after which it would abandon connections.
     scene.stop().await;
     assert!(is_closed(&mut header.stream).await && is_closed(&mut body.stream).await);
 

@@ -1,4 +1,4 @@
-//! Streams, topics and partitions: created, found by name and id, changed, deleted.
+//! Streams, topics and partitions are created, found by name and by id, changed, and deleted.
 
 use iggy::prelude::*;
 
@@ -103,7 +103,8 @@ async fn enforce_fsync_is_listed_and_returned_to_clients_that_set_it() {
     let listed = listed.iter().find(|it| it.key == "enforce_fsync").expect("a listed option");
     assert_eq!((listed.kind, listed.default_value.as_slice()), (HeaderKind::Bool, &[0][..]));
 
-    // This client always sends a durability; the stronger of the two options takes effect.
+    // This client always sends a durability. Of the two options, the one with the stronger
+    // guarantee applies.
     for (name, enforces, durability, expected) in [
         ("a", "true", Durability::Replicated, ("persisted", true)),
         ("b", "false", Durability::Persisted, ("persisted", true)),
@@ -157,7 +158,7 @@ async fn a_zero_bound_means_not_set() {
         assert!(!option.explicit, "{key}");
         assert_eq!(option.value.as_uint64().expect("a number"), default, "{key}");
     }
-    // One update sets a value, and the next update omits it.
+    // The first update sets a value; the second one omits it and must not change it.
     for expiry in
         [IggyExpiry::ExpireDuration(IggyDuration::new_from_secs(60)), IggyExpiry::ServerDefault]
     {
@@ -178,8 +179,8 @@ fn option<'a>(options: &'a ResourceOptions, key: &str) -> &'a OptionValue {
     options.get(&key).unwrap_or_else(|| panic!("{key:?} in {options:?}"))
 }
 
-/// Regression test: the deletion of more partitions than exist was refused with the status for too
-/// many (2015).
+/// Regression test: a request to delete more partitions than a topic has was refused with status
+/// 2015, which means too many partitions.
 #[tokio::test(flavor = "multi_thread")]
 async fn only_partitions_that_exist_are_deleted() {
     let scene = Scene::new().await;
@@ -286,7 +287,7 @@ async fn server_statistics_and_clients_are_reported() {
     client.ping().await.expect("an answer");
 }
 
-/// A change of a topic must not undo a concurrent change.
+/// Two concurrent changes of a topic must both take effect.
 #[tokio::test(flavor = "multi_thread")]
 async fn concurrent_changes_of_a_topic_all_apply() {
     const ROUNDS: u32 = 30;
@@ -296,7 +297,8 @@ async fn concurrent_changes_of_a_topic_all_apply() {
     let options = TopicCreateOptions {
         partitions_count: Some(1),
         segment_size: Some(IggyByteSize::from(1 << 20)),
-        // Each partition has a share of the size, which changes with the number of partitions.
+        // With a size limit, adding a partition also changes the options of the topic, because each
+        // partition has an equal share of the limit.
         max_topic_size: Some(MaxTopicSize::Custom(IggyByteSize::from(1 << 30))),
         ..TopicCreateOptions::default()
     };

@@ -1,4 +1,5 @@
-//! Permissions of users: each command is refused without its permission, and permitted with it.
+//! Permissions of users: each command is refused without the required permission, and permitted
+//! with it.
 
 use std::collections::BTreeMap;
 
@@ -86,7 +87,7 @@ async fn a_user_without_permissions_may_do_nothing() {
     assert_refused(nobody.join_consumer_group(&s, &t, &g).await, unauthorized);
     assert_refused(nobody.leave_consumer_group(&s, &t, &g).await, unauthorized);
 
-    // Commands that every user may execute: on the user's own client, tokens and password.
+    // Every user may execute commands on its own client, tokens and password.
     nobody.get_me().await.expect("itself");
     nobody.get_personal_access_tokens().await.expect("the list of tokens");
     let streams = root.get_streams().await.expect("streams");
@@ -182,8 +183,8 @@ async fn users_passwords_and_tokens() {
     assert!(root.get_user(&id("ann")).await.expect("a reply").is_none());
 }
 
-/// A stream or topic with a reused id must not inherit permissions on the earlier object with that
-/// id.
+/// A stream or topic that reuses the id of a deleted one must not inherit permissions on the
+/// deleted one.
 #[tokio::test(flavor = "multi_thread")]
 async fn permissions_end_with_the_stream_or_topic() {
     let scene = Scene::new().await;

@@ -1,4 +1,4 @@
-//! Requests that are repeated under the same number, and other uses of the raw protocol.
+//! Requests that are repeated under the same number, and other tests that need the raw protocol.
 
 use bytes::BytesMut;
 use iggy::prelude::PollingStrategy;
@@ -16,14 +16,14 @@ use tokio::net::TcpStream;
 
 use crate::common::{Scene, create_topic, poll};
 
-/// A client with full control over the bytes it sends.
+/// A client with full control over the bytes that it sends.
 pub(crate) struct Raw {
     pub(crate) stream: TcpStream,
     client: u128,
     pub(crate) session: u64,
 }
 
-/// A reply's status and body.
+/// The status and the body of a reply.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Answer {
     pub(crate) command: u8,
@@ -111,7 +111,7 @@ impl Raw {
     }
 }
 
-/// Returns the body of a send of one message to partition 0 of `s`, `t`.
+/// Returns the body of a request that sends one message to partition 0 of topic `t` in stream `s`.
 pub(crate) fn one_message(payload: &[u8]) -> BytesMut {
     let mut body = BytesMut::new();
     let name = |name| WireIdentifier::named(name).expect("a name");
@@ -136,12 +136,13 @@ async fn a_repeated_request_has_no_further_effect() {
     assert_eq!(again, first);
     assert_eq!(poll(&client, 0, PollingStrategy::first(), 10).await, ["once"]);
     assert_eq!(raw.call(Operation::SendMessages, 2, &one_message(b"twice")).await.status, 0);
-    // A client with several requests in flight repeats the first one.
+    // The first request is repeated after a later one, as by a client with several requests in
+    // flight.
     assert_eq!(raw.call(Operation::SendMessages, 1, &body).await, first);
-    // A request with the same number but another body.
+    // This request has the same number as an earlier one, but another body.
     let older = raw.call(Operation::SendMessages, 1, &one_message(b"other")).await;
     assert_eq!(older.status, 59);
-    // A request with the number of a request for another command.
+    // This request has the number of an earlier request for another command.
     let other = raw.call(Operation::StoreConsumerOffset, 2, &body).await;
     assert_eq!(other.status, 3);
     assert_eq!(poll(&client, 0, PollingStrategy::first(), 10).await, ["once", "twice"]);
@@ -156,7 +157,7 @@ async fn a_repeated_request_has_no_further_effect() {
     assert_eq!(raw.call(Operation::CreateStream, 4, &name.to_bytes()).await.status, 1012);
 }
 
-/// Previews of the client send messages under the number of the next other change, without
+/// Previews of the client send all messages between two other changes under one number, without
 /// checksums.
 #[tokio::test(flavor = "multi_thread")]
 async fn different_messages_under_one_number_are_all_appended() {
@@ -202,8 +203,8 @@ async fn messages_and_other_changes_may_be_numbered_separately() {
     assert_eq!(poll(&client, 0, PollingStrategy::first(), 100).await.len(), 10);
 }
 
-/// Regression test: a request overtaken by one with a higher number was refused as already applied
-/// (59).
+/// Regression test: if a request arrived after one with a higher number, it was refused as already
+/// applied (59).
 #[tokio::test(flavor = "multi_thread")]
 async fn requests_out_of_order_are_executed_once_each() {
     let scene = Scene::new().await;
@@ -216,7 +217,8 @@ async fn requests_out_of_order_are_executed_once_each() {
         assert_eq!(sent.status, 0, "{text}");
     }
     assert_eq!(poll(&client, 0, PollingStrategy::first(), 10).await, ["b", "a", "d", "c"]);
-    // A request whose number is older than all remembered ones may have been answered.
+    // If a number is below all remembered ones, its request may have been answered, and must be
+    // refused.
     for number in 5..=70 {
         let body = one_message(format!("m{number}").as_bytes());
         assert_eq!(raw.call(Operation::SendMessages, number, &body).await.status, 0);
@@ -245,13 +247,13 @@ async fn requests_without_a_session() {
     let unknown = raw.frame(Operation::NonReplicated, 0, 9999, &[]);
     raw.stream.write_all(&unknown).await.expect("a write");
     assert_eq!(raw.answer().await.status, 3);
-    // A second client with this id ends the first one's session.
+    // A second client that logs in with the same client id ends the session of the first one.
     let mut second = Raw::connect(&scene, 43).await;
     second.login().await;
     let evicted = raw.answer().await;
     assert_eq!((evicted.command, evicted.status), (Command::Eviction as u8, 1));
     assert_eq!(second.call(Operation::SendMessages, 1, &one_message(b"y")).await.status, 0);
-    // A request with the number of another session.
+    // A request with the number of another session ends the session.
     second.session += 1;
     let sent = second.call(Operation::SendMessages, 2, &one_message(b"z")).await;
     assert_eq!((sent.command, sent.status), (Command::Eviction as u8, 1));
@@ -273,7 +275,8 @@ async fn damaged_batches_are_refused() {
         request += 1;
         let answer = raw.call(Operation::SendMessages, request, &damaged).await;
         let appended = poll(&client, 0, PollingStrategy::first(), 10).await;
-        // Fields outside the checksums may differ: the names in the body determine the target.
+        // Damage in fields that no checksum covers may be accepted, because the names in the body
+        // determine the target. The payload must never be damaged.
         assert!(answer.status != 0 || appended.iter().all(|it| it == "payload"), "byte {at}");
     }
     for length in 0..whole.len() {

@@ -1,4 +1,4 @@
-//! State that survives a restart.
+//! State of the server that must survive a restart.
 
 use iggy::prelude::*;
 
@@ -48,7 +48,7 @@ async fn a_client_reconnects_when_the_server_is_back() {
     create_topic(&client, 1).await;
     send(&client, 0, &numbered("before", 3)).await;
     scene.stop().await;
-    // The server listens on the same address, which no other program has taken.
+    // The server listens on the same address again. No other program is expected to have taken it.
     scene.set("tcp.address", &address);
     scene.start().await;
     let mut last = None;

@@ -1,4 +1,4 @@
-//! Expectations of Iggy's own integration tests over TCP that no other test here covers.
+//! Expectations in Iggy's own integration tests over TCP that no other test here covers.
 
 use std::path::Path;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::common::{Scene, assert_refused, create_topic, id, message, numbered, poll, send};
 
-/// Polls a partition of a topic as a separate consumer.
+/// Polls a partition of a topic as a single consumer.
 async fn try_poll(
     client: &IggyClient,
     stream: &str,
@@ -72,7 +72,7 @@ async fn a_poll_from_a_time_includes_the_message_of_that_time() {
     assert_eq!(poll(&client, 0, from(0), 9).await, ["first", "second"]);
 }
 
-/// Regression test: a poll ended after about 1 MiB, which programs interpret as the end of the
+/// Regression test: a poll ended after about 1 MiB, and programs took this for the end of the
 /// partition.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_poll_returns_as_many_messages_as_it_asks_for() {
@@ -94,7 +94,7 @@ async fn a_poll_returns_as_many_messages_as_it_asks_for() {
     }
     assert!(poll(&client, 0, PollingStrategy::offset(17), 4321).await == sent[17..4338]);
     assert!(poll(&client, 1, PollingStrategy::first(), 100).await == large);
-    // The next polls read from segments.
+    // After a restart the tail is empty, so the next polls read from segments.
     drop(client);
     scene.stop().await;
     scene.start().await;
@@ -132,7 +132,7 @@ async fn confirmations_say_where_the_messages_are() {
     assert_eq!(ends.iter().sum::<u64>(), 18);
 }
 
-/// Returns the identifiers of members, and their partitions.
+/// Returns the id and the partitions of each member of a group.
 async fn members(client: &IggyClient) -> Vec<(u32, Vec<u32>)> {
     let group = client.get_consumer_group(&id("s"), &id("t"), &id("g")).await;
     let members = group.expect("a reply").expect("a group").members;
@@ -181,7 +181,7 @@ async fn a_member_without_partitions_waits_until_its_group_is_deleted() {
     assert!(matches!(end, Some(Err(IggyError::ConsumerGroupNameNotFound(..)))));
 }
 
-/// Runs a call concurrently on several clients, and returns how many succeeded.
+/// Runs a call concurrently on several clients, and returns the number of calls that succeeded.
 async fn successes<T>(
     calls: impl Iterator<Item = impl Future<Output = Result<T, IggyError>>>,
 ) -> usize {

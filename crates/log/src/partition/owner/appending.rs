@@ -1,4 +1,4 @@
-//! Appending: chunks, and the positions of batches in them.
+//! Appending batches: the chunks that contain them, and their positions in the chunks.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::{Error, ErrorKind, Result};
 
 /// Memory of a partition's first chunk, in bytes. Each full chunk doubles the size of the next.
 pub(super) const CHUNK_MIN: usize = 32 << 10;
-/// Upper bound on the memory of a chunk with several batches, in bytes.
+/// Upper bound on the memory of a chunk, in bytes. Only a chunk for one larger batch may exceed it.
 const CHUNK_MAX: usize = 1 << 20;
 
 /// An accepted append.
@@ -25,7 +25,7 @@ pub(in crate::partition) struct Accepted {
     pub(in crate::partition) base_offset: u64,
     pub(in crate::partition) timestamp_us: u64,
     pub(in crate::partition) signal: Option<Arc<Signal>>,
-    /// Whether the chunks for readers must be published.
+    /// Whether the append began a chunk, so that the list of chunks must be published to readers.
     pub(in crate::partition) has_new_chunk: bool,
 }
 
@@ -43,7 +43,7 @@ impl Owner {
         if self.awaits_survivors {
             return full("batches of the last process are still being recovered");
         }
-        // A batch larger than the bound is accepted if nothing else is unpersisted.
+        // If nothing else is unpersisted, even a batch larger than the bound is accepted.
         let after = self.unpersisted_bytes + length;
         if self.unpersisted_bytes > 0 && after > env.partition_unpersisted_bytes_max {
             return full("the limit of unpersisted bytes is reached");
@@ -66,7 +66,7 @@ impl Owner {
         self.append_unchecked(env, batch, now_us)
     }
 
-    /// Like [`Self::append`], but also while appends are refused.
+    /// Like [`Self::append`], but does not check whether appends are refused.
     ///
     /// # Errors
     /// Full, if there is no memory. On an error nothing was appended.
@@ -109,8 +109,8 @@ impl Owner {
         Ok(Accepted { base_offset, timestamp_us, signal, has_new_chunk })
     }
 
-    /// Provides a chunk with room for a batch and the gap after it. Returns whether the chunk is
-    /// new.
+    /// Ensures that the active chunk has space for a batch and the gap after it. Returns whether a
+    /// new chunk was begun.
     pub(super) fn provide_chunk(
         &mut self,
         env: &Env,
@@ -132,7 +132,7 @@ impl Owner {
         if env.memory.is_tight() {
             self.chunk_bytes = CHUNK_MIN;
         }
-        // Allocated before anything changes, because it may fail.
+        // Allocated before any state changes, because the allocation may fail.
         let buffer = env.memory.allocate(self.kind, wanted.max(self.chunk_bytes))?;
         if self.active.is_some() {
             self.chunk_bytes = (self.chunk_bytes * 2).min(CHUNK_MAX);
@@ -180,8 +180,9 @@ impl Owner {
         self.active = Some(Active { buffer, chunk, bytes, persisted: 0, group_start: 0 });
     }
 
-    /// Closes the active chunk. Its bytes are written up to a block boundary; with carried blocks,
-    /// the rest is copied to the next chunk.
+    /// Closes the active chunk. The bytes up to a block boundary are written from this chunk. With
+    /// carried blocks, the bytes after the last block boundary are copied to the next chunk and
+    /// written from there.
     pub(in crate::partition) fn close_chunk(&mut self, env: &Env) {
         if self.options.partial_blocks == PartialBlocks::Pad {
             self.pad(env);
@@ -214,7 +215,7 @@ impl Owner {
         }
     }
 
-    /// Returns the end of the segment's last batch.
+    /// Returns the end of the last batch in the segment.
     pub(super) fn data_end(&self) -> u64 {
         match self.pending.back() {
             Some(batch) if batch.segment == self.place.segment => batch.end_position,
@@ -222,7 +223,7 @@ impl Owner {
         }
     }
 
-    /// Ends the current group of batches with a gap, so that it consists of whole blocks.
+    /// Ends the current group of batches with a gap, so that the group consists of whole blocks.
     pub(super) fn pad(&mut self, env: &Env) {
         let persisted_end = self.persisted_end;
         let Some(active) = &mut self.active else { return };

@@ -1,4 +1,4 @@
-//! Persisting: the contents of one write to a segment, and its outcome.
+//! Persisting batches: the contents of one write to a segment (a *group*), and its outcome.
 
 use tailwater_format::message::index::Entry;
 use tailwater_io::buffer::{AlignedBuffer, AppendedBytes, AppendedSlice};
@@ -9,7 +9,7 @@ use crate::options::PartialBlocks;
 use crate::tail::{Chunk, SegmentStart};
 use crate::{Error, ErrorKind};
 
-/// Size at which no further chunk is added to a group, in bytes.
+/// Size of a group from which no further chunk is added, in bytes.
 const GROUP_BYTES: usize = 4 << 20;
 
 /// The contents of one write to a segment.
@@ -18,22 +18,22 @@ pub(in crate::partition) struct Group {
     pub(in crate::partition) segment: SegmentStart,
     pub(in crate::partition) position: u64,
     pub(in crate::partition) parts: Vec<Part>,
-    /// End of the batches that this write persists.
+    /// Position in the segment of the end of the last batch that this write persists.
     pub(in crate::partition) data_end: u64,
-    /// End of the whole blocks, which are never rewritten.
+    /// Position in the segment of the end of the written blocks that are whole and never rewritten.
     written_end: u64,
-    /// Size of these batches, in bytes.
+    /// Size of the batches that this write persists, in bytes.
     pub(in crate::partition) batch_bytes: u64,
     /// Entries for the segment's index.
     pub(in crate::partition) entries: Vec<Entry>,
 }
 
-/// Bytes of a group.
+/// A part of a group's bytes.
 #[derive(Debug)]
 pub(in crate::partition) enum Part {
     /// A slice of a chunk.
     Tail(AppendedSlice),
-    /// A partial block, padded.
+    /// A copy of a partial block, padded with zeros.
     Block(AlignedBuffer),
 }
 
@@ -48,7 +48,7 @@ impl Part {
 
 impl Owner {
     /// Returns the contents of the next write to a segment; `None` if there is nothing to write.
-    /// With `all`, partial blocks are included.
+    /// With `all`, a partial block at the end is also written.
     pub(in crate::partition) fn take_group(&mut self, env: &Env, all: bool) -> Option<Group> {
         let filled: usize = self.filled.iter().map(|filled| filled.end - filled.persisted).sum();
         if self.options.partial_blocks == PartialBlocks::Pad && filled < GROUP_BYTES {
@@ -117,14 +117,14 @@ impl Owner {
         self.complete(group)
     }
 
-    /// Sets the end of a group's last batch and returns the group; `None` for a group without
+    /// Sets `data_end` and `batch_bytes` of a group and returns it; `None` for a group without
     /// bytes.
     pub(super) fn complete(&self, mut group: Group) -> Option<Group> {
         group.data_end = self.data_end_within(group.segment, group.written_end);
         self.weigh(group)
     }
 
-    /// Sets the size of a group's batches and returns the group; `None` for a group without bytes.
+    /// Sets `batch_bytes` of a group and returns it; `None` for a group without bytes.
     pub(super) fn weigh(&self, mut group: Group) -> Option<Group> {
         let is_in = |batch: &&PendingBatch| {
             (batch.segment, batch.end_position) <= (group.segment, group.data_end)
@@ -133,7 +133,8 @@ impl Owner {
         (!group.parts.is_empty()).then_some(group)
     }
 
-    /// Adds the partial last block of a segment that is followed by another.
+    /// Completes the last group of a segment that is followed by another segment. With carried
+    /// blocks, adds the segment's partial last block.
     pub(super) fn finish_segment(
         &self,
         env: &Env,
@@ -154,7 +155,7 @@ impl Owner {
         self.complete(group)
     }
 
-    /// Returns the end of the last batch that ends within the first `end` bytes of a segment.
+    /// Returns the end of the last batch that ends at or before position `end` in a segment.
     pub(super) fn data_end_within(&self, segment: SegmentStart, end: u64) -> u64 {
         let is_within =
             |batch: &PendingBatch| (batch.segment, batch.end_position) <= (segment, end);
@@ -188,8 +189,8 @@ impl Owner {
             }
             let reached = group.written_end.saturating_sub(filled.chunk.place().position) as usize;
             filled.persisted = filled.persisted.max(reached.min(filled.end));
-            // With carried blocks, the end of the chunk's last batch is written with the next
-            // chunk.
+            // With carried blocks, the end of the last batch may be in the next chunk's first
+            // block. The batch is then persisted only when that block is written.
             let is_done =
                 filled.persisted == filled.end && filled.end_offset <= self.persisted_offset;
             if !is_done {
@@ -210,7 +211,8 @@ impl Owner {
             self.health = Health::Good;
         }
         if self.pending.is_empty() && env.memory.is_tight() {
-            // Other partitions need this chunk's memory; the next append allocates a new one.
+            // Memory is scarce: other partitions need this chunk's memory, and the next append
+            // allocates a new chunk.
             self.close_chunk(env);
         }
         completions
@@ -223,14 +225,16 @@ impl Owner {
             return self.drop_unacknowledged(env, error);
         }
         if self.acknowledges_persisted() {
-            // No batch of the group was acknowledged, so all may be dropped.
+            // On this topic, batches are acknowledged only once they are persisted. No unpersisted
+            // batch was acknowledged, so all of them may be dropped.
             return self.drop_unacknowledged(env, error);
         }
         self.run_out_of_space(env, error);
         Completions::new()
     }
 
-    /// Drops unacknowledged batches, if appends are acknowledged only once they are persisted.
+    /// Drops all unpersisted batches if the topic acknowledges batches only once they are
+    /// persisted; otherwise does nothing. Returns the signals to complete.
     pub(in crate::partition) fn drop_unacknowledged(
         &mut self,
         env: &Env,
@@ -247,13 +251,15 @@ impl Owner {
         let goes_on = first.is_none_or(|first| first == self.written_end.segment);
         self.place = match (goes_on, self.options.partial_blocks) {
             (true, PartialBlocks::Pad) => self.written_end,
-            // The bytes of the last block are no longer in memory.
+            // With carried blocks, the bytes of the last block are no longer in memory, so the
+            // block cannot be continued.
             _ => self.next_segment(),
         };
         completions
     }
 
-    /// Returns whether there is a whole block to persist, other than a carried partial one.
+    /// Returns whether there is a whole block to persist. A partial block that is carried does not
+    /// count.
     pub(super) fn has_whole_block(&self, block: u64) -> bool {
         let segment = self.place.segment;
         let is_left = |filled: &FullChunk| {
@@ -281,7 +287,7 @@ impl Group {
         self.parts.extend(bytes.slice(range).map(Part::Tail));
     }
 
-    /// Adds a partial block, which is rewritten when it is full.
+    /// Adds a padded copy of a partial block. The block will be rewritten when it is full.
     fn add_block(&mut self, env: &Env, bytes: &[u8]) {
         let mut block = AlignedBuffer::with_capacity(env.block as usize);
         block.append(bytes);

@@ -1,6 +1,6 @@
 //! The state of a partition's owner: the position of the next batch, the unpersisted batches, and
-//! the queued commands. The owner does no I/O; [`super::Partition`] keeps it under a lock that is
-//! never held during I/O.
+//! the queued commands. The owner does no I/O: [`super::Partition`] keeps the owner under a lock
+//! that is never held during I/O.
 
 mod appending;
 mod groups;
@@ -25,10 +25,10 @@ use crate::{Error, Result};
 /// Shortest and longest interval between two runs of retention, in nanoseconds.
 const RETENTION_INTERVALS_NS: [u64; 2] = [1_000_000_000, 60_000_000_000];
 
-/// First and longest delay of a retry after a full disk, in nanoseconds.
+/// Delays before a write to a full disk is retried, in nanoseconds: the first, and the longest.
 const RETRY_NS: [u64; 2] = [100_000_000, 5_000_000_000];
 
-/// Time after its last append at which a partition is idle, in nanoseconds.
+/// Time without an append after which a partition is idle, in nanoseconds.
 const IDLE_NS: u64 = 10_000_000_000;
 
 /// A position in a segment.
@@ -49,7 +49,7 @@ impl SegmentPosition {
 #[derive(Debug, Clone)]
 pub(super) enum Health {
     Good,
-    /// The disk is full: the next persist is tried at `retry_ns` by the monotonic clock.
+    /// The disk is full: the next persist is tried at time `retry_ns` of the monotonic clock.
     NoSpace {
         error: Error,
         retry_ns: u64,
@@ -62,7 +62,7 @@ pub(super) enum Health {
 }
 
 impl Health {
-    /// Returns the error that appends return; `None` if appends are accepted.
+    /// Returns the error with which appends are refused; `None` if they are accepted.
     pub(super) fn error(&self, id: PartitionId) -> Option<Error> {
         match self {
             Self::Good => None,
@@ -76,13 +76,13 @@ impl Health {
 #[derive(Debug)]
 struct PendingBatch {
     segment: SegmentStart,
-    /// End of the batch in the segment.
+    /// Position of the batch's end in the segment.
     end_position: u64,
     end_offset: u64,
     bytes: u64,
     messages: u32,
     appended_ns: u64,
-    /// Completed when the batch is persisted.
+    /// Completed when the batch is persisted; `None` if the append was acknowledged immediately.
     signal: Option<Arc<Signal>>,
 }
 
@@ -92,22 +92,24 @@ struct Active {
     buffer: AppendBuffer,
     chunk: Arc<Chunk>,
     bytes: AppendedBytes,
-    /// Number of persisted bytes.
+    /// Number of bytes of the chunk that are persisted and will not be rewritten.
     persisted: usize,
-    /// Start of the current group of batches: the end of the last gap.
+    /// Position in the chunk at which the current group of batches starts: the end of the last gap.
     group_start: usize,
 }
 
-/// A full chunk that is not persisted.
+/// A full chunk that is not completely persisted.
 #[derive(Debug)]
 struct FullChunk {
     chunk: Arc<Chunk>,
     bytes: AppendedBytes,
-    /// End of the bytes that are written from this chunk: a block boundary, except in the last
-    /// chunk of a segment.
+    /// Position in the chunk of the end of the bytes that are written from this chunk. It is a
+    /// block boundary of the segment. With carried blocks, the bytes after it are copied to the
+    /// next chunk or, in the last chunk of a segment, written as a padded block.
     end: usize,
     persisted: usize,
-    /// End of its last batch in the segment, and the offset after that batch.
+    /// Position in the segment of the end of the chunk's last batch, and the offset after that
+    /// batch.
     data_end: u64,
     end_offset: u64,
 }
@@ -123,7 +125,7 @@ pub(super) struct Owner {
     pub(super) next_offset: u64,
     pub(super) last_timestamp_us: u64,
     pub(super) place: SegmentPosition,
-    /// With carried blocks, the bytes of the segment's last block before `place`.
+    /// With carried blocks, the bytes before `place` in the segment's last block.
     pub(super) carried: Vec<u8>,
     pub(super) options: TopicOptions,
     /// Whether all writes are durable, whatever the topic's durability.
@@ -136,9 +138,9 @@ pub(super) struct Owner {
     pub(super) is_scheduled: bool,
     /// Offset below which all messages are persisted.
     pub(super) persisted_offset: u64,
-    /// End of the persisted batches in the last segment.
+    /// End of the persisted batches in the last written segment.
     pub(super) persisted_end: SegmentPosition,
-    /// End of the written blocks that are never rewritten.
+    /// End of the written blocks that are whole and never rewritten.
     written_end: SegmentPosition,
     pub(super) unpersisted_bytes: u64,
     pub(super) unpersisted_messages: u64,
@@ -150,24 +152,25 @@ pub(super) struct Owner {
     last_append_ns: u64,
     /// Whether nothing was appended since the partition released its memory and preallocated space.
     is_released: bool,
-    /// Time of the pending wake-up, by the monotonic clock.
+    /// Time of the earliest pending wake-up by the scheduler, by the monotonic clock.
     pub(super) wakes_ns: Option<u64>,
     /// Time of the next retention run, by the monotonic clock.
     pub(super) retains_ns: Option<u64>,
     pub(super) kind: MemoryKind,
     /// Whether batches that a dead process left in shared memory are still to be appended, because
-    /// the disk was full. Until then nothing else is appended.
+    /// the disk was full or memory was scarce. Until they are, nothing else is appended.
     pub(super) awaits_survivors: bool,
     chunk_bytes: usize,
     active: Option<Active>,
     filled: VecDeque<FullChunk>,
     pending: VecDeque<PendingBatch>,
-    /// Chunks for readers, the oldest first.
+    /// Chunks that readers may poll, the oldest first.
     pub(super) chunks: Vec<Arc<Chunk>>,
 }
 
 impl Owner {
-    /// Creates the owner of a partition that continues with `next_offset` at `place`.
+    /// Creates the owner of a partition whose next message has `next_offset` and is written at
+    /// `place`.
     pub(super) fn new(
         env: &Env,
         id: PartitionId,
@@ -229,7 +232,7 @@ impl Owner {
         if self.acknowledges_persisted() { self.persisted_offset } else { self.next_offset }
     }
 
-    /// Returns the start of a new segment for the next batch.
+    /// Returns the position at the start of a new segment, for the next batch.
     pub(super) fn next_segment(&self) -> SegmentPosition {
         let segment = SegmentStart {
             base_offset: self.next_offset,
@@ -255,7 +258,8 @@ impl Owner {
         completions
     }
 
-    /// Keeps a persisted chunk as a cache; its bytes no longer need to outlive the process.
+    /// Moves a chunk to the cache, after its batches were persisted or dropped. The chunk's bytes
+    /// no longer need to outlive the process.
     fn release(&self, env: &Env, chunk: Arc<Chunk>, bytes: &AppendedBytes) {
         if self.kind == MemoryKind::Shared {
             bytes.clear_header();
@@ -263,8 +267,8 @@ impl Owner {
         env.memory.cache(chunk);
     }
 
-    /// Refuses appends until the log is opened again. A partition that is closed stays closed, and
-    /// the first failure is kept.
+    /// Refuses appends until the log is opened again. A closed partition stays closed, and the
+    /// first of several failures is kept.
     pub(super) fn fail(&mut self, error: &Error) {
         if !matches!(self.health, Health::Closed | Health::Failed(_)) {
             let failed = error.clone().while_doing(format_args!("{} refuses appends", self.id));
@@ -272,7 +276,8 @@ impl Owner {
         }
     }
 
-    /// Continues as a fresh incarnation. Commands and barriers keep their order.
+    /// Continues with the state of a fresh incarnation, but keeps the queued commands in their
+    /// order, and the number of barriers.
     pub(super) fn become_incarnation(&mut self, fresh: Self) {
         let commands = std::mem::take(&mut self.commands);
         let (barriers, is_scheduled) = (self.barriers, self.is_scheduled);
@@ -280,8 +285,8 @@ impl Owner {
         *self = Self { commands, barriers, is_scheduled, wakes_ns, is_hardened, ..fresh };
     }
 
-    /// Places the next batch at a position of the last segment, after the existing bytes of its
-    /// block.
+    /// Sets the position of the next batch in the last segment. `carried` are the existing bytes
+    /// before that position in its block.
     pub(super) fn resume_at(&mut self, position: u64, carried: Vec<u8>) {
         let block = position - carried.len() as u64;
         self.place.position = position;
@@ -289,9 +294,10 @@ impl Owner {
         self.carried = carried;
     }
 
-    /// Places the next batch in a new segment, unless the last segment is empty. Returns the start
-    /// of the next batch's segment; `None`, and changes nothing, if there are unpersisted batches:
-    /// they belong to an earlier segment, which must be written first.
+    /// Moves the position of the next batch to a new segment, unless the current segment is still
+    /// empty. Returns the start of the segment of the next batch. If there are unpersisted batches,
+    /// returns `None` and changes nothing: these batches belong to the current segment and must be
+    /// written first.
     pub(super) fn begin_segment(&mut self, env: &Env) -> Option<SegmentStart> {
         if self.has_unpersisted() {
             return None;
@@ -304,7 +310,7 @@ impl Owner {
         Some(self.place.segment)
     }
 
-    /// Records that the segment of the next batch exists and is empty.
+    /// Records that the segment of the next batch was created and is empty.
     pub(super) fn begun_segment(&mut self, segment: SegmentStart) {
         self.persisted_end = SegmentPosition { segment, position: 0 };
         self.written_end = self.persisted_end;
@@ -326,7 +332,7 @@ impl Owner {
     }
 
     /// Refuses appends until a write to the segment succeeds; the write is retried after a delay. A
-    /// partition that has failed or is closed stays so.
+    /// failed or closed partition stays failed or closed.
     pub(super) fn run_out_of_space(&mut self, env: &Env, error: &Error) {
         if matches!(self.health, Health::Failed(_) | Health::Closed) {
             return;
@@ -345,7 +351,7 @@ impl Owner {
         self.pending.front().map(|batch| batch.appended_ns)
     }
 
-    /// Returns whether a persist is due, at a time of the monotonic clock.
+    /// Returns whether a persist is due at the time `now_ns` of the monotonic clock.
     pub(super) fn is_persist_due(&self, env: &Env, now_ns: u64) -> bool {
         if !self.has_unpersisted() {
             return false;
@@ -362,13 +368,13 @@ impl Owner {
             || self.unpersisted_bytes >= options.size_of_messages_required_to_save;
         self.acknowledges_persisted()
             || (is_much && self.has_whole_block(env.block))
-            // Other partitions need the memory of the unpersisted batches.
+            // Memory is scarce: other partitions need the memory of the unpersisted batches.
             || env.memory.is_tight()
             || now_ns.saturating_sub(since_ns) / 1000 >= options.save_interval_us
     }
 
-    /// Returns the time, by the monotonic clock, at which a persist becomes due without another
-    /// event.
+    /// Returns the time, by the monotonic clock, at which a persist becomes due even if nothing is
+    /// appended until then.
     pub(super) fn next_due_ns(&self) -> Option<u64> {
         match &self.health {
             Health::Good => {
@@ -380,22 +386,22 @@ impl Owner {
         }
     }
 
-    /// Returns whether the partition is idle and holds memory or space, at a time of the monotonic
-    /// clock.
+    /// Returns whether the partition is idle at the time `now_ns` of the monotonic clock, and has
+    /// memory or preallocated space to release.
     pub(super) fn is_release_due(&self, now_ns: u64) -> bool {
         self.release_ns().is_some_and(|release_ns| release_ns <= now_ns)
     }
 
-    /// Returns the time, by the monotonic clock, at which the partition becomes idle unless
-    /// something is appended; `None` if it holds nothing, or not everything is persisted.
+    /// Returns the time, by the monotonic clock, at which the partition becomes idle if nothing is
+    /// appended until then. `None` if it has nothing to release, or if not everything is persisted.
     pub(super) fn release_ns(&self) -> Option<u64> {
         let holds = !self.is_released && self.pending.is_empty();
         let is_well = matches!(self.health, Health::Good);
         (holds && is_well).then(|| self.last_append_ns.saturating_add(IDLE_NS))
     }
 
-    /// Releases the chunks of an idle partition and evicts them from the cache. Returns whether the
-    /// partition is still idle.
+    /// Releases the chunks of an idle partition and evicts them from the cache. Does nothing and
+    /// returns false if a batch was appended since and is not persisted.
     pub(super) fn release_memory(&mut self, env: &Env) -> bool {
         if !self.pending.is_empty() {
             return false;
@@ -413,7 +419,8 @@ impl Owner {
         let [shortest, longest] = RETENTION_INTERVALS_NS;
         match (self.options.message_expiry_us, self.options.partition_bytes_max) {
             (None, None) => None,
-            // Messages outlive their expiry time by at most a tenth of that time.
+            // Retention runs ten times in the expiry time, within the bounds, so that messages
+            // outlive a long expiry time only by a small part of it.
             (Some(expiry_us), _) => {
                 Some(expiry_us.saturating_mul(1000 / 10).clamp(shortest, longest))
             }
@@ -421,8 +428,9 @@ impl Owner {
         }
     }
 
-    /// Returns whether partial blocks are also written: the oldest unpersisted batch has waited for
-    /// the save interval, a command is queued, or memory is scarce.
+    /// Returns whether persists also write partial blocks: appends wait for the persist, the oldest
+    /// unpersisted batch has waited for the save interval, a command is queued, or memory is
+    /// scarce.
     pub(super) fn writes_partial_blocks(&self, env: &Env, now_ns: u64) -> bool {
         let options = &self.options;
         let waited_ns =
@@ -434,8 +442,8 @@ impl Owner {
     }
 }
 
-/// Returns the start of the next group in a segment that was cut at `position`, after its last
-/// batch.
+/// Returns the position at which the next group begins in a segment that was cut after its last
+/// batch, at `position`.
 pub(super) fn resume_position(position: u64, block: u64) -> u64 {
     if position.is_multiple_of(block) { position } else { gap_end(position, block) }
 }

@@ -1,4 +1,4 @@
-//! Compares the assignment of owners with all possible assignments.
+//! Compares the assignment of owners to partitions with all possible assignments.
 
 use tailwater_testkit::seed;
 
@@ -20,7 +20,7 @@ fn is_balanced(choice: &[SessionId], members: &[SessionId]) -> bool {
     least.zip(most).is_some_and(|(least, most)| most - least <= 1)
 }
 
-/// Returns the number of partitions that an assignment takes from members.
+/// Returns the number of partitions that an assignment takes from an owner that is still a member.
 fn moves(partitions: &[Held], choice: &[SessionId], members: &[SessionId]) -> usize {
     let is_moved = |(held, to): &(&Held, &SessionId)| {
         held.owner.is_some_and(|owner| members.contains(&owner) && owner != **to)
@@ -28,7 +28,7 @@ fn moves(partitions: &[Held], choice: &[SessionId], members: &[SessionId]) -> us
     partitions.iter().zip(choice).filter(is_moved).count()
 }
 
-/// Returns the minimum number of moves over all balanced assignments.
+/// Returns the minimum of [`moves`] over all balanced assignments.
 fn fewest_moves(partitions: &[Held], members: &[SessionId]) -> Option<usize> {
     let choices = members.len().pow(partitions.len() as u32);
     let choices = (0..choices).map(|number| {

@@ -1,4 +1,4 @@
-//! Random clients of one group, checked against a model.
+//! Random clients of one group, whose results are checked against a model of the group.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use crate::groups::members::{Begun, Members};
 use crate::session::SessionId;
 
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// No partitions.
+/// An empty list of partitions.
 const NONE: [u32; 0] = [];
 
 /// A client's view of the group.
@@ -22,7 +22,7 @@ struct Client {
 struct OpenPoll {
     session: SessionId,
     begun: Begun,
-    /// Whether the partition was legitimately reassigned during the poll.
+    /// Whether the partition got another owner during the poll, as the rules allow.
     is_void: bool,
 }
 
@@ -34,10 +34,11 @@ struct Model {
     sessions: u32,
     partitions: Vec<u32>,
     polls: Vec<OpenPoll>,
-    /// Offset of each partition's last polled and uncommitted message, and its reader.
+    /// For each partition with uncommitted messages, the member that polled them and the last
+    /// offset.
     uncommitted: BTreeMap<u32, (SessionId, u64)>,
     next_offset: u64,
-    /// Time since which a partition cannot be polled.
+    /// For each partition that no member can poll, the time since which this is so.
     unpollable: BTreeMap<u32, Instant>,
     generation: u64,
     views: BTreeMap<SessionId, BTreeSet<u32>>,
@@ -114,7 +115,8 @@ impl Model {
         self.clients.insert(session, Client { generation, partitions });
     }
 
-    /// Polls like a client: first a known partition, and after a refusal a newly assigned one.
+    /// Polls as a client does: first a partition that it knows, and after a refusal a newly
+    /// assigned one.
     fn begin_poll(&mut self, session: SessionId, rng: &mut fastrand::Rng) {
         if self.clients[&session].partitions.is_empty() {
             self.synchronize(session);
@@ -173,7 +175,7 @@ impl Model {
         let Some(id) = rng.choice(&self.partitions).copied() else { return };
         let may = self.members.may_commit(session, id).is_ok();
         let Some((by, last)) = self.uncommitted.get(&id).copied() else { return };
-        // Only the member that has polled messages may commit them.
+        // The model allows a commit only by the member that polled the messages.
         assert_eq!(may, by == session, "commit of {id} by {session:?}: {}", self.context);
         if may {
             let offset = if rng.bool() { last } else { last.saturating_sub(1) };
@@ -267,7 +269,7 @@ impl Model {
         self.views = views;
     }
 
-    /// Lets clients finish their polls, which completes all handovers.
+    /// Lets all clients finish their polls and commit, which completes all handovers.
     fn quiesce(&mut self, rng: &mut fastrand::Rng) {
         while !self.polls.is_empty() {
             self.end_poll(rng);
@@ -357,7 +359,7 @@ fn partitions_of_a_member_that_dies_move_at_once() {
     let poll = members.begin_poll(first, Some(0)).expect("its partition");
     members.leave(first, now);
     members.end_poll(poll, Some(3));
-    // The client is notified by its next poll.
+    // The client learns from its next poll, which is refused, that its partitions have changed.
     assert_eq!(members.begin_poll(second, Some(2)), None);
     assert_eq!(members.synchronize(second).expect("a member").1, [0, 1, 2, 3]);
     assert!(members.begin_poll(second, Some(0)).is_some());

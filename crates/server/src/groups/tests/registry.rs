@@ -1,4 +1,4 @@
-//! Tests of groups and their log: durability, and removal together with their topic.
+//! Tests of groups together with the log: durability, and removal with their topic.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use crate::status::Status;
 
 const TIMEOUT: Duration = Duration::from_secs(30);
 const GROUPS_MAX: usize = 3;
-/// No partitions.
+/// An empty list of partitions.
 const NONE: [u32; 0] = [];
 const MEMBER: SessionId = SessionId(1);
 const OTHER: SessionId = SessionId(2);
@@ -24,7 +24,7 @@ fn open(directory: &Path) -> (Log, Groups) {
     (log, groups)
 }
 
-/// Creates a topic with three partitions of four messages.
+/// Creates a topic with three partitions, each with four messages.
 fn topic(log: &Log, name: &str) -> TopicId {
     let stream = log.catalog().stream_id("s");
     let stream = stream.unwrap_or_else(|| log.create_stream(None, "s").expect("create a stream"));
@@ -147,7 +147,8 @@ fn a_topic_with_the_id_of_a_deleted_one_has_no_groups() {
     log.delete_topic(old).expect("delete the topic");
     let new = topic(&log, "u");
     assert_eq!(new, old, "ids of topics are used again");
-    // The command that deleted the topic runs late.
+    // The command that deleted the first topic notifies the groups only now, after a topic with the
+    // same id was created.
     assert_eq!(groups.create(&log, new, "a").expect("create").id, 0);
     groups.topic_deleted(&log, old);
     assert_eq!(groups.list(new).len(), 1);
@@ -219,7 +220,7 @@ fn a_deletion_that_was_cut_short_is_completed_by_the_next_start() {
         groups.join(MEMBER, topic, id).expect("join");
         commit(&log, &groups, MEMBER, topic, id, 1, 2).expect("commit");
     }
-    // The state after a crash between the two steps of a deletion.
+    // This is the state after a crash between the two steps of a group's deletion.
     log.set_records(&[(format!("stream/{}/topic/{}/group/0", topic.stream, topic.topic), None)])
         .expect("set records");
     drop(groups);
@@ -328,11 +329,11 @@ fn sessions_and_groups_come_and_go_concurrently() {
     }
 }
 
-/// The commands of one client in one session.
+/// Executes random commands of one client in one session.
 fn work(log: &Log, groups: &Groups, topic: TopicId, session: SessionId, rng: &mut fastrand::Rng) {
     for _ in 0..20 {
         let group = rng.choice(groups.list(topic)).map(|group| group.id);
-        // The result depends on the other threads.
+        // The outcome is ignored, because it depends on the other threads.
         let _is_done = match (rng.u32(0..20), group) {
             (0, _) => groups.create(log, topic, &format!("group {}", rng.u32(0..4))).is_ok(),
             (1, Some(group)) => groups.delete(log, topic, group).is_ok(),

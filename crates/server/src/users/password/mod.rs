@@ -1,10 +1,10 @@
 //! Hashing, checking and generating passwords.
 //!
-//! A password is stored as its Argon2id hash, together with the cost parameters, so that hashes of
-//! any cost can be checked. A credential also remembers a fast keyed hash of the password after a
-//! successful check. The fast hash is in memory only, and its random key is lost with the process.
-//! A client that reconnects therefore needs no Argon2, and neither the disk nor a later process has
-//! a hash that can be attacked cheaply.
+//! A password is stored as its Argon2id hash. The cost parameters are stored with the hash, so that
+//! hashes of any cost can be checked. After a successful check, a credential also remembers a fast
+//! keyed hash of the password. The fast hash exists only in memory, and its random key is lost with
+//! the process. A client that reconnects therefore needs no Argon2, while neither the disk nor a
+//! later process has a hash that is cheap to attack.
 
 use std::fmt;
 use std::sync::OnceLock;
@@ -17,16 +17,16 @@ use super::hex;
 
 // The cost of a new hash is chosen so that 10,000 clients, each with a different user, can log in
 // within their timeout of 30 s to a server that has just started on two processors. A check takes
-// 2.6 ms on each of the two (AMD EPYC), and all of them take 17 s. With Apache Iggy's cost (19 MiB,
-// two passes) a check takes 25 ms: attacking a leaked hash is ten times as expensive there. The
-// figures are printed by `cargo test -p tailwater-server --lib -- --ignored --nocapture
-// --test-threads 1 cost_of_a_check users_that_reconnect`.
+// 2.6 ms of one processor (AMD EPYC), and all 10,000 checks take 17 s. With Apache Iggy's cost (19
+// MiB, two passes) a check takes 25 ms, which makes an attack on a leaked hash ten times as
+// expensive. The figures are printed by `cargo test -p tailwater-server --lib -- --ignored
+// --nocapture --test-threads 1 cost_of_a_check users_that_reconnect`.
 
-/// Memory of a new hash, in KiB.
+/// Memory with which a new hash is computed, in KiB.
 const MEMORY_KIB: u32 = 6 * 1024;
 /// Number of passes over the memory of a new hash.
 const PASSES: u32 = 1;
-/// Number of lanes of a new hash.
+/// Number of lanes (the degree of parallelism) of a new hash.
 const LANES: u32 = 1;
 /// Length of a new hash's salt, in bytes.
 const SALT_BYTES: usize = 16;
@@ -56,7 +56,7 @@ impl PasswordHash {
     /// Hashes a password with a new salt.
     ///
     /// # Errors
-    /// The system has no random bytes.
+    /// The system cannot provide random bytes.
     pub(super) fn new(password: &str, workspace: &mut Workspace) -> Result<Self, getrandom::Error> {
         Self::with_cost(MEMORY_KIB, PASSES, LANES, password, workspace)
     }
@@ -76,7 +76,7 @@ impl PasswordHash {
     /// Returns a hash that matches no password, but is as expensive to check as a new hash.
     ///
     /// # Errors
-    /// The system has no random bytes.
+    /// The system cannot provide random bytes.
     pub(super) fn of_nobody() -> Result<Self, getrandom::Error> {
         let mut salt = vec![0; SALT_BYTES];
         let mut hash = vec![0; HASH_BYTES];
@@ -85,13 +85,15 @@ impl PasswordHash {
         Ok(Self { memory_kib: MEMORY_KIB, passes: PASSES, lanes: LANES, salt, hash })
     }
 
-    /// Returns whether `password` has this hash, in time independent of the result.
+    /// Returns whether `password` has this hash. The time that this takes does not depend on the
+    /// result.
     pub(super) fn verify(&self, password: &str, workspace: &mut Workspace) -> bool {
         let derived = self.derive(password, workspace);
         derived.is_ok_and(|derived| derived.ct_eq(&self.hash).into())
     }
 
-    /// Returns the reason why passwords cannot be checked against this hash, if there is one.
+    /// Returns the reason why no password can be checked against this hash; `None` if the hash is
+    /// usable.
     pub(super) fn defect(&self) -> Option<argon2::Error> {
         let salt_is_short = self.salt.len() < argon2::MIN_SALT_LEN;
         self.params().err().or_else(|| salt_is_short.then_some(argon2::Error::SaltTooShort))
@@ -126,15 +128,15 @@ pub(super) struct Fingerprints {
 
 impl Fingerprints {
     /// # Errors
-    /// The system has no random bytes.
+    /// The system cannot provide random bytes.
     pub(super) fn new() -> Result<Self, getrandom::Error> {
         let mut key = [0; blake3::KEY_LEN];
         getrandom::fill(&mut key)?;
         Ok(Self { key })
     }
 
-    /// Returns the fast hash of a password for a check against a credential. Fast hashes are
-    /// compared in constant time.
+    /// Returns the fast hash of a password, to be compared with that of a credential. The type
+    /// compares fast hashes in constant time.
     pub(super) fn of(&self, credential: &Credential, password: &str) -> blake3::Hash {
         let mut hasher = blake3::Hasher::new_keyed(&self.key);
         hasher.update(&credential.hash.salt).update(password.as_bytes());
@@ -142,7 +144,7 @@ impl Fingerprints {
     }
 }
 
-/// A user's password hash, and the fast hash of the password once it is known.
+/// The hash of a user's password and, after a successful check, also the fast hash of the password.
 pub(super) struct Credential {
     pub(super) hash: PasswordHash,
     verified: OnceLock<blake3::Hash>,
@@ -153,47 +155,49 @@ impl Credential {
         Self { hash, verified: OnceLock::new() }
     }
 
-    /// Returns whether a password with this fast hash is known to be correct. A password that is
-    /// not known may still be correct.
+    /// Returns whether a password with this fast hash was already found to be correct. If not, the
+    /// password may nevertheless be correct.
     pub(super) fn is_known(&self, fingerprint: &blake3::Hash) -> bool {
         self.verified.get().is_some_and(|known| known == fingerprint)
     }
 
-    /// Checks a password by its hash, and remembers its fast hash if it is correct.
+    /// Checks a password against the Argon2id hash. If the password is correct, remembers its fast
+    /// hash.
     pub(super) fn verify(
         &self,
         password: &str,
         fingerprint: blake3::Hash,
         workspace: &mut Workspace,
     ) -> bool {
-        // The first of several concurrent clients makes the check for all.
+        // Of several concurrent clients with the same password, only the first one computes the
+        // Argon2id hash.
         if self.is_known(&fingerprint) {
             return true;
         }
         let is_right = self.hash.verify(password, workspace);
         if is_right {
-            // A concurrent check of the same password may have finished first.
+            // Setting it fails if a concurrent check of the same password was faster.
             let _ = self.verified.set(fingerprint);
         }
         is_right
     }
 }
 
-/// A generated password, to be shown once.
+/// A generated password, which is shown to the user only once.
 #[derive(PartialEq, Eq)]
 pub(crate) struct RandomPassword(String);
 
 impl RandomPassword {
     /// # Errors
-    /// The system has no random bytes.
+    /// The system cannot provide random bytes.
     pub(super) fn new() -> Result<Self, getrandom::Error> {
         const ALPHABET: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
         let mut password = String::with_capacity(RANDOM_PASSWORD_CHARACTERS);
         while password.len() < RANDOM_PASSWORD_CHARACTERS {
             let mut bytes = [0; RANDOM_PASSWORD_CHARACTERS];
             getrandom::fill(&mut bytes)?;
-            // Six bits of each byte; those beyond the alphabet are skipped, so that all characters
-            // are equally likely.
+            // Six bits of each byte select a character. Values beyond the alphabet are skipped, so
+            // that all characters are equally likely.
             let characters = bytes.iter().filter_map(|byte| ALPHABET.get(usize::from(byte & 63)));
             let wanted = RANDOM_PASSWORD_CHARACTERS - password.len();
             password.extend(characters.take(wanted).map(|character| char::from(*character)));

@@ -1,14 +1,14 @@
-//! Permissions of users: Iggy's three levels, and the rule of each action.
+//! Permissions of users: Iggy's three levels, and the permissions that each action requires.
 //!
-//! A permission is held globally, on a stream or on a topic. Managing implies reading, and a
-//! permission on a stream applies to its topics:
+//! A permission is granted globally, for a stream or for a topic. A permission to manage implies
+//! the permission to read, and a permission for a stream applies to its topics:
 //!
 //! - `manage_streams`, `read_streams`, `manage_topics` or `read_topics` is enough to read a topic
 //!   and to poll its messages;
 //! - `manage_streams` or `manage_topics` is enough to change a topic and to send messages to it.
 //!
-//! A permission to poll or send implies no other permission. Groups require permission to read
-//! their topic.
+//! A permission to poll or to send implies no other permission. Actions on a group require
+//! permission to read the group's topic.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ use iggy_binary_protocol::primitives::permissions::{
 use serde::{Deserialize, Serialize};
 use tailwater_log::TopicId;
 
-/// A requested action and its object.
+/// A requested action, with the object that it concerns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Action {
     GetStats,
@@ -32,9 +32,9 @@ pub(crate) enum Action {
     DeleteStream(u32),
     PurgeStream(u32),
     GetTopic(TopicId),
-    /// Topics of a stream.
+    /// Get the topics of a stream.
     GetTopics(u32),
-    /// A topic in a stream.
+    /// Create a topic in a stream.
     CreateTopic(u32),
     UpdateTopic(TopicId),
     DeleteTopic(TopicId),
@@ -54,19 +54,20 @@ pub(crate) enum Action {
     DeleteGroup(TopicId),
     JoinGroup(TopicId),
     LeaveGroup(TopicId),
-    /// Get another user; users may get themselves without a permission.
+    /// Get another user. A user may get itself without a permission.
     GetUser,
     GetUsers,
     CreateUser,
     DeleteUser,
     UpdateUser,
     UpdatePermissions,
-    /// Change the password of another user; users may change their own without a permission.
+    /// Change the password of another user. A user may change its own password without a
+    /// permission.
     ChangePassword,
 }
 
 /// Declares a struct with the permission flags of one level, and its conversions from and to the
-/// protocol type, which has further fields.
+/// type of the protocol. The protocol's type has further fields.
 macro_rules! flags {
     (
         $(#[$attribute:meta])*
@@ -95,7 +96,7 @@ macro_rules! flags {
         }
 
         impl From<bool> for $name {
-            /// Returns all permissions of this level, or none.
+            /// With `true`, returns all permissions of this level; otherwise none.
             fn from(are_given: bool) -> Self {
                 Self { $($flag: are_given),* }
             }
@@ -103,7 +104,7 @@ macro_rules! flags {
 
         #[cfg(test)]
         impl $name {
-            /// Each permission alone, with its name.
+            /// For each permission, its name and a value with only that permission.
             pub(super) const EACH: &[(&str, Self)] =
                 &[$((stringify!($flag), Self { $flag: true, ..Self::NONE })),*];
 

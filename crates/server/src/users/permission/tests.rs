@@ -225,7 +225,8 @@ fn permissions_round_trip_on_the_wire_and_in_records() {
     }
 }
 
-/// Returns only a few permissions, so that one does not hide the effect of another.
+/// Returns random permissions. There are only a few, so that one does not hide the effect of
+/// another.
 fn random(rng: &mut Rng) -> Permissions {
     let mut permissions = Permissions::default();
     for _ in 0..rng.usize(0..4) {

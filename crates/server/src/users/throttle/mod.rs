@@ -1,13 +1,13 @@
-//! Limits failed logins by delaying later ones.
+//! Limits failed logins by delaying later logins from the same address.
 //!
-//! An address may have as many attempts in flight as it may still fail in the current minute, but
-//! at least one. Once no failures are left, its attempts run one after another, and each waits
-//! until a second after the last failure. A successful attempt delays no other attempt. One client
-//! with a wrong password therefore slows down others with the same address, but does not lock them
-//! out.
+//! In each minute an address may fail a number of times without a delay. It may have as many
+//! attempts in flight as it may still fail, but at least one. Once it has failed that number of
+//! times, its attempts run one after another, and each waits until a second after the last failure.
+//! Successful attempts delay no other attempt. A client with a wrong password therefore slows down
+//! other clients with the same address, but does not lock them out.
 //!
-//! Addresses share a fixed number of slots, so memory is bounded and nothing needs to be evicted.
-//! The assignment of addresses to slots is random for each process.
+//! Addresses share a fixed number of slots, so the memory is bounded and nothing needs to be
+//! evicted. Each process assigns addresses to slots at random.
 
 use std::fmt;
 use std::hash::{BuildHasher as _, RandomState};
@@ -17,9 +17,9 @@ use std::time::{Duration, Instant};
 use tailwater_io::sync::Mutex;
 use tokio::sync::Notify;
 
-/// Length of the window in which failures are counted.
+/// Length of the window in which failures are counted. It begins with the first failure.
 const WINDOW: Duration = Duration::from_secs(60);
-/// Minimum time between a failure beyond the limit and the next attempt.
+/// Minimum time between a failure and the next attempt, once the limit on failures is reached.
 pub(super) const DELAY: Duration = Duration::from_secs(1);
 /// Number of slots that addresses share.
 const SLOTS: usize = 1024;
@@ -48,7 +48,7 @@ struct Attempts {
     failures: u32,
     /// End of the window that began with the first failure.
     window_end: Option<Instant>,
-    /// Earliest start of the next attempt; set only beyond the limit.
+    /// Earliest start of the next attempt; `None` while the number of failures is below the limit.
     next: Option<Instant>,
 }
 
@@ -64,13 +64,13 @@ impl Throttle {
         Self { failures_max, window, delay, hasher: RandomState::new(), slots }
     }
 
-    /// Waits until the address may attempt to log in. The attempt ends when the returned value is
-    /// dropped.
+    /// Waits until the address may attempt to log in. The attempt is in flight until the returned
+    /// value is dropped.
     pub(super) async fn begin(&self, address: IpAddr) -> Attempt<'_> {
         let slot = self.slot(address);
         loop {
-            // The notification is registered before the check, so that no end of an attempt is
-            // missed.
+            // The notification is registered before the check, so that an attempt that ends between
+            // the check and the wait is not missed.
             let freed = slot.freed.notified();
             let started = slot.attempts.lock().start(self.failures_max, Instant::now());
             if let Some(started) = started {
@@ -106,18 +106,19 @@ impl Throttle {
     fn slot(&self, address: IpAddr) -> &Slot {
         let hash = match address.to_canonical() {
             IpAddr::V4(address) => self.hasher.hash_one(address),
-            // A host with an IPv6 address usually controls its whole /64.
+            // A host with an IPv6 address usually controls the whole /64 network, so only its
+            // prefix counts.
             IpAddr::V6(address) => self.hasher.hash_one(&address.octets()[..8]),
         };
         &self.slots[hash as usize % SLOTS]
     }
 }
 
-/// An attempt that may start.
+/// A permitted attempt.
 struct Started {
-    /// Start time of the attempt; `None` to start immediately.
+    /// Time from which the attempt may start; `None` to start immediately.
     moment: Option<Instant>,
-    /// Whether another attempt may start.
+    /// Whether the address may have another attempt in flight.
     has_room: bool,
 }
 
@@ -139,7 +140,7 @@ impl Attempts {
     }
 }
 
-/// An attempt to log in that is in flight.
+/// An attempt to log in. It is in flight until this value is dropped.
 pub(super) struct Attempt<'a> {
     throttle: &'a Throttle,
     slot: &'a Slot,
@@ -147,7 +148,7 @@ pub(super) struct Attempt<'a> {
 }
 
 impl Attempt<'_> {
-    /// Ends the attempt as a failure.
+    /// Ends the attempt, and counts it as a failure.
     pub(super) fn fail(self) {
         self.throttle.count_failure(self.slot, self.address);
     }

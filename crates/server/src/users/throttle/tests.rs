@@ -1,4 +1,4 @@
-//! Tests of failed logins of an address.
+//! Tests of the delays after failed logins.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
@@ -77,11 +77,11 @@ async fn successful_attempts_cause_no_delay() {
 async fn cancelled_attempts_release_their_place() {
     let throttle = throttle(1);
     throttle.begin(ADDRESS).await.fail();
-    // This attempt is cancelled during its delay.
+    // This attempt is cancelled while it is delayed.
     assert!(timeout(DELAY / 5, throttle.begin(ADDRESS)).await.is_err());
     let running =
         timeout(DELAY * 2, throttle.begin(ADDRESS)).await.expect("no attempt is in flight");
-    // This attempt is cancelled in the queue.
+    // This attempt is cancelled while it waits for another one to end.
     assert!(timeout(SOON, throttle.begin(ADDRESS)).await.is_err());
     drop(running);
     timeout(SOON, throttle.begin(ADDRESS)).await.expect("no attempt is in flight");

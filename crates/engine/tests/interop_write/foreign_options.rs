@@ -1,5 +1,6 @@
-//! Options for features that Tailwater lacks: databases that RocksDB creates with them are
-//! continued by Tailwater, and again by RocksDB, each with the other's OPTIONS file.
+//! Options for features that Tailwater lacks. RocksDB creates databases with these options;
+//! Tailwater continues them, and then RocksDB again, each with the OPTIONS file that the other
+//! engine wrote.
 //!
 //! Regression test: Tailwater refused to write such databases, although every entry, every result
 //! and RocksDB's next opening are the same without these features.

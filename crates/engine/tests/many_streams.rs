@@ -1,5 +1,4 @@
-//! Compactions with direct I/O that have so many inputs that a fixed number of buffers would not
-//! suffice.
+//! Compactions with direct I/O that have more inputs than a fixed number of buffers could serve.
 #![cfg(all(target_os = "linux", not(loom)))]
 
 use std::path::Path;

@@ -10,7 +10,7 @@ use tailwater::options::DbPath;
 use tailwater_testkit::directory;
 use tailwater_testkit::oracle::Script;
 
-/// Number of entries: so many that they fill several levels.
+/// Number of entries, large enough to fill several levels.
 const ENTRIES: usize = 120_000;
 
 #[test]

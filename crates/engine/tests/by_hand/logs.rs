@@ -82,9 +82,9 @@ fn the_truncated_last_log_is_a_torn_tail() {
 
 #[test]
 fn logs_that_no_column_family_needs_are_not_read() {
-    // Regression test: a log that the MANIFEST no longer keeps was replayed for column families
-    // whose own log number had not advanced, and damage in it prevented opening the database.
-    // RocksDB skips such logs.
+    // Regression test: a log that is no longer needed according to the MANIFEST was replayed for
+    // column families whose own log number had not advanced. Damage in the log then prevented
+    // opening the database. RocksDB skips such logs.
     let mut edit = first_edit();
     edit.min_log_number_to_keep = Some(6);
     let mut obsolete = log(5, &[(1, "old")]);

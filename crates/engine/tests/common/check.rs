@@ -10,7 +10,7 @@ pub(crate) fn holds(db: &Db, dump: &[Entry], context: &str) {
     holds_at(db, None, dump, context);
 }
 
-/// Like [`holds`], at a snapshot if there is one.
+/// Like [`holds`]; reads at `snapshot` if one is given.
 pub(crate) fn holds_at(db: &Db, snapshot: Option<&Snapshot>, dump: &[Entry], context: &str) {
     let options = ReadOptions {
         snapshot: snapshot.cloned(),

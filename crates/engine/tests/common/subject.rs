@@ -45,7 +45,7 @@ pub(crate) fn ask(db: &Db, dump: &[Entry], effort: Effort, rng: &mut Rng, contex
     ask_at(db, None, dump, effort, rng, context);
 }
 
-/// Like [`ask`], at a snapshot if there is one.
+/// Like [`ask`]; reads at `snapshot` if one is given.
 pub(crate) fn ask_at(
     db: &Db,
     snapshot: Option<&Snapshot>,

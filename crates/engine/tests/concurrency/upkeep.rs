@@ -12,7 +12,7 @@ use tailwater_testkit::seed;
 use crate::ledger::{FAMILIES, Ledger, check_bounds};
 use crate::scene::{ALL, Place, Scene, check_at_rest, check_sequences, families, read_all};
 
-/// A column family other than those of the writers.
+/// A column family to which the writers do not write.
 const ASIDE: &str = "aside";
 
 /// The sequence number and count of each batch that a thread wrote, as returned by

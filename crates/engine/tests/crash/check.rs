@@ -74,7 +74,7 @@ impl Wreck<'_> {
         }
     }
 
-    /// Checks that a checkpoint either has its contents or does not exist.
+    /// Checks that each checkpoint either has exactly its contents or does not exist.
     fn check_checkpoints(&self, rng: &mut Rng) -> Checked<()> {
         for (directory, expected, must) in &self.claims.checkpoints {
             let is_there = self.image.metadata(directory).is_ok();

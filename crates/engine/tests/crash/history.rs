@@ -43,7 +43,7 @@ pub(crate) enum Step {
     DropFamily(String),
     /// Closes the database by `close` or by dropping the last handle.
     Close,
-    /// Creates a checkpoint of these contents.
+    /// Creates a checkpoint in this directory. It must have these contents.
     Checkpoint(PathBuf, State),
     /// Changes an option of the database or of a column family to a value.
     ChangeOption(&'static str, &'static str),

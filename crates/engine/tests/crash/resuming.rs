@@ -96,10 +96,10 @@ fn check_images(
     calls.len()
 }
 
-/// Regression test: resuming after a log failure recorded one column family after the other in the
-/// MANIFEST. A crash between these edits left tables that were ahead of the logs of the other
-/// column families, so that the database did not open, or applied the rejected batch to those
-/// families only.
+/// Regression test: after a log failure, `resume` recorded the flush of one column family after the
+/// other in the MANIFEST. A crash between two of these edits left tables that were ahead of the
+/// logs of the other column families. The database then could not be opened, or the rejected batch
+/// was replayed for the other column families only.
 #[test]
 fn a_crash_inside_resume_keeps_every_batch_whole() {
     let mut calls = 0;

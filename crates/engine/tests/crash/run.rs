@@ -29,7 +29,7 @@ pub(crate) enum Mood {
     Healed,
 }
 
-/// A database and the work on it.
+/// A database on a simulated disk, its history, and the generator of random operations.
 pub(crate) struct Run {
     pub(crate) storage: SimStorage,
     pub(crate) setup: Setup,

@@ -15,7 +15,7 @@ use crate::world::World;
 pub(crate) enum Manner {
     /// Opens the database for writing, and creates it if it does not exist.
     Create,
-    /// Opens it for writing.
+    /// Opens the database for writing.
     Write,
     /// Opens the database for writing, and adopts its outside directories.
     Adopt,

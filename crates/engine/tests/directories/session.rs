@@ -27,7 +27,7 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// Returns its current contents.
+    /// Returns the current contents of the database.
     pub(crate) fn state(&self) -> &State {
         &self.states.last().expect("a first state").1
     }

@@ -19,7 +19,7 @@ use tailwater_testkit::golden;
 
 use crate::effects;
 
-/// An option, prefixed with its group and a dot if it is part of one.
+/// An option. Its name begins with the name of its group and a dot if it is in a group.
 struct Row {
     name: String,
     about: &'static str,

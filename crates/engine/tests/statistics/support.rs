@@ -1,4 +1,4 @@
-//! Helpers of these tests.
+//! Helpers of the tests of statistics.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Helpers of these tests.
+//! Helpers of the tests of following a database.
 
 use std::path::Path;
 

@@ -46,7 +46,7 @@ fn tables_left(db: &Db, disk: &SimStorage, expected: usize) -> usize {
     tables(disk).len()
 }
 
-/// Damages bytes inside a table. Returns its original contents.
+/// Overwrites 100 bytes inside a table. Returns the original bytes.
 fn damage(disk: &SimStorage, name: &str) -> Vec<u8> {
     let path = Path::new(PATH).join(name);
     let file = disk.open(&path, IoMode::Buffered, Purpose::Verification).expect("a table");

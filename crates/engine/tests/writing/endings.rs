@@ -123,7 +123,7 @@ fn options(disk: &SimStorage, fuse: &Arc<Fuse>) -> OpenOptions {
     options
 }
 
-/// Reopens the database after it was closed.
+/// Reopens the database, as soon as a background thread has closed it.
 fn reopen(disk: &SimStorage, fuse: &Arc<Fuse>) -> Db {
     for _ in 0..2000 {
         match Db::open(PATH, &options(disk, fuse)) {

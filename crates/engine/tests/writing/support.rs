@@ -1,4 +1,4 @@
-//! Helpers of these tests.
+//! Helpers of the tests of writing databases.
 
 use std::path::Path;
 

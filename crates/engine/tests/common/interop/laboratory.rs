@@ -49,7 +49,7 @@ impl Laboratory {
         Place::new(self.directory.path().join(self.places.to_string()))
     }
 
-    /// Removes all places. None of their databases may be open.
+    /// Removes the directories of all places. None of the databases there may be open.
     #[expect(clippy::disallowed_methods, reason = "files around databases, not of a database")]
     pub(crate) fn clear(&mut self) {
         for entry in std::fs::read_dir(self.directory.path()).expect("a directory") {

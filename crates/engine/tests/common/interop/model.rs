@@ -43,8 +43,9 @@ struct Family {
 }
 
 impl Model {
-    /// Creates an empty database of column families with these names and options, one of which must
-    /// be `default`; families created later get the options of the last one.
+    /// Creates an empty database with column families of these names and options. One of the names
+    /// must be `default`. Column families that are created later get the options of the last one
+    /// given here.
     pub(crate) fn new(families: &[(String, String)], may_skip_log: bool) -> Self {
         let new_family = families.last().expect("families").1.clone();
         let families = families.iter().map(|(name, options)| Family::new(name, options)).collect();

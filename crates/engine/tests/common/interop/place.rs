@@ -58,7 +58,7 @@ impl Place {
         panic!("the files of {} keep changing", self.root.display());
     }
 
-    /// Copies the files. Returns whether none of them was removed during the copy.
+    /// Copies the files. Returns false if one of them was removed during the copy.
     #[expect(clippy::disallowed_methods, reason = "files around a database, not of it")]
     fn try_copy(&self, copy: &Self) -> bool {
         self.files().keys().all(|path| {

@@ -1,4 +1,4 @@
-//! Helpers of these tests.
+//! Helpers of the tests of options' effects.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
-//! Reads of data in memory allocate nothing.
+//! Reads of cached data allocate no memory.
 //!
-//! An allocator that counts per thread shows how often a get into a caller's buffer, a step and a
-//! seek of an iterator allocate once everything is cached. The figures are printed.
+//! An allocator counts the allocations of each thread. The tests check a get into a caller's
+//! buffer, and a step and a seek of an iterator, once everything is cached. They print the counts.
 
 #[path = "common/counting.rs"]
 mod counting;
@@ -13,7 +13,7 @@ use tailwater::{ColumnFamily, Db, DbIterator, OpenOptions, ReadOptions, Statisti
 use tailwater_testkit::dump::Entry;
 use tailwater_testkit::golden;
 
-/// A database that is entirely in memory.
+/// A golden database whose blocks have all been read into the block cache.
 struct Warm {
     _directory: tempfile::TempDir,
     db: Db,
@@ -21,8 +21,8 @@ struct Warm {
     name: &'static str,
 }
 
-/// The databases with plain values: merged values and those in blob files are created anew for each
-/// read.
+/// The golden databases that have only plain values. Merged values and values in blob files are
+/// created anew by each read, which allocates.
 const PLAIN: [&str; 6] = ["basic", "fifo", "formats", "packages", "universal", "wal"];
 
 impl Warm {
@@ -51,7 +51,8 @@ impl Warm {
         self.db.raw_iterator_cf_opt(family, &options).expect("an iterator")
     }
 
-    /// Gets every key and a missing neighbour. Returns the number of gets and of their allocations.
+    /// Gets every key, and for each key a neighbour that is missing. Returns the number of gets and
+    /// the number of their allocations.
     fn get_all(&self) -> (u64, u64) {
         let options = ReadOptions::default();
         let mut value = Vec::with_capacity(1 << 20);
@@ -142,7 +143,7 @@ fn a_seek_in_cached_data_allocates_nothing() {
         for family in &warm.db.column_families() {
             let mut iterator = warm.iterator(family);
             let keys = warm.dump.iter().filter(|entry| entry.family == family.name());
-            // Out of order, so that tables and blocks change with every seek.
+            // The keys are sought out of order, so that tables and blocks change with every seek.
             let keys: Vec<&[u8]> = keys.map(|entry| entry.key.as_slice()).collect();
             let order: Vec<usize> = (0..keys.len()).map(|at| at * 7919 % keys.len()).collect();
             let mut seek_all = || {
@@ -162,9 +163,9 @@ fn a_seek_in_cached_data_allocates_nothing() {
     }
 }
 
-/// A check that fails cannot be shown without damaging memory. But a check that is made can be
-/// detected: it allocates memory for the blocks or the filter that it rebuilds, far more than the
-/// variation of other allocations.
+/// Tests that the verification of written blocks and filters is executed. Only damaged memory could
+/// make a verification fail, so the test looks for its allocations: it rebuilds the blocks or the
+/// filter, which takes far more memory than other allocations vary by.
 #[test]
 fn written_blocks_and_filters_are_verified_if_the_options_ask_for_it() {
     const KEYS: u32 = 20_000;
@@ -185,7 +186,8 @@ fn written_blocks_and_filters_are_verified_if_the_options_ask_for_it() {
         allocations(|| db.flush_cf(&family).expect("a flush")).1
     };
     let without = flush("");
-    // A filter takes 100 bits per key, and the blocks hold ten times five digits per key.
+    // A filter takes 100 bits per key. The blocks hold the decimal number of each key, mostly five
+    // digits, ten times.
     for (option, bytes) in [
         ("verify_compression", u64::from(KEYS) * 40),
         ("detect_filter_construct_corruption", u64::from(KEYS) * 100 / 8),

@@ -1,5 +1,6 @@
-//! The thread of a self-sizing block cache: it exists while a database uses the cache, and ends
-//! with the last such database, however its opening or its work ended.
+//! The thread of a block cache that sizes itself. The thread exists while a database uses the
+//! cache. It ends with the last of these databases, whether that database was closed, was dropped,
+//! or failed to open.
 #![cfg(all(target_os = "linux", not(loom)))]
 
 use std::path::Path;
@@ -10,9 +11,9 @@ use tailwater::options::{ColumnFamilyOptions, DbOptions, set_options};
 use tailwater::{BlockCache, Db, ErrorKind, OpenOptions, ReadOptions, WriteOptions};
 use tailwater_io::sim::{Fault, FaultPlan, SimStorage};
 
-/// The name of the thread that sizes a cache.
+/// The name of the thread that adjusts the size of a cache.
 const SIZES: &str = "block cache";
-/// Prefixes of the names of a database's other threads.
+/// The prefix of the names of a database's other threads.
 const WORKS: &str = "tailwater-";
 /// Maximum time for a thread to start or end.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -21,13 +22,14 @@ const PATH: &str = "/db";
 const CREATE: &str = "create_if_missing=true";
 const AUTO: &str = "block_based_table_factory={block_cache=auto}";
 
-/// Returns a guard that each test holds, since all tests' threads belong to one process.
+/// Returns a guard that each test holds, so that the tests run one after another: they count the
+/// threads of the process, which they all share.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns the names of this process's threads that belong to databases and caches.
+/// Returns the names of those threads of this process that belong to databases and caches.
 #[expect(clippy::disallowed_methods, reason = "the kernel's reports are not a database's files")]
 fn threads() -> Vec<String> {
     let tasks = std::fs::read_dir("/proc/self/task").expect("the threads of this process");
@@ -39,15 +41,15 @@ fn threads() -> Vec<String> {
     names.filter(|name| name == SIZES || name.starts_with(WORKS)).collect()
 }
 
-/// Waits until this number of threads size caches. A thread starts without its name, and the kernel
-/// may still show it for a moment after it was joined.
+/// Waits until exactly `count` threads size caches. Waiting is necessary because a thread gets its
+/// name only after it has started, and the kernel may list a thread briefly after it was joined.
 #[track_caller]
 fn expect_sizing(count: usize) {
     let context = format!("{count} caches are to have a thread");
     until(&context, |threads| threads.iter().filter(|name| *name == SIZES).count() == count);
 }
 
-/// Waits until no thread is left.
+/// Waits until no thread of a database or cache is left.
 #[track_caller]
 fn expect_none(context: &str) {
     until(context, |threads| threads.is_empty());
@@ -78,7 +80,7 @@ fn open(disk: &SimStorage, text: &str) -> Db {
     Db::open(PATH, &options(disk, text)).expect("a database")
 }
 
-/// Puts a key, into a table if `flushed`.
+/// Puts a key and, if `flushed`, flushes it to a table.
 fn put(db: &Db, key: &str, flushed: bool) {
     let family = db.cf_handle("default").expect("the default column family");
     db.put_cf_opt(&family, key.as_bytes(), b"value", &WriteOptions::default()).expect("a put");
@@ -96,7 +98,8 @@ fn left_by_a_crash() -> SimStorage {
     disk.process_crash_image(1)
 }
 
-/// Regression test: the thread, and with it the cache, outlived a database that wrote tables.
+/// Regression test: after a database that had written tables was closed or dropped, the cache and
+/// its thread continued to exist.
 #[test]
 fn the_sizing_thread_lives_as_long_as_the_database() {
     let _alone = alone();
@@ -124,7 +127,8 @@ fn the_sizing_thread_lives_as_long_as_the_database() {
     }
 }
 
-/// Regression test: the thread and the cache outlived an iterator that outlived its database.
+/// Regression test: if an iterator outlived its database, the cache and its thread continued to
+/// exist after the iterator was dropped.
 #[test]
 fn an_open_iterator_keeps_the_sizing_thread() {
     let _alone = alone();

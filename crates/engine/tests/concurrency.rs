@@ -1,8 +1,8 @@
-//! Many threads write, read, flush and change column families concurrently, and every state that is
-//! read must have existed.
+//! Many threads write, read, flush and change column families concurrently. Every state that a read
+//! shows must have existed at some point in time.
 //!
-//! A failure names the seed; `TAILWATER_SEED` repeats its choices, though not the order in which
-//! threads run, and `TAILWATER_ROUNDS` makes the runs longer.
+//! A failure names the seed. `TAILWATER_SEED` repeats the seed's random choices, though not the
+//! order in which threads run; `TAILWATER_ROUNDS` multiplies the number of batches.
 #![cfg(not(loom))]
 
 #[path = "concurrency/direct_compactions.rs"]
@@ -33,19 +33,19 @@ use scene::{Place, Scene, after_process_crash, check_at_rest, check_sequences};
 use tailwater::{Db, WriteOptions};
 use tailwater_testkit::seed;
 
-/// For runs that do not sync everything: a crash of the machine may lose a whole log and keep the
-/// next one, and replay detects that only if each log describes its predecessor.
+/// Option for runs in which not every batch is synced. A crash of the machine may then lose a whole
+/// log but keep the next one. Replay detects the loss only if each log describes its predecessor.
 const TRACKING: &str = "track_and_verify_wals=true";
 
 /// The parameters of the writers of one database.
 #[derive(Debug, Clone, Copy)]
 struct Run {
-    /// Number of slots of each writer.
+    /// Number of slots (keys) of each writer.
     slots: &'static [usize],
     batches: u64,
-    /// Number of bytes of padding of a value.
+    /// Length of the padding in a value, in bytes.
     padding: usize,
-    /// One batch in this many is synced; 0 for none.
+    /// One batch in this many is synced; if 0, no batch is.
     sync_every: u64,
     options: &'static str,
 }
@@ -56,7 +56,7 @@ impl Run {
         WriteOptions { sync, ..WriteOptions::default() }
     }
 
-    /// Writes and reads in both kinds of place, and checks the contents after a crash and after
+    /// Writes and reads, in memory and in real files. Checks the contents after a crash and after
     /// closing.
     fn play(self) {
         let mut seed = seed::rng();
@@ -84,7 +84,7 @@ impl Run {
             let db = place.open(options);
             check_at_rest(&db, &ledger).expect("what was written before closing");
             assert_eq!(db.latest_sequence_number(), latest);
-            // Continues after reopening.
+            // The writers continue in the reopened database.
             self.fill(&place, &db, &ledger, options, &mut seed.rng);
             check_at_rest(&db, &ledger).expect("what was written after reopening");
         }

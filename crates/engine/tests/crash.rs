@@ -1,18 +1,20 @@
-//! A database keeps its guarantees, however it ends and whatever fails.
+//! A database keeps its guarantees, wherever a crash interrupts it and whichever call fails.
 //!
-//! Random work, over column families, snapshots, flushes, ingestion and checkpoints, runs on
-//! databases in the simulator, with random options. Then every state that may remain is opened and
-//! compared with a model:
+//! Random operations, on column families, snapshots, flushes, ingestion and checkpoints, run on
+//! databases on a simulated disk, with random options. Then states that a crash may leave are
+//! opened and compared with a model:
 //!
 //! - `power`: the power is cut, or the process ends, before and after every sync and at calls of
-//!   every kind; also during the recovery from a crash, and in the database's second life after it.
-//! - `faults`: each call of a run fails, once or from then on, or transfers fewer bytes than
-//!   requested.
-//! - `threads`: the same with several writers and the flushing thread.
+//!   every kind. This is repeated while a database recovers from a crash, and while it is used
+//!   after the recovery.
+//! - `faults`: each storage call of a run fails, either alone or with all later calls, or transfers
+//!   fewer bytes than requested.
+//! - `threads`: like `power`, with several writing threads and the flushing thread.
 //!
-//! `history` defines what may and must survive. Each test prints its cases and the call sites at
-//! which faults were injected. A failure names the seed; `TAILWATER_SEED` repeats it, and
-//! `TAILWATER_ROUNDS` multiplies the number of runs, with different choices.
+//! `history` defines what may and what must survive. Each test prints the number of its cases, and
+//! the call sites at which it crashed the database or injected faults. A failure names the seed.
+//! `TAILWATER_SEED` repeats the run with that seed, and `TAILWATER_ROUNDS` multiplies the number of
+//! runs, with different choices.
 
 #[path = "common/change.rs"]
 mod change;
@@ -50,5 +52,6 @@ mod threads;
 #[path = "crash/workload.rs"]
 mod workload;
 
-/// A result, or what is wrong with the database; consequences of injected faults are not errors.
+/// The result of a check. An error is a description of what is wrong with the database; an error
+/// that an injected fault explains is not one.
 type Checked<T> = Result<T, String>;

@@ -1,19 +1,21 @@
-//! With any byte damaged, or any file truncated, no read returns wrong data and nothing panics.
+//! Tests that no read returns wrong data and nothing panics if any byte of a database is damaged,
+//! or any file is truncated.
 //!
-//! In each small golden database bytes of every table, blob file, log, MANIFEST and CURRENT are
-//! changed, one at a time, and every file is truncated: at every third offset from one drawn at
-//! random, and at every offset with three `TAILWATER_ROUNDS`. Each time the database is opened,
-//! read in full by iterators and gets, and verified:
+//! In each small golden database the bytes of every table, blob file, log, MANIFEST and CURRENT are
+//! changed, one at a time, and every file is truncated. The damaged offsets are every third,
+//! beginning with one drawn at random, or every offset if `TAILWATER_ROUNDS` is at least 3. Each
+//! damaged database is opened, read completely by iterators and gets, and verified:
 //!
-//! - Every result is correct, or an error that names the damaged file; of a log, the prefix up to
-//!   some batch is recovered, and the database reports that something was left out.
-//! - Column families that do not use the file read as before.
-//! - Verification finds everything that reading found.
+//! - Every read returns a correct result, or an error that names the damaged file. A damaged log
+//!   may be recovered up to the end of some batch; the database then reports that something was
+//!   left out.
+//! - Column families that do not use the damaged file are read as before.
+//! - Verification finds all damage that reads found.
 //!
-//! Every bit of small logs is also flipped, in every recovery mode (`damage/bits.rs`).
+//! In addition, every bit of small logs is flipped, in every recovery mode (`damage/bits.rs`).
 //!
-//! The outcomes are counted and printed by kind of file, with the offsets at which a change goes
-//! undetected because no checksum covers them. These offsets are also asserted.
+//! The outcomes are counted and printed by kind of file, with the offsets of undetected changes.
+//! Only offsets that no checksum covers may be among these, which the tests assert.
 
 #[path = "damage/bits.rs"]
 mod bits;
@@ -31,26 +33,27 @@ use database::{Damaged, Small};
 use tailwater_testkit::{golden, seed};
 use tally::{Outcome, Tally};
 
-/// Offsets of the zeros between handles and version in the footer of a table up to format_version
-/// 5, in bytes from the end of the file. No checksum covers them.
+/// Offsets of the zero padding between the block handles and the version in the footer of a table
+/// with format_version 5 or lower, in bytes from the end of the file. No checksum covers the
+/// padding.
 const LEGACY_FOOTER_PADDING: RangeInclusive<usize> = 13..=46;
 
-/// Distance between the offsets that one round damages, in bytes.
+/// Distance between two offsets that the same round damages, in bytes.
 const STRIDE: usize = 3;
 
-/// Returns the offsets below `length` that a round damages.
+/// Returns the offsets below `length` that a round damages; `first` is the first offset of round 0.
 fn offsets(first: usize, round: usize, length: usize) -> impl Iterator<Item = usize> {
     ((first + round) % STRIDE..length).step_by(STRIDE)
 }
 
-/// Draws the offset at which the first round begins.
+/// Draws the first offset of round 0 at random.
 fn first_offset() -> usize {
     let mut seed = seed::rng();
     eprintln!("TAILWATER_SEED={}", seed.value());
     seed.rng.usize(..STRIDE)
 }
 
-/// Returns the change of a damaged byte, which depends on its offset and on the round.
+/// Returns the bits to flip in a damaged byte, which depend on its offset and on the round.
 fn mask(offset: usize, round: usize) -> u8 {
     match round {
         0 => 1 << (offset % 8),
@@ -59,7 +62,8 @@ fn mask(offset: usize, round: usize) -> u8 {
     }
 }
 
-/// Tries a kind of damage on one file, and counts the outcome.
+/// Opens, reads and verifies a database in which one file has other contents, and counts the
+/// outcome.
 fn try_damage(small: &Small, tally: &mut Tally, file: &str, offset: usize, contents: Vec<u8>) {
     let damaged = Damaged { small, file, contents };
     let outcome = panic::catch_unwind(AssertUnwindSafe(|| damaged.outcome()));
@@ -103,7 +107,8 @@ fn truncate_files(small: &Small) {
     }
     tally.print(small);
     for (file, length) in tally.unnoticed() {
-        // A file cut at the end of a record looks complete, so the loss need not be detected.
+        // A log or MANIFEST that is truncated at the end of a record looks complete, so this loss
+        // need not be detected.
         let grows = file.ends_with(".log") || file.starts_with("MANIFEST");
         assert!(grows, "{}: {file} cut at {length} goes unnoticed", small.name);
     }

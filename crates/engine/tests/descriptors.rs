@@ -17,16 +17,16 @@ use tailwater::{
 use tailwater_io::thread::with_starts_left;
 use tailwater_testkit::golden;
 
-/// Number of files that the process may have open.
+/// Limit on the open files of the process.
 const LIMIT: u64 = 200;
-/// Number of output tables of a compaction: more than may be open.
+/// Number of output tables of a compaction: more than the limit allows to open.
 const TABLES: usize = 300;
 
-/// Options for one entry per table, and no compactions other than requested ones.
+/// Options with which a compaction writes one entry per table, and only requested compactions run.
 const OPTIONS: &str = "create_if_missing=true;disable_auto_compactions=true;\
      target_file_size_base=1;target_file_size_is_upper_bound=true;max_compaction_bytes=1G;compression=kNoCompression";
 
-/// A lower limit on open files, while it lives.
+/// A lower limit on open files, which is in effect while this object lives.
 struct Limit {
     before: Rlimit,
     _turn: MutexGuard<'static, ()>,
@@ -48,7 +48,7 @@ impl Drop for Limit {
     }
 }
 
-/// Takes every remaining descriptor.
+/// Opens files until the process has no file descriptor left.
 fn take_all_descriptors() -> Vec<std::os::fd::OwnedFd> {
     let open = || rustix::fs::open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
     std::iter::from_fn(|| open().ok()).collect()
@@ -65,7 +65,7 @@ fn key(number: usize) -> Vec<u8> {
     format!("key{number:06}").into_bytes()
 }
 
-/// Returns a database of many tables in one level.
+/// Returns a database with [`TABLES`] tables in one level.
 fn many_tables(directory: &Path, more: &str) -> Db {
     let db = Db::open(directory, &options(more)).expect("a database");
     let family = db.cf_handle("default").expect("a column family");
@@ -77,7 +77,8 @@ fn many_tables(directory: &Path, more: &str) -> Db {
     db
 }
 
-/// Rewrites every table: a single table would only be moved.
+/// Rewrites every table. `Force` is needed, since the compaction would otherwise only move a single
+/// table.
 fn compact(db: &Db) -> tailwater::Result<()> {
     let family = db.cf_handle("default")?;
     let options = CompactRangeOptions { bottommost_level_compaction: BottommostRewrite::Force };
@@ -102,7 +103,7 @@ fn assert_whole(db: &Db) {
 }
 
 /// Regression test: if the limit on open files was below the number of tables, a compaction failed
-/// after its output was installed, and the database no longer opened.
+/// after its output was installed, and the database could no longer be opened.
 #[test]
 fn a_database_may_have_more_tables_than_the_open_file_limit() {
     for more in ["max_open_files=-1", "max_open_files=100000"] {
@@ -120,7 +121,7 @@ fn a_database_may_have_more_tables_than_the_open_file_limit() {
         drop(for_reading);
         let again = Db::open(directory.path(), &options(more)).expect("writing");
         assert_whole(&again);
-        // Each handle is opened as if it could use all descriptors of the process.
+        // Each of the two open databases acts as if it could use all descriptors of the process.
         let for_reading = Db::open_read_only(directory.path(), &options(more)).expect("reading");
         assert_whole(&for_reading);
         assert_whole(&again);
@@ -133,7 +134,7 @@ fn a_database_may_have_more_tables_than_the_open_file_limit() {
     }
 }
 
-/// Regression test: verifying started three threads for each table.
+/// Regression test: verification started three threads for each table.
 #[test]
 #[cfg(debug_assertions)]
 fn verification_starts_no_threads_per_table() {
@@ -146,8 +147,8 @@ fn verification_starts_no_threads_per_table() {
     assert_eq!(report.tables, TABLES as u64);
 }
 
-/// Regression test: raising a bound while the database was open let it use more descriptors than
-/// exist.
+/// Regression test: if `max_open_files` was raised while the database was open, it used more
+/// descriptors than the process may have.
 #[test]
 fn raising_max_open_files_stays_within_the_process_limit() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -182,7 +183,7 @@ fn open_tables_are_closed_when_descriptors_run_out() {
     db.close().expect("closing");
 }
 
-/// Regression test: when a flush, a new log or a new MANIFEST found no descriptor, writes were
+/// Regression test: when a flush, a new log or a new MANIFEST found no free descriptor, writes were
 /// refused until the database was reopened.
 #[test]
 fn writes_resume_after_a_descriptor_shortage() {
@@ -194,7 +195,7 @@ fn writes_resume_after_a_descriptor_shortage() {
         let family = db.cf_handle("default").expect("a column family");
         let put = |number| db.put_cf_opt(&family, key(number), b"value", &WriteOptions::default());
         put(0).expect("a put");
-        // No open table could be closed.
+        // The database has no open table that it could close to free a descriptor.
         let taken = take_all_descriptors();
         put(1).expect("a put needs no other file");
         let error = db.flush_cf(&family).expect_err("no descriptor is left for a log");
@@ -205,7 +206,7 @@ fn writes_resume_after_a_descriptor_shortage() {
         drop(taken);
         db.flush_cf(&family).expect("a flush");
         assert!(db.background_error().is_none());
-        // The log has begun, but the table has not.
+        // Now the next log exists, but the memtable is not yet flushed.
         for number in 3..TABLES {
             put(number).expect("a put");
         }
@@ -217,8 +218,8 @@ fn writes_resume_after_a_descriptor_shortage() {
     }
 }
 
-/// Regression test: when a compaction found no descriptor, writes were refused until `resume` was
-/// called.
+/// Regression test: when a compaction found no free descriptor, writes were refused until `resume`
+/// was called.
 #[test]
 fn background_work_is_retried_until_descriptors_are_available() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -229,13 +230,13 @@ fn background_work_is_retried_until_descriptors_are_available() {
     let family = db.cf_handle("default").expect("a column family");
     let value = [b'v'; 1000];
     let mut refused = 0;
-    // A flush may fail before the log does: its caller then waits for this thread to release
-    // descriptors.
+    // A flush may fail before a write does. A write that waited for this flush would wait forever,
+    // since this thread holds the descriptors that the flush needs.
     let impatient = WriteOptions { no_slowdown: true, ..WriteOptions::default() };
     for round in 0..40 {
         let taken = if round % 2 == 0 { take_all_descriptors() } else { Vec::new() };
         for number in 0..100 {
-            // A full memtable needs another log.
+            // When the memtable is full, the next put begins another log, which needs a descriptor.
             let key = key(round * 100 + number);
             match db.put_cf_opt(&family, &key, value, &impatient) {
                 Ok(()) => {}
@@ -247,7 +248,7 @@ fn background_work_is_retried_until_descriptors_are_available() {
                 }
             }
         }
-        // Flushing and compacting threads need files at the same time.
+        // Meanwhile the flushing and compacting threads try to open files.
         std::thread::sleep(Duration::from_millis(5));
         drop(taken);
     }
@@ -268,7 +269,7 @@ fn background_work_is_retried_until_descriptors_are_available() {
     db.close().expect("closing");
 }
 
-/// Waits until something works, for at most a minute.
+/// Waits until `works` returns true, for at most a minute.
 fn wait_until(mut works: impl FnMut() -> bool) {
     let worked = (0..600).any(|_| {
         std::thread::sleep(Duration::from_millis(100));
@@ -277,8 +278,8 @@ fn wait_until(mut works: impl FnMut() -> bool) {
     assert!(worked, "it never worked");
 }
 
-/// Regression test: opening a database without a descriptor left failed with an error that it
-/// changes too fast, or cannot be listed, without the cause.
+/// Regression test: an opening that found no free descriptor reported that the database changes too
+/// fast or cannot be listed, and not the cause.
 #[test]
 fn opening_without_a_descriptor_names_the_limit() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -314,11 +315,12 @@ fn opening_without_a_descriptor_names_the_limit() {
     assert_whole(&db);
 }
 
-/// Regression test: blob files stayed open when no descriptor was left, and each column family
-/// could keep as many of them open as all column families together should.
+/// Regression test: blob files stayed open when no descriptor was free. Besides, each column family
+/// kept as many blob files open as all column families together may.
 #[test]
 fn open_blob_files_are_closed_when_descriptors_run_out() {
-    // Before anything is opened, since another test takes all descriptors.
+    // The limit is set before any file is opened, since another test takes all descriptors while it
+    // holds the limit.
     let _limit = Limit::new(LIMIT);
     let copy = golden::unpack("blobs");
     let dump = golden::dump("blobs");
@@ -333,7 +335,7 @@ fn open_blob_files_are_closed_when_descriptors_run_out() {
     };
     read_all();
     let open = open_blob_files(copy.path());
-    // The fixture has thirteen blob files.
+    // The fixture has more blob files, thirteen.
     assert_eq!(open, LIMIT as usize / 2 / 8);
     let taken = take_all_descriptors();
     let family = db.cf_handle("default").expect("a column family");
@@ -344,7 +346,7 @@ fn open_blob_files_are_closed_when_descriptors_run_out() {
     drop(taken);
 }
 
-/// Returns the number of LOG lines about tables that were closed because of the limit.
+/// Returns the number of lines in the LOG that report that tables are closed because of the limit.
 #[expect(clippy::disallowed_methods, reason = "reads the LOG as users do")]
 fn reports(directory: &Path) -> usize {
     let log = std::fs::read_to_string(directory.join("LOG")).expect("a LOG");

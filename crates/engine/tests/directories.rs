@@ -1,14 +1,15 @@
 //! Directories of databases that are moved, copied, shared, added and removed.
 //!
 //! - `scenarios`: the scenarios of `docs/directories.md`, on a simulated disk.
-//! - `claims`: claims that name another home or device, or are unreadable.
+//! - `claims`: claims that name another home or device, or cannot be read. A claim is a file that
+//!   records which database owns a directory.
 //! - `in_use`: directories of a database that is open.
-//! - `random`: several databases on one disk, whose options name the right directories or wrong
-//!   ones, and which are copied, moved, adopted, destroyed and interrupted by crashes. A model
-//!   knows the contents of each, and the files that each needs.
+//! - `random`: several databases on one disk that are copied, moved, adopted and destroyed, opened
+//!   with options that name the right or the wrong directories, and interrupted by crashes. A model
+//!   knows the contents of each database, and the files that each database needs.
 //!
-//! A failure names the seed; `TAILWATER_SEED` repeats it, and `TAILWATER_ROUNDS` multiplies the
-//! number of runs.
+//! A failure names the seed. `TAILWATER_SEED` repeats the run with that seed, and
+//! `TAILWATER_ROUNDS` multiplies the number of runs.
 
 #[path = "directories/claims.rs"]
 mod claims;
@@ -33,5 +34,5 @@ mod steps;
 #[path = "directories/world.rs"]
 mod world;
 
-/// A result, or what is wrong with a database.
+/// The result of a check. An error describes what is wrong with a database.
 type Checked<T> = Result<T, String>;

@@ -1,8 +1,8 @@
-//! The scenarios of `docs/directories.md` on a real filesystem: with the library and, for the
-//! column about RocksDB, with RocksDB.
+//! The scenarios of `docs/directories.md` on a real filesystem. They are performed with the library
+//! and, to check the document's column about RocksDB, with RocksDB.
 //!
-//! The library resolves relative paths against the working directory of the process, which all
-//! threads share: only one test here may change it.
+//! The library resolves relative paths against the working directory of the process. All threads
+//! share that directory, so only one test in this file may change it.
 
 #[path = "common/scenario/library.rs"]
 mod library;

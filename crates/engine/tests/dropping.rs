@@ -1,7 +1,7 @@
 //! Dropping an iterator, a snapshot or a handle to a column family neither removes files nor frees
-//! memtables in the calling thread, however much the last one of them pinned.
+//! memtables in the calling thread, even if it was the last reference to many of them.
 //!
-//! `TAILWATER_LARGE=1` overwrites and compacts 10 GB instead of 64 MB.
+//! With `TAILWATER_LARGE=1` the test overwrites and compacts 10 GB instead of 64 MB.
 #![cfg(all(not(loom), debug_assertions))]
 
 use std::path::Path;
@@ -18,7 +18,7 @@ use tailwater_io::{Result, Storage};
 
 const VALUE_BYTES: usize = 4 << 10;
 
-/// Storage that records which thread removed each file.
+/// Storage that records the thread that removed each file.
 #[derive(Debug)]
 struct Watched {
     files: PosixStorage,
@@ -50,7 +50,7 @@ impl Storage for Watched {
 
 fn write(db: &Db, family: &ColumnFamily, round: u8, bytes: u64) {
     for number in 0..bytes / VALUE_BYTES as u64 {
-        // Compression would leave little to compact.
+        // The values are incompressible, so that there is much to compact.
         let value: Vec<u8> = (0..VALUE_BYTES as u64 / 8)
             .flat_map(|word| {
                 (number * 512 + word + u64::from(round))
@@ -98,7 +98,7 @@ fn dropped_handles_leave_cleanup_to_another_thread() {
         value.parse::<u64>().expect("a number")
     };
     let (tables, memtables) = ("tailwater.num-obsolete-files", "tailwater.num-pinned-mem-tables");
-    // Objects that the iterator does not pin are freed.
+    // Waits until all obsolete tables that the iterator does not pin have been removed.
     let mut before = 0;
     wait_until("obsolete tables stay", || {
         let now = number(tables);
@@ -113,7 +113,8 @@ fn dropped_handles_leave_cleanup_to_another_thread() {
     assert_eq!(files.removals_by(this), here, "tables were removed in the thread that dropped");
     assert_eq!(pages_given_back(), freed, "memtables were freed in the thread that dropped");
     assert!(files.removals() >= removals + kept as usize);
-    // The last handle of a dropped column family keeps its memtable and tables.
+    // Now the same with the last handle of a dropped column family, which keeps its memtable and
+    // tables.
     let options = family.options();
     db.create_cf("other", &options).expect("a column family");
     let other = db.cf_handle("other").expect("a column family");

@@ -1,4 +1,4 @@
-//! Iterators over ranges and prefixes, and the short forms of methods.
+//! Iterators over the entries of ranges and prefixes, and methods with default options.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -22,8 +22,8 @@ fn keys(entries: impl Iterator<Item = tailwater::Result<(Box<[u8]>, Box<[u8]>)>>
     entries.map(|entry| entry.expect("an entry").0.into_vec()).collect()
 }
 
-/// Takes entries from the front or back, as `fronts` returns, and returns the keys in the order
-/// taken.
+/// Takes entries from the front or the back; `fronts` decides which, for each entry. Returns the
+/// keys in the order in which they were taken.
 fn taken(mut entries: Entries, mut fronts: impl FnMut() -> bool) -> Vec<Vec<u8>> {
     let mut taken = Vec::new();
     while let Some(entry) = if fronts() { entries.next() } else { entries.next_back() } {
@@ -143,8 +143,9 @@ fn shorthand_methods_use_the_default_column_family() {
     db.flush().expect("a flush");
     db.compact_range(None, None).expect("a compaction");
     assert_eq!(keys(db.range(..)), [b"synced"]);
-    // A range deletion counts as a deletion, which cancels the remaining key, as in RocksDB. The
-    // table was moved to the last level with both; only rewriting it drops the range deletion.
+    // As in RocksDB, the estimate counts the range deletion as a deletion of one key, which cancels
+    // the remaining key. The compaction only moved the table to the last level. The range deletion
+    // is dropped when the table is rewritten.
     let estimated = || db.property_int_value("rocksdb.estimate-num-keys").expect("a property");
     assert_eq!(estimated(), Some(0));
     let rewrite = CompactRangeOptions { bottommost_level_compaction: BottommostRewrite::Force };
@@ -166,7 +167,8 @@ fn options_of_one_column_family_leave_the_others_alone() {
     assert_ne!(options.database().max_open_files, 7);
     let refused = options.set_options_cf("small", "no_such_option=1").expect_err("unknown");
     assert_eq!(refused.kind(), ErrorKind::InvalidArgument);
-    // A later option for all column families includes those with options of their own.
+    // An option that is set for all column families later also applies to column families with
+    // options of their own.
     options.set_options("level0_file_num_compaction_trigger=9").expect("options");
 
     let db = Db::open("/db", &options).expect("a database");

@@ -1,5 +1,5 @@
-//! Databases written by RocksDB have the contents that RocksDB read from them, and reading changes
-//! nothing.
+//! Databases that RocksDB wrote have the same contents in Tailwater as RocksDB read from them.
+//! Opening and reading them does not change their files.
 
 #[path = "common/check.rs"]
 mod check;
@@ -16,8 +16,8 @@ const RECOVERY_MODES: [&str; 4] = [
     "kSkipAnyCorruptedRecords",
 ];
 
-/// Opens a copy of a golden database, compares it with its dump, and verifies it. Checks that no
-/// byte of the directory was written.
+/// Opens a copy of a golden database, compares its contents with the dump, and verifies it. Checks
+/// that no byte in the directory has changed.
 fn check_database(name: &str) {
     let copy = golden::unpack(name);
     let before = directory::snapshot(copy.path());
@@ -33,7 +33,7 @@ fn check_database(name: &str) {
     }
     let options = OpenOptions::load(copy.path()).expect("an OPTIONS file");
     let report = verify::verify(copy.path(), &options, &mut |_| {});
-    // A log that is kept for recycling is reported as a note.
+    // Verification reports a log that is kept for recycling as a note.
     assert!(report.worst() <= Some(Severity::Note), "{name}: {:#?}", report.findings);
     assert!(report.tables > 0 && report.entries > 0, "{name}: nothing was verified");
     directory::assert_unchanged(copy.path(), &before);
@@ -61,7 +61,7 @@ fn two_handles_read_one_directory_at_once() {
     }
 }
 
-/// With `allow_unprepared_value`, only requested values are read from blob files.
+/// Tests that with `allow_unprepared_value` only requested values are read from blob files.
 #[test]
 #[expect(clippy::disallowed_methods, reason = "damages files behind the database's back")]
 fn deferred_blobs_are_read_on_request() {
@@ -105,7 +105,8 @@ fn deferred_blobs_are_read_on_request() {
     }
 }
 
-/// Iterators that defer reading blobs move to newer versions, including those made by a compaction.
+/// Tests iterators that defer reading blobs while they switch to newer versions, including versions
+/// that a compaction made.
 #[test]
 fn blobs_are_read_after_a_refresh() {
     let copy = golden::unpack("blobs");
@@ -126,7 +127,7 @@ fn blobs_are_read_after_a_refresh() {
             for (at, entry) in entries.iter().enumerate() {
                 assert_eq!(iterator.key(), entry.key);
                 if at % 7 == 3 {
-                    // The value at the iterator's position does not change.
+                    // The value at the iterator's current position must not change.
                     let gone = WriteOptions::default();
                     db.delete_cf_opt(&family, &entry.key, &gone).expect("a deletion");
                     db.flush_cf(&family).expect("a flush");
@@ -149,7 +150,7 @@ fn blobs_are_read_after_a_refresh() {
             }
             assert!(!iterator.valid());
             drop(iterator);
-            // Restores the original contents for the next iterator.
+            // Puts the original contents again, for the next iterator.
             for entry in &entries {
                 let again = WriteOptions::default();
                 db.put_cf_opt(&family, &entry.key, &entry.value, &again).expect("a put");

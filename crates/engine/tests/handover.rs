@@ -1,4 +1,5 @@
-//! The part of a compaction's outputs in the page cache, according to the kernel.
+//! Warm handover: after a compaction, the kernel reports how much of the compaction's outputs is in
+//! the page cache.
 #![cfg(all(target_os = "linux", not(loom)))]
 
 use std::path::Path;
@@ -10,12 +11,12 @@ use tailwater_io::posix::PosixStorage;
 use tailwater_io::{IoMode, Purpose, Storage};
 use tailwater_testkit::filesystem::{Mounted, say};
 
-/// Options with which users read through the page cache, and compactions bypass it.
+/// Options with which users' reads use the page cache, and compactions bypass it.
 const OPTIONS: &str = "create_if_missing=true;compression=kNoCompression;\
     disable_auto_compactions=true;compaction_read_io_mode=direct;compaction_write_io_mode=direct;\
     block_based_table_factory={block_cache=64k}";
 const KEYS: u64 = 8000;
-/// Number of hot keys: the first keys, which are read.
+/// Number of hot keys. Users read only the hot keys, which are the lowest.
 const HOT: u64 = 2000;
 const VALUE: usize = 1000;
 const PAGE: u64 = 4096;
@@ -37,7 +38,7 @@ impl Scene {
         Self { db, family, statistics }
     }
 
-    /// Puts keys and compacts them into the last level.
+    /// Puts keys, flushes them, and compacts everything into the last level.
     fn put(&self, keys: impl Iterator<Item = u64>) {
         self.put_in_level_0(keys);
         let all = CompactRangeOptions::default();
@@ -74,8 +75,8 @@ impl Scene {
         self.statistics.ticker(name).expect("a ticker")
     }
 
-    /// Returns the number of pages of all tables in the page cache; `None` if the kernel does not
-    /// report it.
+    /// Returns how many pages of all tables are in the page cache; `None` if the kernel does not
+    /// report this.
     fn resident(&self) -> Option<u64> {
         let pages = |path: &Path| {
             let file = PosixStorage::new().open(path, IoMode::Buffered, Purpose::Metadata);
@@ -85,8 +86,8 @@ impl Scene {
     }
 }
 
-/// Reads the hot keys, has compactions replace their blocks, and checks which are then in memory.
-/// Returns the numbers of pages with warm handover and without.
+/// Reads the hot keys, then makes a compaction rewrite their blocks, and counts the pages of the
+/// new tables in the page cache. Returns the count with warm handover and the count without.
 fn pages_after_a_compaction(directory: &Path, text: &str) -> Option<[u64; 2]> {
     let mut pages = [0; 2];
     for (pages, is_on) in pages.iter_mut().zip([true, false]) {
@@ -94,14 +95,15 @@ fn pages_after_a_compaction(directory: &Path, text: &str) -> Option<[u64; 2]> {
         let scene = Scene::new(&place, &format!("warm_handover={is_on};{text}"));
         scene.put(0..KEYS);
         scene.read(0..HOT);
-        // Makes compactions rewrite every block of the last level.
+        // These keys are spread over the last level, so that a compaction rewrites all its blocks.
         scene.put((0..KEYS).filter(|key| *key >= HOT && key % 7 == 0));
         *pages = scene.resident()?;
         let handed_over = scene.ticker("tailwater.handover.blocks");
         assert_eq!(handed_over > 0, is_on, "{handed_over}");
         scene.read(0..HOT);
         let read = scene.ticker("tailwater.handover.blocks.read");
-        // All pages except those at the edges, which may begin in one region.
+        // At least half of the blocks that were handed over must be read. At the edges of the hot
+        // keys, blocks of other keys may have been handed over, too.
         assert!(read <= handed_over && read >= handed_over / 2, "{read} of {handed_over}");
     }
     Some(pages)
@@ -136,7 +138,7 @@ fn outputs_that_replace_warm_tables_are_opened_before_reads() {
     let few = KEYS - 200..KEYS;
     scene.put(0..KEYS);
     scene.read(few.clone());
-    // Rewrites every table: far more than may be open.
+    // Rewrites every table. There are far more tables than may be open.
     scene.put((0..KEYS).filter(|key| key % 7 == 0));
     let tables = scene.db.live_files().len();
     assert!(tables > 60, "{tables} tables");
@@ -170,7 +172,7 @@ fn no_handover_happens_near_a_stall() {
 }
 
 /// Regression test: reads of the first memtable of a column family were not tracked, so its flush
-/// handed nothing over.
+/// did not put any blocks into the page cache.
 #[test]
 fn the_first_flush_of_a_column_family_hands_over_records_that_users_read() {
     let here = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");

@@ -1,7 +1,7 @@
-//! Inspecting files record by record: their contents and their damage.
+//! Inspecting the contents and the damage of files, record by record.
 //!
-//! Intact files of RocksDB are the golden databases; features that the golden databases lack are
-//! written here.
+//! Intact files written by RocksDB come from the golden databases. The tests themselves write files
+//! with features that the golden databases lack.
 
 use std::path::{Path, PathBuf};
 
@@ -32,7 +32,7 @@ fn batch(sequence: u64, value_length: usize) -> Vec<u8> {
     batch.as_bytes().to_vec()
 }
 
-/// Returns the contents of a log as text.
+/// Returns the items that a reader of a log finds, as text.
 fn walk(path: &Path) -> Vec<String> {
     let mut reader = LogReader::open(&PosixStorage::new(), path).expect("a log");
     let mut found = Vec::new();
@@ -88,8 +88,8 @@ fn inspection_reports_the_offset_of_every_part_of_a_log() {
     let (_directory, path) = log(&bytes);
 
     let found = walk(&path);
-    // The predecessor is a header and 24 bytes; the batch a header, 12 bytes, a tag, a length and
-    // key of 4 bytes, a length of one byte and the value.
+    // The description of the predecessor takes a header and 24 bytes. The batch takes a header and
+    // 12 bytes, a tag, a length and a key of 4 bytes, a length of one byte, and the value.
     assert_eq!(found[0], "predecessor 5 at 0");
     assert_eq!(found[1], "batch 10+1 at 31+125 in 1 recyclable false compressed false");
     assert_eq!(found[2], "padding at 156+3933");
@@ -129,7 +129,8 @@ fn inspection_continues_after_damage_in_a_log() {
         writer.add_record(&batch(sequence, 20_000), &mut bytes).unwrap();
         ends.push(bytes.len());
     }
-    // In the first record: the rest of its block is dropped, including the beginning of the second.
+    // The damage is in the first record. The rest of the block is dropped, including the beginning
+    // of the second record.
     bytes[100] ^= 1;
     bytes.truncate(ends[3] - 1);
     let (_directory, path) = log(&bytes);
@@ -243,7 +244,7 @@ fn a_manifest_with_an_unknown_comparator_is_shown() {
         level: 1,
         number,
         size: 100,
-        // In bytewise order they overlap.
+        // In bytewise order the ranges of these tables overlap.
         smallest: [smallest, &[1, 0, 0, 0, 0, 0, 0, 0]].concat(),
         largest: b"m\x01\0\0\0\0\0\0\0".to_vec(),
         epoch_number: 1,

@@ -1,10 +1,10 @@
-//! Databases that RocksDB writes during the test, with options that no golden database has: both
-//! engines must read the same.
+//! Databases that RocksDB writes during the test, with options that no golden database has. Both
+//! engines must read the same contents.
 //!
-//! Each database is written by the real RocksDB, which then reports its contents. Tailwater must
-//! find the same forward, backward, key by key and under random moves, and its verification must
-//! find nothing. A failure names the seed; `TAILWATER_SEED` repeats it, and `TAILWATER_ROUNDS`
-//! multiplies the number of runs, with different choices.
+//! The real RocksDB writes each database and reports its contents. Tailwater must find the same
+//! contents forward, backward, key by key and by random moves, and its verification must find
+//! nothing. A failure names the seed. `TAILWATER_SEED` repeats the run with that seed, and
+//! `TAILWATER_ROUNDS` multiplies the number of runs, with different choices.
 
 #[path = "common/check.rs"]
 mod check;
@@ -52,7 +52,8 @@ struct Laboratory {
     databases: usize,
 }
 
-/// Calls `test` as often as the environment requests; not at all without the oracle.
+/// Calls `test` repeatedly, as often as the environment variables request. Does nothing if the
+/// oracle (the real RocksDB) is not available.
 fn in_laboratory(part: &str, mut test: impl FnMut(&mut Laboratory)) {
     let Some(oracle) = Oracle::start(part) else { return };
     let seed = seed::rng();
@@ -72,9 +73,9 @@ impl Laboratory {
         self.directory.path().join(self.databases.to_string())
     }
 
-    /// Runs the script, and compares the resulting database. `adjust` sets the options that no
-    /// OPTIONS file records, before Tailwater opens it. Returns the number of tables in the
-    /// directory.
+    /// Makes RocksDB run the script, and compares the contents of the database that Tailwater and
+    /// RocksDB find. Before Tailwater opens the database, `adjust` sets the options that no OPTIONS
+    /// file records. Returns the number of tables in the directory.
     fn compare(
         &mut self,
         path: &Path,

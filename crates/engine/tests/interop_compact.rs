@@ -1,11 +1,12 @@
-//! RocksDB reads and continues databases that Tailwater compacted; and both take turns compacting
-//! one database.
+//! RocksDB reads databases that Tailwater has compacted, and continues to write them. Both engines
+//! also compact one database in turns.
 //!
-//! Databases written by RocksDB are compacted to the bottom and must keep their contents, in
-//! Tailwater and in RocksDB, before and after RocksDB compacts them again. Then random writes and
-//! compactions of both change one database, and a model has the expected contents after every turn.
-//! A failure names the seed and the options; `TAILWATER_SEED` repeats it, and `TAILWATER_ROUNDS`
-//! multiplies the number of turns, with different choices.
+//! Golden databases written by RocksDB are compacted completely by Tailwater. They must keep their
+//! contents, as read by both engines, before and after RocksDB compacts them again. In other tests
+//! both engines write to one database and compact it in turns. A model has the expected contents,
+//! which are checked after every turn. A failure names the seed and the options. `TAILWATER_SEED`
+//! repeats the run with that seed, and `TAILWATER_ROUNDS` multiplies the number of runs, with
+//! different choices.
 
 #[path = "interop_compact/blobs.rs"]
 mod blobs;

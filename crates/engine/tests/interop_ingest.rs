@@ -1,10 +1,11 @@
-//! Tables that one engine builds outside a database and the other ingests.
+//! Tables that one engine builds outside of a database, and that either engine ingests.
 //!
-//! Both engines build external tables of random records of every kind, and both ingest them into
-//! databases of random contents, one table or several overlapping ones, with and without snapshots.
-//! A model has the expected contents, for both, even after the other engine has compacted
-//! everything; and both must choose the same levels and sequence numbers. A failure names the seed;
-//! `TAILWATER_SEED` repeats it, and `TAILWATER_ROUNDS` multiplies the number of runs.
+//! Both engines build external tables with random records of every kind. Both ingest them into
+//! databases with random contents, one table or several overlapping ones at a time, with and
+//! without snapshots. A model has the expected contents; both engines must find these, even after
+//! RocksDB or Tailwater has compacted everything. Both engines must choose the same level and
+//! sequence number for each table. A failure names the seed. `TAILWATER_SEED` repeats the run with
+//! that seed, and `TAILWATER_ROUNDS` multiplies the number of runs.
 
 #[path = "common/check.rs"]
 mod check;

@@ -1,10 +1,11 @@
-//! RocksDB reads what Tailwater writes; and both take turns on one database.
+//! RocksDB reads databases that Tailwater writes, and both engines write to one database in turns.
 //!
-//! Random writes of every kind go to a Tailwater database, with options such that every two values
-//! occur together. A model has the expected contents. RocksDB must find exactly these, after a
-//! clean close and after a kill, even once it has compacted everything, and Tailwater must find
-//! what RocksDB then writes. A failure names the seed and the options; `TAILWATER_SEED` repeats it,
-//! and `TAILWATER_ROUNDS` multiplies the number of runs, with different choices.
+//! Random writes of every kind go to a Tailwater database. Its options are chosen so that every two
+//! option values occur together in some database. A model has the expected contents. RocksDB must
+//! find exactly these contents after a clean close and after a kill, even after it has compacted
+//! everything. Tailwater must find what RocksDB then writes. A failure names the seed and the
+//! options. `TAILWATER_SEED` repeats the run with that seed, and `TAILWATER_ROUNDS` multiplies the
+//! number of runs, with different choices.
 
 #[path = "interop_write/catalogue.rs"]
 mod catalogue;

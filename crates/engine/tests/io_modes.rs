@@ -1,5 +1,5 @@
-//! The files that are open for direct I/O while a database works, as reported by the kernel in the
-//! flags in `/proc/self/fdinfo`.
+//! Which files are open for direct I/O while a database works. The kernel reports this in the flags
+//! in `/proc/self/fdinfo`.
 #![cfg(all(target_os = "linux", not(loom)))]
 #![expect(clippy::disallowed_methods, reason = "the kernel's reports are not a database's files")]
 
@@ -25,8 +25,8 @@ const O_DIRECT: u32 = 0o200_000;
 #[cfg(not(any(target_arch = "aarch64", target_arch = "arm")))]
 const O_DIRECT: u32 = 0o40_000;
 
-/// The files of a directory that are open in this process, with the numbers of their direct and of
-/// their other descriptors.
+/// The files in a directory that this process has open. For each file: the number of its
+/// descriptors for direct I/O, and the number of its other descriptors.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct OpenFiles(BTreeMap<String, (usize, usize)>);
 
@@ -34,14 +34,14 @@ impl OpenFiles {
     fn of(directory: &Path) -> Self {
         let mut files = Self::default();
         for entry in fs::read_dir("/proc/self/fd").expect("descriptors").flatten() {
-            // The file was closed after it was listed.
+            // The file may have been closed after it was listed.
             let Ok(path) = fs::read_link(entry.path()) else { continue };
             let Some(name) = path.strip_prefix(directory).ok().and_then(Path::to_str) else {
                 continue;
             };
             let info = Path::new("/proc/self/fdinfo").join(entry.file_name());
             let Ok(info) = fs::read_to_string(info) else { continue };
-            // Another test's file may have got the descriptor's number since.
+            // Meanwhile a file of another test may have got the same descriptor number.
             if fs::read_link(entry.path()).ok().as_ref() != Some(&path) {
                 continue;
             }
@@ -58,7 +58,7 @@ impl OpenFiles {
         files
     }
 
-    /// Returns the files with this extension that are open for direct I/O.
+    /// Returns the names of the files with this extension that are open for direct I/O.
     fn direct(&self, extension: &str) -> BTreeSet<&str> {
         let direct = self.0.iter().filter(|(_, counts)| counts.0 > 0);
         direct.map(|(name, _)| name.as_str()).filter(|name| name.ends_with(extension)).collect()
@@ -70,11 +70,12 @@ impl OpenFiles {
     }
 }
 
-/// Records the open files from inside compactions, and keeps all records.
+/// A compaction filter that records the open files during compactions.
 struct Watch {
     directory: PathBuf,
     calls: AtomicU64,
-    /// The open files, by the first input level of the compaction.
+    /// Records of the open files, by the first input level of the compaction during which they were
+    /// made.
     seen: Mutex<BTreeMap<usize, Vec<OpenFiles>>>,
 }
 
@@ -149,7 +150,7 @@ impl Scene {
         OpenFiles::of(&self.watch.directory)
     }
 
-    /// Returns the open files when nothing is being compacted.
+    /// Returns the open files while no compaction runs.
     fn files_at_rest(&self, db: &Db) -> OpenFiles {
         db.pause_compactions().expect("a pause");
         let files = self.files();
@@ -191,8 +192,9 @@ fn scan(db: &Db) -> usize {
     count
 }
 
-/// Runs compactions of every kind: level 0 to 1, 1 to 2, levels of many tables, subcompactions,
-/// concurrent ones, manual ones, with an old snapshot and an iterator over obsolete files.
+/// Runs compactions of every kind: from level 0 to 1 and from 1 to 2, with many tables in a level,
+/// with subcompactions, concurrently, and manually. An old snapshot and an iterator over obsolete
+/// files exist meanwhile.
 fn compactions_of_every_kind(db: &Db) {
     put(db, 0..10_000, 1);
     settle(db);
@@ -231,12 +233,12 @@ fn compactions_read_inputs_as_configured_and_users_stay_buffered() {
                 by_level.get(&level).unwrap_or_else(|| panic!("level {level}: {by_level:?}"));
             for files in seen {
                 assert_eq!(!files.direct(".sst").is_empty(), is_direct, "{text}: {files:?}");
-                // Users' own readers are always open.
+                // The readers that user reads share are open during the whole compaction.
                 assert!(!files.buffered(".sst").is_empty(), "{text}: {files:?}");
             }
         }
-        // Files that compactions opened for themselves are closed again, and users' readers are
-        // buffered.
+        // After the compactions, their own files are closed; the remaining readers, for user reads,
+        // are buffered.
         let files = scene.files_at_rest(&db);
         assert!(files.direct("").is_empty() && !files.buffered(".sst").is_empty(), "{files:?}");
     }
@@ -249,7 +251,7 @@ fn compactions_share_open_tables_with_users_if_their_modes_agree() {
         let db = scene.open(text);
         put(&db, 0..10_000, 1);
         settle(&db);
-        // All tables are open for users, so that compactions need not open any.
+        // All tables are already open for user reads, so compactions need not open any.
         let reads = db.storage().statistics().snapshot(Purpose::CompactionRead);
         assert!(reads.reads.count > 0, "{text}");
         assert_eq!(reads.opens, 0, "{text}");
@@ -284,8 +286,8 @@ fn changing_options_at_runtime_keeps_users_tables_open_in_their_mode() {
 
 #[test]
 fn level_0_is_compacted_in_parts_if_its_tables_exceed_the_open_file_budget() {
-    // A part of the process's files is reserved for compactions. The limit suffices for other
-    // tests, too.
+    // Compactions may open only a part of this limit. It suffices for other tests that run at the
+    // same time.
     let before = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: Some(400), ..before }).expect("a limit");
     let scene = Scene::new();
@@ -339,14 +341,15 @@ fn blob_reads_use_the_io_mode_of_the_reader() {
     }
 }
 
-/// Direct I/O for everything, by Tailwater's own options.
+/// Options with direct I/O for everything, using Tailwater's own options.
 const ALL_DIRECT: &str = "user_read_io_mode=direct;user_blob_read_io_mode=direct;\
     compaction_read_io_mode=direct;compaction_write_io_mode=direct;flush_write_io_mode=direct;\
     verification_io_mode=direct;ingestion_io_mode=direct;checkpoint_io_mode=direct;\
     paranoid_file_checks=true";
 
-/// Creates a database in a directory with these options, writes, compacts and reads it, and reopens
-/// it with the options recorded in its files. Returns its I/O modes.
+/// Creates a database in a directory with these options, writes, compacts and reads it. Then
+/// reopens it with the options recorded in its files, and returns its property
+/// `tailwater.io-modes`.
 fn live_in(directory: &Path, text: &str) -> String {
     let directory = directory.join("database");
     let watch = Watch::new(&directory);
@@ -413,7 +416,7 @@ fn btrfs_reports_the_effective_mode_of_direct_writes() {
     let Some(disk) = Mounted::new("btrfs", 512 << 20, "I/O modes on btrfs") else { return };
     let modes = live_in(&disk.path(), ALL_DIRECT);
     assert_eq!(effective(&modes, "compaction_read"), "direct");
-    // Linux 6.14 and later write files with checksums through the page cache.
+    // Linux 6.14 and later perform direct writes of files with checksums through the page cache.
     let writes = effective(&modes, "compaction_write");
     assert!(["direct", "buffered"].contains(&writes), "{modes}");
 }
@@ -456,7 +459,7 @@ fn the_tailwater_options_file_is_loaded_and_errors_name_its_line() {
     for part in ["TAILWATER-OPTIONS", "line 2", "wal_io_modus", "wal_io_mode"] {
         assert!(error.contains(part), "{part}: {error}");
     }
-    // A database opened without any of Tailwater's own options has no such file.
+    // If a database is opened without any of Tailwater's own options, this file is removed.
     drop(scene.open(""));
     assert!(!path.exists());
 }

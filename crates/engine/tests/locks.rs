@@ -1,6 +1,7 @@
-//! A get of data in memory takes no lock: neither the engine's nor the I/O layer's.
+//! Tests that a get of data in memory takes no lock, neither one of the engine nor one of the I/O
+//! layer.
 //!
-//! In builds with debug assertions, both record the locks that they take.
+//! In builds with debug assertions, both layers record the locks that they take.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -68,7 +69,7 @@ fn a_cached_get_takes_no_lock() {
                 assert!(taken.is_empty(), "{key}, '{more}': {taken:?}");
             }
         }
-        // Shows that locks are recorded: otherwise the record would always be empty.
+        // A put does take locks. This shows that locks are recorded.
         let taken = tailwater_io::sync::locks_taken(|| {
             db.put_cf_opt(&family, b"key", b"value", &WriteOptions::default()).expect("a put");
         });

@@ -1,4 +1,4 @@
-//! Direct compactions with more inputs than a fixed number of buffers could be divided among.
+//! Compactions with direct I/O that have more inputs than a fixed number of buffers could serve.
 #![cfg(all(target_os = "linux", not(loom)))]
 
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tailwater::{ColumnFamily, CompactRangeOptions, Db, OpenOptions, WriteOptions};
 
-/// The common options: every flush adds a table to level 0.
+/// The options of every database: every flush adds a table to level 0.
 const ALWAYS: &str = "create_if_missing=true;compression=kNoCompression;\
                       level0_slowdown_writes_trigger=1000;level0_stop_writes_trigger=1000;\
                       use_direct_io_for_compaction_reads=true";
@@ -41,7 +41,8 @@ fn compact(tables: usize, more: &str) {
     db.put_cf_opt(&family, b"a", b"b", &WriteOptions::default()).expect("a write after it");
 }
 
-/// Runs with a limit of 4000 open files: with a lower one, fewer tables are merged together.
+/// The limit of 4000 open files is needed, because a compaction merges fewer tables at once if the
+/// limit is lower.
 #[test]
 fn two_hundred_tables_of_level_0_are_merged() {
     compact(200, "");
@@ -52,7 +53,7 @@ fn forty_tables_are_merged_in_requests_of_1_mib() {
     compact(40, "direct_request_size=1048576");
 }
 
-/// Automatic compactions merge forty tables: a failure would be latched, and writes refused.
+/// Tests automatic compactions of forty tables. After a failed compaction, writes would be refused.
 #[test]
 fn forty_tables_are_merged_by_automatic_compactions() {
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");

@@ -1,8 +1,8 @@
 //! Reading a whole database takes no more memory than its caches and a fixed amount.
 //!
-//! A database is written by the real RocksDB. A separate process then reads all of it, as a dump
-//! does, and another verifies it; the peak resident memory of each is printed and compared with the
-//! bound. `TAILWATER_MEMORY_MIB` sets the size of the database.
+//! The real RocksDB writes a database. Then one process reads all of it, as a dump does, and
+//! another process verifies it. The peak resident memory of each process is printed and compared
+//! with the bound. `TAILWATER_MEMORY_MIB` sets the size of the database.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,18 +13,18 @@ use tailwater_testkit::oracle::{Oracle, Script};
 
 /// Default size of the database, in MiB.
 const DEFAULT_MIB: u64 = 200;
-/// Length of a value, in bytes: long, so that few entries need to be written.
+/// Length of a value, in bytes. Values are long, so that few entries need to be written.
 const VALUE_LENGTH: u64 = 2000;
 /// Capacity of the block cache, in MiB.
 const CACHE_MIB: u64 = 32;
-/// Maximum memory outside the cache, in MiB.
+/// Maximum resident memory of a process in addition to the block cache, in MiB.
 const SHARE_MIB: u64 = 128;
 
-/// Environment variable with the work of a child process and the database.
+/// Environment variables of a child process: what it has to do, and the path of the database.
 const WORK: &str = "TAILWATER_MEMORY_WORK";
 const DATABASE: &str = "TAILWATER_MEMORY_DATABASE";
 
-/// The entry point of the child process.
+/// What a child process does.
 #[derive(Debug, Clone, Copy)]
 enum Work {
     Dump,
@@ -59,7 +59,7 @@ fn reading_everything_takes_little_memory() {
     }
 }
 
-/// Runs the work in a child process. Returns its peak resident memory, in MiB.
+/// Runs a child process. Returns its peak resident memory, in MiB.
 fn peak_of(work: &str, database: &Path) -> u64 {
     let output = Command::new(std::env::current_exe().expect("this program"))
         .args(["--exact", "reading_everything_takes_little_memory", "--nocapture"])
@@ -90,7 +90,8 @@ impl Work {
     }
 }
 
-/// Reads every entry as a dump does: in total order, with readahead, and without filling the cache.
+/// Reads every entry as a dump does: in total order, with readahead, and without filling the block
+/// cache.
 fn dump(database: &Path, options: &OpenOptions) {
     let db = Db::open_read_only(database, options).expect("the database");
     let read_options = ReadOptions {

@@ -1,21 +1,22 @@
-//! The same operations give the same results under different options.
+//! The same operations must give the same results under different options.
 //!
-//! A random history is run several times: writes of every kind, over two column families, with held
+//! A history is a random sequence of operations: writes of every kind to two column families, held
 //! snapshots and iterators, ingestion, flushes, manual compactions, pauses, option changes, passing
-//! time, closing and opening. Each run chooses its own sizes, levels, styles and priorities of
-//! compaction, codecs, filters, caches, threads and I/O modes, and chooses them anew at each
-//! opening. It also chooses which of the flushes, compactions and option changes to execute.
-//! Whatever it chooses, gets, multi-gets and iterators in both directions must agree with the
-//! model, for the latest state and at every snapshot.
+//! time, closing and opening. Each history is run several times. At each opening, a run chooses
+//! sizes, levels, compaction styles and priorities, codecs, filters, caches, threads and I/O modes
+//! at random. It also chooses which of the flushes, compactions and option changes it executes.
+//! Whatever a run chooses, gets, multi-gets and iterators in both directions must agree with the
+//! model, for the latest state and for every snapshot.
 //!
 //! - `history`: the operations.
 //! - `setup`: the options.
 //! - `held`: iterators that are held and moved during the history.
-//! - `run`: executes a history, and reads.
+//! - `run`: executes a history and reads the database.
 //! - `smaller`: removes steps from a failing history as long as it still fails.
 //!
-//! A failure prints the seed of its history, which `TAILWATER_SEED` runs first, the options, and
-//! the shortest failing steps. `TAILWATER_ROUNDS` multiplies the number of histories.
+//! A failure prints the seed of its history, the options, and the shortest failing steps.
+//! `TAILWATER_SEED` starts with the history of that seed, and `TAILWATER_ROUNDS` multiplies the
+//! number of histories.
 #![cfg(not(loom))]
 
 #[path = "common/change.rs"]
@@ -53,12 +54,12 @@ use tailwater_testkit::seed;
 /// Number of histories, and number of runs of each.
 const HISTORIES: u64 = 130;
 const RUNS: u64 = 8;
-/// Minimum number of runs.
+/// Minimum number of runs of all histories.
 const RUNS_MIN: u64 = 1000;
-/// Number of concurrent histories.
+/// Number of histories that run concurrently.
 const THREADS: usize = 2;
 
-/// Runs the history with this seed under several options.
+/// Runs the history with this seed several times, under different options.
 fn check_history(seed: u64) -> Tally {
     let mut rng = Rng::with_seed(seed);
     let history = History::random(&mut rng);
@@ -102,7 +103,7 @@ fn other_options_give_the_same_answers() {
         }
     });
     let text = format!("metamorphic: {histories} histories, seed {seed}\n{tally}");
-    // Not by a macro, whose output is shown only for failing tests.
+    // The text is not printed by a macro, whose output would be shown only for failing tests.
     let _ = std::io::stderr().write_all(text.as_bytes());
     assert!(tally.runs >= RUNS_MIN, "only {} runs", tally.runs);
     assert!(tally.deep_files * 20 > tally.ingestions, "files hardly ever go below level 0");

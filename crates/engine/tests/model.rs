@@ -1,8 +1,10 @@
-//! Gets and iterators agree with a model of the database, whatever the options and the moves.
+//! Gets and iterators agree with a model of the database, whatever its options and whatever the
+//! iterators' moves.
 //!
-//! The model of a golden database is its dump. Random keys, bounds, prefixes and moves are applied
-//! to both, with caches from none to plenty. A failure names the seed; `TAILWATER_SEED` repeats it
-//! and `TAILWATER_ROUNDS` makes the runs longer.
+//! The model of a golden database is its dump. The same random keys, bounds, prefixes and moves are
+//! used with the database and with the model. The caches of the database are of any size, from none
+//! to more than enough. A failure names the seed. `TAILWATER_SEED` repeats the run with that seed,
+//! and `TAILWATER_ROUNDS` multiplies the number of reads.
 
 #[path = "common/subject.rs"]
 mod subject;
@@ -11,8 +13,8 @@ use subject::Effort;
 use tailwater::{Db, OpenOptions};
 use tailwater_testkit::{golden, seed};
 
-/// The options with which databases are opened: with everything cached, nearly nothing, nothing;
-/// with index and filter blocks in the cache; and with hardly any table open.
+/// The options with which databases are opened. The block cache holds everything, nearly nothing,
+/// or nothing; index and filter blocks are in the cache; or hardly any table stays open.
 const OPTIONS: [&str; 6] = [
     "",
     "block_based_table_factory={block_cache=20000}",
@@ -22,7 +24,7 @@ const OPTIONS: [&str; 6] = [
     "block_based_table_factory={block_cache=100000};max_open_files=1",
 ];
 
-/// Number of reads of each family, under each of [`OPTIONS`].
+/// Number of reads of each column family with each of [`OPTIONS`].
 const EFFORT: Effort = Effort { gets: 4000, multi_gets: 40, walks: 200, between: |_, _, _| {} };
 
 fn check_database(name: &str) {

@@ -1,7 +1,7 @@
-//! Tables that are no longer needed are closed: tables beyond `max_open_files`, and all tables when
-//! the database is closed.
+//! Tables are closed when they are no longer needed: those beyond `max_open_files`, and all tables
+//! of a database that is closed.
 //!
-//! This is a single test, since it counts the open files of the whole process.
+//! There is only one test here, since it counts the open files of the whole process.
 
 use std::path::Path;
 
@@ -10,9 +10,9 @@ use tailwater_testkit::oracle::{Oracle, Script};
 
 /// Number of tables of the database.
 const TABLES: usize = 60;
-/// The lowest bound that `max_open_files` can set.
+/// The value of `max_open_files` to which lower values are raised.
 const ALLOWED: usize = 20;
-/// Number of additional tables that may be open while one is replaced by another.
+/// Number of tables that may be open in addition, while one open table is replaced by another.
 const ON_THE_WAY: usize = 2;
 
 #[test]
@@ -46,7 +46,7 @@ fn no_more_files_are_open_than_needed() {
     close_one_that_writes(directory.path(), &options);
 }
 
-/// Regression test: tables of a database that was open for writing, and of an iterator that
+/// Regression test: the tables of a database that was open for writing, and of an iterator that
 /// outlived its database, stayed open until another database was closed.
 fn close_one_that_writes(directory: &Path, options: &OpenOptions) {
     for with_iterator in [false, true] {

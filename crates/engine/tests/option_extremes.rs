@@ -1,12 +1,12 @@
 //! Extreme values of every option.
 //!
-//! Each option in the tables is set to the limits of its type and beyond, to nothing, and to values
-//! that would require more memory, threads or levels than exist; then random sets of several
-//! options are tried. A value is either rejected when it is set or when the database is opened, by
-//! an error that names the option, or the database accepts writes, flushes, compacts, and reopens
-//! with everything that was written. The same holds for values that are set while it is open. The
-//! address space of the process is limited, so that allocations proportional to an option are
-//! detected. `TAILWATER_SEED` repeats the random sets.
+//! Each option is set to values at and beyond the limits of its type, to an empty value, and to
+//! values that would require more memory, threads or levels than exist. Then random sets of several
+//! options are tried. A value may be rejected when it is set or when the database is opened, by an
+//! error that names the option. Otherwise the database must accept writes, flush, compact, and
+//! reopen with everything that was written. The same is checked for values that are set while the
+//! database is open. The address space of the process is limited, so that an allocation whose size
+//! is proportional to an option fails. `TAILWATER_SEED` repeats the random sets.
 
 #[path = "option_extremes/candidates.rs"]
 mod candidates;
@@ -21,19 +21,19 @@ use tailwater_testkit::seed;
 
 use candidates::Candidate;
 
-/// Address space limit of the process, in bytes: several times what the tests need.
+/// Limit of the process's address space, in bytes: several times what the tests need.
 const ADDRESS_SPACE: u64 = 6 << 30;
 
-/// Number of random option sets in a run.
+/// Number of random option sets in a test run.
 const DRAWS: usize = 60;
 
-/// One in this many candidates is tried with direct I/O.
+/// One in this many option values is also tried with direct I/O.
 const PART: usize = 4;
 
-/// Maximum number of options of a random set.
+/// Maximum number of options in a random set.
 const OPTIONS_A_DRAW: usize = 12;
 
-/// Options with direct I/O and many small tables.
+/// Options for direct I/O and many small tables.
 const PAST_THE_PAGE_CACHE: &str = "\
     compaction_read_io_mode=direct;compaction_write_io_mode=direct;flush_write_io_mode=direct;\
     wal_io_mode=direct;write_buffer_size=64k;level0_file_num_compaction_trigger=2;\
@@ -49,8 +49,8 @@ fn bound_memory() {
     });
 }
 
-/// Regression test: an option was accepted that made a later flush, compaction or opening fail, or
-/// was refused by an error that names another option.
+/// Regression test: an option value was accepted although it made a later flush, compaction or
+/// opening fail, or it was rejected by an error that names another option.
 #[test]
 fn each_extreme_value_is_refused_or_works() {
     let candidates = candidates::all();
@@ -60,7 +60,7 @@ fn each_extreme_value_is_refused_or_works() {
     assert!(refused.is_empty(), "no value is accepted of {refused:?}");
 }
 
-/// The seed selects some of these, which keeps the gate short.
+/// The seed selects some of the values, so that the test is short.
 #[test]
 fn each_extreme_value_is_refused_or_works_with_direct_io() {
     let mut seed = seed::rng();
@@ -69,7 +69,8 @@ fn each_extreme_value_is_refused_or_works_with_direct_io() {
     try_each(PAST_THE_PAGE_CACHE, &candidates);
 }
 
-/// Tries each candidate alone on top of a base. Returns the options that have an accepted value.
+/// Tries each value alone, on top of the options in `base`. Returns the options of which some value
+/// was accepted.
 fn try_each(base: &str, candidates: &[Candidate]) -> BTreeSet<String> {
     bound_memory();
     let mut failures = Vec::new();
@@ -102,8 +103,8 @@ fn changing_an_option_to_an_extreme_value_is_refused_or_works() {
     assert!(changed > 500, "only {changed} changes");
 }
 
-/// Regression test: as many threads were started as an option requested, and if they could not all
-/// be started the database was not opened.
+/// Regression test: as many threads were started as an option requested. If they could not all be
+/// started, the database was not opened.
 #[test]
 fn a_database_opens_whatever_number_of_jobs_is_requested() {
     bound_memory();
@@ -132,14 +133,15 @@ fn combinations_of_extreme_values_are_refused_or_work() {
         let mut drawn: Vec<Candidate> = Vec::new();
         while drawn.len() < count {
             let candidate = &candidates[seed.rng.usize(..candidates.len())];
-            // Options that are refused on their own would hide the others.
+            // Each value of the set must be accepted alone: otherwise its rejection would keep the
+            // others from being tried.
             if drawn.iter().all(|it| it.option != candidate.option)
                 && trial::is_accepted(std::slice::from_ref(candidate))
             {
                 drawn.push(candidate.clone());
             }
         }
-        // In compaction styles that are not implemented, level 0 fills up.
+        // With a compaction style that is not implemented, level 0 fills up and writes are stopped.
         let may_fill_up = drawn.iter().any(|it| {
             it.text.contains("compaction_style=") && !it.text.contains("kCompactionStyleLevel")
         });

@@ -1,16 +1,17 @@
-//! The power is cut while threads write, on real filesystems: acknowledged synced writes are found,
-//! by Tailwater and by the real RocksDB.
+//! The power is cut while threads write to real filesystems. Afterwards Tailwater and the real
+//! RocksDB must both find every acknowledged synced write.
 //!
 //! Each filesystem is on a disk that this process serves, and that loses unflushed writes (see
-//! `tailwater_testkit::volatile_disk`). Another process writes there until a request to the disk
-//! fails. Then the remaining state is mounted, opened and read, and the next life begins. So a cut
-//! may occur while a database is created, while it recovers, and while it writes, flushes and
-//! compacts.
+//! `tailwater_testkit::volatile_disk`). Another process writes to the filesystem until a request to
+//! the disk fails. The remaining state is then mounted, opened and read, and the database is used
+//! until the next power cut. So the power may be cut while the database is created, while it
+//! recovers, and while it writes, flushes and compacts.
 //!
-//! A failure names the seed of its disk: `TAILWATER_SEED` starts with that disk, and repeats its
-//! choices, though not the order in which threads run. `TAILWATER_ROUNDS` is the number of disks
-//! for each filesystem and set of options; the power of each is cut [`LIVES`] times. Without root,
-//! FUSE, a loop device or the tools of a filesystem the test reports what it skips, and why.
+//! A failure names the seed of its disk. `TAILWATER_SEED` starts with the disk of that seed, and
+//! repeats its random choices, though not the order in which threads run. `TAILWATER_ROUNDS` is the
+//! number of disks for each filesystem and each set of options. The power of each disk is cut
+//! [`LIVES`] times. Without root, FUSE, a loop device or the tools of a filesystem, the test
+//! reports what it skips, and why.
 #![cfg(all(target_os = "linux", not(loom)))]
 
 #[path = "power_cuts/ledger.rs"]
@@ -32,27 +33,27 @@ use tailwater_testkit::seed;
 #[derive(Debug, Clone, Copy)]
 struct Filesystem {
     kind: &'static str,
-    /// Size of the unit that a power cut leaves intact, in bytes.
+    /// Size of the unit that a power cut never tears, in bytes.
     sector: usize,
 }
 
 const EXT4: Filesystem = Filesystem { kind: "ext4", sector: 512 };
 const XFS: Filesystem = Filesystem { kind: "xfs", sector: 512 };
-/// btrfs, which writes its superblock of 4 KiB in place and assumes that it is not torn.
+/// btrfs writes its superblock of 4 KiB in place, and assumes that it is not torn.
 const BTRFS: Filesystem = Filesystem { kind: "btrfs", sector: 4096 };
 
-/// The options to try. All have small memtables, so that memtables and logs are switched, flushed
-/// and released continuously.
+/// The sets of options to try. All memtables are small, so that memtables and logs are switched,
+/// flushed and removed continuously.
 const OPTIONS: [&str; 3] = [
     "write_buffer_size=65536",
     "write_buffer_size=65536;wal_io_mode=direct;wal_preallocation_block_size=65536",
     "write_buffer_size=65536;wal_io_mode=direct;wal_preallocation_block_size=0",
 ];
 
-/// Number of power cuts of each disk.
+/// Number of times that the power of each disk is cut.
 const LIVES: usize = 3;
 
-/// Number of databases with which data loss is provoked, to check the test itself.
+/// Number of databases that are made to lose data, to check that the test detects the loss.
 const LOSERS: u64 = 4;
 
 fn cut(filesystem: Filesystem) {
@@ -96,7 +97,7 @@ fn synced_writes_survive_power_cuts_on_btrfs() {
 
 #[test]
 fn writes_with_pretended_syncs_are_lost() {
-    // Without this check the other tests would prove nothing.
+    // Provokes a loss of data. If it were not detected, the other tests would prove nothing.
     let first = seed::rng().value();
     let mut lost = 0;
     for number in 0..LOSERS {

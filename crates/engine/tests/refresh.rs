@@ -1,4 +1,5 @@
-//! Iterators that switch to newer versions: what they release, and what they continue to show.
+//! Iterators that are refreshed to newer versions of the database: what they release, and what they
+//! still show.
 #![cfg(not(loom))]
 
 use std::path::Path;
@@ -16,9 +17,9 @@ use tailwater_io::{Operation, Purpose, Storage};
 const KEYS: usize = 2000;
 /// Number of times that all keys are overwritten during a scan.
 const ROUNDS: usize = 5;
-/// Maximum number of checks for the removal of obsolete files.
+/// Maximum number of times that a test checks whether obsolete files have been removed.
 const LOOKS: usize = 600;
-/// Maximum number of reads to open a table and seek in it: its end, its index, a block.
+/// Maximum number of reads to open a table and seek in it: its footer, its index, and a data block.
 const OPENING_READS: usize = 3;
 
 struct Scene {
@@ -48,7 +49,7 @@ impl Scene {
         }
     }
 
-    /// Overwrites all keys, and waits until only objects that readers need remain of the old state.
+    /// Overwrites all keys and compacts them. Of the old state, only what readers use remains.
     fn replace(&self, round: usize) {
         self.write(round);
         self.db.flush_cf(&self.family).expect("a flush");
@@ -67,7 +68,7 @@ impl Scene {
         entries.iter().filter(|entry| entry.name.ends_with(".sst")).count()
     }
 
-    /// Returns the numbers of memtables and tables kept beyond the current version.
+    /// Returns the numbers of memtables and tables that exist only because readers use them.
     fn kept(&self) -> (u64, u64) {
         (
             self.number("tailwater.num-pinned-mem-tables"),
@@ -75,7 +76,8 @@ impl Scene {
         )
     }
 
-    /// Waits until nothing is kept beyond the current version. Returns whether that happened.
+    /// Waits until no memtable or table exists that is not in the current version. Returns whether
+    /// this happened in time.
     fn keeps_nothing(&self) -> bool {
         (0..LOOKS).any(|_| {
             let live = self.db.live_files().len();
@@ -112,7 +114,7 @@ fn refreshing(db: &Db, refreshes: bool) -> ReadOptions {
     }
 }
 
-/// Steps over some of the keys, which must have their first values.
+/// Steps over the keys with numbers in `from..to`. They must have their first values.
 fn step(iterator: &mut DbIterator, from: usize, to: usize) {
     for number in from..to {
         assert_eq!(iterator.entry(), Some((&key(number)[..], &value(0)[..])));
@@ -120,8 +122,7 @@ fn step(iterator: &mut DbIterator, from: usize, to: usize) {
     }
 }
 
-/// Regression test: a scan kept every memtable and table that became obsolete before the scan
-/// ended.
+/// Regression test: until a scan ended, it kept every memtable and table that became obsolete.
 #[test]
 fn a_refreshing_scan_releases_obsolete_memtables_and_tables() {
     for refreshes in [true, false] {
@@ -152,8 +153,8 @@ fn a_refreshing_scan_releases_obsolete_memtables_and_tables() {
     }
 }
 
-/// Regression test: a backward scan, too, kept every memtable and table that became obsolete before
-/// the scan ended. Its first source is a table.
+/// Regression test: a backward scan, too, kept every memtable and table that became obsolete until
+/// it ended. Here the scan begins in a table.
 #[test]
 fn a_refreshing_backward_scan_releases_obsolete_memtables_and_tables() {
     for refreshes in [true, false] {
@@ -210,7 +211,8 @@ fn a_refresh_shows_the_current_state_or_that_of_a_snapshot() {
     assert!(!iterator.valid());
     iterator.seek(key(7)).expect("a seek");
     assert_eq!(iterator.entry(), Some((&key(7)[..], &value(1)[..])));
-    // It no longer has a snapshot, and so no longer refreshes itself.
+    // After the explicit refresh the iterator has no snapshot any more, so it no longer refreshes
+    // itself.
     scene.replace(2);
     iterator.next().expect("a step");
     assert_eq!(iterator.entry(), Some((&key(8)[..], &value(1)[..])));
@@ -261,11 +263,11 @@ fn an_iterator_continues_after_its_column_family_is_dropped() {
     assert!(scene.keeps_nothing(), "{:?}", scene.kept());
 }
 
-/// Regression test: a refresh that failed to open a table left the iterator without some of its
-/// sources.
+/// Regression test: if a refresh failed to open a table, the iterator lost some of the memtables
+/// and tables from which it reads.
 #[test]
 fn a_failed_refresh_ends_the_scan_and_the_next_seek_recovers() {
-    // Nearly all tables are closed, and are opened by reads.
+    // With this limit nearly all tables are closed, so that reads have to open them.
     let scene = Scene::with("max_open_files=1");
     scene.write(0);
     let mut iterator = scene
@@ -284,7 +286,7 @@ fn a_failed_refresh_ends_the_scan_and_the_next_seek_recovers() {
         for name in tables(from) {
             let (from, to) = (Path::new(from).join(&name), Path::new(to).join(&name));
             match scene.storage.rename(&from, &to) {
-                // An obsolete table was removed after it was listed.
+                // An obsolete table may be removed after it was listed.
                 Err(error) if error.is_not_found() => {}
                 renamed => renamed.expect("another name"),
             }
@@ -329,7 +331,7 @@ fn iterator_properties_describe_the_iterator() {
     assert_eq!(text(&iterator, "super-version-number"), number);
     iterator.next().expect("a step");
     assert_ne!(text(&iterator, "super-version-number"), number);
-    // The previous key is at its address, and this one follows it.
+    // The buffer still has the previous key at its old address, and the current key after it.
     assert_eq!(iterator.key().as_ptr(), address.wrapping_add(first.len()));
     let plain = scene.db.raw_iterator_cf_opt(&scene.family, &ReadOptions::default());
     let mut plain = plain.expect("an iterator");
@@ -339,7 +341,8 @@ fn iterator_properties_describe_the_iterator() {
     assert_eq!(plain.property("is-key-pinned"), None);
 }
 
-/// An iterator that moves to the table that replaced its own continues with the same readahead.
+/// Tests that an iterator continues with the same readahead size in the table that has replaced its
+/// own.
 #[test]
 fn readahead_continues_in_a_table_that_replaced_another() {
     let scene =
@@ -356,15 +359,15 @@ fn readahead_continues_in_a_table_that_replaced_another() {
     let reads = calls.iter().filter(|call| {
         call.operation == Operation::Read && call.purpose == Some(Purpose::UserRead)
     });
-    // The new table has two records for each key. Reads of its footer, index and properties, and
-    // then of a quarter of a MiB at a time.
+    // The new table has two records for each key. The iterator reads its footer, index and
+    // properties, and then a quarter of a MiB at a time.
     let (reads, most) = (reads.count(), KEYS * 1000 / 2 / (256 << 10) + 1 + OPENING_READS);
     assert!(reads <= most, "{reads} reads");
     assert!(!iterator.valid());
 }
 
-/// Regression test: a failed manual refresh was repeated by the next seek, at a sequence number
-/// whose records nothing had kept.
+/// Regression test: after a failed explicit refresh, the next seek repeated the refresh at the old
+/// sequence number, whose records might have been dropped since.
 #[test]
 fn a_retried_refresh_uses_the_latest_requested_sequence_number() {
     for with_snapshot in [true, false] {
@@ -375,7 +378,7 @@ fn a_retried_refresh_uses_the_latest_requested_sequence_number() {
             .db
             .raw_iterator_cf_opt(&scene.family, &ReadOptions::default())
             .expect("an iterator");
-        // At least twenty tables stay open.
+        // There must be more than twenty tables, since at least twenty stay open.
         for _ in 0..25 {
             scene.write(1);
             scene.db.flush_cf(&scene.family).expect("a flush");
@@ -401,8 +404,8 @@ fn a_retried_refresh_uses_the_latest_requested_sequence_number() {
     }
 }
 
-/// Regression test: iterators kept the prefix extractors of the tables that they kept, so that
-/// their filters hid keys.
+/// Regression test: iterators kept tables together with their old prefix extractor. After the
+/// extractor was changed, the filters of these tables hid keys.
 #[test]
 fn changing_the_prefix_extractor_hides_no_key_from_iterators() {
     let text = "prefix_extractor=fixed:4;\
@@ -441,7 +444,7 @@ fn changing_the_prefix_extractor_hides_no_key_from_iterators() {
             change(&scene, "fixed:4");
         }
     }
-    // In the middle of a scan.
+    // Now the prefix extractor is changed during a scan.
     let scene = Scene::with(text);
     change(&scene, "fixed:1");
     put(&scene, "aaaa");
@@ -460,7 +463,8 @@ fn changing_the_prefix_extractor_hides_no_key_from_iterators() {
     assert_eq!(iterator.key(), b"aaab");
 }
 
-/// A refresh fails at any of the tables that it opens, moving forward and backward.
+/// Tests refreshes that fail at any of the tables that they open, while the iterator moves forward
+/// or backward.
 #[test]
 fn an_error_partway_neither_skips_a_key_nor_repeats_one() {
     for goes_forward in [true, false] {
@@ -472,7 +476,7 @@ fn an_error_partway_neither_skips_a_key_nor_repeats_one() {
         for index in 0..8 {
             let middle = KEYS / 2;
             iterator.seek(key(middle)).expect("a seek");
-            // At least twenty tables stay open.
+            // There must be more than twenty tables, since at least twenty stay open.
             for _ in 0..25 {
                 let options = WriteOptions::default();
                 scene.db.put_cf_opt(&scene.family, key(middle), value(1), &options).expect("a put");
@@ -503,8 +507,8 @@ fn an_error_partway_neither_skips_a_key_nor_repeats_one() {
     }
 }
 
-/// Regression test: an iterator that outlived the handles of its column family kept objects that it
-/// did not show.
+/// Regression test: an iterator that outlived the handles of its column family kept memtables and
+/// tables from which it did not read.
 #[test]
 fn an_iterator_keeps_alive_only_what_it_shows() {
     let scene = Scene::new();
@@ -528,7 +532,7 @@ fn an_iterator_keeps_alive_only_what_it_shows() {
     assert_eq!(iterator.value(), b"first");
     let error = iterator.refresh().expect_err("nothing to go over to");
     assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
-    // The failed refresh changed nothing.
+    // The failed refresh must leave the iterator unchanged.
     assert_eq!(iterator.value(), b"first");
     drop(scene.family);
     drop(scene.db);

@@ -1,9 +1,9 @@
-//! Tables written by the table builder are read by Tailwater and by the real RocksDB; and tables
-//! written by RocksDB are rebuilt.
+//! Tables that the table builder writes are read by Tailwater and by the real RocksDB. Tables that
+//! RocksDB wrote are rebuilt by the table builder.
 //!
-//! Databases consist of random records, with options in which every two values occur together. A
-//! failure names the seed; `TAILWATER_SEED` repeats it, and `TAILWATER_ROUNDS` multiplies the
-//! number of runs, with different choices.
+//! The tables have random records. Their options are chosen so that every two option values occur
+//! together. A failure names the seed. `TAILWATER_SEED` repeats the run with that seed, and
+//! `TAILWATER_ROUNDS` multiplies the number of runs, with different choices.
 
 #[path = "common/check.rs"]
 mod check;
@@ -41,10 +41,10 @@ use tempfile::TempDir;
 const FAMILIES: usize = 16;
 /// Number of tables of each column family.
 const TABLES: usize = 3;
-/// Maximum number of records of a table.
+/// Upper bound of the number of random records of a table.
 const RECORDS: usize = 400;
 
-/// Returns a database with a column family for each of these options.
+/// Returns a database that has one column family for each of these option strings.
 fn database(directory: &TempDir, number: usize, shapes: &[String], rng: &mut Rng) -> Database {
     let path = directory.path().join(number.to_string());
     let mut database = Database::new(path, rng.u64(..));
@@ -62,7 +62,7 @@ fn database(directory: &TempDir, number: usize, shapes: &[String], rng: &mut Rng
     database
 }
 
-/// Calls `test` with databases of every shape, as often as the environment requests.
+/// Calls `test` with databases with all options, as often as the environment variables request.
 fn with_databases(part: &str, mut test: impl FnMut(&Database, &str)) {
     let mut seed = seed::rng();
     let context = format!("{part}, seed {}", seed.value());
@@ -128,15 +128,18 @@ fn golden_tables_are_rebuilt_byte_for_byte() {
             if file.ends_with(".sst") {
                 let (family, number) = rebuilt::family_and_number(&bytes);
                 let mut options = options.column_family(&family).clone();
-                // The location of values does not affect the table's format.
+                // This option is disabled, since values in blob files do not affect the format of
+                // the table that refers to them.
                 options.enable_blob_files = false;
                 let policy = &mut options.table_factory.filter_policy;
                 if matches!(policy, FilterPolicy::ReadOnly(_)) {
-                    // The OPTIONS file omits the number of bits: ten.
+                    // The OPTIONS file does not have the number of bits per key of the filter,
+                    // which was ten.
                     *policy = FilterPolicy::Bloom { bits_per_key: 10.0 };
                 }
                 let context = format!("{name}/{file}, family '{family}'");
-                // The RocksDB that wrote these tables used an older zstd.
+                // RocksDB wrote these tables with an older version of zstd, so their compressed
+                // blocks may differ.
                 let codecs = [Compression::Zstd];
                 rebuilt::check(bytes, &known[&number], &options, &codecs, &mut compared, &context);
             }
@@ -154,7 +157,8 @@ fn tables_flushed_by_rocksdb_are_rebuilt_byte_for_byte() {
     let mut compared = Compared::default();
     for round in 0..seed::rounds() {
         let mut shapes = shape::all(&mut seed.rng);
-        // A filter that was fitted to RocksDB's allocator cannot be reproduced.
+        // This option is disabled: a filter whose size RocksDB fitted to its memory allocator
+        // cannot be reproduced.
         let plain = "optimize_filters_for_memory=false;block_cache=";
         shapes.iter_mut().for_each(|shape| *shape = shape.replace("block_cache=", plain));
         for (number, group) in shapes.chunks(FAMILIES).enumerate() {
@@ -166,7 +170,8 @@ fn tables_flushed_by_rocksdb_are_rebuilt_byte_for_byte() {
                 let at = family["shape".len()..].parse::<usize>().expect("a number");
                 let context = format!("{context}, {file}, {}", group[at]);
                 let options = database::family_options(&group[at]);
-                // Tailwater's codecs for these are written in Rust.
+                // Tailwater uses other implementations of these codecs, written in Rust, so
+                // compressed blocks may differ.
                 let codecs = [Compression::Snappy, Compression::Zlib];
                 rebuilt::check(bytes, &known[&number], &options, &codecs, &mut compared, &context);
             }
@@ -176,7 +181,8 @@ fn tables_flushed_by_rocksdb_are_rebuilt_byte_for_byte() {
     assert!(compared.same > compared.compressed_otherwise, "{context}: {compared:?}");
 }
 
-/// Writes a database with RocksDB, with a column family of each of these shapes, and flushes them.
+/// Makes RocksDB write a database with a column family for each of these option strings, and flush
+/// all.
 fn flush(oracle: &mut Oracle, path: &Path, shapes: &[String], rng: &mut Rng) {
     let names: Vec<String> = (0..shapes.len()).map(|at| format!("shape{at}")).collect();
     let families: Vec<(&str, &str)> =

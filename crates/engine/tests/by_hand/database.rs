@@ -40,7 +40,7 @@ impl Database {
         self
     }
 
-    /// Adds a MANIFEST of these edits, to which CURRENT refers.
+    /// Adds a MANIFEST with these edits, and a CURRENT file that refers to this MANIFEST.
     pub(crate) fn with_manifest(self, edits: &[VersionEdit]) -> Self {
         let mut manifest = Vec::new();
         let mut writer = Writer::new(MANIFEST_NUMBER, false);
@@ -109,7 +109,7 @@ pub(crate) fn first_edit() -> VersionEdit {
     }
 }
 
-/// Returns the entry of a table in level 1 between these internal keys.
+/// Returns the MANIFEST entry of a table in level 1, with these internal keys as bounds.
 pub(crate) fn new_file(number: u64, file: &[u8], smallest: Vec<u8>, largest: Vec<u8>) -> NewFile {
     NewFile {
         level: 1,
@@ -124,7 +124,8 @@ pub(crate) fn new_file(number: u64, file: &[u8], smallest: Vec<u8>, largest: Vec
     }
 }
 
-/// Returns a log of puts of keys into the default column family, each with its sequence number.
+/// Returns the bytes of a log that puts keys into the default column family. Each key is given with
+/// its sequence number.
 pub(crate) fn log(number: u64, puts: &[(u64, &str)]) -> Vec<u8> {
     log_by(Writer::new(number, false), puts)
 }

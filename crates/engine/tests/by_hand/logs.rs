@@ -1,4 +1,4 @@
-//! Write-ahead logs that end prematurely, or are obsolete.
+//! Write-ahead logs that end prematurely, and obsolete logs.
 
 use tailwater::ErrorKind;
 use tailwater::ReadOptions;
@@ -13,8 +13,8 @@ use tailwater_format::version_edit::{VersionEdit, WalAddition};
 use crate::database::{Database, first_edit, log, log_by, new_file};
 use crate::table::{internal_key, table};
 
-/// Returns a database with two column families: the default one, which needs logs with number 5 and
-/// higher, and another, whose table holds all writes up to log 6.
+/// Returns a database with two column families. The default family needs log 5 and later logs. The
+/// table of the other family holds all of that family's writes in logs before log 6.
 fn two_families() -> Database {
     let file = table(&[(&[("a", 4, "v")], "b")], &[]);
     let mut first = first_edit();
@@ -33,9 +33,9 @@ fn two_families() -> Database {
 
 #[test]
 fn a_log_torn_before_writes_that_tables_contain_is_damage() {
-    // Regression test: verification took the end of a log for a torn tail although a column
-    // family's tables held later writes. The database failed to open, but verification had found no
-    // damage.
+    // Regression test: verification took the premature end of a log for an incomplete last record,
+    // although a column family's tables held later writes. The database failed to open, but
+    // verification had found no damage.
     let whole = log(5, &[(1, "k1"), (2, "k2")]);
     let database = two_families().with("000005.log", &whole[..whole.len() - 3]);
     let error = database.open().expect_err("later writes would show without earlier ones");
@@ -52,7 +52,7 @@ fn a_log_torn_before_writes_that_tables_contain_is_damage() {
 
 #[test]
 fn exhausted_sequence_numbers_refuse_only_writes() {
-    // Regression test: when all sequence numbers had been used, an I/O error was reported.
+    // Regression test: after all sequence numbers had been used, writes failed with an I/O error.
     let mut edit = first_edit();
     edit.last_sequence = Some(MAX_SEQUENCE - 2);
     let db = Database::new().with_manifest(&[edit]).open_for_writing().expect("a database");
@@ -82,9 +82,9 @@ fn the_truncated_last_log_is_a_torn_tail() {
 
 #[test]
 fn logs_that_no_column_family_needs_are_not_read() {
-    // Regression test: a log that the MANIFEST no longer keeps was replayed for column families
-    // whose own log number had not advanced, and damage in it prevented opening the database.
-    // RocksDB skips such logs.
+    // Regression test: a log that is no longer needed according to the MANIFEST was replayed for
+    // column families whose own log number had not advanced. Damage in the log then prevented
+    // opening the database. RocksDB skips such logs.
     let mut edit = first_edit();
     edit.min_log_number_to_keep = Some(6);
     let mut obsolete = log(5, &[(1, "old")]);
@@ -103,7 +103,8 @@ fn logs_that_no_column_family_needs_are_not_read() {
 
 #[test]
 fn an_empty_batch_at_sequence_zero_opens() {
-    // Regression test: the last sequence number was computed as one below 0.
+    // Regression test: for an empty batch at sequence number 0, the last sequence number was
+    // computed as 0 - 1.
     let mut bytes = Vec::new();
     let mut batch = WriteBatch::new();
     batch.set_sequence(0);
@@ -114,7 +115,7 @@ fn an_empty_batch_at_sequence_zero_opens() {
     assert_eq!(db.latest_sequence_number(), 0);
 }
 
-/// Regression test: a blob file to which a log referred, but no MANIFEST yet, was removed as
+/// Regression test: a blob file to which a log, but not yet the MANIFEST, referred was removed as
 /// obsolete when the database was opened for writing.
 #[test]
 fn logs_with_references_to_unrecorded_blob_files_prevent_opening_for_writing() {
@@ -146,8 +147,9 @@ fn logs_with_references_to_unrecorded_blob_files_prevent_opening_for_writing() {
 
 #[test]
 fn a_tracked_log_that_is_missing_or_short_is_damage() {
-    // Regression test: the synced lengths of logs in the MANIFEST were ignored, and a database with
-    // a gap was opened. RocksDB checks them only if the option is set.
+    // Regression test: the synced lengths of logs that the MANIFEST records were ignored, and a
+    // database whose logs had a gap was opened. RocksDB checks these lengths only if
+    // `track_and_verify_wals_in_manifest` is set.
     let tracked = VersionEdit {
         wal_additions: vec![WalAddition { log_number: 5, synced_size: Some(40) }],
         ..VersionEdit::default()
@@ -167,7 +169,7 @@ fn a_tracked_log_that_is_missing_or_short_is_damage() {
 
 #[test]
 fn a_log_recorded_as_the_predecessor_of_another_must_match() {
-    // Regression test: a log's description of its predecessor was ignored.
+    // Regression test: a record in which a log describes its predecessor was ignored.
     let before = log(5, &[(101, "old")]);
     let size = before.len() as u64;
     let recorded = PredecessorWal { log_number: 5, size, last_sequence: 101 };
@@ -193,7 +195,7 @@ fn a_log_recorded_as_the_predecessor_of_another_must_match() {
     let had_one = VersionEdit { log_number: Some(5), ..first_edit() };
     let none = Database::new().with_manifest(&[had_one]).open_with(tracking);
     none.expect_err("a database that tracks its logs has a log");
-    // Point-in-time recovery does not continue after a gap, whatever the options say.
+    // Point-in-time recovery does not continue after a gap, even without the tracking options.
     for (before, reason) in [(&before[..], None), (&[][..], Some("log 5 was before this one"))] {
         let db = database(before).open_with("").expect("what comes before is taken");
         let left_out = db.left_out().first();
@@ -207,8 +209,9 @@ fn a_log_recorded_as_the_predecessor_of_another_must_match() {
 
 #[test]
 fn a_recycled_log_that_ends_before_writes_that_tables_contain_is_damage() {
-    // Regression test: the database opened although a column family's tables held later writes. Log
-    // 5 lost its unsynced end, so that its file shows earlier contents, of log 3.
+    // Regression test: a database was opened although a column family's tables held later writes
+    // than the remaining logs. Here log 5 lost its unsynced end, so that the older contents of its
+    // recycled file show after it: a record of log 3.
     let recycled = |number, puts: &[(u64, &str)]| log_by(Writer::new(number, true), puts);
     let mut bytes = recycled(5, &[(1, "k1"), (2, "k2")]);
     let end = bytes.len();
@@ -222,8 +225,9 @@ fn a_recycled_log_that_ends_before_writes_that_tables_contain_is_damage() {
     assert!(database.verify().findings.iter().any(damaged));
 }
 
-/// Regression test: a log's timed put that is too short for its time went into the memtable and
-/// from there into a table, which no compaction could read any more.
+/// Regression test: a put with a write time whose record in a log was too short to contain the time
+/// went into the memtable and from there into a table. After that, no compaction could read the
+/// table.
 #[test]
 fn a_timed_put_too_short_for_its_time_is_damage() {
     for (tag, value) in [(0x18, &b"7bytes."[..]), (0x16, b"no entity"), (0x11, b"no index")] {
@@ -234,7 +238,7 @@ fn a_timed_put_too_short_for_its_time_is_damage() {
         bytes[HEADER_LENGTH] = tag;
         let mut log = log(5, &[(101, "whole")]);
         let offset = log.len();
-        // Both records are in the log's first block.
+        // Both records fit into the log's first block.
         Writer::new(5, false).add_record(&bytes, &mut log).expect("room");
         for mode in ["kPointInTimeRecovery", "kSkipAnyCorruptedRecords"] {
             let database = Database::new().with_manifest(&[first_edit()]).with("000005.log", &log);
@@ -251,8 +255,9 @@ fn a_timed_put_too_short_for_its_time_is_damage() {
     }
 }
 
-/// Regression test: a log that was recycled by an earlier opening, and that a crash left empty, was
-/// treated as damage by an opening with other options.
+/// Regression test: if an opening had recycled a log's file and a crash then left the log without
+/// records of its own, an opening with other options treated the older records in the file as
+/// damage.
 #[test]
 fn a_log_recycled_by_an_earlier_opening_may_be_empty() {
     let database = |number| {
@@ -263,7 +268,8 @@ fn a_log_recycled_by_an_earlier_opening_may_be_empty() {
     assert_eq!((db.latest_sequence_number(), db.left_out().len()), (100, 0), "{:?}", db.left_out());
     let findings = database(5).verify().findings;
     assert!(findings.iter().all(|it| it.severity != Severity::Damage), "{findings:?}");
-    // A log never recycles the file of one with a higher number.
+    // A recycled file only has records of logs with lower numbers, so a record of log 9 in log 6 is
+    // damage.
     let db = database(9).open().expect("what comes before is taken");
     assert!(db.left_out()[0].reason.contains("a record of a later log"), "{:?}", db.left_out());
     let findings = database(9).verify().findings;

@@ -18,7 +18,8 @@ fn database(blocks: &[(&[Put<'_>], &str)]) -> Db {
     database.open().expect("what is wrong shows when the records are read")
 }
 
-/// Steps an iterator until it fails, which must be with an error about the order.
+/// Moves an iterator with `start` and then with `step` until it fails. The error must be about the
+/// order of the records.
 fn follow(
     db: &Db,
     start: impl Fn(&mut DbIterator) -> tailwater::Result<()>,
@@ -44,8 +45,9 @@ fn follow(
 
 #[test]
 fn a_block_that_returns_to_an_earlier_key_ends_iteration() {
-    // Regression test: an iterator that sought past the many versions of a key hung when it met
-    // them again, because they came after the block that ends with the key according to the index.
+    // Regression test: an iterator hung at a key with many versions in the second block, although
+    // according to the index the first block has all of them. To skip the versions, the iterator
+    // sought past the key, and then met the versions again.
     let versions: Vec<Put<'_>> =
         (1..=VERSIONS).rev().map(|sequence| ("b", sequence, "v")).collect();
     let db = database(&[(&[("a", 50, "1"), ("b", 49, "2")], "c"), (&versions, "z")]);
@@ -54,7 +56,7 @@ fn a_block_that_returns_to_an_earlier_key_ends_iteration() {
 
 #[test]
 fn a_key_below_the_one_before_ends_iteration() {
-    // Regression test: keys that went backward were shown as if they were in order.
+    // Regression test: an iterator showed keys that were not in ascending order as if they were.
     let versions: Vec<Put<'_>> =
         (1..=VERSIONS).rev().map(|sequence| ("b", sequence, "v")).collect();
     let mut block: Vec<Put<'_>> = vec![("y", 50, "1")];
@@ -65,8 +67,8 @@ fn a_key_below_the_one_before_ends_iteration() {
 
 #[test]
 fn backward_iteration_ends_at_keys_out_of_order() {
-    // Regression test: moving backward, an iterator sought before the many versions of a key,
-    // landed after them, and reported nothing.
+    // Regression test: to skip the many versions of a key, an iterator that moved backward sought
+    // to the position before them. The seek landed after them, and the iterator reported no error.
     let versions: Vec<Put<'_>> =
         (1..=VERSIONS).rev().map(|sequence| ("b", sequence, "v")).collect();
     let db = database(&[(&[("x", 50, "1")], "a"), (&versions, "z")]);

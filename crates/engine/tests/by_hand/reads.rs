@@ -1,4 +1,4 @@
-//! Reads of tables with contents that must be ignored.
+//! Reads of tables that contain data that a reader must ignore.
 
 use tailwater::ReadOptions;
 use tailwater_format::table::BlockHandle;
@@ -8,9 +8,10 @@ use crate::table::{internal_key, table, table_with_tombstones};
 
 #[test]
 fn tombstones_of_a_level_0_table_end_with_the_table() {
-    // Regression test: iterators took records of neighbouring tables for deleted. A table was cut
-    // out of a level and moved to level 0. Its tombstone extends beyond it, and the records of
-    // neighbouring tables have moved down and lost their sequence numbers.
+    // Regression test: iterators treated records of a neighbouring table as deleted. The first
+    // table was moved from a deeper level to level 0. Its range tombstone extends beyond the bounds
+    // of the table, but deletes nothing there. The records of the neighbouring table have lost
+    // their sequence numbers in a compaction to a deeper level.
     let upper =
         table_with_tombstones(&[(&[("a", 20, "v"), ("m", 21, "v")], "n")], &[("b", 10, "z")], &[]);
     let lower = table(&[(&[("q", 0, "alive")], "r")], &[]);
@@ -38,8 +39,9 @@ fn tombstones_of_a_level_0_table_end_with_the_table() {
 
 #[test]
 fn a_filter_of_an_unknown_policy_is_ignored() {
-    // Regression test: the filter was read as a built-in one, and reported keys as absent. Two
-    // zeros inside the only data block denote a filter of a custom policy.
+    // Regression test: the filter of an unknown policy was read as a built-in filter, and reported
+    // existing keys as absent. The filter of this test is two zero bytes inside the only data
+    // block.
     let filter = BlockHandle { offset: 18, size: 2 };
     let file = table(&[(&[("a", 4, "v")], "b")], &[("fullfilter.mine", filter)]);
     let mut edit = first_edit();

@@ -1,4 +1,5 @@
-//! Tables assembled by hand. They have no checksums, so they are valid whatever their contents.
+//! Tables assembled by hand. They have no checksums, so that no content is rejected because of a
+//! wrong checksum.
 
 use tailwater_format::checksum::ChecksumType;
 use tailwater_format::key::{ValueType, pack_trailer, put_internal_key};
@@ -6,21 +7,22 @@ use tailwater_format::table::{BlockHandle, Footer, Properties, meta};
 use tailwater_format::table::{IndexType, properties};
 use tailwater_format::varint::{put_fixed32, put_varint32};
 
-/// Table format version: old enough for a footer without a checksum that holds the index's handle.
+/// Table format version. In this old version the footer has no checksum, and contains the handle of
+/// the index block.
 const FORMAT_VERSION: u32 = 3;
-/// Block trailer: no compression and no checksum.
+/// The trailer of a block: the bytes for "no compression" and "no checksum".
 const TRAILER: [u8; 5] = [0; 5];
 
 /// A key, a sequence number and a value.
 pub(crate) type Put<'a> = (&'a str, u64, &'a str);
 
-/// Returns a table of these data blocks, in the given order, under these index keys. `other_meta`
-/// are additional entries of the metaindex.
+/// Returns a table with these data blocks in the given order, each with its key in the index.
+/// `other_meta` are additional entries of the metaindex block.
 pub(crate) fn table(blocks: &[(&[Put<'_>], &str)], other_meta: &[(&str, BlockHandle)]) -> Vec<u8> {
     table_with_tombstones(blocks, &[], other_meta)
 }
 
-/// Like [`table`], with range tombstones: start, sequence number, end.
+/// Like [`table`], with range tombstones, each given as start, sequence number and end.
 pub(crate) fn table_with_tombstones(
     blocks: &[(&[Put<'_>], &str)],
     tombstones: &[(&str, u64, &str)],
@@ -89,7 +91,7 @@ fn encoded(handle: BlockHandle) -> Vec<u8> {
     bytes
 }
 
-/// Returns a block in which every entry is a restart, and shares no prefix with the previous one.
+/// Returns a block in which every entry is a restart point, and so stores its whole key.
 fn block(entries: impl IntoIterator<Item = (Vec<u8>, Vec<u8>)>) -> Vec<u8> {
     let (mut block, mut restarts) = (Vec::new(), Vec::new());
     for (key, value) in entries {

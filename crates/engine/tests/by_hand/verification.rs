@@ -8,8 +8,8 @@ use crate::table::table;
 
 #[test]
 fn a_meta_block_beyond_the_end_of_its_file_is_reported() {
-    // Regression test: verification tried to allocate memory for everything between the end of a
-    // table and the recorded offset of a block, and aborted.
+    // Regression test: if the recorded offset of a block was far beyond the end of the file,
+    // verification tried to allocate a buffer up to that offset, and the process aborted.
     let far = BlockHandle { offset: 1 << 60, size: 10 };
     let file = table(&[(&[("a", 1, "v")], "b")], &[("far.away", far)]);
     let report = Database::new().with("000007.sst", &file).verify();

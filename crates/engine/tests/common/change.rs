@@ -1,4 +1,5 @@
-//! Changes of one key or range of a column family, applied to a database and to its model alike.
+//! Changes to one key or range of a column family, which are applied to a database and to its
+//! model.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,7 +17,7 @@ pub(crate) enum Change {
         key: Vec<u8>,
         value: Vec<u8>,
     },
-    /// A put with the time of its write, in seconds since 1970.
+    /// A put with an explicit write time, in seconds since 1970.
     TimedPut {
         key: Vec<u8>,
         value: Vec<u8>,
@@ -58,8 +59,8 @@ impl fmt::Debug for Change {
 }
 
 impl Change {
-    /// Applies the change to a table whose keys are in this order. Merging appends, separated by a
-    /// comma.
+    /// Applies the change to a table of the model whose keys are in this order. A merge appends the
+    /// operand to the value, after a comma.
     pub(crate) fn apply(&self, table: &mut Table, order: &Comparator) {
         match self {
             Self::Put { key, value } | Self::TimedPut { key, value, .. } => {
@@ -98,7 +99,8 @@ impl Change {
         .expect("it is short enough");
     }
 
-    /// Applies the change to a database, in a batch if there is no method for it.
+    /// Applies the change to a database by the method for such changes or, if there is none, in a
+    /// batch.
     pub(crate) fn write(
         &self,
         db: &Db,

@@ -4,12 +4,13 @@ use tailwater::{ColumnFamily, Db, Error, ReadOptions, Snapshot};
 use tailwater_testkit::dump::Entry;
 use tailwater_testkit::model::Family;
 
-/// Asserts that a database holds a dump, and nothing else, read forward, backward and key by key.
+/// Asserts that a database holds the entries of a dump and no others, when it is read forward,
+/// backward and key by key.
 pub(crate) fn holds(db: &Db, dump: &[Entry], context: &str) {
     holds_at(db, None, dump, context);
 }
 
-/// Like [`holds`], at a snapshot if there is one.
+/// Like [`holds`]; reads at `snapshot` if one is given.
 pub(crate) fn holds_at(db: &Db, snapshot: Option<&Snapshot>, dump: &[Entry], context: &str) {
     let options = ReadOptions {
         snapshot: snapshot.cloned(),
@@ -70,7 +71,8 @@ fn backward(db: &Db, family: &ColumnFamily, options: &ReadOptions, model: &Famil
 fn gets(db: &Db, family: &ColumnFamily, options: &ReadOptions, model: &Family, context: &str) {
     let mut value = Vec::new();
     for (key, expected) in &model.entries {
-        // Most of a key's neighbours in bytewise order are absent.
+        // Also gets two neighbours of each key in bytewise order. Most of the neighbours do not
+        // exist.
         let longer = [key, &b"\0"[..]].concat();
         let shorter = &key[..key.len().saturating_sub(1)];
         let neighbours =

@@ -14,7 +14,7 @@ thread_local! {
 }
 
 fn count(bytes: usize) {
-    // A thread that is ending no longer has counts.
+    // If the thread is ending, its thread-local count no longer exists.
     let _ = COUNT.try_with(|count| count.set(count.get() + 1));
     let _ = BYTES.try_with(|count| count.set(count.get() + bytes as u64));
 }
@@ -43,7 +43,8 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Returns the number and total bytes of the allocations of `work`, including freed ones.
+/// Returns the number and the total bytes of all allocations that `work` makes in this thread, even
+/// if it frees them.
 pub(crate) fn allocations(work: impl FnOnce()) -> (u64, u64) {
     let before = (COUNT.get(), BYTES.get());
     work();

@@ -1,5 +1,5 @@
-//! The expected state of an iterator: a position among the entries of a model, within bounds and
-//! prefix.
+//! The expected state of an iterator: a position among the entries of a model, within the
+//! iterator's bounds and prefix.
 
 use std::ops::Range;
 
@@ -23,9 +23,9 @@ pub(crate) struct Cursor<'a> {
     extractor: Option<&'a PrefixExtractor>,
     mode: PrefixMode,
     options: &'a ReadOptions,
-    /// The entries within the bounds.
+    /// The indexes of the entries within the iterator's bounds.
     bounded: Range<usize>,
-    /// The entries of `bounded` that are visible since the last seek.
+    /// The part of `bounded` that the iterator may show since its last seek.
     shown: Range<usize>,
     /// The prefix of the last seek.
     prefix: Option<Vec<u8>>,
@@ -56,8 +56,8 @@ impl<'a> Cursor<'a> {
         Some((key, value))
     }
 
-    /// Whether the iterator must show the cursor's entry. It need not if it may omit keys and the
-    /// cursor has left the prefix of the last seek.
+    /// Whether the iterator must be at the cursor's entry. In [`PrefixMode::Free`] it need not be
+    /// once the cursor has left the prefix of the last seek.
     pub(crate) fn is_binding(&self) -> bool {
         if self.mode != PrefixMode::Free {
             return true;
@@ -121,7 +121,7 @@ impl<'a> Cursor<'a> {
         self.extractor.and_then(|by| by.prefix(key)).map(<[u8]>::to_vec)
     }
 
-    /// Restricts the cursor to the prefix of `key`, if the mode requires it.
+    /// Records the prefix of `key` and, in [`PrefixMode::SamePrefix`], restricts the cursor to it.
     fn hold(&mut self, key: Option<&[u8]>) {
         self.prefix = key.and_then(|key| self.prefix_of(key));
         self.shown = self.bounded.clone();

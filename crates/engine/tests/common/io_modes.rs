@@ -1,7 +1,8 @@
-//! Random I/O modes: a mode for each purpose, RocksDB's flags, and disks with and without direct
-//! I/O.
+//! Random I/O modes: a mode for each purpose of Tailwater, RocksDB's flags, and simulated disks
+//! with and without direct I/O.
 //!
-//! Every drawn combination can be opened: contradictions are corrected.
+//! A database can be opened with every combination that is drawn, because contradictory options are
+//! corrected.
 
 use std::fmt;
 use std::path::Path;
@@ -9,7 +10,7 @@ use std::path::Path;
 use fastrand::Rng;
 use tailwater_io::sim::SimStorage;
 
-/// Tailwater's options, one for each purpose whose mode can be chosen.
+/// Prefixes of Tailwater's I/O mode options, one for each purpose whose mode can be chosen.
 const PURPOSES: [&str; 9] = [
     "user_read",
     "user_blob_read",
@@ -22,8 +23,8 @@ const PURPOSES: [&str; 9] = [
     "checkpoint",
 ];
 
-/// RocksDB's flags that enable direct I/O. The last one is an earlier name of the second, which its
-/// releases do not know.
+/// RocksDB's flags that enable direct I/O. The last flag is an earlier name of the second, and
+/// unknown to released versions of RocksDB.
 const DIRECT_FLAGS: [&str; 4] = [
     "use_direct_reads",
     "use_direct_io_for_compaction_reads",
@@ -31,7 +32,8 @@ const DIRECT_FLAGS: [&str; 4] = [
     "use_direct_reads_for_compaction",
 ];
 
-/// Sizes of readahead and of writes, which can change while a database is open.
+/// Options that set the sizes of readahead and of writes. They can be changed while a database is
+/// open.
 pub(crate) const SIZES: [&[&str]; 2] = [
     &[
         "compaction_readahead_size=0",
@@ -46,23 +48,23 @@ pub(crate) const SIZES: [&[&str]; 2] = [
     ],
 ];
 
-/// Units in which space for direct logs is preallocated, in bytes.
+/// Values of `wal_preallocation_block_size`, in bytes.
 const LOG_SPACE: [&str; 4] = ["0", "4096", "20000", "65536"];
 
-/// Alignment of direct transfers on a disk that requires a larger one than most, in bytes.
+/// Alignment of direct transfers on a simulated disk that requires more than most disks, in bytes.
 const LARGE_ALIGNMENT: usize = 16 << 10;
 
-/// A disk's support of the I/O modes.
+/// A disk, and the I/O modes that it supports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Disk {
-    /// The system's own disk, whose handling of uncached I/O is unknown.
+    /// The real disk of the machine. It is unknown whether it supports uncached I/O.
     Real,
     /// A simulated disk that supports every mode.
     Simulated {
-        /// Whether direct transfers must be aligned more coarsely than on most disks.
+        /// Whether direct transfers must be aligned to [`LARGE_ALIGNMENT`].
         is_coarse: bool,
     },
-    /// A simulated disk that refuses direct I/O in a directory.
+    /// A simulated disk that refuses direct I/O in this directory.
     Refuses(&'static str),
 }
 
@@ -76,7 +78,7 @@ impl Disk {
         }
     }
 
-    /// Configures a simulated disk accordingly.
+    /// Configures a simulated disk like this one.
     pub(crate) fn set_up(self, storage: &SimStorage) {
         match self {
             Self::Refuses(directory) => storage.refuse_direct(Path::new(directory)),
@@ -89,15 +91,16 @@ impl Disk {
 /// The I/O modes of a database.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct IoModes {
-    /// Options for Tailwater only, as text: its own, and writes through mmap or without a buffer
-    /// (with these, RocksDB faults on mapped files whose space is not allocated).
+    /// Option string for Tailwater only. It has Tailwater's own options, and the options for writes
+    /// through mmap and without a buffer. RocksDB does not get the latter options: with them, it
+    /// faults at mapped files whose space is not allocated.
     pub(crate) ours: String,
-    /// RocksDB's flags, as text. They come first.
+    /// Option string with RocksDB's flags. It precedes `ours`.
     pub(crate) flags: String,
 }
 
 impl IoModes {
-    /// Returns random modes that open a database on a disk.
+    /// Returns random modes with which a database on this disk can be opened.
     pub(crate) fn random(rng: &mut Rng, disk: Disk) -> Self {
         let takes_direct = !matches!(disk, Disk::Refuses(_));
         let modes: &[&str] = match disk {
@@ -112,7 +115,8 @@ impl IoModes {
                 ours.push((purpose, mode));
             }
         }
-        // Logs are padded to the alignment that most disks require.
+        // Direct logs are padded to the alignment that most disks require. A disk with a larger
+        // alignment does not accept their writes.
         let log_modes: &[&str] = match disk {
             Disk::Refuses(_) | Disk::Simulated { is_coarse: true } => &["buffered", "auto"],
             Disk::Real | Disk::Simulated { .. } => &["direct", "direct", "auto"],
@@ -155,7 +159,8 @@ impl IoModes {
         Self { ours: own.join(";"), flags: flags.join(";") }
     }
 
-    /// Returns everything direct, the defaults, or random modes that open a database in real files.
+    /// Returns direct modes for everything, the defaults, or random modes, all of which open a
+    /// database in real files.
     pub(crate) fn of_real_files(rng: &mut Rng) -> Self {
         match rng.u8(..3) {
             0 => Self::all_direct(),

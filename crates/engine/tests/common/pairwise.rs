@@ -1,14 +1,15 @@
-//! Combinations of choices in which every two values of different factors occur together.
+//! Combinations of values of several factors, chosen so that every two values of different factors
+//! occur together in some combination.
 
 use std::collections::BTreeSet;
 
 use fastrand::Rng;
 
-/// Number of random combinations considered for the next one.
+/// Number of random candidates from which each next combination is chosen.
 const CANDIDATES: usize = 40;
 
-/// Returns combinations, each with the index of its value in each factor; `sizes` are the numbers
-/// of values of the factors.
+/// Returns combinations. Each has, for every factor, the index of a value; `sizes` has the number
+/// of values of each factor.
 pub(crate) fn combinations(sizes: &[usize], rng: &mut Rng) -> Vec<Vec<usize>> {
     let mut missing = BTreeSet::new();
     for (a, &size_a) in sizes.iter().enumerate() {
@@ -20,7 +21,8 @@ pub(crate) fn combinations(sizes: &[usize], rng: &mut Rng) -> Vec<Vec<usize>> {
     while let Some(&(a, x, b, y)) = missing.first() {
         let candidates = (0..CANDIDATES).map(|_| {
             let mut choice: Vec<usize> = sizes.iter().map(|&size| rng.usize(..size)).collect();
-            // Starts with a missing pair, so that every combination adds at least one.
+            // Each candidate starts with a pair of values that has not yet occurred, so that every
+            // combination adds at least one pair.
             (choice[a], choice[b]) = (x, y);
             choice
         });

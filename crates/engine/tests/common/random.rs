@@ -9,17 +9,17 @@ pub(crate) enum Operands {
     None,
     /// Little-endian numbers of eight bytes, rarely of another length.
     Numbers,
-    /// Any bytes.
+    /// Arbitrary bytes.
     Bytes,
 }
 
-/// Number of keys: few enough that each is written repeatedly.
+/// Number of keys: so few that each key is written repeatedly.
 pub(crate) const KEYS: u32 = 700;
-/// Number of keys that share the same first six bytes.
+/// Number of keys that share their first six bytes.
 const KEYS_A_PREFIX: u32 = 9;
 
-/// Returns one of `keys` keys: mostly a prefix of six bytes and a suffix of various lengths, rarely
-/// shorter.
+/// Returns one of `keys` keys. Most consist of a prefix of six bytes and a suffix of varying
+/// length; a few are shorter than the prefix.
 pub(crate) fn key(rng: &mut Rng, keys: u32) -> Vec<u8> {
     let number = rng.u32(..keys);
     match number {
@@ -36,7 +36,8 @@ pub(crate) fn key(rng: &mut Rng, keys: u32) -> Vec<u8> {
     }
 }
 
-/// Returns a value: empty, short, long and compressible, or random.
+/// Returns an empty, a short, a long and compressible, or a random value; the latter two have at
+/// most `longest` bytes.
 pub(crate) fn value(rng: &mut Rng, longest: usize) -> Vec<u8> {
     match rng.u8(..10) {
         0 => Vec::new(),

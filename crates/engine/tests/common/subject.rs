@@ -1,7 +1,8 @@
-//! A column family under random reads, compared with a model of it.
+//! Random reads of a column family, which are compared with a model of it.
 //!
-//! Reads existing keys, keys near them, and arbitrary ones; with gets of every kind, and iterators
-//! with random options and moves. Every message includes the given context.
+//! The reads are gets of every kind, and iterators with random options and moves. They use existing
+//! keys, keys near existing ones, and arbitrary keys. Every failure message includes the given
+//! context.
 
 #[path = "cursor.rs"]
 mod cursor;
@@ -15,16 +16,16 @@ use tailwater::{ColumnFamily, Db, PrefixExtractor, ReadOptions, Snapshot, option
 use tailwater_testkit::dump::Entry;
 use tailwater_testkit::model::Family;
 
-/// Number of reads of a column family.
+/// Number of reads of each column family.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Effort {
     /// Number of point lookups.
     pub(crate) gets: usize,
     /// Number of multi-gets.
     pub(crate) multi_gets: usize,
-    /// Number of iterators over it.
+    /// Number of iterators, each with a series of random moves.
     pub(crate) walks: usize,
-    /// An action before each of these steps that does not change their results.
+    /// Called before each step of an iterator. It must not change the results of reads.
     pub(crate) between: fn(&Db, &ColumnFamily, &mut Rng),
 }
 
@@ -44,7 +45,7 @@ pub(crate) fn ask(db: &Db, dump: &[Entry], effort: Effort, rng: &mut Rng, contex
     ask_at(db, None, dump, effort, rng, context);
 }
 
-/// Like [`ask`], at a snapshot if there is one.
+/// Like [`ask`]; reads at `snapshot` if one is given.
 pub(crate) fn ask_at(
     db: &Db,
     snapshot: Option<&Snapshot>,
@@ -70,7 +71,7 @@ pub(crate) fn ask_at(
     }
 }
 
-/// Returns the current prefix extractor.
+/// Returns the prefix extractor that the column family uses now.
 fn extractor(family: &ColumnFamily) -> Option<PrefixExtractor> {
     match family.options().prefix_extractor {
         options::PrefixExtractor::None => None,

@@ -1,4 +1,4 @@
-//! Random moves of an iterator and of the model's cursor.
+//! Random moves of an iterator and of a cursor over the model, which must agree.
 
 use fastrand::Rng;
 use tailwater::{ColumnFamily, Db, DbIterator, ReadOptions};
@@ -19,8 +19,8 @@ enum Move {
     Previous(usize),
 }
 
-/// Moves an iterator with random options over a column family at random. Calls `between` before
-/// each step.
+/// Creates an iterator with random options over a column family, moves it at random, and compares
+/// it with the cursor. Calls `between` before each step.
 pub(crate) fn check(
     subject: &Subject<'_>,
     between: fn(&Db, &ColumnFamily, &mut Rng),

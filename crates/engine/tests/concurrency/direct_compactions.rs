@@ -27,15 +27,15 @@ fn value(number: u64, round: u64) -> Vec<u8> {
     [number, round].map(u64::to_be_bytes).concat().repeat(16)
 }
 
-/// Returns the round in which a value was written. The value must be whole.
+/// Returns the number of the round that wrote a value, and checks that the value is complete.
 fn round_of(number: u64, found: &[u8]) -> u64 {
     let round = found[8..16].try_into().map(u64::from_be_bytes).expect("a round");
     assert_eq!(found, value(number, round), "key {number}");
     round
 }
 
-/// Gets and scans until the writer is done: every value is whole, and none is older than those
-/// already written.
+/// Gets and scans until the writer is done. Every value must be complete, and must be of the last
+/// round that was completely written when the reads began, or of a later one.
 fn read(db: &Db, family: &ColumnFamily, written: &AtomicU64, is_done: &AtomicBool, mut rng: Rng) {
     while !is_done.load(Ordering::Acquire) {
         let least = written.load(Ordering::Acquire);

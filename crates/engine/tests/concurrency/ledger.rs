@@ -1,11 +1,13 @@
-//! The data that writers write, from which any state of the database shows whether it may exist.
+//! The data that the writers write. It shows for any state of the database whether that state can
+//! have existed.
 //!
-//! Each writer has its own keys, its slots, spread over the column families, and writes numbered
-//! batches. Batch `n` puts `n` into every slot, puts token `n` and deletes token `n - 1`. So a
-//! state with part of a batch, or a mixture of two batches of a writer, is detected.
+//! Each writer has keys of its own, called slots, which are spread over the column families. It
+//! writes numbered batches: batch `n` puts the number `n` into every slot, puts a key called token
+//! `n`, and deletes token `n - 1`. So a state with only a part of a batch, or with parts of two
+//! batches of a writer, is detected.
 //!
-//! In slot 0 a batch also records which batches of the other writers had been acknowledged when it
-//! was started: if it is visible, those batches must be, too.
+//! The value in slot 0 also lists which batches of the other writers had been acknowledged when the
+//! batch was started. A state with this batch must contain those batches, too.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,14 +20,14 @@ pub(crate) const FAMILIES: [&str; 3] = ["default", "second", "third"];
 /// The entries of column families, by the index of the family in [`FAMILIES`] and the key.
 pub(crate) type State = BTreeMap<(usize, Vec<u8>), Vec<u8>>;
 
-/// The numbers of the last batches, of all writers.
+/// The number of the last batch of each writer.
 pub(crate) type Numbers = Vec<u64>;
 
-/// The writers and their progress.
+/// The writers, and how far each has written.
 #[derive(Debug)]
 pub(crate) struct Ledger {
     accounts: Vec<Account>,
-    /// Number of padding bytes in a value.
+    /// Length of the padding in a value, in bytes.
     padding: usize,
 }
 
@@ -37,7 +39,8 @@ struct Account {
 }
 
 impl Ledger {
-    /// Creates a ledger of writers with this many slots each, without writes.
+    /// Creates a ledger for writers that have not written anything. `slots` has each writer's
+    /// number of slots.
     pub(crate) fn new(slots: &[usize], padding: usize) -> Self {
         let account =
             |&slots| Account { slots, begun: AtomicU64::new(0), acknowledged: AtomicU64::new(0) };
@@ -49,12 +52,12 @@ impl Ledger {
         self.accounts.len()
     }
 
-    /// Returns the acknowledged batches.
+    /// Returns the number of each writer's last acknowledged batch.
     pub(crate) fn acknowledged(&self) -> Numbers {
         self.accounts.iter().map(|account| account.acknowledged.load(Ordering::SeqCst)).collect()
     }
 
-    /// Returns the batches that were started.
+    /// Returns the number of each writer's last started batch.
     pub(crate) fn begun(&self) -> Numbers {
         self.accounts.iter().map(|account| account.begun.load(Ordering::SeqCst)).collect()
     }
@@ -90,8 +93,8 @@ impl Ledger {
         self.accounts[writer].acknowledged.store(number, Ordering::SeqCst);
     }
 
-    /// Records a batch that another process acknowledged; that process may have written the next
-    /// one, too.
+    /// Records a batch that a writer in another process reported as acknowledged. That writer may
+    /// have started the next batch, too.
     pub(crate) fn recall(&self, writer: usize, number: u64) {
         self.acknowledge(writer, number);
         self.accounts[writer].begun.store(number + 1, Ordering::SeqCst);
@@ -103,8 +106,9 @@ impl Ledger {
             .map(move |slot| (family_of(writer, slot), slot_key(writer, slot)))
     }
 
-    /// Checks that a state of some column families is consistent, as of a point in time. Returns
-    /// the last batch of every writer that wrote to them.
+    /// Checks that a state of some column families can have existed at a point in time. Returns the
+    /// number of each writer's last batch; `None` for a writer without slots in these column
+    /// families.
     pub(crate) fn check(
         &self,
         state: &State,
@@ -134,7 +138,8 @@ impl Ledger {
         Ok(numbers)
     }
 
-    /// Checks a writer's token. Returns the number of the writer's entries.
+    /// Checks that a writer has the token of batch `number` and no other. Returns how many entries
+    /// of the state belong to the writer.
     fn check_token(
         &self,
         state: &State,
@@ -155,7 +160,8 @@ impl Ledger {
         }
     }
 
-    /// Checks that all batches acknowledged before a writer's last batch was started exist.
+    /// Checks that the state contains all batches that had been acknowledged when a writer's last
+    /// batch was started.
     fn check_order(
         &self,
         state: &State,
@@ -177,7 +183,8 @@ impl Ledger {
     }
 }
 
-/// Checks that batches are not older than those of `least` and not newer than those of `most`.
+/// Checks that each writer's last batch in a state, `found`, has a number of at least `least` and
+/// at most `most`.
 pub(crate) fn check_bounds(
     found: &[Option<u64>],
     least: &[u64],
@@ -192,12 +199,13 @@ pub(crate) fn check_bounds(
     }
 }
 
-/// Returns the number in a slot's value.
+/// Returns the batch number in a slot's value.
 pub(crate) fn number_in(value: &[u8]) -> u64 {
     u64::from_be_bytes(value[..8].try_into().expect("eight bytes"))
 }
 
-/// Returns the index of a slot's column family; a writer's tokens are in that of its slot 0.
+/// Returns the index of a slot's column family. A writer's tokens are in the column family of its
+/// slot 0.
 fn family_of(writer: usize, slot: usize) -> usize {
     (writer + slot) % FAMILIES.len()
 }

@@ -12,7 +12,8 @@ const ROUNDS: usize = 40;
 fn concurrent_readers_open_a_table_once() {
     let directory = tempfile::tempdir().expect("a directory");
     let mut options = OpenOptions::default();
-    // With a limit on open tables, readers have to open them.
+    // Because of the limit on open tables, the table is not opened with the database, but by the
+    // readers.
     options.set_options("create_if_missing=true;max_open_files=20").expect("options");
     let db = Db::open(directory.path(), &options).expect("a database");
     let family = db.cf_handle("default").expect("the default column family");

@@ -1,4 +1,5 @@
-//! A process is killed while its threads write: every acknowledged batch is found again.
+//! A process is killed while its threads write. Every batch that it reported as acknowledged must
+//! be in the database afterwards.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -17,7 +18,7 @@ const DIRECTORY: &str = "TAILWATER_CONCURRENCY_DIRECTORY";
 const ACKNOWLEDGED: &str = "acknowledged ";
 const SLOTS: [usize; 4] = [2, 70, 1, 5];
 
-/// Writes without end, and reports acknowledged batches.
+/// Writes until the process is killed, and prints the acknowledged batches.
 fn write_on(directory: &Path) {
     let options = with_families(OpenOptions::default(), "");
     let db = Db::open(directory, &options).expect("the database");
@@ -34,7 +35,7 @@ fn write_on(directory: &Path) {
                     db.write_opt(&mut batch, &options).expect("a write");
                     ledger.acknowledge(writer, number);
                     let mut out = std::io::stdout().lock();
-                    // The reader may end before this process.
+                    // The process that reads these lines may end before this one.
                     let _ = writeln!(out, "{ACKNOWLEDGED}{writer} {number}");
                 }
             });
@@ -56,7 +57,8 @@ fn acknowledged_writes_of_a_killed_process_are_found() {
     }
 }
 
-/// Starts a writing process, and kills it after this many acknowledged batches. Returns these.
+/// Starts a writing process, and kills it after it has reported this many acknowledged batches.
+/// Returns a ledger with the reported batches.
 fn acknowledged_before_the_end(directory: &Path, batches: usize) -> Ledger {
     let mut child = Command::new(std::env::current_exe().expect("this program"))
         .args(["--exact", "process::acknowledged_writes_of_a_killed_process_are_found"])
@@ -70,7 +72,7 @@ fn acknowledged_before_the_end(directory: &Path, batches: usize) -> Ledger {
     (0..ledger.writers()).for_each(|writer| ledger.recall(writer, 0));
     let (mut count, mut line) = (0, String::new());
     while out.read_line(&mut line).expect("a line") > 0 {
-        // The last line may be truncated.
+        // The last line may be incomplete.
         let whole = line.strip_prefix(ACKNOWLEDGED).and_then(|line| line.strip_suffix('\n'));
         if let Some((writer, number)) = whole.and_then(|numbers| numbers.split_once(' ')) {
             let number = number.parse().expect("a number");

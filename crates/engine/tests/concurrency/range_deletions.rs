@@ -9,7 +9,7 @@ use tailwater_testkit::seed;
 
 use crate::scene::Place;
 
-/// Number of keys on either side of the middle.
+/// Number of keys below the middle, and number of keys from the middle on.
 const REACH: u64 = 400;
 
 fn key(number: u64) -> [u8; 8] {
@@ -17,15 +17,15 @@ fn key(number: u64) -> [u8; 8] {
 }
 
 /// Returns the expected keys at a sequence number. The first 2 * REACH writes put the keys in
-/// order; each later write is a range deletion around the middle, one key wider on both sides than
-/// the one before.
+/// order. Each later write deletes a range around the middle that is one key wider on both sides
+/// than the range before.
 fn remaining(sequence: u64) -> Vec<u64> {
     let deleted = sequence.saturating_sub(2 * REACH);
     (0..REACH - deleted).chain(REACH + deleted..2 * REACH).collect()
 }
 
-/// Reads at one snapshot after another until the writer is done. The writer continues while
-/// iterators are open.
+/// Reads at one new snapshot after another until the writer is done. The writer continues to write
+/// while an iterator is open.
 fn check(db: &Db, family: &ColumnFamily, is_done: &AtomicBool, mut rng: Rng) {
     loop {
         let is_last = is_done.load(Ordering::Acquire);

@@ -13,12 +13,12 @@ use tempfile::TempDir;
 
 use crate::ledger::{FAMILIES, Ledger, Numbers, State, check_bounds, number_in};
 
-/// Options with which every database here is opened: memtables that fill continuously, and no bound
-/// on tables, since nothing compacts them.
+/// The options of every database in these tests. The memtables are so small that they fill
+/// continuously. The number of tables is unlimited, since nothing compacts them.
 const OPTIONS: &str = "create_if_missing=true;create_missing_column_families=true;\
     write_buffer_size=65536;max_write_buffer_number=4;disable_auto_compactions=true";
 
-/// The location of a database.
+/// The storage of a database: simulated or real files.
 #[derive(Debug)]
 pub(crate) enum Place {
     Memory(SimStorage),
@@ -26,7 +26,7 @@ pub(crate) enum Place {
 }
 
 impl Place {
-    /// Returns an empty place of each kind.
+    /// Returns an empty simulated disk and an empty real directory.
     pub(crate) fn both(seed: u64) -> [Self; 2] {
         let files = tempfile::tempdir().expect("a directory");
         [Self::Memory(SimStorage::new(seed)), Self::Files(files)]
@@ -40,7 +40,7 @@ impl Place {
         }
     }
 
-    /// Returns the options with which a database here is opened.
+    /// Returns the options with which a database at this place is opened; `more` adds options.
     pub(crate) fn options(&self, more: &str) -> OpenOptions {
         let options = match self {
             Self::Memory(storage) => OpenOptions::new(Arc::new(storage.clone())),
@@ -55,7 +55,8 @@ impl Place {
     }
 }
 
-/// Returns the options of every database here, with the families of the writers.
+/// Adds the options of every database in these tests, those in `more`, and the writers' column
+/// families.
 pub(crate) fn with_families(mut options: OpenOptions, more: &str) -> OpenOptions {
     options.set_options(OPTIONS).expect("options");
     options.set_options(more).expect("options");
@@ -99,10 +100,10 @@ pub(crate) fn read_all(
     state
 }
 
-/// The indexes of all column families.
+/// The indexes of all column families in [`FAMILIES`].
 pub(crate) const ALL: [usize; FAMILIES.len()] = [0, 1, 2];
 
-/// Checks that a database without writers holds each writer's last batch.
+/// Checks that a database to which nothing is being written holds the last batch of each writer.
 pub(crate) fn check_at_rest(db: &Db, ledger: &Ledger) -> Result<(), String> {
     let state = read_all(db, &ALL, &ReadOptions::default(), false);
     let found = ledger.check(&state, &ALL)?;
@@ -125,12 +126,13 @@ impl<'a> Scene<'a> {
         Self { db, ledger, writing, failed }
     }
 
-    /// Whether there are still writers.
+    /// Whether any writer is still writing.
     pub(crate) fn goes_on(&self) -> bool {
         self.writing.load(Ordering::SeqCst) > 0 && !self.failed.load(Ordering::SeqCst)
     }
 
-    /// Ends the scene early on an error.
+    /// Returns the value of a result. An error makes the writers and readers stop, and the test
+    /// fail.
     pub(crate) fn must<T>(&self, result: Result<T, String>) -> T {
         result.unwrap_or_else(|error| {
             self.failed.store(true, Ordering::SeqCst);
@@ -138,8 +140,8 @@ impl<'a> Scene<'a> {
         })
     }
 
-    /// Writes a writer's next batches, with the options that `options` returns for each number.
-    /// Returns the sequence number and count of each.
+    /// Writes the next batches of a writer; `options` returns the write options for a batch number.
+    /// Returns the sequence number and the number of operations of each batch.
     pub(crate) fn write(
         &self,
         writer: usize,
@@ -162,7 +164,7 @@ impl<'a> Scene<'a> {
         written
     }
 
-    /// Reads snapshots while writers write.
+    /// Reads snapshots and checks them while writers write.
     pub(crate) fn watch_snapshots(&self, mut rng: Rng) {
         while self.goes_on() {
             let least = self.ledger.acknowledged();
@@ -176,7 +178,8 @@ impl<'a> Scene<'a> {
             };
             let state = read_all(self.db, &ALL, &options, rng.bool());
             self.check(&state, &ALL, &least, &most);
-            // Checks that the snapshot is unchanged later, even after flushes.
+            // Waits, and then checks that the snapshot still shows the same state, even if
+            // memtables were flushed.
             thread::sleep(Duration::from_millis(rng.u64(0..5)));
             self.must(self.compare_gets(&state, &options, &mut rng));
             let again = read_all(self.db, &ALL, &options, rng.bool());
@@ -203,7 +206,7 @@ impl<'a> Scene<'a> {
         Ok(())
     }
 
-    /// Reads with iterators that have no snapshot, while writers write.
+    /// Reads with iterators that have no explicit snapshot, while writers write.
     pub(crate) fn watch_iterators(&self, mut rng: Rng) {
         while self.goes_on() {
             let family = rng.usize(..FAMILIES.len());
@@ -213,7 +216,8 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// Gets keys one after another while writers write: a batch that was seen stays visible.
+    /// Gets a writer's slots one after another while it writes: no get may return an older batch
+    /// than the get before.
     pub(crate) fn watch_gets(&self, mut rng: Rng) {
         let handles = families(self.db);
         let options = ReadOptions::default();
@@ -231,8 +235,8 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// Flushes one column family at a time while writers write: the other families' parts of the
-    /// same batches are then only in the logs.
+    /// Flushes one column family at a time while writers write. The parts of the same batches that
+    /// are in other families are then only in the logs.
     pub(crate) fn flush_one_by_one(&self, mut rng: Rng) {
         let handles = families(self.db);
         while self.goes_on() {
@@ -242,8 +246,8 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// Opens the states that crashes of the process or the machine would leave, while writers
-    /// write. With `all_synced`, acknowledged writes survive a crash of the machine, too.
+    /// Opens the states that a crash of the process or of the machine would leave, while writers
+    /// write. With `all_synced`, acknowledged writes must survive a crash of the machine, too.
     pub(crate) fn watch_crashes(
         &self,
         storage: &SimStorage,
@@ -282,7 +286,7 @@ impl<'a> Scene<'a> {
     }
 }
 
-/// A writer. Dropping it records its end.
+/// Marks the end of a writer when dropped.
 struct Leaving<'s, 'a> {
     scene: &'s Scene<'a>,
 }
@@ -293,7 +297,8 @@ impl Drop for Leaving<'_, '_> {
     }
 }
 
-/// Checks that the batches use all sequence numbers between them, each once.
+/// Checks that the batches have consecutive ranges of sequence numbers from `first` to `latest`;
+/// `written` has the first number and the count of each batch.
 pub(crate) fn check_sequences(first: u64, mut written: Vec<(u64, u64)>, latest: u64) {
     written.sort_unstable();
     let mut next = first;
@@ -304,7 +309,7 @@ pub(crate) fn check_sequences(first: u64, mut written: Vec<(u64, u64)>, latest: 
     assert_eq!(latest + 1, next, "the last sequence number is that of the last operation");
 }
 
-/// Opens the state that a crash of the process at this moment leaves in memory.
+/// Opens the state that a crash of the process would leave now on a simulated disk.
 pub(crate) fn after_process_crash(storage: &SimStorage, more: &str, seed: u64) -> Db {
     let place = Place::Memory(storage.process_crash_image(seed));
     place.open(more)

@@ -1,5 +1,5 @@
-//! Writers that wait for a backlog of flushes, writers that refuse to wait, and writers whose
-//! leader fails.
+//! Writers that are stopped because flushes fall behind, writers that refuse to wait, and writers
+//! whose write group's leader panics.
 
 use std::cmp::Ordering as KeyOrder;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -19,8 +19,8 @@ use crate::scene::{Place, Scene, after_process_crash, check_at_rest};
 const NO_SLOWDOWN: WriteOptions =
     WriteOptions { sync: false, disable_wal: false, no_slowdown: true };
 
-/// Starts writers of `batches` batches each on a database whose flushes find no space, and calls
-/// `then` when they are stopped.
+/// Starts writers, each of which writes `batches` batches. No flush finds space, so the writers are
+/// stopped once all memtables are full; then `then` is called.
 fn with_stopped_writers(
     batches: usize,
     then: impl FnOnce(&SimStorage, &Db),
@@ -111,13 +111,14 @@ fn delayed_writers_complete_their_writes() {
             scope.spawn(move || scene.write(writer, 40, |_| WriteOptions::default()));
         }
         while scene.goes_on() {
-            // A leader that has waited may write it in its group.
+            // The deletion succeeds if a leader that has already waited includes it in its write
+            // group.
             let written = db.delete_cf_opt(&default, b"impatient", &NO_SLOWDOWN);
             let kind = written.err().map(|error| error.kind());
             assert!(matches!(kind, None | Some(ErrorKind::Busy)), "{kind:?}");
         }
     });
-    // Some writes pass without a pause, including one that must not wait.
+    // The first writes may succeed without a pause, even a write that must not wait.
     let large = vec![b'v'; 100_000];
     let mut refused =
         (0..100).filter_map(|_| db.put_cf_opt(&default, b"impatient", &large, &NO_SLOWDOWN).err());
@@ -127,7 +128,8 @@ fn delayed_writers_complete_their_writes() {
     check_at_rest(&db, &ledger).expect("what was written");
 }
 
-/// Key at whose comparison the comparator panics; otherwise it is bytewise.
+/// The key at whose comparison the comparator panics. The comparator orders all other keys
+/// bytewise.
 const PANICS_AT: &[u8] = b"99/panic";
 
 struct Panicking;
@@ -139,7 +141,7 @@ impl CustomComparator for Panicking {
 
     fn compare(&self, a: &[u8], b: &[u8]) -> KeyOrder {
         if a == PANICS_AT || b == PANICS_AT {
-            // Not with panic!, which would print.
+            // `resume_unwind` is used because `panic!` would print a message.
             resume_unwind(Box::new("a comparator that panics"));
         }
         a.cmp(b)
@@ -163,7 +165,8 @@ fn a_panicking_writer_does_not_fail_other_writers() {
                     loop {
                         let (number, mut batch) = ledger.begin(writer, ids);
                         let write = || db.write_opt(&mut batch, &WriteOptions::default());
-                        // This thread may be the leader, and insert another writer's batch.
+                        // The write of this thread may panic, too: as the leader of a group, it may
+                        // insert the panicking writer's batch.
                         match catch_unwind(AssertUnwindSafe(write)) {
                             Ok(Ok(())) => ledger.acknowledge(writer, number),
                             Ok(Err(_)) | Err(_) => break,
@@ -183,7 +186,7 @@ fn a_panicking_writer_does_not_fail_other_writers() {
             let written = catch_unwind(AssertUnwindSafe(write));
             assert!(!matches!(written, Ok(Ok(()))));
         });
-        // All writers have returned, and nothing is written any more.
+        // All writers have returned, and the database must now refuse writes.
         let default = db.cf_handle("default").expect("the default family");
         let refused = db.put_cf_opt(&default, b"late", b"", &WriteOptions::default());
         refused.expect_err("a refused write");

@@ -1,5 +1,5 @@
-//! Writers while other threads flush, sync logs, create and drop column families and copy the
-//! database.
+//! Writers, while other threads flush, sync logs, create and drop column families, and make
+//! checkpoints of the database.
 
 use std::path::PathBuf;
 use std::thread;
@@ -12,17 +12,18 @@ use tailwater_testkit::seed;
 use crate::ledger::{FAMILIES, Ledger, check_bounds};
 use crate::scene::{ALL, Place, Scene, check_at_rest, check_sequences, families, read_all};
 
-/// A column family other than those of the writers.
+/// A column family to which the writers do not write.
 const ASIDE: &str = "aside";
 
-/// Batches of the thread that creates and drops families, as returned by [`Scene::write`].
+/// The sequence number and count of each batch that a thread wrote, as returned by
+/// [`Scene::write`].
 type Written = Vec<(u64, u64)>;
 
 fn pause(rng: &mut Rng) {
     thread::sleep(Duration::from_millis(rng.u64(..4)));
 }
 
-/// Flushes memtables, and writes and syncs the log.
+/// Flushes memtables, and writes the log to the system or syncs it.
 fn flush(scene: &Scene<'_>, mut rng: Rng) {
     let handles = families(scene.db);
     while scene.goes_on() {
@@ -36,7 +37,8 @@ fn flush(scene: &Scene<'_>, mut rng: Rng) {
     }
 }
 
-/// Creates column families, writes to them and to another in one batch, and drops them.
+/// Creates column families, writes to each of them and to another column family in one batch, and
+/// drops them.
 fn change_families(scene: &Scene<'_>, mut rng: Rng) -> Written {
     let db = scene.db;
     let aside = db.cf_handle(ASIDE).expect("a column family");
@@ -150,7 +152,8 @@ fn writes_that_are_not_logged_are_flushed_by_closing() {
             let scene = &scene;
             let writers: Vec<_> = (0..ledger.writers())
                 .map(|writer| {
-                    // Concurrent logged and synced batches: they are never in the same group.
+                    // Half of the writers write without the log, and the others with it, sometimes
+                    // synced. Batches of the two kinds are never in the same write group.
                     let options = move |number: u64| WriteOptions {
                         disable_wal: writer % 2 == 0,
                         sync: writer % 2 == 1 && number.is_multiple_of(5),

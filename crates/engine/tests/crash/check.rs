@@ -17,10 +17,10 @@ use crate::run::contents;
 use crate::setup::Setup;
 use crate::workload::marker;
 
-/// Number of the write that shows that a database accepts writes again.
+/// Number of the write by which a check shows that a recovered database accepts writes.
 const AFTERWARDS: u64 = 9_999_999;
 
-/// The state after a crash.
+/// The state of a disk after a crash, and what it must contain.
 pub(crate) struct Wreck<'a> {
     pub(crate) setup: &'a Setup,
     pub(crate) image: SimStorage,
@@ -31,9 +31,9 @@ pub(crate) struct Wreck<'a> {
 }
 
 impl Wreck<'_> {
-    /// Opens the state for reading and for writing, checks its contents, writes more, crashes it
-    /// again and verifies it. Returns whether its recovery mode accepted it; if not, the default
-    /// mode did.
+    /// Opens the state for reading and for writing, and checks its contents. Then writes more,
+    /// crashes the database again and verifies it. Returns whether the recovery mode of this check
+    /// accepted the state; if not, the state was opened in the default mode.
     pub(crate) fn check(&self, rng: &mut Rng) -> Checked<bool> {
         self.check_options_file()?;
         self.check_checkpoints(rng)?;
@@ -57,7 +57,7 @@ impl Wreck<'_> {
         self.setup.options_after(&self.image, mode, !self.claims.exists)
     }
 
-    /// Checks that a database that was opened has readable OPTIONS.
+    /// Checks that the database, if it must exist, has an OPTIONS file that can be read.
     fn check_options_file(&self) -> Checked<()> {
         if !self.claims.exists {
             return Ok(());
@@ -74,7 +74,7 @@ impl Wreck<'_> {
         }
     }
 
-    /// Checks that a checkpoint either has its contents or does not exist.
+    /// Checks that each checkpoint either has exactly its contents or does not exist.
     fn check_checkpoints(&self, rng: &mut Rng) -> Checked<()> {
         for (directory, expected, must) in &self.claims.checkpoints {
             let is_there = self.image.metadata(directory).is_ok();
@@ -96,7 +96,8 @@ impl Wreck<'_> {
         Ok(())
     }
 
-    /// Returns the contents when opened read-only; `None` if that is refused.
+    /// Returns the contents that a read-only opening shows; `None` if the opening is refused and
+    /// may be.
     fn read_only(&self) -> Checked<Option<State>> {
         match Db::open_read_only(self.directory(), &self.options(self.mode)) {
             Ok(db) => contents(&db, None).map(Some).map_err(|error| format!("read only: {error}")),
@@ -106,8 +107,8 @@ impl Wreck<'_> {
         }
     }
 
-    /// Opens the database in its mode or, if that mode refuses it and may do so, in the default
-    /// one.
+    /// Opens the database in the mode of this check. If that mode refuses the database, and is
+    /// allowed to, opens it in the default mode.
     fn open(&self) -> Checked<(Db, RecoveryMode)> {
         match Db::open(self.directory(), &self.options(self.mode)) {
             Ok(db) => Ok((db, self.mode)),
@@ -122,21 +123,21 @@ impl Wreck<'_> {
         }
     }
 
-    /// Whether the mode's definition allows it to refuse a log.
+    /// Whether the recovery mode may refuse a log with this error, by the definition of the mode.
     fn may_refuse(&self, error: &Error) -> bool {
         let is_log =
             error.path().is_some_and(|path| path.extension().is_some_and(|it| it == "log"));
         let may = match self.mode {
             RecoveryMode::PointInTime | RecoveryMode::SkipAnyCorruptedRecords => false,
             RecoveryMode::TolerateCorruptedTailRecords => self.torn,
-            // The remains of an earlier use of a recycled log look like damage.
+            // To the strict mode, the remains of an older log in a recycled file look like damage.
             RecoveryMode::AbsoluteConsistency => self.torn || self.setup.recycles,
         };
         may && is_log && error.is_corruption()
     }
 
-    /// Checks that the database accepts a synced write, and has it and all its contents after
-    /// another crash of any kind.
+    /// Checks that the database accepts a synced write. After another crash or close, the database
+    /// must hold that write and all its earlier contents.
     fn write_on(&self, db: Db, mode: RecoveryMode, state: &State, rng: &mut Rng) -> Checked<()> {
         let failed = |doing: &str, error: Error| format!("after recovery {doing} failed: {error}");
         let key = marker(AFTERWARDS);

@@ -1,4 +1,5 @@
-//! Checkpoints whose marks may or may not survive a crash.
+//! Crashes while checkpoints are made. While a checkpoint is incomplete, its directory contains a
+//! mark.
 
 use std::path::Path;
 
@@ -21,22 +22,24 @@ fn is_whole(disk: &SimStorage, checkpoint: &str) -> bool {
     has(&Db::open(Path::new(checkpoint), &options(disk, "")).expect("the checkpoint"), "key")
 }
 
-/// A checkpoint whose directory has the name of another's staging directory stays: its own mark
-/// does not return.
+/// A checkpoint is built in a directory whose name ends in `.tmp`. Tests that a complete checkpoint
+/// at a path with that ending is not removed as an incomplete one: its mark must not return after a
+/// power cut.
 #[test]
 fn a_finished_checkpoint_is_not_mistaken_for_an_unfinished_one() {
     let disk = SimStorage::new(1);
     database(&disk).checkpoint(Path::new("/made.tmp")).expect("a checkpoint");
     for seed in 0..IMAGES {
         let image = disk.crash_image(seed);
-        // If the mark is back, this removes the first checkpoint.
+        // If the mark had returned, this call would remove the first checkpoint.
         let made = database(&image).checkpoint(Path::new("/made"));
         assert!(made.is_err(), "image {seed}");
         assert!(is_whole(&image, "/made.tmp"), "image {seed}");
     }
 }
 
-/// After a crash during the removal of a failed checkpoint, the remains are still recognized.
+/// Tests that the remains of a failed checkpoint are recognized and replaced, even after a crash
+/// while they were being removed.
 #[test]
 fn a_checkpoint_that_failed_can_be_made_again() {
     let disk = SimStorage::new(1);
@@ -53,8 +56,9 @@ fn a_checkpoint_that_failed_can_be_made_again() {
     });
 }
 
-/// Regression test: a checkpoint whose directory could not be synced was removed piece by piece
-/// under its own name, without its mark, so a power cut left a part of it there.
+/// Regression test: a checkpoint whose directory could not be synced was removed file by file under
+/// its final name, without its mark. A power cut during the removal left an incomplete checkpoint
+/// that looked complete.
 #[test]
 fn a_failed_checkpoint_leaves_a_whole_database_or_nothing() {
     for operation in [Operation::SyncDirectory, Operation::Rename, Operation::Remove] {

@@ -1,5 +1,4 @@
-//! Failures of every storage call of a run: of that call alone, and of that call and all later
-//! ones.
+//! Faults at every storage call of a run: in that call alone, or in that call and all later ones.
 
 use fastrand::Rng;
 use tailwater_format::log::RecoveryMode;
@@ -16,7 +15,7 @@ use crate::tally::Tally;
 
 /// Number of different runs.
 const RUNS: usize = 5;
-/// Number of steps of a run.
+/// Number of steps of a run while faults are injected.
 const STEPS: usize = 14;
 /// Number of steps after the faults have ended.
 const STEPS_AFTER: usize = 5;
@@ -57,7 +56,8 @@ fn acknowledged_writes_survive_faults() {
         tally.add_calls(&calls);
         for call in &calls {
             for trouble in TROUBLES {
-                // Lasting faults affect all later calls, so fewer of them suffice.
+                // A lasting fault affects all later calls as well, so it is injected at only a
+                // third of the calls.
                 if !trouble.once && rng.u8(..3) > 0 {
                     continue;
                 }
@@ -84,13 +84,14 @@ fn calm(setup: &Setup, work: u64) -> Checked<Vec<Call>> {
     Ok(run.storage.calls())
 }
 
-/// Repeats the run with trouble at a call, then without trouble to the end.
+/// Repeats the run with a fault at call `at`, then removes the fault and continues. Checks what a
+/// crash at the end leaves.
 fn faulty(setup: &Setup, work: u64, at: u64, trouble: Trouble, rng: &mut Rng) -> Checked<()> {
     let mut run = run(setup, work);
     let fault = trouble.fault;
     let plan = if trouble.once { FaultPlan::at(at, fault) } else { FaultPlan::from(at, fault) };
     run.storage.set_faults(plan);
-    // The caller must continue after a short transfer.
+    // A short transfer is not an error: the caller must continue it, so no step may fail.
     run.mood = if fault == Fault::Short { Mood::Calm } else { Mood::Faulty };
     let is_healed = fault != Fault::Short;
     let steps = |run: &Run| crate::power::last_steps(&run.history, u64::MAX);

@@ -1,21 +1,23 @@
-//! The history of a run, and what may and must survive a crash at any of its calls.
+//! The history of a run: it determines what may and what must survive a crash at any call of the
+//! run.
 //!
 //! # What must survive
 //!
 //! - After a power cut: every acknowledged synced write and every logged write before it; data that
-//!   was ingested or flushed to a table; column families as they were created and dropped.
+//!   was ingested, or flushed to a table; the creation and removal of column families.
 //! - After a crash of the process: also every acknowledged logged write, unless `manual_wal_flush`
-//!   kept it in memory.
+//!   kept the write in memory.
 //!
 //! # What may survive
 //!
-//! - Nothing that was not started. A logged batch exists whole or not at all.
-//! - Logged batches that are not guaranteed are lost from the end: none exists without those before
-//!   it. `kSkipAnyCorruptedRecords` recovers everything that can be read, so there may be gaps.
-//! - Ingested files exist, all of one ingestion or none, independently of earlier writes.
-//! - Unlogged writes are also lost from the end, independently in each column family; with
-//!   `atomic_flush` in all column families together.
-//! - A write that returned an error may exist or not, but only whole.
+//! - Only operations that were started. A logged batch exists completely or not at all.
+//! - If logged batches are lost that need not survive, the newest are lost: no batch exists without
+//!   the batches before it. An exception is `kSkipAnyCorruptedRecords`, which recovers every
+//!   readable batch and so may leave gaps.
+//! - The files of an ingestion, all or none, even if earlier writes are lost.
+//! - If unlogged writes are lost, the newest of each column family are lost, independently of other
+//!   column families. With `atomic_flush` the newest of all column families are lost together.
+//! - A write that returned an error, completely or not at all.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -41,7 +43,7 @@ pub(crate) enum Step {
     DropFamily(String),
     /// Closes the database by `close` or by dropping the last handle.
     Close,
-    /// Creates a checkpoint of these contents.
+    /// Creates a checkpoint in this directory. It must have these contents.
     Checkpoint(PathBuf, State),
     /// Changes an option of the database or of a column family to a value.
     ChangeOption(&'static str, &'static str),
@@ -67,13 +69,14 @@ impl fmt::Debug for Step {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Done,
-    /// An error: the step may or may not have taken effect.
+    /// The step returned an error, and may or may not have taken effect.
     Failed,
-    /// An error; later a column family was found not to have been created or dropped.
+    /// The step returned an error, and later the column family was found not to have been created
+    /// or dropped.
     Void,
 }
 
-/// A step with the numbers of its storage calls.
+/// A step, its outcome, and the range of the numbers of its storage calls.
 #[derive(Debug, Clone)]
 pub(crate) struct Entry {
     pub(crate) step: Step,
@@ -81,10 +84,10 @@ pub(crate) struct Entry {
     pub(crate) outcome: Outcome,
 }
 
-/// The operations of a run.
+/// The operations of a run, and the properties of the database that affect what survives.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct History {
-    /// The initial contents of the database; empty if there was no database.
+    /// The contents of the database at the start of the run; empty if there was no database.
     pub(crate) base: State,
     pub(crate) entries: Vec<Entry>,
     /// Whether logged writes stay in memory until the log is flushed.
@@ -95,18 +98,18 @@ pub(crate) struct History {
     pub(crate) flushes_when_closed: bool,
 }
 
-/// The end of a run.
+/// How a run ended before its contents are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ending {
     /// A power cut before the call with this number.
     PowerCut(u64),
     /// A crash of the process before the call with this number.
     ProcessCrash(u64),
-    /// None: the contents are read as they are.
+    /// The database is still open, so nothing may be lost.
     StillOpen,
 }
 
-/// Whether something must, may or must not exist.
+/// Whether a column family must, may or must not exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Existence {
     Must,
@@ -118,18 +121,18 @@ enum Existence {
 #[derive(Debug)]
 struct WriteClaim<'a> {
     batch: &'a Batch,
-    /// Whether all of it must exist.
+    /// Whether all parts of the write must exist.
     must: bool,
-    /// The column families in which its part must exist.
+    /// The column families in which the write's part must exist, since it was flushed there.
     must_in: BTreeSet<&'a str>,
-    /// Whether it may be lost although it was acknowledged: because of an error, or because it was
+    /// Whether the write may be lost although later writes exist: it returned an error, or it was
     /// neither logged nor flushed when the database was reopened.
     doubtful: bool,
-    /// Whether its log has been written to the system.
+    /// Whether the log that contains the write has been written to the system.
     is_written: bool,
 }
 
-/// The writes of a run that may survive, and those that must.
+/// The requirements on the contents of a database after a run has ended in one way.
 #[derive(Debug)]
 pub(crate) struct Claims<'a> {
     history: &'a History,
@@ -138,13 +141,13 @@ pub(crate) struct Claims<'a> {
     families: BTreeMap<&'a str, Existence>,
     /// Whether the database must exist.
     pub(crate) exists: bool,
-    /// Checkpoints with their contents, and whether they must exist.
+    /// Checkpoints: the directory, the contents, and whether the checkpoint must exist.
     pub(crate) checkpoints: Vec<(&'a PathBuf, &'a State, bool)>,
 }
 
 impl History {
-    /// Records the visible contents: writes that are not visible, and did not have to be, stay
-    /// lost.
+    /// Adjusts the history to the contents that a reopened database shows. Parts of writes that are
+    /// not visible, and need not be, are removed, since they may not return later.
     pub(crate) fn settle(&mut self, found: &State) {
         for entry in &mut self.entries {
             let failed = entry.outcome == Outcome::Failed;
@@ -165,7 +168,7 @@ impl History {
         }
     }
 
-    /// Returns the writes that may survive this ending, and those that must.
+    /// Returns the requirements on the contents after this ending.
     pub(crate) fn claims(&self, ending: Ending) -> Claims<'_> {
         let mut claims = Claims {
             history: self,
@@ -191,7 +194,7 @@ impl History {
 }
 
 impl<'a> Claims<'a> {
-    /// Accounts for a step that was started and perhaps acknowledged.
+    /// Adds the requirements of a step that was started and, if `acknowledged`, succeeded.
     fn add(&mut self, entry: &'a Entry, acknowledged: bool) {
         match &entry.step {
             Step::Open => {
@@ -214,7 +217,7 @@ impl<'a> Claims<'a> {
             Step::Checkpoint(directory, state) => {
                 self.checkpoints.push((directory, state, acknowledged));
             }
-            // It guarantees nothing about writes.
+            // An option change guarantees nothing about writes.
             Step::ChangeOption(..) => {}
             Step::Flush(_) | Step::FlushLog { .. } | Step::Close if !acknowledged => {}
             Step::Flush(families) => {
@@ -256,7 +259,7 @@ impl<'a> Claims<'a> {
         }
     }
 
-    /// Records that all logs were written to the system, or are on the device.
+    /// Records that all logs have been written to the system and, if `device`, are on the device.
     fn log_reached(&mut self, device: bool) {
         let survives = device || matches!(self.ending, Ending::ProcessCrash(_));
         for write in &mut self.writes {
@@ -267,7 +270,7 @@ impl<'a> Claims<'a> {
         }
     }
 
-    /// Compares the contents of a database that was opened in `mode` with the claims.
+    /// Checks the contents of a database that was opened in `mode` against the requirements.
     pub(crate) fn judge(&self, found: &State, mode: RecoveryMode) -> Checked<()> {
         self.judge_families(found)?;
         let present = self.writes.iter().map(|write| write.presence(found));
@@ -308,7 +311,7 @@ impl<'a> Claims<'a> {
         }
     }
 
-    /// Checks that no logged batch exists without those before it.
+    /// Checks that no logged batch exists without all logged batches before it.
     fn judge_order(&self, present: &[Presence]) -> Checked<()> {
         let mut missing = None;
         for (index, (write, presence)) in self.writes.iter().zip(present).enumerate() {
@@ -330,9 +333,11 @@ impl<'a> Claims<'a> {
         Ok(())
     }
 
-    /// Checks that unlogged writes are lost from the end.
+    /// Checks that no unlogged write exists in a column family without all unlogged writes before
+    /// it.
     fn judge_unlogged(&self, found: &State) -> Checked<()> {
-        // For each group of families that are flushed together, the first lost write.
+        // The index of the first lost write of each group: a column family or, with `atomic_flush`,
+        // all column families.
         let mut lost: BTreeMap<&str, usize> = BTreeMap::new();
         for (index, write) in self.writes.iter().enumerate() {
             if write.batch.durability != Durability::Unlogged || write.doubtful {
@@ -360,7 +365,7 @@ impl<'a> Claims<'a> {
     }
 }
 
-/// The parts of a batch that were found.
+/// Whether the parts of a batch were found: all, none, or unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Presence {
     Whole,
@@ -369,14 +374,15 @@ enum Presence {
 }
 
 impl<'a> WriteClaim<'a> {
-    /// Records that its part for a column family is in a table.
+    /// Records that a flush has written the write's part for a column family to a table.
     fn flushed(&mut self, family: &'a str) {
         if !self.doubtful && self.batch.parts.iter().any(|part| part.family == family) {
             self.must_in.insert(family);
         }
     }
 
-    /// Returns the parts that exist, or an error if this combination is not allowed.
+    /// Returns whether the batch exists. Fails if a required part is missing, or if only some parts
+    /// of a logged batch exist.
     fn presence(&self, found: &State) -> Checked<Presence> {
         let mut seen: Option<bool> = None;
         for part in &self.batch.parts {

@@ -1,4 +1,4 @@
-//! Regression tests for crashes and faults that the database did not survive.
+//! Regression tests for single crashes and faults that the database did not survive.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -42,8 +42,9 @@ pub(crate) fn create(db: &Db, family: &str) {
     db.create_cf(family, &default.options()).expect("a column family");
 }
 
-/// Regression test: an existing directory was taken to be durable, although the opening that
-/// created it had ended before it synced the directory's name; a power cut lost the database.
+/// Regression test: a directory that existed was assumed to be durable, although an earlier opening
+/// had created the directory and failed before it synced the directory's name. A power cut then
+/// lost the database.
 #[test]
 fn directories_created_by_an_earlier_opening_are_synced() {
     for index in 0..4 {
@@ -60,8 +61,9 @@ fn directories_created_by_an_earlier_opening_are_synced() {
     }
 }
 
-/// Regression test: a database opened although its OPTIONS file could not be written, so the next
-/// opening did not have the options that it would have loaded. RocksDB refuses.
+/// Regression test: opening a database succeeded although its OPTIONS file could not be written. A
+/// later opening that loaded the OPTIONS file then lacked the current options. RocksDB refuses to
+/// open the database.
 #[test]
 fn opening_fails_if_the_options_file_cannot_be_written() {
     let disk = SimStorage::new(1);
@@ -73,8 +75,8 @@ fn opening_fails_if_the_options_file_cannot_be_written() {
     open(&disk, "");
 }
 
-/// Regression test: with `track_and_verify_wals`, a power cut after opening lost the name of the
-/// only log, and a database without a log is refused.
+/// Regression test: with `track_and_verify_wals`, a power cut after opening lost the directory
+/// entry of the only log. The next opening then refused the database, since it had no log.
 #[test]
 fn the_name_of_a_tracked_log_is_on_the_device() {
     let text = "track_and_verify_wals=true;wal_dir=/logs";
@@ -84,14 +86,15 @@ fn the_name_of_a_tracked_log_is_on_the_device() {
         for seed in 0..30 {
             open(&disk.crash_image(seed), text);
         }
-        // Begins another log.
+        // The flush begins another log.
         put(&db, DEFAULT, &format!("{round}"), false);
         db.flush_all().expect("a flush");
     }
 }
 
-/// Regression test: dropping a column family removed logs that were needed according to the
-/// MANIFEST. With `track_and_verify_wals`, the next log, with its synced writes, was then refused.
+/// Regression test: dropping a column family removed logs that the MANIFEST still listed as needed.
+/// With `track_and_verify_wals`, the next opening then refused the following log, with its synced
+/// writes.
 #[test]
 fn logs_removed_with_a_column_family_are_not_reported_missing() {
     let text = "track_and_verify_wals=true;avoid_flush_during_recovery=true";
@@ -110,7 +113,8 @@ fn logs_removed_with_a_column_family_are_not_reported_missing() {
     }
 }
 
-/// Regression test: `track_and_verify_wals` refused a checkpoint, which has no log.
+/// Regression test: with `track_and_verify_wals`, a checkpoint could not be opened, since it has no
+/// log.
 #[test]
 fn a_checkpoint_opens_with_wal_tracking() {
     let text = "track_and_verify_wals=true";
@@ -123,8 +127,8 @@ fn a_checkpoint_opens_with_wal_tracking() {
 }
 
 /// Regression test: with `avoid_flush_during_recovery`, recovery modes that accept a log that ends
-/// inside its first record kept it. Then nothing recorded the number with which the next log must
-/// begin, and the default mode left out its synced writes.
+/// inside its first record kept that log. Nothing then recorded the sequence number with which the
+/// next log must begin, so the default mode left out the synced writes of the next log.
 #[test]
 fn a_log_without_a_whole_record_is_not_kept() {
     let keeping = "avoid_flush_during_recovery=true;\
@@ -140,8 +144,8 @@ fn a_log_without_a_whole_record_is_not_kept() {
     }
 }
 
-/// Regression test: if a power cut lost a sector in the middle of a MANIFEST's last edit rather
-/// than its end, the edit was treated as damage, and the database did not open.
+/// Regression test: if a power cut lost a sector in the middle of the last edit of a MANIFEST,
+/// rather than the end of the edit, the edit was treated as damage, and the database did not open.
 #[test]
 fn a_last_edit_that_lacks_a_sector_is_a_torn_tail_of_the_manifest() {
     let disk = SimStorage::new(1);
@@ -162,12 +166,13 @@ fn a_last_edit_that_lacks_a_sector_is_a_torn_tail_of_the_manifest() {
     assert!(torn > 20, "only {torn} of 200 were torn");
 }
 
-/// Returns a database with a log that is complete, needed and not durable, and a column family
-/// `late` that was created after it; and a file to ingest into that family.
+/// Returns a database, its column family `late`, and the path of a file to ingest into `late`. The
+/// database has a complete log that recovery needs and that is not synced; `late` was created after
+/// that log.
 fn late_family(disk: &SimStorage) -> (Db, ColumnFamily, &'static Path) {
     let db = open(disk, "write_buffer_size=1048576");
     create(&db, "second");
-    // Fills a log before a memtable.
+    // The writes are spread over two families, so that the log is full before a memtable is.
     let value = vec![b'v'; 10_000];
     for number in 0..65 {
         for family in db.column_families() {
@@ -187,8 +192,8 @@ fn late_family(disk: &SimStorage) -> (Db, ColumnFamily, &'static Path) {
 }
 
 /// Regression test: a column family was created while a complete log was unsynced, and a file was
-/// ingested into it. After a power cut it had data later than the surviving logs, and the database
-/// did not open.
+/// ingested into the column family. After a power cut that lost the log's end, the column family's
+/// data was later than the surviving logs, and the database did not open.
 #[test]
 fn an_ingested_file_does_not_outlive_the_logs_before_it() {
     for seed in 0..40 {
@@ -215,8 +220,8 @@ fn an_ingested_file_does_not_outlive_the_logs_before_it() {
 }
 
 /// Regression test: after a failed sync of a log, the page cache had data that the device lacked.
-/// The next opening kept the log for `avoid_flush_during_recovery` and synced it without an error,
-/// and writes synced to the next log were lost in a power cut.
+/// The next opening, with `avoid_flush_during_recovery`, kept the log and synced it again, which
+/// returned no error. A power cut then lost writes that had been synced to the next log.
 #[test]
 fn a_log_is_kept_only_if_it_is_durable() {
     let text = "avoid_flush_during_recovery=true";
@@ -239,8 +244,9 @@ fn a_log_is_kept_only_if_it_is_durable() {
     }
 }
 
-/// Regression test: a file whose first sync failed was synced without an error the next time,
-/// although it was not on the device: a power cut lost a table of the database.
+/// Regression test: if the sync of a file to be ingested failed, a second ingestion synced the file
+/// again, which returned no error although the file was not on the device. A power cut then lost a
+/// table of the database.
 #[test]
 fn an_ingested_file_whose_sync_failed_is_copied() {
     for seed in 0..40 {
@@ -277,8 +283,8 @@ fn copy(disk: &SimStorage, from: &str, to: &str) {
     copy.write_all_at(&bytes, 0, purpose).expect("a write");
 }
 
-/// Regression test: a column family was created although its options could not be written, and no
-/// error was returned: the next opening did not know its merge operator.
+/// Regression test: creating a column family succeeded although its options could not be written.
+/// The next opening did not know the column family's merge operator.
 #[test]
 fn a_column_family_without_its_options_is_reported() {
     let mut reported = 0;

@@ -1,8 +1,9 @@
-//! The contents of a database after some of its batches: the model with which a reopened database
-//! is compared.
+//! The contents of a database after some of its batches. A reopened database is compared with this
+//! model.
 //!
-//! Every part of a batch, which is its effect on one column family, leaves evidence that no other
-//! part leaves, and which shows whether a reopened database contains the part.
+//! A batch consists of parts, one for each column family that it changes. Every part leaves
+//! evidence: a key whose presence or absence shows whether a reopened database contains this part,
+//! since no other part causes it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,13 +18,14 @@ pub(crate) type State = BTreeMap<String, Table>;
 /// The column family that every database has.
 pub(crate) const DEFAULT: &str = "default";
 
-/// The difference between a database with a part and one without it.
+/// The evidence that a database contains a part.
 #[derive(Debug, Clone)]
 pub(crate) enum Evidence {
-    /// This key exists. Nothing else writes or removes it.
+    /// This key exists. No other part puts or deletes it.
     Present(Vec<u8>),
-    /// This key does not exist. Nothing else removes it; `base` is the evidence of the part that
-    /// put it. If that is missing, too, the state is unknown, and nothing counts as a difference.
+    /// This key does not exist, because the part deletes it and no other part does. `base` is the
+    /// evidence of the part that put the key. If `base` is missing, too, it is unknown whether the
+    /// database contains the deleting part.
     Absent { key: Vec<u8>, base: Vec<u8> },
 }
 
@@ -42,7 +44,8 @@ impl fmt::Debug for Part {
 }
 
 impl Part {
-    /// Whether `table`, of the part's column family, contains the part; `None` if unknown.
+    /// Whether `table`, the contents of the part's column family, contains the part; `None` if that
+    /// is unknown.
     pub(crate) fn is_in(&self, table: &Table) -> Option<bool> {
         match &self.evidence {
             Evidence::Present(key) => Some(table.contains_key(key)),
@@ -53,30 +56,31 @@ impl Part {
     }
 }
 
-/// The durability of an acknowledged write.
+/// The kinds of crash that an acknowledged write survives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Durability {
-    /// None before a flush.
+    /// The write survives no crash until it is flushed.
     Unlogged,
-    /// It survives a crash of the process, once the log is written to the system.
+    /// The write survives a crash of the process once its log is written to the system.
     Logged,
-    /// It survives a crash of the machine.
+    /// The write survives a crash of the machine.
     Synced,
-    /// Like `Synced`, even if earlier writes are lost: it consists of ingested files.
+    /// The write consists of ingested files. It survives a crash of the machine even if earlier
+    /// writes are lost.
     Ingested,
 }
 
 /// One atomic write.
 #[derive(Debug, Clone)]
 pub(crate) struct Batch {
-    /// The parts, at most one for each column family.
+    /// The parts of the write, at most one for each column family.
     pub(crate) parts: Vec<Part>,
     pub(crate) durability: Durability,
 }
 
 impl Batch {
-    /// Applies the parts that `chosen` selects to a state; column families that it lacks are
-    /// skipped.
+    /// Applies those parts to a state that `chosen` selects. Parts for column families that the
+    /// state lacks are skipped.
     pub(crate) fn apply(&self, state: &mut State, chosen: impl Fn(&Part) -> bool) {
         for part in self.parts.iter().filter(|part| chosen(part)) {
             if let Some(table) = state.get_mut(&part.family) {

@@ -21,18 +21,18 @@ use crate::tally::{Tally, is_sync};
 const RUNS: usize = 24;
 /// Number of steps for each database.
 const STEPS: usize = 40;
-/// One in this many other calls is a crash point.
+/// One in this many calls that are neither syncs nor of a new kind is a crash point.
 const OTHERS: usize = 12;
-/// One in this many databases that survived a power cut is used again, until another power cut.
+/// One in this many databases that survived a power cut is used further, until another power cut.
 const SECOND_LIVES: u8 = 60;
-/// One in this many power cuts is followed by others during recovery.
+/// After one in this many power cuts, the recovery is itself interrupted by crashes.
 const INTERRUPTED: u8 = 60;
-/// Number of the first write of second lives.
+/// Number of the first write after a database has survived a power cut.
 const SECOND_LIFE: u64 = 1_000_000;
 /// Minimum number of cases.
 const LEAST: usize = 4000;
 
-/// The events that every run must cover; each represents an option or a step.
+/// Kinds of calls at which the test must crash. Each occurs only with a certain option or step.
 const MUST_HAVE: [(Operation, Option<Purpose>, &str); 9] = [
     (Operation::Sync, Some(Purpose::Wal), "#.log"),
     (Operation::Rename, None, "#.log"),
@@ -60,8 +60,8 @@ fn guaranteed_writes_survive_crashes() {
     tally.must_have(&MUST_HAVE);
 }
 
-/// Runs the work on one database, and then checks everything that crashes during the work may
-/// leave.
+/// Runs random work on one database, and then checks the states that crashes at all chosen calls
+/// may leave.
 fn one_run(setup: &Setup, rng: &mut Rng, tally: &mut Tally) -> Checked<()> {
     let storage = setup.new_disk(rng.u64(..));
     let run = worked(setup, storage, State::new(), 0, STEPS, rng)?;
@@ -86,8 +86,9 @@ fn worked(
     Ok(run)
 }
 
-/// Returns the crash points: before and after every sync, at calls of kinds that were not yet crash
-/// points, and at some of the others.
+/// Returns the numbers of the calls before which the database crashes. Crash points are before and
+/// after every sync and every call of a kind at which no test has crashed, and before some of the
+/// other calls.
 fn places(calls: &[Call], rng: &mut Rng, tally: &Tally, others: usize) -> BTreeSet<u64> {
     let mut places = BTreeSet::new();
     let mut kinds = BTreeSet::new();
@@ -147,7 +148,8 @@ fn crash_everywhere(
     Ok(())
 }
 
-/// Continues the work on a database that survived a power cut, until another one.
+/// Continues the work on a database that survived a power cut, and checks another power cut or
+/// crash at each of the chosen calls.
 fn second_life(
     setup: &Setup,
     storage: SimStorage,
@@ -159,14 +161,15 @@ fn second_life(
     let db = opened.map_err(|error| format!("a second life: {error}"))?;
     let base = contents(&db, None).map_err(|error| error.to_string())?;
     drop(db);
-    // Writes that were made while the database was dropped must not count as durable.
+    // Writes that the opening above made and did not sync may be lost in these crashes.
     let run = worked(setup, storage, base, SECOND_LIFE, STEPS / 3, rng)
         .map_err(|error| format!("a second life: {error}"))?;
     crash_everywhere(&run, rng, tally, OTHERS, false)
         .map_err(|error| format!("a second life: {error}"))
 }
 
-/// Checks that crashes during recovery lose nothing that it would have recovered.
+/// Checks that a crash during recovery loses nothing that an uninterrupted recovery would have
+/// recovered.
 fn interrupt_recovery(
     setup: &Setup,
     image: &SimStorage,
@@ -176,7 +179,7 @@ fn interrupt_recovery(
 ) -> Checked<()> {
     image.start_recording();
     let options = setup.options_after(image, mode, true);
-    // A state that a strict mode refuses is left to the other modes.
+    // A strict recovery mode may refuse this state; other runs recover such states in another mode.
     let Ok(db) = Db::open(setup.directory(), &options) else { return Ok(()) };
     let expected = contents(&db, None).map_err(|error| error.to_string())?;
     let calls = image.calls();
@@ -207,7 +210,7 @@ fn interrupt_recovery(
     Ok(())
 }
 
-/// Returns the steps before a call and the step to which it belongs, for a message.
+/// Returns the last steps of the history that began before call `place`, as text for a message.
 pub(crate) fn last_steps(history: &History, place: u64) -> String {
     let begun = history.entries.iter().filter(|entry| entry.calls.start < place);
     let steps: Vec<String> = begun

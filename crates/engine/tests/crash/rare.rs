@@ -13,15 +13,16 @@ use tailwater_io::{Create, IoMode, Operation, Purpose, Storage};
 use crate::mended::{PATH, create, has, open, options, put};
 use crate::model::DEFAULT;
 
-/// Number of images of each moment.
+/// Number of random crash images that are checked at each crash point.
 pub(crate) const IMAGES: u64 = 30;
 
-/// Calls `check` with the states that power cuts may leave before and after every recorded call.
+/// Calls `check` with random states that a power cut may leave, before every recorded call and
+/// after the last one.
 pub(crate) fn at_every_call(disk: &SimStorage, check: impl Fn(SimStorage, &str)) {
     at_every_call_in(disk, IMAGES, check);
 }
 
-/// Like [`at_every_call`], with this many images of each moment.
+/// Like [`at_every_call`], with `images` random crash images at each crash point.
 pub(crate) fn at_every_call_in(disk: &SimStorage, images: u64, check: impl Fn(SimStorage, &str)) {
     let calls = disk.calls();
     let end = calls.last().map_or(0, |call| call.number + 1);
@@ -35,7 +36,8 @@ pub(crate) fn at_every_call_in(disk: &SimStorage, images: u64, check: impl Fn(Si
     }
 }
 
-/// A synced write also syncs the logs before it that are complete and not yet flushed.
+/// Tests that a synced write also syncs the complete logs before it whose contents are not yet
+/// flushed.
 #[test]
 fn a_synced_write_syncs_the_logs_before_it() {
     let text = "write_buffer_size=65536;arena_block_size=4096;min_write_buffer_number_to_merge=3;\
@@ -57,8 +59,9 @@ fn a_synced_write_syncs_the_logs_before_it() {
     }
 }
 
-/// A log that was kept through recovery keeps its part of a batch after a flush has written the
-/// rest of the batch to a table.
+/// Tests that no batch is recovered in part. Its part for one column family is flushed to a table;
+/// its part for another is only in a log that recovery kept. That log must be synced before the
+/// flush.
 #[test]
 fn a_kept_log_is_durable_before_a_flush() {
     let text = "avoid_flush_during_recovery=true;wal_dir=/logs";
@@ -78,8 +81,8 @@ fn a_kept_log_is_durable_before_a_flush() {
     }
 }
 
-/// A power cut while a database is being destroyed leaves either the whole database, or remains
-/// that cannot be opened and that a second `destroy` removes.
+/// Tests that a power cut while a database is destroyed leaves either the complete database, or
+/// remains that cannot be opened and that a second `destroy` removes.
 #[test]
 fn a_database_is_destroyed_completely_or_not_at_all() {
     for text in ["", "wal_dir=/logs;db_paths={/tables}"] {
@@ -103,7 +106,7 @@ fn a_database_is_destroyed_completely_or_not_at_all() {
             destroy(&image, text);
             for directory in [PATH, "/logs", "/tables"] {
                 let mut left = image.list(Path::new(directory)).unwrap_or_default();
-                // Files of a directory whose claim is missing.
+                // The lock file remains in a directory without a claim.
                 left.retain(|entry| entry.name != "TAILWATER-LOCK");
                 assert!(left.is_empty(), "{directory} has {left:?}, {moment}");
             }
@@ -115,7 +118,7 @@ fn destroy(disk: &SimStorage, text: &str) {
     Db::destroy(Path::new(PATH), &options(disk, text)).expect("destroying");
 }
 
-/// A power cut does not restore any part of a destroyed database.
+/// Tests that a power cut does not restore any part of a destroyed database.
 #[test]
 fn no_part_of_a_destroyed_database_returns_after_a_power_cut() {
     for stays in [None, Some("notes")] {
@@ -136,8 +139,8 @@ fn no_part_of_a_destroyed_database_returns_after_a_power_cut() {
     }
 }
 
-/// Opening a database makes its claim on an outside directory durable, even if an earlier opening
-/// ended right after it made the claim.
+/// Tests that a database's claim on an outside directory is durable once the database is open, even
+/// if an earlier opening ended right after it made the claim.
 #[test]
 fn a_claim_is_on_the_device_when_the_database_is_open() {
     let text = "db_paths={/tables}";
@@ -154,15 +157,15 @@ fn a_claim_is_on_the_device_when_the_database_is_open() {
         for seed in 0..IMAGES {
             let image = image.crash_image(seed);
             assert!(is_claimed(&image), "image {seed} at {call:?}");
-            // Lets the directory be found when no option names it any more.
+            // This file lets later openings find the directory when no option names it any more.
             let record = Path::new(PATH).join("TAILWATER-DIRECTORIES");
             assert!(image.metadata(&record).is_ok(), "image {seed} at {call:?}");
         }
     }
 }
 
-/// The changes that opening makes to a claim, and to Tailwater's own options, are durable when the
-/// database is open.
+/// Tests that the changes that opening makes to a claim, and to the file of Tailwater's own
+/// options, are durable when the database is open.
 #[test]
 fn changes_made_by_an_opening_are_durable_when_it_returns() {
     let claim = Path::new("/tables/TAILWATER-CLAIM");
@@ -172,7 +175,8 @@ fn changes_made_by_an_opening_are_durable_when_it_returns() {
     drop(open(&disk, text));
     let first = [read(&disk, claim), read(&disk, &own_options)];
     assert!(first.iter().all(Option::is_some), "{first:?}");
-    // Opens a copy that takes the directory over.
+    // The claim is replaced by that of another home, as in a copy of a database. The openings below
+    // adopt the directory.
     disk.remove(claim).expect("a claim");
     let mut file =
         disk.create(claim, Create::New, IoMode::Buffered, Purpose::Metadata).expect("a file");
@@ -202,7 +206,8 @@ fn read(disk: &SimStorage, path: &Path) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// The claim on a directory that a database no longer uses is removed after everything else there.
+/// Tests that the claim on a directory that a database no longer uses is removed only after the
+/// tables in the directory.
 #[test]
 fn a_claim_is_removed_after_the_files_that_it_protects() {
     let place = Path::new("/family");
@@ -216,7 +221,8 @@ fn a_claim_is_removed_after_the_files_that_it_protects() {
     let other = db.cf_handle("other").expect("a column family");
     db.flush_cf(&other).expect("a flush");
     db.drop_cf(&other).expect("dropping");
-    // The handle keeps the table.
+    // In this crash image the table of the dropped column family still exists, since the handle
+    // `other` kept it.
     let disk = disk.process_crash_image(1);
     let tables = |disk: &SimStorage| {
         let names = disk.list(place).unwrap_or_default().into_iter().map(|entry| entry.name);
@@ -235,8 +241,8 @@ fn a_claim_is_removed_after_the_files_that_it_protects() {
     }
 }
 
-/// A column family that exists after a power cut has a record of its directories, even before the
-/// OPTIONS file names them.
+/// Tests that the directories of a column family are recorded in TAILWATER-DIRECTORIES before the
+/// column family exists in the MANIFEST, since the OPTIONS file names them only later.
 #[test]
 fn the_directories_of_a_column_family_are_recorded() {
     let disk = SimStorage::new(1);
@@ -266,7 +272,8 @@ fn logs_in(disk: &SimStorage, directory: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     paths.map(|path| (path.clone(), read(disk, &path).expect("a log"))).collect()
 }
 
-/// A damaged log that was only partly recovered is kept, however its recovery ends.
+/// Tests that a damaged log that was only partly recovered is kept in the folder `lost`, even if
+/// its recovery is interrupted by a power cut.
 #[test]
 fn a_damaged_log_is_kept() {
     for with_links in [true, false] {
@@ -303,7 +310,7 @@ fn a_damaged_log_is_kept() {
     }
 }
 
-/// An OPTIONS file that is loaded is whole, whenever the power is cut.
+/// Tests that an OPTIONS file can be loaded after a power cut at any call.
 #[test]
 fn options_can_be_loaded_after_a_crash_at_any_call() {
     let disk = SimStorage::new(1);
@@ -342,8 +349,8 @@ fn ingest(db: &Db, path: &str, options: &IngestOptions) -> tailwater::Result<()>
     db.ingest_external_file_cf_opts(&family, &[Path::new(path)], options).map(drop)
 }
 
-/// A file that was created outside a database survives a crash once its creation was reported as
-/// complete.
+/// Tests that a table file written outside a database survives a power cut once its writer has
+/// reported it as finished.
 #[test]
 fn a_finished_external_file_is_on_the_device() {
     let disk = disk_with_outside();
@@ -356,7 +363,8 @@ fn a_finished_external_file_is_on_the_device() {
     }
 }
 
-/// A file that is moved into a database is then durable, even if its creator had not synced it.
+/// Tests that a file that was moved into a database is durable, even if its creator had not synced
+/// it.
 #[test]
 fn an_ingested_file_that_is_moved_is_durable() {
     let disk = disk_with_outside();
@@ -376,9 +384,9 @@ fn an_ingested_file_that_is_moved_is_durable() {
     }
 }
 
-/// A recycled log may look damaged after its end. The next log's contents count only if they
-/// continue with the very next sequence number, so a number that an ingestion used must not be
-/// missing there.
+/// Tests an ingestion between two recycled logs. The end of a recycled log may look damaged, so
+/// recovery continues with the next log only if that log begins with the very next sequence number.
+/// The ingestion must therefore not use a sequence number that neither log contains.
 #[test]
 fn recycled_logs_have_no_sequence_gap_at_an_ingestion() {
     let text = "recycle_log_file_num=2;write_buffer_size=65536;arena_block_size=4096;\
@@ -386,12 +394,12 @@ fn recycled_logs_have_no_sequence_gap_at_an_ingestion() {
     for with_snapshot in [false, true] {
         let disk = disk_with_outside();
         let db = open(&disk, text);
-        // Creates logs to recycle that are longer than those below.
+        // These logs are recycled below, and are longer than the logs that overwrite them.
         for round in 0..4 {
             put(&db, DEFAULT, &format!("{round}{}", "k".repeat(150_000)), true);
             db.flush_all().expect("a flush");
         }
-        // The memtable is full: the next write switches the log.
+        // After these writes the memtable is full, so the next write begins a new log.
         let before: Vec<String> = (0..3).map(|at| format!("{at}{}", "b".repeat(30_000))).collect();
         before.iter().for_each(|key| put(&db, DEFAULT, key, true));
         let snapshot = with_snapshot.then(|| db.snapshot());

@@ -1,8 +1,8 @@
 //! Crashes while `resume` recovers from a log that ran out of space.
 //!
-//! Batches span column families. Whenever the power is cut during `resume`, even if a call inside
-//! it failed and `resume` was called again, every image opens, contains all batches that were
-//! acknowledged as synced, and contains each batch whole or not at all.
+//! Batches span several column families. At every crash point during `resume`, even if a call
+//! inside `resume` failed and `resume` was called again, each crash image must open. It must
+//! contain every batch that was acknowledged as synced, and no batch in part.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,19 +13,19 @@ use tailwater_io::{Operation, Purpose};
 
 use crate::mended::{PATH, create, open, options};
 
-/// The column families, in the order of their ids.
+/// The column families; the index of each is its ID.
 const FAMILIES: [&str; 4] = ["default", "a", "b", "never-written"];
 /// Number of random crash images that are checked at each crash point.
 const IMAGES: u64 = 2;
 
-/// The batches, by key: the column families to which each wrote the key, and whether it was
-/// acknowledged as synced.
+/// The batches by their key: the column families in which the batch put the key, and whether the
+/// batch was acknowledged as synced.
 type Batches = BTreeMap<String, (Vec<u32>, bool)>;
 
 fn write(db: &Db, batches: &mut Batches, key: &str, families: &[u32], sync: bool) -> bool {
     let mut batch = WriteBatch::new();
     for &family in families {
-        // Long enough that a write of it can be torn.
+        // The value is so long that a crash can tear its write.
         batch.put_cf(family, key.as_bytes(), [b'v'; 3000]).expect("a small key");
     }
     let written =
@@ -34,7 +34,8 @@ fn write(db: &Db, batches: &mut Batches, key: &str, families: &[u32], sync: bool
     written
 }
 
-/// Returns a database whose log failed, either inside a batch or when it was synced.
+/// Returns a database whose log has failed, either when a batch was written or when the log was
+/// synced, and the batches.
 fn failed(disk: &SimStorage, text: &str, operation: Operation) -> (Db, Batches) {
     let db = open(disk, text);
     FAMILIES.iter().skip(1).for_each(|family| create(&db, family));
@@ -51,7 +52,7 @@ fn failed(disk: &SimStorage, text: &str, operation: Operation) -> (Db, Batches) 
     (db, batches)
 }
 
-/// Opens an image and compares it with the batches.
+/// Opens a crash image and compares its contents with the batches.
 fn check(left: &SimStorage, text: &str, batches: &Batches, context: &str) {
     let db = Db::open(Path::new(PATH), &options(left, text))
         .unwrap_or_else(|error| panic!("{context}: {error}"));
@@ -71,7 +72,7 @@ fn check(left: &SimStorage, text: &str, batches: &Batches, context: &str) {
     }
 }
 
-/// Takes images before one in `every` recorded calls, and at the end.
+/// Checks crash images before one in `every` recorded calls, and after the last call.
 fn check_images(
     disk: &SimStorage,
     text: &str,
@@ -95,10 +96,10 @@ fn check_images(
     calls.len()
 }
 
-/// Regression test: resuming after a log failure recorded one column family after the other in the
-/// MANIFEST. A crash between these edits left tables that were ahead of the logs of the other
-/// column families, so that the database did not open, or applied the rejected batch to those
-/// families only.
+/// Regression test: after a log failure, `resume` recorded the flush of one column family after the
+/// other in the MANIFEST. A crash between two of these edits left tables that were ahead of the
+/// logs of the other column families. The database then could not be opened, or the rejected batch
+/// was replayed for the other column families only.
 #[test]
 fn a_crash_inside_resume_keeps_every_batch_whole() {
     let mut calls = 0;
@@ -123,8 +124,8 @@ fn a_crash_inside_resume_keeps_every_batch_whole() {
     assert!(calls > 100, "only {calls} calls were cut off");
 }
 
-/// If a call inside `resume` fails, `resume` can be called again, and a crash at any time keeps
-/// every batch whole.
+/// Tests that `resume` can be called again after a call inside it failed, and that a crash at any
+/// call leaves no batch in part.
 #[test]
 fn a_failed_resume_can_be_retried() {
     let mut failures = 0;

@@ -1,4 +1,4 @@
-//! Runs work on a database in the simulator and records its history.
+//! Performs random operations on a database on a simulated disk, and records their history.
 
 use std::path::{Path, PathBuf};
 
@@ -21,15 +21,15 @@ use crate::workload::{Action, Generator};
 /// Whether storage calls may return errors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mood {
-    /// No faults, so nothing may fail.
+    /// No faults are injected, so no step may fail.
     Calm,
-    /// Faults are possible.
+    /// Faults are injected, so any step may fail.
     Faulty,
-    /// There were faults, whose consequences remain, but nothing may fail any more.
+    /// No more faults are injected. Their consequences remain, but no step may fail any more.
     Healed,
 }
 
-/// A database and the work on it.
+/// A database on a simulated disk, its history, and the generator of random operations.
 pub(crate) struct Run {
     pub(crate) storage: SimStorage,
     pub(crate) setup: Setup,
@@ -38,15 +38,16 @@ pub(crate) struct Run {
     pub(crate) db: Option<Db>,
     generator: Generator,
     snapshots: Vec<(Snapshot, State)>,
-    /// The number of the last checkpoint, counted from `first`.
+    /// The number of the last checkpoint; the first checkpoint has the number `first` + 1.
     checkpoints: u64,
-    /// Whether it was reopened, and the surviving contents have not been read since.
+    /// Whether the database was reopened, and its surviving contents have not yet been read.
     is_unsettled: bool,
 }
 
 impl Run {
-    /// Creates a run on a disk whose database holds `base`, or does not exist if that is empty. Its
-    /// calls are recorded from here on. Each run on a disk needs its own `first` number.
+    /// Creates a run on a disk whose database holds `base`, or on a disk without a database if
+    /// `base` is empty. Recording of the storage calls starts here. Each run on a disk needs its
+    /// own `first`, the number of its first write.
     pub(crate) fn new(
         storage: SimStorage,
         setup: Setup,
@@ -103,7 +104,8 @@ impl Run {
         let opened = self.record(Step::Open, |run| {
             let opened = Db::open(run.setup.directory(), &options);
             match opened {
-                // Strict modes do not accept a log that a fault left torn.
+                // A fault may have left an incomplete record in a log, which strict recovery modes
+                // do not accept.
                 Err(error) if error.is_corruption() && run.mood == Mood::Healed => {
                     let mode = RecoveryMode::PointInTime;
                     let options = run.setup.options_after(&run.storage, mode, true);
@@ -135,7 +137,8 @@ impl Run {
         self.tolerate(result, message)
     }
 
-    /// Accepts an error that a fault may have caused, if it names the file.
+    /// Passes a successful result on. Returns `None` for an error that a fault may have caused, and
+    /// fails for any other error, or if the error does not name the file.
     fn tolerate<T>(
         &self,
         result: tailwater::Result<T>,
@@ -251,7 +254,8 @@ impl Run {
         Ok(())
     }
 
-    /// Creates files outside the database, and ingests them together.
+    /// Creates a file outside the database for each part of the batch, and ingests all files
+    /// together.
     fn ingest(&mut self, db: &Db, batch: Batch, moves: bool) -> Checked<()> {
         let mut families = Vec::new();
         for part in &batch.parts {
@@ -282,7 +286,8 @@ impl Run {
         Ok(())
     }
 
-    /// Returns an open column family. After faults, one may be gone without the run having noticed.
+    /// Returns the handle of a column family. While faults are injected, the column family may be
+    /// gone although the step that dropped it returned an error.
     fn family(&mut self, db: &Db, name: &str) -> Checked<Option<ColumnFamily>> {
         match db.cf_handle(name) {
             Ok(family) => Ok(Some(family)),
@@ -309,7 +314,7 @@ impl Run {
         for (snapshot, expected) in &self.snapshots {
             let found = self.tolerate(contents(db, Some(snapshot)), None)?;
             let Some(mut found) = found else { continue };
-            // A column family younger than the snapshot is empty in it.
+            // A column family that was created after the snapshot is empty at the snapshot.
             found.retain(|name, table| expected.contains_key(name) || !table.is_empty());
             if let Some(difference) = difference(expected, &found) {
                 return Err(format!("a snapshot changed: {difference}"));
@@ -318,7 +323,7 @@ impl Run {
         Ok(())
     }
 
-    /// Closes the database and reopens it.
+    /// Closes the database, by `close` if `cleanly` or else by dropping it, and reopens it.
     pub(crate) fn reopen(&mut self, cleanly: bool) -> Checked<()> {
         self.snapshots.clear();
         let Some(db) = self.db.take() else { return Ok(()) };
@@ -328,7 +333,8 @@ impl Run {
             closed
         })?;
         if !cleanly && self.mood == Mood::Faulty {
-            // Dropping does not report whether closing succeeded.
+            // Dropping a database does not report whether it could be closed, so assume that it
+            // could not.
             let closed = self.history.entries.last_mut();
             closed.into_iter().for_each(|entry| entry.outcome = Outcome::Failed);
         }
@@ -346,7 +352,7 @@ impl Run {
         Ok(())
     }
 
-    /// Compares the contents with the model.
+    /// Compares the contents of the open database with the model.
     pub(crate) fn compare(&mut self) -> Checked<()> {
         let Some(db) = &self.db else { return Ok(()) };
         let Some(found) = self.tolerate(contents(db, None), None)? else { return Ok(()) };
@@ -357,7 +363,8 @@ impl Run {
         self.history.claims(ending).judge(&found, RecoveryMode::PointInTime)
     }
 
-    /// Like [`Run::compare`], after the database was closed, perhaps with an error, and reopened.
+    /// Compares the contents of the reopened database with the model, and adjusts the history to
+    /// them.
     fn compare_reopened(&mut self) -> Checked<()> {
         let Some(db) = &self.db else { return Ok(()) };
         self.is_unsettled = true;
@@ -369,8 +376,8 @@ impl Run {
         Ok(())
     }
 
-    /// Removes all faults and resumes the database, or else reopens it. Nothing may fail from here
-    /// on.
+    /// Removes all faults and resumes the database. If `resume` fails, closes and reopens the
+    /// database. No step may fail from here on.
     pub(crate) fn heal(&mut self) -> Checked<()> {
         self.storage.set_faults(FaultPlan::none());
         self.mood = Mood::Healed;
@@ -378,7 +385,7 @@ impl Run {
             self.open()?;
             return self.compare_reopened();
         };
-        // Reads worked all the time.
+        // Reads must be correct even before the database is resumed.
         self.read_snapshots(&db)?;
         self.compare()?;
         if db.resume().is_ok() {

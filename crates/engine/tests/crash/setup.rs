@@ -12,15 +12,16 @@ use tailwater_io::sim::SimStorage;
 use crate::io_modes::{Disk, IoModes};
 use crate::workload::Limits;
 
-/// Possible locations of a database: with an existing parent, with a missing one, and without a
-/// parent in the path.
+/// Possible paths of a database: with an existing parent directory, with a missing one, and
+/// relative without a parent.
 const DIRECTORIES: [&str; 3] = ["/database", "/above/below/database", "database"];
-/// A possible directory for its logs outside the home.
+/// A possible directory for the database's logs, outside of its home.
 const LOGS: &str = "/logs";
-/// A possible directory for its tables outside the home.
+/// A possible directory for the database's tables, outside of its home.
 const TABLES: &str = "/tables";
 
-/// The order in which compactions choose tables of a level.
+/// Values of the option that determines the order in which compactions choose the tables of a
+/// level.
 const PRIORITIES: [&str; 5] = [
     "kByCompensatedSize",
     "kOldestLargestSeqFirst",
@@ -28,7 +29,8 @@ const PRIORITIES: [&str; 5] = [
     "kMinOverlappingRatio",
     "kRoundRobin",
 ];
-/// The common options. By default nothing compacts, and writes do not wait for compactions.
+/// The options of every database. Unless other options change this, nothing is compacted, and
+/// writes do not wait for compactions.
 const COMMON: &str = "create_if_missing=true;write_buffer_size=65536;arena_block_size=8192;\
     level0_file_num_compaction_trigger=1000000;level0_slowdown_writes_trigger=1000000;\
     level0_stop_writes_trigger=1000000;merge_operator=StringAppendOperator;\
@@ -43,7 +45,7 @@ pub(crate) const MODES: [(RecoveryMode, &str); 4] = [
     (RecoveryMode::SkipAnyCorruptedRecords, "kSkipAnyCorruptedRecords"),
 ];
 
-/// The options of a database.
+/// The options of a database, and the disk that it is on.
 #[derive(Debug, Clone)]
 pub(crate) struct Setup {
     directory: PathBuf,
@@ -129,9 +131,9 @@ impl Setup {
         setup
     }
 
-    /// Returns the setup for runs with faults. After a failed sync the system takes data for
-    /// written that is not on the device, so a log that was read back must not remain the only
-    /// copy.
+    /// Adapts the setup to runs with faults: recovery then flushes all logs. After a failed sync,
+    /// the operating system may treat data as written that is not on the device. So a log that
+    /// recovery read must not remain the only copy of its writes.
     pub(crate) fn for_faults(mut self) -> Self {
         self.add("avoid_flush_during_recovery", false);
         self
@@ -141,7 +143,8 @@ impl Setup {
         self.text += &format!(";{name}={value}");
     }
 
-    /// Returns the differences from the defaults, for a message.
+    /// Returns those options as text, for a message, that differ from the options of every
+    /// database.
     pub(crate) fn text(&self) -> String {
         let options = self.text.strip_prefix(COMMON).unwrap_or(&self.text);
         let tables = if self.tables_elsewhere { ", tables elsewhere" } else { "" };
@@ -151,14 +154,14 @@ impl Setup {
         format!("of {}{options}{modes}{tables}{links}", directory.display())
     }
 
-    /// Returns an empty disk for it, whose random choices follow from `seed`.
+    /// Returns an empty disk for the database. The disk's random choices are derived from `seed`.
     pub(crate) fn new_disk(&self, seed: u64) -> SimStorage {
         let storage = SimStorage::new(seed);
         self.disk.set_up(&storage);
         storage
     }
 
-    /// Returns the options with which it is opened before any fault.
+    /// Returns the options with which the database is opened during the run.
     pub(crate) fn options(&self, storage: &SimStorage) -> OpenOptions {
         let mut options = OpenOptions::new(Arc::new(storage.clone()));
         let text = format!("{};{}", self.text, self.io_modes);
@@ -172,7 +175,8 @@ impl Setup {
         options
     }
 
-    /// Returns the options with which it is opened after a crash.
+    /// Returns the options with which the database is opened after a crash, with this recovery
+    /// mode.
     pub(crate) fn options_after(
         &self,
         storage: &SimStorage,
@@ -186,7 +190,7 @@ impl Setup {
         options
     }
 
-    /// Returns the options with which a checkpoint of it is opened.
+    /// Returns the options with which a checkpoint of the database is opened.
     pub(crate) fn options_of_checkpoint(&self, storage: &SimStorage) -> OpenOptions {
         let mut options = self.options(storage);
         options.set_options("wal_dir=;create_if_missing=false").expect("options");
@@ -195,16 +199,17 @@ impl Setup {
         options
     }
 
-    /// Returns a recovery mode with which to open it after a crash.
+    /// Returns a recovery mode with which to open the database after a crash.
     pub(crate) fn random_mode(&self, rng: &mut Rng) -> RecoveryMode {
-        // Half of them are the default, which must always open.
+        // In half of the cases it is the default mode, in which a database must always open.
         if rng.bool() { RecoveryMode::PointInTime } else { MODES[rng.usize(..4)].0 }
     }
 
-    /// Returns the operations that suit it.
+    /// Returns the operations that the random work may include with these options.
     pub(crate) fn limits(&self) -> Limits {
         Limits {
-            // Unlogged writes leave gaps in the sequence numbers, and so recycled logs refuse them.
+            // Unlogged writes use sequence numbers that the log lacks, and replay of recycled logs
+            // accepts no gaps.
             unlogged: !self.recycles,
             single_flushes: !self.atomic_flush,
             synced: self.synced,

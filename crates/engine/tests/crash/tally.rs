@@ -1,4 +1,5 @@
-//! Counts cases and the call sites at which faults were injected, and prints them.
+//! Counts the cases of a test, and the call sites at which it crashed the database or injected
+//! faults.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -12,7 +13,7 @@ pub(crate) type Site = (Operation, Option<Purpose>, String);
 
 /// Returns the kind of a call.
 pub(crate) fn site(call: &Call) -> Site {
-    // The simulator has few directories, so each is a class of its own.
+    // The class of a path is its last component, with each number replaced by `#`.
     (call.operation, call.purpose, path_class(&call.path))
 }
 
@@ -21,7 +22,7 @@ pub(crate) fn is_sync(call: &Call) -> bool {
     matches!(call.operation, Operation::Sync | Operation::SyncDirectory)
 }
 
-/// The operations of a test.
+/// The counts of one test.
 #[derive(Debug)]
 pub(crate) struct Tally {
     name: &'static str,
@@ -29,7 +30,7 @@ pub(crate) struct Tally {
     cases: BTreeMap<&'static str, usize>,
     /// Number of times that each kind of call was made.
     calls: BTreeMap<Site, usize>,
-    /// Number of faults injected at each kind of call.
+    /// Number of crashes and injected faults at each kind of call.
     struck: BTreeMap<Site, usize>,
     notes: BTreeMap<&'static str, usize>,
 }
@@ -54,30 +55,30 @@ impl Tally {
         }
     }
 
-    /// Counts a passed case of a kind.
+    /// Counts a case of this kind that passed.
     pub(crate) fn add_case(&mut self, kind: &'static str) {
         *self.cases.entry(kind).or_default() += 1;
     }
 
-    /// Counts a fault that was injected at this call.
+    /// Counts a crash or an injected fault at this call.
     pub(crate) fn strike(&mut self, call: &Call) {
         *self.struck.entry(site(call)).or_default() += 1;
     }
 
-    /// Counts an event.
+    /// Adds `count` to the count of an event.
     pub(crate) fn note(&mut self, what: &'static str, count: usize) {
         *self.notes.entry(what).or_default() += count;
     }
 
-    /// Whether a fault was injected at calls of this kind.
+    /// Whether the test crashed or injected a fault at a call of this kind.
     pub(crate) fn was_struck(&self, call: &Call) -> bool {
         self.struck.contains_key(&site(call))
     }
 
-    /// Checks that faults were injected at these kinds of calls.
+    /// Checks that the test crashed or injected a fault at each of these kinds of calls.
     ///
     /// # Panics
-    /// Panics if none was injected at one of them: then the work does not cover what it should.
+    /// Panics if one of the kinds is missing: then the random work does not cover what it should.
     pub(crate) fn must_have(&self, sites: &[(Operation, Option<Purpose>, &str)]) {
         for &(operation, purpose, class) in sites {
             let site = (operation, purpose, class.to_owned());
@@ -93,7 +94,8 @@ impl Tally {
     /// Prints all counts.
     ///
     /// # Panics
-    /// Panics if there were fewer cases than `least`, or kinds of calls without an injected fault.
+    /// Panics if there were fewer cases than `least`, or if a kind of call was made but had no
+    /// crash or injected fault.
     pub(crate) fn finish(&self, least: usize) {
         let mut text = format!("{}: {} cases, seed {}\n", self.name, self.case_count(), self.seed);
         for (kind, count) in self.cases.iter().chain(&self.notes) {
@@ -110,7 +112,7 @@ impl Tally {
                 operation.to_string()
             );
         }
-        // Not by a macro, whose output is shown only for failing tests.
+        // The text is not printed by a macro, whose output would be shown only for failing tests.
         let _ = std::io::stderr().write_all(text.as_bytes());
         let left: Vec<&Site> =
             self.calls.keys().filter(|site| !self.struck.contains_key(*site)).collect();

@@ -1,4 +1,4 @@
-//! Crashes of a database to which several threads write while another flushes.
+//! Crashes of a database to which several threads write while another thread flushes it.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ const PLACES: usize = 4;
 /// Minimum number of cases.
 const LEAST: usize = 100;
 
-/// A write with its position among all writes.
+/// A write and its sequence number, which gives its position among all writes.
 struct Written {
     sequence: u64,
     entry: Entry,
@@ -43,7 +43,7 @@ fn guaranteed_writes_of_concurrent_threads_survive_crashes() {
         let mut rng = Rng::with_seed(seed.rng.u64(..));
         let setup = Setup::random(&mut rng);
         if let Err(error) = one_run(&setup, &mut rng, &mut tally) {
-            // The seed determines the work, but not the order of the threads.
+            // The seed determines the random choices, but not the order in which threads run.
             panic!("seed {}, run {index}\noptions {}\n{error}", seed.value(), setup.text());
         }
     }
@@ -78,7 +78,8 @@ fn entry(step: Step, start: u64, end: u64) -> Entry {
     Entry { step, calls: start..end, outcome: Outcome::Done }
 }
 
-/// Has threads write, and adds their writes to the history in the order of their sequence numbers.
+/// Writes with several threads, and adds the writes to the history in the order of their sequence
+/// numbers.
 fn write(
     db: &Db,
     storage: &SimStorage,
@@ -153,8 +154,9 @@ fn crash(
             (replay.process_crash_image(seed), Ending::ProcessCrash(place))
         };
         let claims = history.claims(ending);
-        // While one log waits to be flushed, the next one is written, and each may lose its end. If
-        // logs describe their predecessors, the default mode detects that.
+        // While one log waits for its flush, the next one is already written, and a power cut may
+        // tear the ends of both. The default mode detects that only if logs describe their
+        // predecessors.
         let mode = match setup.tracks_logs {
             true => RecoveryMode::PointInTime,
             false => RecoveryMode::SkipAnyCorruptedRecords,

@@ -1,11 +1,11 @@
-//! Random work for a database.
+//! Generates random operations on a database.
 
 use fastrand::Rng;
 
 use crate::model::{Batch, Change, DEFAULT, Durability, Evidence, Part};
 
-/// Number of ordinary keys of a column family. They begin with `k`, unlike keys that serve as
-/// evidence.
+/// Number of ordinary keys of a column family. They begin with `k`, unlike the keys that serve as
+/// evidence (see `model`).
 const KEYS: u32 = 40;
 
 /// Time at which the clock of a simulated disk begins, in seconds since 1970.
@@ -30,19 +30,20 @@ const OF_FAMILY: [(&str, &[&str]); 5] = [
 /// The next operation.
 #[derive(Debug, Clone)]
 pub(crate) enum Action {
-    /// Writes a batch; `single` if it is a single operation for which there is a method.
+    /// Writes a batch. If `single`, it has one operation, and is written by the method for that
+    /// operation.
     Write {
         batch: Batch,
         single: bool,
     },
-    /// Ingests a batch, of which each part becomes a file.
+    /// Ingests files, one for each part of the batch.
     Ingest {
         batch: Batch,
         /// Whether the original names of the files are removed.
         moves: bool,
     },
     Flush(String),
-    /// Compacts all of a column family, which is flushed before.
+    /// Flushes a column family, and then compacts all of it.
     Compact(String),
     FlushAll,
     FlushLog {
@@ -53,12 +54,14 @@ pub(crate) enum Action {
     TakeSnapshot,
     DropSnapshot,
     Read,
-    /// Closes the database, `cleanly` with `close`, or else by dropping the handle, and reopens it.
+    /// Reopens the database after closing it, by `close` if `cleanly` or else by dropping its
+    /// handle.
     Reopen {
         cleanly: bool,
     },
     Checkpoint,
-    /// Changes an option of a column family, or of the database: the option's name and its value.
+    /// Changes an option, given by name and value, of a column family, or of the database if
+    /// `family` is `None`.
     ChangeOption {
         family: Option<String>,
         change: (&'static str, &'static str),
@@ -68,17 +71,17 @@ pub(crate) enum Action {
 /// The operations that the work may include.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
-    /// Unlogged writes.
+    /// Whether writes may be unlogged.
     pub(crate) unlogged: bool,
-    /// Flushes of a single column family.
+    /// Whether a single column family may be flushed.
     pub(crate) single_flushes: bool,
-    /// Synced writes, in percent.
+    /// Percentage of writes that are synced.
     pub(crate) synced: u8,
-    /// Closing and reopening.
+    /// Whether the database may be closed and reopened.
     pub(crate) reopening: bool,
 }
 
-/// Generates work.
+/// Generates random operations.
 #[derive(Debug)]
 pub(crate) struct Generator {
     rng: Rng,
@@ -88,14 +91,14 @@ pub(crate) struct Generator {
     families: Vec<String>,
     /// Keys that single deletions may delete, by column family: each was put exactly once.
     singles: Vec<(String, Vec<u8>)>,
-    /// Keys whose absence can serve as evidence, by column family, with the evidence that they were
-    /// put.
+    /// Keys that a batch may delete so that their absence is its evidence: the column family, the
+    /// key, and the key that proves that the first key was put.
     deletable: Vec<(String, Vec<u8>, Vec<u8>)>,
 }
 
 impl Generator {
-    /// Creates work for a database with these column families. Its writes differ from those of
-    /// generators with another `first` number.
+    /// Creates a generator for a database with these column families. Generators with different
+    /// `first` numbers generate different writes.
     pub(crate) fn new(rng: Rng, limits: Limits, first: u64, families: Vec<String>) -> Self {
         Self { rng, limits, next: first, families, singles: Vec::new(), deletable: Vec::new() }
     }
@@ -192,8 +195,8 @@ impl Generator {
         }
     }
 
-    /// Returns files for one or more column families. Some contain only keys that no other write
-    /// has.
+    /// Returns a batch to be ingested as files, for one or more column families. Some of the files
+    /// contain only a key that no other write has.
     fn files(&mut self) -> Batch {
         let number = self.number();
         let mut families = self.families.clone();
@@ -203,7 +206,8 @@ impl Generator {
         Batch { parts, durability: Durability::Ingested }
     }
 
-    /// Returns a file: range deletions, which hide nothing of the file, then keys in order.
+    /// Returns the contents of a file: first range deletions, which do not delete the file's own
+    /// keys, and then the keys in order.
     fn file(&mut self, family: String, number: u64) -> Part {
         let marker = marker(number);
         let mut changes = Vec::new();
@@ -227,8 +231,8 @@ impl Generator {
         Part { family, changes, evidence: Evidence::Present(marker) }
     }
 
-    /// Returns a batch of one operation, and whether there is a method for it, which is always
-    /// true.
+    /// Returns a batch of one operation, and true, since there is a method for every such
+    /// operation.
     fn single(&mut self) -> (Batch, bool) {
         let number = self.number();
         let durability = self.durability();

@@ -1,11 +1,12 @@
-//! Neither one flipped bit of a log or MANIFEST nor a zeroed sector ever loses acknowledged writes
-//! silently.
+//! Tests that neither one flipped bit of a log or MANIFEST nor one zeroed sector of a log loses
+//! acknowledged writes without a report.
 //!
-//! In small logs of every kind every bit is flipped, and in longer ones those of all headers and
-//! some others, one at a time. The database is opened in a recovery mode drawn at random, or in
-//! several with `TAILWATER_ROUNDS`, 4 being all. Either every acknowledged write exists, or the
-//! mode refuses to open the database, or it reports what was left out. If the database is opened
-//! for writing, a log that no crash explains is kept in the folder `lost`.
+//! In small logs of every kind every bit is flipped, one at a time. In longer logs only the bits of
+//! all headers and some others are flipped. Each time, the database is opened in one recovery mode
+//! drawn at random, or in as many modes as `TAILWATER_ROUNDS`, up to all four. Either every
+//! acknowledged write exists, or the mode refuses to open the database, or the database reports
+//! what was left out. If the database is opened for writing, a log with damage that no crash
+//! explains must be kept in the folder `lost`.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -26,29 +27,30 @@ const MODES: [&str; 4] = [
     "kSkipAnyCorruptedRecords",
 ];
 
-/// Number of acknowledged writes.
+/// Number of acknowledged writes in the log.
 const WRITES: usize = 9;
 
-/// Number of bytes after each possible header position whose bits are all flipped, over all logs.
+/// Number of bytes in which all bits are flipped, after each offset in any log at which a header
+/// may begin.
 const AROUND_HEADER: u64 = 12;
-/// Length of a log up to which all its bits are flipped, in bytes.
+/// Maximum length of a log in which all bits are flipped, in bytes.
 const SMALL: u64 = 600;
-/// Number of evenly spread offsets whose bits are also flipped in a longer log.
+/// Number of additional, evenly spread offsets at which bits of a longer log are flipped.
 const SPREAD: u64 = 60;
 
-/// Size of a sector, which a device writes atomically, in bytes.
+/// Size of the unit that a device writes atomically, in bytes.
 const SECTOR: u64 = 512;
 
-/// A database whose process was killed.
+/// The files of a database whose process was killed.
 struct Killed {
     text: String,
     disk: SimStorage,
-    /// The acknowledged keys.
+    /// The keys of the acknowledged writes.
     keys: Vec<String>,
-    /// The file to be damaged: the log that holds the keys.
+    /// The file to damage: the log that holds the keys, or the MANIFEST.
     file: PathBuf,
-    /// Whether the mode may refuse even the intact log: to RocksDB's strict mode, the remains of a
-    /// file's earlier use look like damage.
+    /// Whether the log's file was recycled. RocksDB's strict recovery mode may then refuse even the
+    /// intact log, since the remains of the file's earlier use look like damage.
     is_recycled: bool,
 }
 
@@ -84,7 +86,8 @@ fn logs(disk: &SimStorage) -> Vec<PathBuf> {
     logs.iter().map(|name| Path::new(DIRECTORY).join(name)).collect()
 }
 
-/// Returns the boundaries of the log's own records and of its other contents.
+/// Returns the offsets in a log's file at which its records begin and end, and those of the
+/// contents after the log's end.
 fn landmarks(disk: &SimStorage, log: &Path) -> Vec<u64> {
     let mut reader = LogReader::open(disk, log).expect("a log");
     let mut landmarks = vec![0];
@@ -103,7 +106,7 @@ fn landmarks(disk: &SimStorage, log: &Path) -> Vec<u64> {
 }
 
 impl Killed {
-    /// Acknowledges writes of `length` bytes and kills the process.
+    /// Creates a database with acknowledged writes of `length` bytes, and kills its process.
     fn new(text: &str, length: usize) -> Self {
         let disk = SimStorage::new(1);
         let db = Db::open(DIRECTORY, &options(&disk, text)).expect("a database");
@@ -111,7 +114,8 @@ impl Killed {
         let synced = WriteOptions { sync: true, ..WriteOptions::default() };
         let is_recycled = text.contains("recycle_log_file_num");
         if is_recycled {
-            // Records of another length, so that the new ones end inside an old one.
+            // The old records have another length than the new ones, so that the new log ends
+            // inside an old record.
             for round in 0..3 {
                 for key in 0..WRITES + 7 {
                     let key = format!("{round}{key}");
@@ -164,7 +168,7 @@ impl Killed {
         self.damaged(&[byte[0] ^ (1 << bit)], offset)
     }
 
-    /// Returns a disk with other bytes in the file.
+    /// Returns a copy of the disk on which the file has these bytes at this offset.
     fn damaged(&self, bytes: &[u8], offset: u64) -> SimStorage {
         let disk = self.disk.process_crash_image(1);
         let file = disk.create(&self.file, Create::Existing, IoMode::Buffered, Purpose::Wal);
@@ -172,8 +176,8 @@ impl Killed {
         disk
     }
 
-    /// Zeroes each sector of the log, except those in or after which its last record begins: a log
-    /// may end there.
+    /// Zeroes each sector of the log that lies before the log's last record. The sectors from there
+    /// on are left out, since a crash may leave a log that ends there.
     fn zero_every_sector(&self) {
         let landmarks = landmarks(&self.disk, &self.file);
         let last = landmarks[landmarks.len() - 2];
@@ -185,7 +189,8 @@ impl Killed {
         }
     }
 
-    /// Flips every bit of the MANIFEST, for which there is only one mode.
+    /// Flips every bit of the MANIFEST. The recovery modes do not apply to a MANIFEST, so one mode
+    /// suffices.
     fn flip_every_bit_of_manifest(mut self) {
         let entries = self.disk.list(Path::new(DIRECTORY)).expect("a directory");
         let name = entries.into_iter().find(|entry| entry.name.starts_with("MANIFEST"));
@@ -239,14 +244,15 @@ impl Flip<'_> {
     fn check_refusal(&self, error: &tailwater::Error) {
         assert_eq!(error.kind(), ErrorKind::Corruption, "{self}: {error}");
         assert!(error.path().is_some_and(|path| path == self.killed.file), "{self}: {error}");
-        // If a log is not known to be compressed, its records decode as meaningless batches.
+        // Damage may make a compressed log look uncompressed. Its records then do not decode as
+        // batches, so that even the mode that skips corrupted records may refuse the log.
         let may_skip = !self.killed.text.contains("wal_compression");
         let opens_always = self.mode == "kPointInTimeRecovery"
             || self.mode == "kSkipAnyCorruptedRecords" && may_skip;
         assert!(!opens_always, "{self}: {error}");
     }
 
-    /// Performs the same check for an opening for writing, which removes the logs.
+    /// Like `check_reading`, but opens the database for writing, which removes the recovered logs.
     fn check_writing(&self, damaged: &SimStorage) {
         let disk = damaged.process_crash_image(2);
         let db = match Db::open(DIRECTORY, &self.options(&disk)) {

@@ -1,4 +1,4 @@
-//! A small database with one damaged file, and all ways of reading it.
+//! A small database with one damaged file, which is read in all ways.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,7 +15,7 @@ use crate::tally::Outcome;
 
 pub(crate) const DIRECTORY: &str = "/database";
 
-/// A small golden database in memory.
+/// A small golden database, whose files are in memory.
 pub(crate) struct Small {
     pub(crate) name: &'static str,
     pub(crate) files: BTreeMap<String, Vec<u8>>,
@@ -23,18 +23,18 @@ pub(crate) struct Small {
     options: OpenOptions,
 }
 
-/// A small database with one file whose contents were replaced.
+/// A small golden database in which one file has other contents.
 pub(crate) struct Damaged<'a> {
     pub(crate) small: &'a Small,
     pub(crate) file: &'a str,
     pub(crate) contents: Vec<u8>,
 }
 
-/// The reason why a column family does not return the right results.
+/// The reason why the reads of a column family did not all return the right results.
 enum Trouble {
-    /// An error, and no wrong result.
+    /// A read failed, and no read returned a wrong result.
     Failed(Error),
-    /// A wrong result.
+    /// A read returned a wrong result.
     Wrong(String),
 }
 
@@ -52,12 +52,12 @@ impl Small {
             (family.name().to_owned(), model)
         });
         let models = models.collect();
-        // OPTIONS has no checksum, and verification would read it each time.
+        // OPTIONS is left out, since it has no checksum, and each verification would read it.
         files.retain(|file, _| !file.starts_with("OPTIONS"));
         Self { name, models, options, files }
     }
 
-    /// Returns the files to damage: all except OPTIONS, which has no checksum, IDENTITY and LOCK.
+    /// Returns the files to damage: tables, blob files, logs, the MANIFEST and CURRENT.
     pub(crate) fn damageable(&self) -> impl Iterator<Item = (&str, &Vec<u8>)> {
         let covered = |file: &str| {
             [".sst", ".blob", ".log"].iter().any(|extension| file.ends_with(extension))
@@ -72,8 +72,8 @@ impl Small {
         matches!(self.name, "small-2" | "small-5")
     }
 
-    /// Whether a file concerns a column family: it concerns both, unless it is a table or blob
-    /// file.
+    /// Whether damage of a file may affect a column family. A table or blob file affects only the
+    /// column family that uses it; other files affect both column families.
     fn concerns(&self, file: &str, family: &str) -> bool {
         let Some((number, "sst" | "blob")) = file.split_once('.') else { return true };
         let number: u32 = number.parse().expect("a file number");
@@ -111,11 +111,12 @@ fn store(files: &BTreeMap<String, Vec<u8>>, other: Option<(&str, &[u8])>) -> Arc
 }
 
 impl Damaged<'_> {
-    /// Opens, reads and verifies the database.
+    /// Opens, reads and verifies the damaged database.
     ///
     /// # Panics
-    /// Panics if a result is wrong, an error names another file, a family that the file does not
-    /// concern cannot be read, or verification finds less than reading.
+    /// Panics if a read returns a wrong result, if an error names another file, if a column family
+    /// that the file does not affect cannot be read, or if reads find damage that verification does
+    /// not find.
     pub(crate) fn outcome(&self) -> Outcome {
         let options = self.options();
         let read = self.read(&options);
@@ -172,9 +173,10 @@ impl Damaged<'_> {
         outcome
     }
 
-    /// Returns the earlier state to which the database corresponds; `None` if there is none. Newer
-    /// edits of a MANIFEST or batches of a log must be reported as left out, unless the file was
-    /// cut after a whole record, which cannot be detected.
+    /// Returns the outcome of an opening that shows an earlier state of the database; `None` if the
+    /// file must not lead to such a state. Edits of a MANIFEST or batches of a log that are missing
+    /// must be reported as left out. The exception is a file that was truncated: the end of a whole
+    /// record looks like the end of the file.
     fn older(&self, outcome: Outcome) -> Option<Outcome> {
         let grows = self.file.ends_with(".log") || self.file.starts_with("MANIFEST");
         let was_cut = self.contents.len() < self.small.files[self.file].len();
@@ -185,8 +187,8 @@ impl Damaged<'_> {
         }
     }
 
-    /// Reads everything in a column family in each way, and returns the number of batches of the
-    /// log that it shows.
+    /// Reads a column family completely in each way. Returns the number of the log's batches that
+    /// all reads show.
     fn read_family(&self, db: &Db, name: &str, model: &Family) -> Result<u32, Trouble> {
         let family = db.cf_handle(name);
         let family = family.map_err(|error| Trouble::Wrong(error.to_string()))?;
@@ -211,12 +213,12 @@ impl Damaged<'_> {
         failed.map_or(Ok(batches.unwrap_or(BATCHES)), |error| Err(Trouble::Failed(error)))
     }
 
-    /// Whether verification finds anything, even if only an unknown version in a damaged byte; all
-    /// findings must be about the file.
+    /// Whether verification has any finding, even only that a damaged byte denotes an unknown
+    /// version. Every finding must be about the damaged file.
     fn verify(&self, options: &OpenOptions) -> bool {
         let report = verify::verify(Path::new(DIRECTORY), options, &mut |_| {});
         for finding in &report.findings {
-            // Other files contradict an older state of a MANIFEST.
+            // If the MANIFEST is damaged and shows an earlier state, other files contradict it.
             let about = finding.path.ends_with(self.file)
                 || self.is_followed_to(&finding.path)
                 || self.file.starts_with("MANIFEST");
@@ -231,7 +233,8 @@ impl Damaged<'_> {
         assert!(about, "{self}: another file is named: {error}");
     }
 
-    /// Whether a file was accessed only because CURRENT, which is damaged, names it.
+    /// Whether a path is that of the file that a damaged CURRENT names. Errors may then name that
+    /// file.
     fn is_followed_to(&self, path: &Path) -> bool {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         self.file == "CURRENT" && name.starts_with("MANIFEST")
@@ -247,7 +250,7 @@ impl std::fmt::Display for Damaged<'_> {
     }
 }
 
-/// Number of batches of the log, each with a key `walN` in both families.
+/// Number of batches in the log. Batch N puts the key `walN` in both column families.
 pub(crate) const BATCHES: u32 = 8;
 
 /// Returns the number of the batch that wrote a key of the log.
@@ -256,10 +259,11 @@ pub(crate) fn batch_of(key: &[u8]) -> Option<u32> {
 }
 
 pub(crate) type Entries = Vec<(Vec<u8>, Vec<u8>)>;
-/// Returns the number of visible batches of the log, or the error.
+/// The number of the log's batches that a read shows, or a description of a wrong result.
 type Shown = Result<u32, String>;
 
-/// Checks that entries are those of the model, except for the newest batches of the log.
+/// Checks that entries are those of the model, except that the newest batches of the log may be
+/// missing. Returns the number of batches that exist.
 fn shown_batches(model: &Family, entries: &Entries) -> Shown {
     let batches = entries.iter().filter(|(key, _)| batch_of(key).is_some()).count() as u32;
     let expected = model.entries.iter();
@@ -284,7 +288,7 @@ fn get_all(db: &Db, family: &ColumnFamily, model: &Family) -> tailwater::Result<
     failed.map_or(Ok(Ok(batches)), Err)
 }
 
-/// Returns all entries, in the family's order whichever way they are read.
+/// Returns all entries in the order of the column family, even if they are read backward.
 pub(crate) fn iterate(db: &Db, family: &ColumnFamily, forward: bool) -> tailwater::Result<Entries> {
     let mut iterator = db.raw_iterator_cf_opt(family, &ReadOptions::default())?;
     if forward {

@@ -8,7 +8,8 @@ use tailwater_testkit::golden;
 use crate::database::{BATCHES, DIRECTORY, Damaged, Small, batch_of, iterate};
 use crate::mask;
 
-/// Returns the batches that a database shows, which must be the same in both families.
+/// Returns the numbers of the log's batches that a database shows. Both column families must show
+/// the same batches.
 fn batches(db: &Db, damaged: &Damaged<'_>) -> Vec<u32> {
     let families = db.column_families();
     let of_families = families.iter().map(|family| {
@@ -23,8 +24,9 @@ fn batches(db: &Db, damaged: &Damaged<'_>) -> Vec<u32> {
     of_families.remove(0)
 }
 
-/// Opens a database with a damaged log in one mode. It must show whole batches, and report missing
-/// ones. Returns the batches, or `None` if the mode does not open it.
+/// Opens a database with a damaged log in one recovery mode. The database must show whole batches,
+/// and must report missing batches. Returns the numbers of the batches, or `None` if the mode
+/// refuses to open the database.
 fn open(damaged: &Damaged<'_>, mode: &str) -> Option<Vec<u32>> {
     let mut options = damaged.options();
     options.set_options(&format!("wal_recovery_mode={mode}")).expect("a mode");

@@ -1,4 +1,4 @@
-//! The outcomes of all cases of damage.
+//! Counts the outcomes of all cases of damage.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
@@ -8,13 +8,13 @@ use crate::database::Small;
 /// The outcome of one case of damage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Outcome {
-    /// The database did not open.
+    /// The database could not be opened.
     Refused { has_offset: bool },
     /// A read failed.
     Failed { has_offset: bool },
     /// Part of a log was left out and reported.
     LeftOut,
-    /// All results match an earlier state; only verification finds the damage.
+    /// All reads show an earlier state of the database, and only verification may find the damage.
     Older,
     /// All reads are correct, and verification finds the damage.
     Verified,
@@ -22,9 +22,9 @@ pub(crate) enum Outcome {
     Unnoticed,
 }
 
-/// Outcomes by kind of file.
+/// The number of cases of one kind of damage, by kind of file and by outcome.
 pub(crate) struct Tally {
-    /// The damage.
+    /// The kind of damage, for messages.
     pub(crate) what: &'static str,
     counts: BTreeMap<(&'static str, Outcome), u32>,
     unnoticed: BTreeSet<(String, usize)>,

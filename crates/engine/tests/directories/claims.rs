@@ -1,4 +1,4 @@
-//! Claims that name another home or device, or are unreadable.
+//! Claims on outside directories that name another home or device, or cannot be read.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,8 @@ use tailwater_io::Storage;
 use crate::database::{DEFAULT, Layout, Place, state_of};
 use crate::world::{CLAIM, World};
 
-/// Returns a database in `/a` with a key and its logs in `/w`, and the options to open it.
+/// Returns a world with a database whose home is `/a`, whose logs are in `/w`, and that has one
+/// key; and the options to open it.
 fn database() -> (World, OpenOptions) {
     let mut world = World::new(fastrand::Rng::with_seed(1));
     let mut layout = Layout::at(PathBuf::from("/a"));
@@ -31,7 +32,7 @@ fn change(world: &World, change: impl FnOnce(&mut Claim)) {
     world.write(&path, claim.to_text().as_bytes());
 }
 
-/// Checks that the database has its key, by opening it for reading and for writing.
+/// Opens the database for reading and for writing. Both must fail, or both must show its key.
 fn opens(home: &str, options: &OpenOptions) -> tailwater::Result<()> {
     let home = Path::new(home);
     let read = Db::open_read_only(home, options).and_then(|db| state_of(&db));
@@ -41,7 +42,8 @@ fn opens(home: &str, options: &OpenOptions) -> tailwater::Result<()> {
     Ok(())
 }
 
-/// Checks that opening fails with an error about the claim in `/w`, and changes nothing there.
+/// Checks that opening the database fails with an error about the claim in `/w`, and changes no
+/// file there.
 fn is_refused(world: &World, home: &str, options: &OpenOptions, kind: ErrorKind) {
     let files = |world: &World| {
         let names = world.names(Path::new("/w")).into_iter().filter(|it| it != "TAILWATER-LOCK");
@@ -54,7 +56,8 @@ fn is_refused(world: &World, home: &str, options: &OpenOptions, kind: ErrorKind)
     assert_eq!(files(world), before, "{error}");
 }
 
-/// Some filesystems get another device number each time they are mounted.
+/// Tests a home whose device number has changed. Some filesystems get another device number each
+/// time they are mounted.
 #[test]
 fn a_home_with_a_new_device_number_is_the_same_home() {
     let (world, options) = database();
@@ -66,7 +69,8 @@ fn a_home_with_a_new_device_number_is_the_same_home() {
     assert_eq!(claim.home_device, device, "the claim names the device by its new number");
 }
 
-/// Two filesystems may use the same inode numbers.
+/// Tests that a home is not recognized by its inode alone: two filesystems may use the same inode
+/// numbers.
 #[test]
 fn an_inode_of_another_device_is_not_the_home() {
     let (mut world, options) = database();
@@ -75,7 +79,8 @@ fn an_inode_of_another_device_is_not_the_home() {
     is_refused(&world, "/b", &options, ErrorKind::InvalidArgument);
 }
 
-/// A restored copy has the original's path.
+/// Tests that a home is not recognized by its path alone: a restored copy has the path of the
+/// original.
 #[test]
 fn another_inode_with_the_path_of_the_home_is_not_the_home() {
     let (world, mut options) = database();
@@ -87,7 +92,8 @@ fn another_inode_with_the_path_of_the_home_is_not_the_home() {
     opens("/a", &options).expect("its own directory");
 }
 
-/// A new database may get the path and the inode of the home of a deleted one.
+/// Tests that a home is not recognized by path and inode alone: after a database is deleted, the
+/// home of a new one may get both.
 #[test]
 fn a_claim_of_another_database_in_the_same_home_is_refused() {
     let (world, options) = database();
@@ -110,8 +116,8 @@ fn a_claim_that_is_empty_cut_short_or_of_a_later_version_is_refused() {
     opens("/a", &options).expect("its own directory");
 }
 
-/// Regression test: a new column family took a directory that held tables of unknown owners, or
-/// that another database had claimed.
+/// Regression test: creating a column family accepted a directory that held tables of unknown
+/// owners, or that another database had claimed.
 #[test]
 fn a_new_column_family_takes_no_directory_that_holds_files() {
     let (world, options) = database();
@@ -137,8 +143,8 @@ fn a_new_column_family_takes_no_directory_that_holds_files() {
     assert!(world.read(&Path::new("/nobodys").join(CLAIM)).is_none());
 }
 
-/// Regression test: the claim on a directory that a database had given up returned with a power
-/// cut, and the next database that was created there no longer opened.
+/// Regression test: when a database stopped using a directory, a power cut could restore its claim
+/// there. A database that was then created in the directory could no longer be opened.
 #[test]
 fn a_released_claim_does_not_return_after_a_power_cut() {
     let mut world = World::new(fastrand::Rng::with_seed(1));
@@ -157,7 +163,7 @@ fn a_released_claim_does_not_return_after_a_power_cut() {
     }
 }
 
-/// Regression test: a directory of a new column family was not claimed before the next opening.
+/// Regression test: the directory of a new column family was claimed only by the next opening.
 #[test]
 fn a_directory_of_a_new_column_family_is_claimed_at_once() {
     let (mut world, options) = database();
@@ -172,8 +178,8 @@ fn a_directory_of_a_new_column_family_is_claimed_at_once() {
     assert!(error.to_string().contains("claimed"), "{error}");
 }
 
-/// Regression test: an interrupted destruction could not continue if a directory that it had given
-/// up held a file of another owner.
+/// Regression test: the interrupted destruction of a database could not be continued if an outside
+/// directory whose claim it had already removed held a file of another owner.
 #[test]
 fn an_interrupted_destruction_continues_despite_files_of_others() {
     let mut world = World::new(fastrand::Rng::with_seed(1));
@@ -202,7 +208,8 @@ fn an_interrupted_destruction_continues_despite_files_of_others() {
     }
 }
 
-/// One directory may be mounted in a home and in its copy: it belongs to only one of them.
+/// Tests that a directory that is mounted in a home and in a copy of the home belongs to only one
+/// of the two databases.
 #[test]
 fn a_directory_mounted_in_two_homes_belongs_to_one() {
     let mut world = World::new(fastrand::Rng::with_seed(1));

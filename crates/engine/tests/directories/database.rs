@@ -1,4 +1,4 @@
-//! The model of a database: the places of its files, its contents, and the owners of its
+//! The model of a database: the locations of its files, its contents, and the owner of its outside
 //! directories.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,27 +12,27 @@ pub(crate) type State = BTreeMap<String, BTreeMap<String, String>>;
 /// The name of the column family that always exists.
 pub(crate) const DEFAULT: &str = "default";
 
-/// A directory for tables, by its canonical path, with its target size in bytes.
+/// A directory for tables: its canonical path, and its target size in bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) directory: PathBuf,
     pub(crate) target_size: u64,
 }
 
-/// The canonical paths of a database's files.
+/// The canonical paths of the directories of a database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Layout {
     pub(crate) home: PathBuf,
-    /// `wal_dir`, if set.
+    /// The value of `wal_dir`, if set.
     pub(crate) logs: Option<PathBuf>,
-    /// `db_paths`.
+    /// The value of `db_paths`.
     pub(crate) tables: Vec<Place>,
-    /// `cf_paths` of the column families that have them.
+    /// The values of `cf_paths` of the column families that set it.
     pub(crate) family_tables: BTreeMap<String, Vec<Place>>,
 }
 
 impl Layout {
-    /// Returns a database with all files in its home.
+    /// Returns the layout of a database with all files in its home.
     pub(crate) fn at(home: PathBuf) -> Self {
         Self { home, logs: None, tables: Vec::new(), family_tables: BTreeMap::new() }
     }
@@ -42,7 +42,7 @@ impl Layout {
         self.logs.as_deref().unwrap_or(&self.home)
     }
 
-    /// Returns the directory of a column family's tables with this path number.
+    /// Returns the directory in which a column family's tables with this path number are.
     pub(crate) fn table_directory(&self, family: &str, path: u32) -> &Path {
         let own = self.family_tables.get(family).filter(|own| !own.is_empty());
         let places = own.unwrap_or(&self.tables);
@@ -50,7 +50,7 @@ impl Layout {
         place.map_or(&self.home, |place| &place.directory)
     }
 
-    /// Returns every directory other than the home.
+    /// Returns every directory of the database other than its home.
     pub(crate) fn outside(&self) -> BTreeSet<PathBuf> {
         let places = self.tables.iter().chain(self.family_tables.values().flatten());
         let mut all: BTreeSet<PathBuf> = places.map(|place| place.directory.clone()).collect();
@@ -59,11 +59,11 @@ impl Layout {
         all
     }
 
-    /// Updates the paths after `from` and everything below it were renamed.
+    /// Updates the paths of the layout after `from`, with everything below it, was renamed to `to`.
     pub(crate) fn renamed(&mut self, from: &Path, to: &Path) {
         let rename = |path: &mut PathBuf| {
             if let Ok(below) = path.strip_prefix(from) {
-                // Joining an empty path would append a slash.
+                // Joining the empty path would append a slash.
                 let is_itself = below.as_os_str().is_empty();
                 *path = if is_itself { to.to_owned() } else { to.join(below) };
             }
@@ -75,31 +75,33 @@ impl Layout {
     }
 }
 
-/// The owner of the directories that the options name.
+/// Which database owns the outside directories that a database's options name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Standing {
-    /// The database itself: it opens with exactly its data.
+    /// The database itself. It must open, and show exactly its data.
     Owner,
-    /// The database of which it is a copy, or a copy of it that has adopted them: it opens with
-    /// exactly its data, or is refused. The files that it needs there belong to another database.
+    /// Another database: the original of this copy, or another copy of the original that has
+    /// adopted the directories. This database either opens and shows exactly its data, or is
+    /// refused. The files that it needs in the directories belong to the other database.
     Copy,
 }
 
 /// A database.
 #[derive(Debug, Clone)]
 pub(crate) struct Database {
-    /// The database's number; its keys begin with it.
+    /// The database's number, with which its keys begin.
     pub(crate) number: usize,
-    /// The database from which this one and its copies derive.
+    /// A number that a database shares with its copies and their copies.
     pub(crate) lineage: usize,
     pub(crate) layout: Layout,
     pub(crate) state: State,
     pub(crate) standing: Standing,
-    /// Options other than those about directories.
+    /// The options that do not concern directories.
     pub(crate) tuning: String,
-    /// Whether its original was opened for writing or destroyed since.
+    /// Whether this is a copy whose original was opened for writing or destroyed since it was
+    /// copied.
     pub(crate) is_stale: bool,
-    /// The claims in its outside directories after its last opening.
+    /// The claims in the database's outside directories, as of its last opening.
     pub(crate) claims: BTreeMap<PathBuf, Vec<u8>>,
 }
 

@@ -7,8 +7,8 @@ use tailwater::{Db, ErrorKind, WriteOptions};
 use crate::database::{DEFAULT, Layout, Place, state_of};
 use crate::world::World;
 
-/// Regression test: a copy of a home could adopt the directory of the logs while the original was
-/// writing to it, and both gave their logs the same numbers.
+/// Regression test: a copy of a home adopted the log directory of the original while the original
+/// was open and writing to it. Both databases then created logs with the same numbers.
 #[test]
 fn directories_that_are_in_use_are_not_adopted() {
     let mut world = World::new(fastrand::Rng::with_seed(1));
@@ -34,8 +34,8 @@ fn directories_that_are_in_use_are_not_adopted() {
     assert_eq!(found[DEFAULT].get("key").map(String::as_str), Some("value"));
 }
 
-/// Regression test: a copy of a home whose original is open was opened on the original's logs, or
-/// destroyed them.
+/// Regression test: a copy of a home was opened with the logs of its original, or destroying the
+/// copy removed them, while the original was open.
 #[test]
 fn a_copy_of_a_database_that_is_open_leaves_its_directories_alone() {
     let mut world = World::new(fastrand::Rng::with_seed(1));

@@ -1,4 +1,4 @@
-//! Correct and incorrect openings, with crashes.
+//! Opens databases with correct and wrong options, with crashes.
 
 use std::path::{Path, PathBuf};
 
@@ -13,16 +13,16 @@ use crate::world::World;
 /// The mode of opening a database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Manner {
-    /// Creates it, if it does not exist.
+    /// Opens the database for writing, and creates it if it does not exist.
     Create,
-    /// Opens it for writing.
+    /// Opens the database for writing.
     Write,
-    /// Opens it for writing and adopts its directories.
+    /// Opens the database for writing, and adopts its outside directories.
     Adopt,
 }
 
 impl World {
-    /// Returns the options with which a database is opened in some manner.
+    /// Returns the options with which a database is opened in this manner.
     fn options_for(&mut self, database: &Database, manner: Manner) -> OpenOptions {
         let families = self.families(database);
         let mut options = self.options(&database.layout, &database.tuning, &families);
@@ -34,9 +34,9 @@ impl World {
         options
     }
 
-    /// Opens a database, which must have exactly its data, works on it and closes it. Returns the
-    /// resulting database, or the reason for a refusal. Sometimes it crashes during this; it is
-    /// then opened in the same manner, and must open.
+    /// Opens a database, checks that it has exactly its data, works on it and closes it. Returns
+    /// the database afterwards, or the error of an opening that was refused. Sometimes the database
+    /// crashes meanwhile. It is then opened in the same manner, which must succeed.
     pub(crate) fn open_and_work(
         &mut self,
         database: &mut Database,
@@ -90,7 +90,8 @@ impl World {
         self.work_on(db, database, options)
     }
 
-    /// Continues with the state that a power cut, or the end of the process, leaves before a call.
+    /// Continues with the state of the disk that a power cut, or a crash of the process, leaves
+    /// before call number `call`.
     fn crash(&mut self, call: u64) {
         let seed = self.rng.u64(..);
         let mut replay = self.disk.replay();
@@ -104,8 +105,8 @@ impl World {
         self.replace_disk(image);
     }
 
-    /// Opens a database in the same manner as before the crash. Returns the checkpoints that had to
-    /// be made again.
+    /// Opens a database in the same manner as before the crash. Returns the checkpoints that the
+    /// crash left incomplete, and that were therefore made again.
     fn open_after_crash(
         &mut self,
         database: &mut Database,
@@ -127,7 +128,7 @@ impl World {
             return Err(format!("database {} after a crash: {difference}", database.number));
         }
         database.state = found;
-        // The remains of an unfinished checkpoint do no harm.
+        // Remains of an incomplete checkpoint must not prevent anything.
         let homes = session.checkpoints.iter().map(|(home, _)| home);
         let unfinished: Vec<PathBuf> = homes.filter(|it| !self.is_database(it)).cloned().collect();
         for home in &unfinished {
@@ -137,7 +138,8 @@ impl World {
         Ok(unfinished)
     }
 
-    /// Adds checkpoints as databases of their own. `remade` are those that were made after a crash.
+    /// Adds checkpoints to the world, as databases. `remade` are the checkpoints that were made
+    /// after a crash.
     fn note_checkpoints(
         &mut self,
         database: &Database,
@@ -170,7 +172,7 @@ impl World {
         self.databases.push(Database { number: self.numbers, ..database });
     }
 
-    /// Returns the contents when opened read-only with this layout.
+    /// Returns the contents of a database that is opened read-only with this layout.
     pub(crate) fn look(
         &mut self,
         database: &Database,
@@ -182,7 +184,7 @@ impl World {
         state_of(&Db::open_read_only(&home, &options)?)
     }
 
-    /// Checks that every database that must open has exactly its data.
+    /// Opens every database read-only. Each database that must open must show exactly its data.
     pub(crate) fn look_at_all(&mut self) -> Checked<()> {
         self.leave_what_is_gone();
         for database in self.databases.clone() {
@@ -203,14 +205,16 @@ impl World {
         Ok(())
     }
 
-    /// Leaves a working directory that was removed, from which relative paths resolve to nothing.
+    /// Leaves the working directory if it was removed, since relative paths would then resolve to
+    /// nothing.
     fn leave_what_is_gone(&mut self) {
         if self.disk.metadata(Path::new(".")).is_err() {
             self.enter(Path::new("/"));
         }
     }
 
-    /// Marks a database's copies as outdated after it was opened for writing, or removed.
+    /// Marks the copies of a database as stale, after the database was opened for writing or
+    /// destroyed.
     pub(crate) fn outdate_copies(&mut self, of: &Database) {
         let outside = of.layout.outside();
         for copy in &mut self.databases {
@@ -221,8 +225,9 @@ impl World {
         }
     }
 
-    /// Destroys a database. Sometimes it crashes during this; the database is then whole, or no
-    /// database and is destroyed again.
+    /// Destroys a database. Returns whether it is gone. Sometimes the database crashes meanwhile.
+    /// Then it is either complete, or no longer a database; in the latter case it is destroyed
+    /// again.
     pub(crate) fn destroy(&mut self, database: &Database, layout: &Layout) -> Checked<bool> {
         let others = self.needed_by_others(&[database.number])?;
         let own = self.needed(database)?;
@@ -252,7 +257,7 @@ impl World {
             let call = self.rng.u64(start..=self.disk.call_count());
             self.crash(call);
             if self.is_database(&layout.home) {
-                // It is unchanged, which the next check of all databases verifies.
+                // The database is complete; the next check of all databases verifies this.
                 return Ok(false);
             }
             let others = self.needed_by_others(&[database.number])?;
@@ -275,7 +280,7 @@ impl World {
     }
 }
 
-/// Checks that an error names a file or directory.
+/// Checks that an error names the file or directory that causes it.
 pub(crate) fn names_a_cause(error: &Error) -> Checked<()> {
     let has_path = error.path().is_some_and(|path| path != Path::new(""));
     let is_about_files = matches!(
@@ -288,7 +293,7 @@ pub(crate) fn names_a_cause(error: &Error) -> Checked<()> {
     Err(format!("an error of kind {:?} names no file or directory: {error}", error.kind()))
 }
 
-/// Returns an unused path.
+/// Returns an unused path whose last component begins with this letter.
 pub(crate) fn fresh(world: &mut World, letter: char) -> PathBuf {
     world.numbers += 1;
     let above = *world.rng.choice(["/", "/", "/deep/er"]).as_ref().expect("one of them");

@@ -1,4 +1,4 @@
-//! Random work, mishaps and crashes.
+//! Random steps with several databases on one disk, and crashes.
 
 use std::collections::BTreeMap;
 
@@ -6,11 +6,11 @@ use tailwater_testkit::seed;
 
 use crate::world::World;
 
-/// Number of worlds.
+/// Number of worlds: disks with several databases each.
 const WORLDS: usize = 60;
 /// Number of steps in each world.
 const STEPS: usize = 60;
-/// Events that must occur for the test to be meaningful.
+/// The events that must each occur at least once, since the test would otherwise check too little.
 const EVENTS: [&str; 15] = [
     "a checkpoint is made again",
     "a copy takes the place of a home",
@@ -29,8 +29,8 @@ const EVENTS: [&str; 15] = [
     "other directories do no harm",
 ];
 
-/// After every step, each database that owns its directories has exactly its data, and no file that
-/// another database needs has changed.
+/// Tests that after every step each database that owns its directories has exactly its data, and
+/// that no step changes a file that another database needs.
 #[test]
 fn no_database_harms_another() {
     let seed = seed::rng();

@@ -1,4 +1,4 @@
-//! The scenarios of `docs/directories.md`, with the library on a simulated disk.
+//! The scenarios of `docs/directories.md`, performed with the library on a simulated disk.
 
 use std::sync::Arc;
 

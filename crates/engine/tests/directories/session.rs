@@ -14,24 +14,25 @@ use crate::database::{DEFAULT, Database, Place, State};
 use crate::openings::fresh;
 use crate::world::World;
 
-/// The history of an open database's contents.
+/// The states of a database while it is open, and what it created.
 #[derive(Debug)]
 pub(crate) struct Session {
-    /// The states, oldest first, each with the number of the call at which it began to hold.
+    /// The contents, oldest first, each with the number of the storage call from which on it is
+    /// durable.
     pub(crate) states: Vec<(u64, State)>,
-    /// The checkpoints that were made, with their contents.
+    /// The paths of the checkpoints that were made, with their contents.
     pub(crate) checkpoints: Vec<(PathBuf, State)>,
-    /// The column families that were created, with the places of their tables.
+    /// The column families that were created, with the directories for their tables.
     pub(crate) family_tables: BTreeMap<String, Vec<Place>>,
 }
 
 impl Session {
-    /// Returns its current contents.
+    /// Returns the current contents of the database.
     pub(crate) fn state(&self) -> &State {
         &self.states.last().expect("a first state").1
     }
 
-    /// Returns the states that a crash before a call may leave.
+    /// Returns the contents that a crash before call number `call` may leave.
     pub(crate) fn left_by_crash(&self, call: u64) -> Vec<&State> {
         let reached = self.states.iter().rposition(|(since, _)| *since <= call).unwrap_or(0);
         self.states[reached..].iter().take(2).map(|(_, state)| state).collect()
@@ -39,7 +40,7 @@ impl Session {
 }
 
 impl World {
-    /// Does random work on an open database. All of it is durable when this returns.
+    /// Performs random operations on an open database. All of them are durable when this returns.
     pub(crate) fn work_on(
         &mut self,
         db: &Db,
@@ -165,7 +166,7 @@ impl World {
         db.checkpoint(&spelled)
     }
 
-    /// Whether there is a database.
+    /// Whether a directory is the home of a database.
     pub(crate) fn is_database(&self, home: &Path) -> bool {
         self.disk.metadata(&home.join("CURRENT")).is_ok()
     }

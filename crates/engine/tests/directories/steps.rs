@@ -1,4 +1,4 @@
-//! Events that happen to the databases of a world.
+//! The random steps of a world: operations on its databases, and mishaps.
 
 use std::path::{Path, PathBuf};
 
@@ -11,13 +11,13 @@ use crate::database::{DEFAULT, Database, Layout, Place, Standing, State, differe
 use crate::openings::{Manner, fresh, names_a_cause};
 use crate::world::{CLAIM, World};
 
-/// Maximum number of databases at the same time.
+/// Maximum number of databases that exist at the same time.
 const DATABASES_MAX: usize = 6;
 /// Maximum number of directories in `db_paths`.
 const PATHS_MAX: usize = 4;
 /// Directories that databases may have outside their homes.
 const OUTSIDE: [&str; 5] = ["/f0", "/f1", "/f2", "/deep/f3", "/deep/er/f4"];
-/// The common options: small memtables, and levels that fill quickly.
+/// The options of every database: small memtables, and levels that fill quickly.
 const TUNING: &str = "write_buffer_size=65536;arena_block_size=8192;target_file_size_base=4000;\
     max_bytes_for_level_base=4000;level_compaction_dynamic_level_bytes=false;\
     block_based_table_factory={no_block_cache=true}";
@@ -52,7 +52,7 @@ impl World {
         self.rng.usize(..self.databases.len())
     }
 
-    /// Puts a database back into the world after work on it.
+    /// Replaces a database in the world by its state after a step.
     fn put_back(&mut self, database: Database) {
         let known = self.databases.iter_mut().find(|it| it.number == database.number);
         *known.expect("the database") = database;
@@ -62,7 +62,7 @@ impl World {
         self.databases.retain(|it| it.number != number);
     }
 
-    /// Creates a database. If its directories are not free, that may be refused.
+    /// Creates a database. The creation may be refused if one of its directories is in use.
     fn create(&mut self) -> Checked<()> {
         let layout = self.new_layout();
         if self.is_database(&layout.home) {
@@ -142,7 +142,7 @@ impl World {
     fn outside_directory(&mut self, layout: &Layout) -> PathBuf {
         match self.rng.u8(..8) {
             0 => layout.home.join("inside"),
-            // Rarely the directory of another database.
+            // In a few cases this is the directory of another database.
             1 => PathBuf::from(*self.rng.choice(&OUTSIDE).expect("a directory")),
             _ => {
                 let free = OUTSIDE.iter().filter(|it| self.is_free(Path::new(it)));
@@ -155,7 +155,7 @@ impl World {
         }
     }
 
-    /// Opens a database correctly, and works on it.
+    /// Opens a database with its own options, and works on it.
     fn work(&mut self) -> Checked<()> {
         let at = self.any();
         let mut database = self.databases[at].clone();
@@ -182,7 +182,7 @@ impl World {
         }
     }
 
-    /// Copies a home, as a backup does.
+    /// Copies the home of a database to another path, as a backup does.
     fn copy_home(&mut self) -> Checked<()> {
         let at = self.any();
         let original = self.databases[at].clone();
@@ -197,13 +197,13 @@ impl World {
         Ok(())
     }
 
-    /// Whether a database and a copy of its home can be distinguished: while its directories are
-    /// not claimed, whichever is opened first claims them.
+    /// Whether claims distinguish a database from a copy of its home. While its directories are not
+    /// claimed, they do not: whichever of the two is opened first claims the directories.
     fn is_known_apart(&self, original: &Database) -> bool {
         original.standing == Standing::Copy || self.has_claimed_all(original)
     }
 
-    /// Returns the model of a copied home in another directory.
+    /// Returns the model of the copy of a database whose home was copied to another path.
     fn copied(&self, original: &Database, home: PathBuf) -> Database {
         let mut copy = original.clone();
         copy.layout.renamed(&original.layout.home, &home);
@@ -215,7 +215,7 @@ impl World {
         copy
     }
 
-    /// Replaces the original with a copy of its home.
+    /// Replaces the home of a database by a copy of it, as when a backup is restored.
     fn restore_from_copy(&mut self) -> Checked<()> {
         let at = self.any();
         let original = self.databases[at].clone();
@@ -244,12 +244,13 @@ impl World {
         Ok(())
     }
 
-    /// Whether the working directory is this directory or below it.
+    /// Whether the working directory is `directory` or below it.
     fn is_within(&self, directory: &Path) -> bool {
         self.working_directory().starts_with(directory)
     }
 
-    /// Makes a copy, or a database whose directories another has claimed, adopt them.
+    /// Makes a database that does not own its outside directories adopt them: a copy, or a database
+    /// whose directories another database has claimed.
     fn adopt(&mut self) -> Checked<()> {
         let at = self.any();
         let mut database = self.databases[at].clone();
@@ -262,7 +263,8 @@ impl World {
             !it.layout.outside().is_disjoint(&outside) && it.number != database.number
         };
         let sharing: Vec<Database> = self.databases.iter().filter(shares).cloned().collect();
-        // A caller who adopts a directory that is still in use must know that it is shared.
+        // The caller of an adoption must ensure that no other database still needs the directories.
+        // So it is tried only if the databases that share them have the same contents.
         let is_same = |it: &Database| {
             it.lineage == database.lineage
                 && it.state == database.state
@@ -296,7 +298,8 @@ impl World {
     fn rename_outside(&mut self) -> Checked<()> {
         let at = self.any();
         let layout = &self.databases[at].layout;
-        // The claim in a directory inside the home may name the home from which it was copied.
+        // Directories inside the home are left out, since their claims may name the home from which
+        // it was copied.
         let outside = layout.outside().into_iter().filter(|it| !it.starts_with(&layout.home));
         let outside: Vec<PathBuf> = outside.collect();
         let Some(from) = self.rng.choice(outside) else { return Ok(()) };
@@ -309,7 +312,7 @@ impl World {
         Ok(())
     }
 
-    /// Opens or destroys a database with options that name other directories.
+    /// Opens or destroys a database with options that name other directories than its own.
     fn open_wrongly(&mut self) -> Checked<()> {
         let at = self.any();
         let database = self.databases[at].clone();
@@ -360,7 +363,7 @@ impl World {
         }
     }
 
-    /// Returns directories that a user might name by mistake.
+    /// Returns a layout with other directories, which a user might name by mistake.
     fn wrong_layout(&mut self, layout: &Layout) -> Layout {
         let mut wrong = layout.clone();
         let other = self.any();
@@ -369,7 +372,8 @@ impl World {
         directories.push(other.home.clone());
         let directory = self.rng.choice(directories).expect("a directory");
         let place = Place { directory: directory.clone(), target_size: 1 };
-        // The owner of logs in an unclaimed directory is unknown.
+        // Without a claim the owner of the logs in a directory is unknown, so this mistake would
+        // not be detected.
         let has_claim = self.disk.metadata(&directory.join(CLAIM)).is_ok();
         let has_room = wrong.tables.len() < PATHS_MAX;
         match self.rng.u8(..10) {
@@ -387,7 +391,7 @@ impl World {
         wrong
     }
 
-    /// Destroys a directory that is not a database, but may have a database's files.
+    /// Destroys a directory that is not the home of a database, but may contain files of one.
     fn destroy_no_database(&mut self) -> Checked<()> {
         let at = self.any();
         let outside: Vec<PathBuf> = self.databases[at].layout.outside().into_iter().collect();
@@ -407,7 +411,8 @@ impl World {
         self.check(&all)
     }
 
-    /// Records that files in a home, other than in a claimed directory, belong to its database now.
+    /// Records that stray files in a home belong to the home's database from now on, unless the
+    /// home is a claimed directory of another database.
     fn forget_strays(&mut self, home: &Path) {
         if self.disk.metadata(&home.join(CLAIM)).is_err() {
             self.strays.retain(|stray| stray.parent() != Some(home));
@@ -464,8 +469,8 @@ impl World {
         Ok(())
     }
 
-    /// Opens a database of which a part was removed. If that is refused, the rest must be
-    /// unchanged.
+    /// Opens a database of which a file or directory was removed. If the opening is refused, it
+    /// must leave the rest unchanged. Returns the error, if it was refused.
     fn open_without(&mut self, database: &mut Database) -> Checked<Option<tailwater::Error>> {
         let number = database.number;
         let before: Vec<_> = self.everything_of(database);
@@ -492,8 +497,8 @@ impl World {
         }
     }
 
-    /// Returns all files with a database's names in the directories of a database, except LOCK and
-    /// LOGs.
+    /// Returns all files in the directories of a database whose names are those of database files,
+    /// except LOCK and the LOG files.
     fn everything_of(&self, database: &Database) -> Vec<(PathBuf, Vec<u8>)> {
         let mut directories = database.layout.outside();
         directories.insert(database.layout.home.clone());
@@ -514,7 +519,8 @@ impl World {
         all
     }
 
-    /// Removes an outside directory, as if it were not mounted, and restores it.
+    /// Removes an outside directory of a database, as if its filesystem were not mounted, opens the
+    /// database, and restores the directory.
     fn unmount(&mut self) -> Checked<()> {
         let at = self.any();
         let mut database = self.databases[at].clone();
@@ -560,7 +566,8 @@ impl World {
         Ok(())
     }
 
-    /// Removes the claims of a database that has no copy, as if RocksDB had created it.
+    /// Removes the claims of a database that has no copy. The database then looks as if RocksDB had
+    /// created it.
     fn forget_claims(&mut self) -> Checked<()> {
         let at = self.any();
         let database = self.databases[at].clone();
@@ -580,7 +587,7 @@ impl World {
         if self.rng.bool() { self.destroy_this(&database) } else { Ok(()) }
     }
 
-    /// Adds a directory to those in which a database's tables may be.
+    /// Adds a directory to those in which a database may place tables.
     fn extend(&mut self) -> Checked<()> {
         let at = self.any();
         let mut database = self.databases[at].clone();
@@ -607,7 +614,7 @@ impl World {
         }
     }
 
-    /// Puts a file that belongs to no database into an outside directory.
+    /// Puts a stray file, which belongs to no database, into an outside directory.
     fn add_stray(&mut self) -> Checked<()> {
         let at = self.any();
         let outside: Vec<PathBuf> = self.databases[at].layout.outside().into_iter().collect();
@@ -626,7 +633,7 @@ impl World {
         Ok(())
     }
 
-    /// Changes the working directory, or creates another symbolic link.
+    /// Enters another working directory, or creates another symbolic link.
     fn move_about(&mut self) -> Checked<()> {
         let at = self.any();
         let mut directories: Vec<PathBuf> = vec![PathBuf::from("/deep/er"), PathBuf::from("/")];
@@ -647,7 +654,7 @@ impl World {
     }
 }
 
-/// Checks that the found contents are exactly those of a database.
+/// Checks that the contents found are exactly those of a database.
 fn same(database: &Database, found: &State) -> Checked<()> {
     match difference(&database.state, found) {
         Some(difference) => Err(format!("database {}: {difference}", database.number)),
@@ -658,7 +665,7 @@ fn same(database: &Database, found: &State) -> Checked<()> {
 /// Checks that an error names the missing file.
 fn names(error: &tailwater::Error, name: &str) -> Checked<()> {
     let is_there = error.to_string().contains(name);
-    // Without CURRENT there is no database.
+    // Without CURRENT, opening reports that there is no database, and names no file.
     let is_current = name == "CURRENT" && error.kind() == ErrorKind::NotFound;
     if is_there || is_current {
         return Ok(());

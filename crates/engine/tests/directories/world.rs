@@ -1,4 +1,4 @@
-//! A disk with several databases, and the part of it that each of them needs.
+//! A disk with several databases, and the files that each of them needs.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,10 +19,10 @@ use crate::database::{Database, Layout, Place, Standing};
 /// Name of the file that records the owner of an outside directory.
 pub(crate) const CLAIM: &str = "TAILWATER-CLAIM";
 
-/// A file that must stay unchanged.
+/// A file that must stay unchanged because databases need it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Needed {
-    /// The databases that need it.
+    /// The databases that need the file, as text.
     pub(crate) by: String,
     inode: u64,
     hash: u64,
@@ -33,13 +33,13 @@ pub(crate) struct World {
     pub(crate) disk: SimStorage,
     pub(crate) rng: Rng,
     pub(crate) databases: Vec<Database>,
-    /// Number of databases.
+    /// Counter from which new databases and unused paths get their numbers.
     pub(crate) numbers: usize,
     /// Files in outside directories that belong to no database, and must not be touched.
     pub(crate) strays: Vec<PathBuf>,
     /// The working directory.
     working_directory: PathBuf,
-    /// Symbolic links, with the canonical paths of their targets.
+    /// The paths of symbolic links, with the canonical paths of their targets.
     links: Vec<(PathBuf, PathBuf)>,
     /// The operations so far, for messages.
     pub(crate) trace: Vec<String>,
@@ -50,7 +50,7 @@ pub(crate) struct World {
 impl World {
     /// Creates a world with an empty disk.
     pub(crate) fn new(mut rng: Rng) -> Self {
-        // The databases' random choices, including ids, must be reproducible.
+        // The databases' random choices, including their ids, must be reproducible.
         fastrand::seed(rng.u64(..));
         let disk = SimStorage::new(rng.u64(..));
         let world = Self {
@@ -80,10 +80,10 @@ impl World {
         *self.tally.entry(what).or_default() += 1;
     }
 
-    /// Continues with the disk that a crash left.
+    /// Continues with the disk image that a crash left.
     pub(crate) fn replace_disk(&mut self, disk: SimStorage) {
         self.disk = disk;
-        // The process that opens the databases next may be started in any directory.
+        // The working directory is reset: after a crash, a new process opens the databases.
         self.working_directory = PathBuf::from("/");
     }
 
@@ -105,14 +105,15 @@ impl World {
         self.links.push((link, target.to_owned()));
     }
 
-    /// Returns one of the ways to write a path. Only its last component may be missing.
+    /// Returns a random spelling of a path: relative, absolute, or through a link. Only its last
+    /// component may be missing.
     pub(crate) fn spelled(&mut self, canonical: &Path) -> PathBuf {
         let spelling = match self.rng.u8(..6) {
             0 | 1 => self.relative(canonical),
             2 => self.through_link(canonical),
             3 => match canonical.parent() {
                 Some(parent) if parent != Path::new("/") => {
-                    // Goes down and up again.
+                    // Inserts a detour: down into a directory and up again.
                     let name = parent.file_name().unwrap_or_default();
                     parent.join("..").join(name).join(canonical.file_name().unwrap_or_default())
                 }
@@ -141,7 +142,7 @@ impl World {
         loop {
             if let Ok(below) = canonical.strip_prefix(above) {
                 let path = path.join(below);
-                // An empty path resolves to nothing.
+                // The empty path resolves to nothing, so `.` denotes the working directory.
                 return if path == Path::new("") { PathBuf::from(".") } else { path };
             }
             path.push("..");
@@ -198,15 +199,15 @@ impl World {
         places.iter().map(path).collect()
     }
 
-    /// Returns the column families of a database according to its MANIFEST, or to the model if that
-    /// cannot be read.
+    /// Returns the column families that a database's MANIFEST names or, if it cannot be read, those
+    /// of the model.
     pub(crate) fn families(&self, database: &Database) -> Vec<String> {
         let options = OpenOptions::new(Arc::new(self.disk.clone()));
         let listed = Db::list_cf(&database.layout.home, &options);
         listed.unwrap_or_else(|_| database.state.keys().cloned().collect())
     }
 
-    /// Returns every file that a database needs, by path.
+    /// Returns, by path, every file that a database needs.
     pub(crate) fn needed(&self, database: &Database) -> Result<BTreeMap<PathBuf, Needed>, String> {
         let layout = &database.layout;
         let failed = |error: &dyn fmt::Display| {
@@ -248,7 +249,8 @@ impl World {
         paths.into_iter().map(file).collect()
     }
 
-    /// Returns the files that other databases need, and the files that belong to no database.
+    /// Returns the files that must stay unchanged while the databases in `but` are worked on: those
+    /// that other databases need, and stray files.
     pub(crate) fn needed_by_others(
         &self,
         but: &[usize],
@@ -296,7 +298,7 @@ impl World {
         Some(bytes)
     }
 
-    /// Returns the claims in the outside directories of a layout.
+    /// Returns the claims in the outside directories of a layout, by directory.
     pub(crate) fn claims(&self, layout: &Layout) -> BTreeMap<PathBuf, Vec<u8>> {
         let claim = |directory: PathBuf| {
             let claim = self.read(&directory.join(CLAIM))?;
@@ -305,8 +307,8 @@ impl World {
         layout.outside().into_iter().filter_map(claim).collect()
     }
 
-    /// Whether a database must open with its own options: its directories are its own, and no other
-    /// database has claimed one, or made it a home, since it was open.
+    /// Whether a database must open with its own options. It must if it owns its directories, and
+    /// since it was last open no other database has claimed one of them or uses one as its home.
     pub(crate) fn is_rightful(&self, database: &Database) -> bool {
         if database.layout.outside().iter().any(|it| self.is_database(it)) {
             return false;
@@ -325,7 +327,7 @@ impl World {
         there.all(|it| claims.contains_key(it) && claims.get(it) == database.claims.get(it))
     }
 
-    /// Whether a directory has no files of a database, or does not exist.
+    /// Whether a directory does not exist, or has no database files.
     pub(crate) fn is_free(&self, directory: &Path) -> bool {
         let is_lock = |name: &str| {
             matches!(name, "LOCK" | "TAILWATER-LOCK" | "LOG") || name.starts_with("LOG.old")
@@ -335,14 +337,14 @@ impl World {
         !self.names(directory).iter().any(is_of_database)
     }
 
-    /// Returns the names of the files in a directory; none if it does not exist.
+    /// Returns the names of the files in a directory; empty if it does not exist.
     pub(crate) fn names(&self, directory: &Path) -> Vec<String> {
         let entries = self.disk.list(directory).unwrap_or_default();
         let files = entries.into_iter().filter(|entry| !entry.is_directory);
         files.map(|entry| entry.name).collect()
     }
 
-    /// Creates a directory durably.
+    /// Creates a directory, and makes it durable.
     pub(crate) fn make_directory(&self, path: &Path) {
         self.disk.create_directory(path).expect("a directory");
         for below in path.ancestors() {
@@ -356,7 +358,7 @@ impl World {
         }
     }
 
-    /// Writes a file durably.
+    /// Writes a file, and makes it durable.
     pub(crate) fn write(&self, path: &Path, bytes: &[u8]) {
         let purpose = Purpose::Metadata;
         let file = self.disk.create(path, Create::Truncate, IoMode::Buffered, purpose);
@@ -366,7 +368,7 @@ impl World {
         self.sync_parent(path);
     }
 
-    /// Renames a directory, and updates the model.
+    /// Renames a directory, and updates the paths in the model.
     pub(crate) fn rename(&mut self, from: &Path, to: &Path) {
         self.disk.rename(from, to).expect("a name that can be changed");
         self.sync_parent(from);

@@ -1,4 +1,4 @@
-//! Databases that RocksDB writes while Tailwater opens them.
+//! Databases that Tailwater opens while RocksDB writes them.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -7,9 +7,9 @@ use crate::in_laboratory;
 use tailwater::{Db, ErrorKind, OpenOptions, ReadOptions};
 use tailwater_testkit::oracle::Script;
 
-/// Number of keys that are written, one after another.
+/// Number of keys that RocksDB writes, one after another.
 const KEYS: usize = 20_000;
-/// Number of keys after which each column family is flushed, which releases logs.
+/// Number of keys between two flushes. A flush releases logs.
 const FLUSH_EVERY: usize = 40;
 
 fn key(number: usize) -> Vec<u8> {
@@ -18,11 +18,12 @@ fn key(number: usize) -> Vec<u8> {
 
 #[test]
 fn a_database_opened_during_writes_shows_one_consistent_state() {
-    // Regression test: a log that the writer released between the reading of the MANIFEST and of
-    // the logs was skipped, with all its keys.
+    // Regression test: opening skipped a log that the writer released after the MANIFEST was read
+    // and before the logs were read. All keys of that log were missing.
     in_laboratory("opening during writes", |laboratory| {
         let path = laboratory.next_directory();
-        // Tables that compaction removed could not be read.
+        // There are no compactions: Tailwater could not read the tables that a compaction of
+        // RocksDB removes.
         let quiet = "disable_auto_compactions=true;level0_slowdown_writes_trigger=100000;\
             level0_stop_writes_trigger=100000";
         let mut script = Script::open(&path, "", &[("default", quiet)]);
@@ -46,7 +47,7 @@ fn a_database_opened_during_writes_shows_one_consistent_state() {
             while !ended.load(Ordering::Acquire) {
                 let db = match Db::open_read_only(&path, &OpenOptions::default()) {
                     Ok(db) => db,
-                    // The database is being created, or the writer is too fast.
+                    // Either the database does not exist yet, or it changed too fast to be opened.
                     Err(error) if error.is_not_found() || error.kind() == ErrorKind::Busy => {
                         continue;
                     }
@@ -65,7 +66,7 @@ fn a_database_opened_during_writes_shows_one_consistent_state() {
     });
 }
 
-/// Returns the number of keys, none of which may be missing.
+/// Returns the number of keys, and checks that they are the first ones without a gap.
 fn contiguous(db: &Db, context: &str) -> usize {
     let family = db.cf_handle("default").expect("the default family");
     let mut iterator =

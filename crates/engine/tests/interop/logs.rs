@@ -1,5 +1,5 @@
-//! Write-ahead logs that are compressed, recycled, or in another directory, read in every state
-//! that a session may leave.
+//! Write-ahead logs that are compressed, recycled, or in a directory of their own. They are read in
+//! every state in which RocksDB may leave them.
 
 use std::path::{Path, PathBuf};
 
@@ -82,7 +82,8 @@ fn logged_and_unlogged_writes_alternate() {
     });
 }
 
-/// RocksDB records a log in the MANIFEST when it has synced and closed it.
+/// Tests that a missing log is detected if the MANIFEST records it. RocksDB records a log there
+/// after it has synced and closed the log.
 #[test]
 #[expect(clippy::disallowed_methods, reason = "damages a database from outside")]
 fn a_missing_log_tracked_by_rocksdb_is_detected() {
@@ -92,7 +93,7 @@ fn a_missing_log_tracked_by_rocksdb_is_detected() {
         let mut script = Script::open(&path, options, &[("default", ""), ("other", "")]);
         script.put("other", b"only in the first log", b"1");
         script.put("default", b"k", b"1");
-        // The other column family still needs the log that this closes.
+        // The flush closes the first log. That log is still needed, for the other column family.
         script.flush("default");
         script.put("default", b"l", b"1");
         script.line(&[&"close"]);

@@ -1,11 +1,13 @@
-//! Unsupported features are refused by name, never misread.
+//! Databases with features that Tailwater does not support are refused with an error that names the
+//! feature.
 
 use crate::{Laboratory, in_laboratory};
 use tailwater::{Db, Error, ErrorKind, OpenOptions, ReadOptions};
 use tailwater_testkit::oracle::Script;
 
-/// Returns the errors from opening a database, or otherwise from reading a key of its family `odd`:
-/// with the options of its OPTIONS file, and with the defaults.
+/// Returns two errors, one with the options of the database's OPTIONS file and one with the default
+/// options. Each error comes from opening the database or else from reading a key of its column
+/// family `odd`.
 fn refusals(laboratory: &mut Laboratory, database: &str, options: &str, put: bool) -> [Error; 2] {
     let path = laboratory.next_directory();
     let mut script = Script::open(&path, database, &[("odd", options)]);

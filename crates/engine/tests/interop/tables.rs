@@ -1,10 +1,10 @@
-//! Tables of every shape.
+//! Tables with many combinations of options, in which every two values occur together.
 
 use crate::workload::{self, Plan};
 use crate::{in_laboratory, pairwise};
 use tailwater_testkit::oracle::Script;
 
-/// The group of an option.
+/// Whether an option belongs to a database, a column family, or its tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Scope {
     Family,
@@ -13,7 +13,7 @@ enum Scope {
 
 use Scope::{Family, Table};
 
-/// The values with which each option is tried; an empty one means RocksDB's default.
+/// Options with the values to try. An empty text means RocksDB's default.
 const FACTORS: [(Scope, &[&str]); 21] = [
     (
         Family,
@@ -114,10 +114,10 @@ const FACTORS: [(Scope, &[&str]); 21] = [
 
 /// Number of column families of a database.
 const FAMILIES: usize = 12;
-/// Number of writes to each of them.
+/// Number of writes to each column family.
 const WRITES: usize = 700;
 
-/// Returns the options of a column family, with incompatible ones corrected.
+/// Returns the options of a column family, in which contradictory options are corrected.
 fn family_options(choice: &[usize]) -> String {
     let chosen = |scope: Scope| -> Vec<&str> {
         let values = FACTORS.iter().zip(choice).filter(|((of, _), _)| *of == scope);

@@ -1,5 +1,5 @@
-//! Trees of every style: many levels, many tables, several directories, families that are created
-//! and dropped.
+//! LSM trees of every compaction style: with many levels, many tables, several directories, and
+//! column families that are created and dropped.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use tailwater::options::DbPath;
 use tailwater_testkit::directory;
 use tailwater_testkit::oracle::Script;
 
-/// Number of entries, enough to fill several levels.
+/// Number of entries, large enough to fill several levels.
 const ENTRIES: usize = 120_000;
 
 #[test]

@@ -1,4 +1,5 @@
-//! Random writes of every kind, spread over tables, levels and the log.
+//! Random writes of every kind, with flushes and compactions, so that the records are spread over
+//! tables, levels and the log.
 
 use std::collections::BTreeSet;
 
@@ -7,14 +8,14 @@ use tailwater_testkit::oracle::Script;
 
 use crate::random::{KEYS, Operands, key, operand, value};
 
-/// The writes to a column family.
+/// The random writes to one column family.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Plan<'a> {
-    /// Its name.
+    /// The name of the column family.
     pub(crate) family: &'a str,
-    /// Whether its order is reverse bytewise.
+    /// Whether the column family's order is reverse bytewise.
     pub(crate) reverse: bool,
-    /// Number of keys.
+    /// Number of different keys.
     pub(crate) keys: u32,
     /// The form of merge operands, if there are any.
     pub(crate) operands: Operands,
@@ -29,8 +30,8 @@ pub(crate) struct Plan<'a> {
 }
 
 impl<'a> Plan<'a> {
-    /// Creates a plan of puts of values of up to 400 bytes and of deletions, with some flushes, for
-    /// a family with this name and these options.
+    /// Creates a plan for a column family with this name and these options: puts of values of up to
+    /// 400 bytes, deletions, and some flushes.
     pub(crate) fn new((family, options): (&'a str, &str)) -> Self {
         Self {
             family,
@@ -71,10 +72,10 @@ pub(crate) fn write(script: &mut Script, rng: &mut Rng, plans: &[Plan<'_>], coun
     script.line(&[&"release"]);
 }
 
-/// Keys that are put once and then deleted singly or left.
+/// Keys that are put exactly once. Later each is either deleted by a single deletion or kept.
 #[derive(Default)]
 struct Once {
-    /// Distinguishes the keys from those of other calls.
+    /// A number in the keys that distinguishes them from the keys of other calls of `write`.
     prefix: u32,
     next: u32,
     there: BTreeSet<(String, u32)>,
@@ -90,7 +91,7 @@ fn one(script: &mut Script, rng: &mut Rng, plan: &Plan<'_>, once: &mut Once) {
     let family = plan.family;
     if rng.u32(..1000) < plan.ranges {
         let mut range = [key(rng, plan.keys), key(rng, plan.keys)];
-        // Mostly short ranges, so that something remains.
+        // The range is mostly short, so that some keys remain.
         if rng.u8(..12) > 0 {
             range[1] = [&range[0][..], b"\x02"].concat();
         }
@@ -127,7 +128,7 @@ fn one(script: &mut Script, rng: &mut Rng, plan: &Plan<'_>, once: &mut Once) {
     }
 }
 
-/// Adds snapshots that keep old records, flushes and compactions.
+/// Adds snapshots, which keep old records, and flushes and compactions to a script.
 fn upkeep(script: &mut Script, rng: &mut Rng, plan: &Plan<'_>) {
     match rng.u16(..300) {
         0 => script.line(&[&"snapshot"]),

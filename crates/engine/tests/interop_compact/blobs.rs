@@ -1,4 +1,4 @@
-//! Checks the counts of garbage in blob files, blob by blob.
+//! Checks the recorded garbage of blob files (the blobs that no table needs) blob by blob.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,8 +11,8 @@ use tailwater_format::file_name::FileKind;
 use tailwater_format::key::ValueType;
 use tailwater_io::posix::PosixStorage;
 
-/// Asserts that the garbage of every blob file is exactly the blobs to which no table refers.
-/// Returns their number.
+/// Asserts that the recorded garbage of every blob file consists of exactly the blobs to which no
+/// table refers. Returns the number of these blobs.
 pub(crate) fn garbage_is_counted(directory: &Path, context: &str) -> u64 {
     let fail = |error| -> ! { panic!("{context}: {error}") };
     let storage = PosixStorage::new();
@@ -33,7 +33,7 @@ pub(crate) fn garbage_is_counted(directory: &Path, context: &str) -> u64 {
     garbage
 }
 
-/// Returns the number of blobs of each file to which the tables of a column family refer.
+/// Returns, for each blob file, how many of its blobs the tables of a column family refer to.
 fn references(directory: &Path, family: &FamilyState) -> Result<BTreeMap<u64, u64>> {
     let mut references = BTreeMap::new();
     for file in family.levels.iter().flatten() {

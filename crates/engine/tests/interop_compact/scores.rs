@@ -6,7 +6,8 @@ use tailwater_testkit::oracle::Script;
 use crate::laboratory::{CREATE, Laboratory, in_laboratory, rocksdb_steps};
 use crate::shape::{Shape, join};
 
-/// Options without automatic compactions, so that due compactions stay due.
+/// Options without automatic compactions. Levels that are due for compaction then stay due, with
+/// scores above 1.
 const BY_HAND: &str = "disable_auto_compactions=true;level0_file_num_compaction_trigger=3;\
     level0_slowdown_writes_trigger=1000;level0_stop_writes_trigger=1000;\
     target_file_size_base=12000;max_bytes_for_level_base=30000;max_bytes_for_level_multiplier=3";
@@ -23,7 +24,8 @@ fn scores_are_those_of_rocksdb() {
     });
 }
 
-/// Fills a database, compacts a part of it into a level, and compares the reported scores.
+/// Fills a database, compacts a part of it into `level`, and compares the compaction scores that
+/// both engines report.
 fn check(laboratory: &mut Laboratory, shape: &Shape, level: u8) {
     let context = format!("{}, {shape:?}, level {level}", laboratory.context);
     let place = laboratory.next_place();
@@ -66,7 +68,7 @@ fn check(laboratory: &mut Laboratory, shape: &Shape, level: u8) {
     assert_eq!(ours.collect::<Vec<_>>(), theirs, "{context}");
 }
 
-/// Returns the level, files and score of each row for a level.
+/// Returns the columns for level, files and score of each row about a level.
 fn rows(text: &str) -> Vec<(String, String, String)> {
     let words: Vec<&str> = text.split_whitespace().collect();
     let is_level =

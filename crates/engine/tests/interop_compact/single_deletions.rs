@@ -1,12 +1,12 @@
-//! Single deletions of keys that are also deleted by plain deletions.
+//! Keys that are deleted both by single deletions and by plain deletions.
 
 use tailwater::{Db, OpenOptions, ReadOptions, WriteOptions};
 use tailwater_testkit::oracle::Script;
 
 use crate::laboratory::in_laboratory;
 
-/// Returns options without compactions; once the options change, compactions run in the calling
-/// thread.
+/// Returns options without automatic compactions. If they are enabled later, compactions run in the
+/// calling thread.
 fn options() -> OpenOptions {
     let mut options = OpenOptions::default();
     let text = "num_levels=4;disable_auto_compactions=true;level0_file_num_compaction_trigger=2;\
@@ -16,8 +16,9 @@ fn options() -> OpenOptions {
     options
 }
 
-/// The contract of both engines forbids mixing the two. In RocksDB, the first value returns after a
-/// flush; in Tailwater it stays deleted.
+/// Tests what happens if single deletions and plain deletions of a key are mixed, which the
+/// contract of both engines forbids. In RocksDB, the first value shows again after a flush; in
+/// Tailwater, it stays deleted.
 #[test]
 fn a_deletion_below_a_single_deletion_applies_in_tailwater_but_not_in_rocksdb() {
     in_laboratory("single deletions mixed with others", |laboratory| {
@@ -35,7 +36,7 @@ fn a_deletion_below_a_single_deletion_applies_in_tailwater_but_not_in_rocksdb() 
         let values: Vec<&[u8]> = found.iter().map(|entry| &entry.value[..]).collect();
         assert_eq!(values, [b"first"], "{context}");
 
-        // RocksDB creates the same database up to this point, and Tailwater continues with it.
+        // Now RocksDB writes only the first value, and Tailwater performs the remaining steps.
         let place = laboratory.next_place();
         let mut script = Script::open(&place.database(), "", &[("default", "num_levels=4")]);
         script.put("default", b"key", b"first");
@@ -45,7 +46,8 @@ fn a_deletion_below_a_single_deletion_applies_in_tailwater_but_not_in_rocksdb() 
         let db = Db::open(place.database(), &options()).expect("RocksDB's database");
         let family = db.cf_handle("default").expect("the default family");
         let write = WriteOptions::default();
-        // A table whose range overlaps the next one's, so that the two are merged and not moved.
+        // The range of this table overlaps that of the next, so that the two are merged instead of
+        // moved.
         db.put_cf_opt(&family, b"a", b"", &write).expect("a put");
         db.put_cf_opt(&family, b"z", b"", &write).expect("a put");
         db.flush_cf(&family).expect("a flush");
@@ -55,7 +57,8 @@ fn a_deletion_below_a_single_deletion_applies_in_tailwater_but_not_in_rocksdb() 
         db.flush_cf(&family).expect("a flush");
         let levels = || db.live_files().iter().map(|file| file.level).collect::<Vec<_>>();
         assert_eq!(levels(), [0, 0, 3], "{context}");
-        // A compaction above the level with the first value.
+        // This causes a compaction of level 0 into level 1, above the first value, which is in
+        // level 3.
         db.set_options_cf(&family, &[("disable_auto_compactions", "false")]).expect("options");
         assert_eq!(levels(), [1, 3], "{context}");
         let found = db.get_cf_opt(&family, b"key", &ReadOptions::default()).expect("a get");

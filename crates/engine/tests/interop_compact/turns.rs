@@ -1,4 +1,4 @@
-//! Both write to one database and compact it, in turns.
+//! Both engines write to one database and compact it, in turns.
 
 use std::cmp::Ordering;
 
@@ -17,16 +17,16 @@ use crate::{blobs, check, random};
 const TURNS: usize = 20;
 /// Number of steps in each half of a turn.
 const STEPS: usize = 500;
-/// Options for levels small enough that all of them fill.
+/// Options for levels that are so small that all of them fill.
 const SMALL: &str = "level0_file_num_compaction_trigger=2;target_file_size_base=12000;\
     max_bytes_for_level_base=30000;max_bytes_for_level_multiplier=3";
-/// Tailwater's LOG line of an automatic compaction.
+/// Reasons in Tailwater's LOG by which lines about automatic compactions are recognized.
 const AUTOMATIC: [&str; 2] = ["(LevelL0FilesNum)", "(LevelMaxLevelSize)"];
-/// Options with which RocksDB writes values into blob files, and garbage accumulates in them.
+/// Options with which RocksDB writes values into blob files and collects their garbage.
 const BLOBS: &str = "enable_blob_files=true;min_blob_size=25;enable_blob_garbage_collection=true;\
     blob_garbage_collection_age_cutoff=0.5";
 
-/// The operations of both engines on one database.
+/// The database that both engines use in turns.
 struct Database {
     shape: Shape,
     /// Whether RocksDB writes blob files.
@@ -102,7 +102,7 @@ fn values_in_blob_files() {
     take_turns("values in blob files", || Database { has_blobs: true, ..Database::new("", "") });
 }
 
-/// Lets both engines take turns on a database, and asserts after every turn that both find the
+/// Lets both engines use a database in turns, and asserts after every turn that both find the
 /// model's contents.
 fn take_turns(part: &str, database: impl Fn() -> Database) {
     in_laboratory(part, |laboratory| {
@@ -209,7 +209,7 @@ fn rocksdb_turn(
     for (family, _) in model.families() {
         match laboratory.rng.u8(..8) {
             0 | 1 => script.compact(family),
-            // Also above the levels that would otherwise hold the data.
+            // The target level may be above the levels in which the data would otherwise be.
             2 => script.line(&[&"compact-to", &family, &laboratory.rng.u8(1..4)]),
             _ => {}
         }
@@ -220,7 +220,8 @@ fn rocksdb_turn(
     laboratory.rocksdb_closes(context);
 }
 
-/// Asserts that RocksDB opens, verifies and reads the database. It changes only a copy.
+/// Asserts that RocksDB opens and verifies a copy of the database, and finds the model's contents
+/// there. The database itself stays unchanged.
 fn rocksdb_finds_in_a_copy(
     laboratory: &mut Laboratory,
     database: &Database,
@@ -236,7 +237,8 @@ fn rocksdb_finds_in_a_copy(
     laboratory.rocksdb_closes(context);
 }
 
-/// Returns the number of automatic compactions in Tailwater's LOG since it opened the database.
+/// Returns the number of automatic compactions since Tailwater opened the database, according to
+/// Tailwater's LOG.
 #[expect(clippy::disallowed_methods, reason = "looks at a database from outside")]
 fn automatic_compactions(place: &Place) -> usize {
     let log = std::fs::read_to_string(place.database().join("LOG")).expect("an information log");

@@ -11,7 +11,7 @@ use crate::model::Model;
 use crate::random::{self, KEYS, Operands};
 use crate::step::{Durability, Record, Step, Write};
 
-/// Maximum number of records of a table.
+/// Upper bound of the number of keys in a table.
 const RECORDS: usize = 120;
 /// Maximum length of a value, in bytes.
 const LONGEST: usize = 400;
@@ -28,13 +28,14 @@ pub(crate) enum Maker {
 pub(crate) struct ExternalTable {
     pub(crate) family: String,
     pub(crate) path: PathBuf,
-    /// The records: range deletions first, which hide nothing of the table, then keys in order.
+    /// The records: first range deletions, which do not delete keys of the same table, and then the
+    /// keys in order.
     records: Vec<Record>,
 }
 
 impl ExternalTable {
-    /// Returns a random table for a column family with these options, at this path. RocksDB's Java
-    /// API cannot build one with range deletions.
+    /// Returns a random table, to be built by `maker` at this path, for a column family with these
+    /// options. RocksDB's Java API cannot write range deletions, so RocksDB's tables have none.
     pub(crate) fn random(
         rng: &mut Rng,
         (family, options): (&str, &str),
@@ -88,14 +89,14 @@ impl ExternalTable {
             }
         }
         if self.records.iter().all(|record| matches!(record, Record::DeleteRange(a, b) if a == b)) {
-            // The table must not be empty.
+            // A table without any record cannot be built.
             writer.delete(b"nothing has this key")?;
         }
         writer.finish().map(drop)
     }
 
-    /// Adds commands to a script that build the table with RocksDB, for an open database with the
-    /// same column families.
+    /// Adds the commands to a script that build the table with RocksDB, while a database with the
+    /// same column families is open.
     pub(crate) fn tell(&self, script: &mut Script) {
         script.line(&[&"external", &self.path.display(), &self.family]);
         for record in &self.records {
@@ -111,7 +112,7 @@ impl ExternalTable {
         script.line(&[&"finish"]);
     }
 
-    /// Applies the ingestion to the model.
+    /// Applies the effect of ingesting the table to the model.
     pub(crate) fn apply(&self, model: &mut Model) {
         let write = |record: &Record| Write { family: self.family.clone(), record: record.clone() };
         let writes = self.records.iter().map(write).collect();
@@ -124,7 +125,8 @@ impl ExternalTable {
     }
 }
 
-/// Returns random keys: from everywhere, near each other, or beyond all others.
+/// Returns random keys: keys from the whole key space, keys near each other, or keys after all
+/// others.
 fn random_keys(rng: &mut Rng) -> Vec<Vec<u8>> {
     let count = rng.usize(1..RECORDS);
     match rng.u8(..3) {
@@ -140,7 +142,8 @@ fn random_keys(rng: &mut Rng) -> Vec<Vec<u8>> {
     }
 }
 
-/// Adds a command to a script that ingests tables into one column family, by `copy` or `move`.
+/// Adds the command to a script that ingests tables into one column family. `how` is `copy` or
+/// `move`.
 pub(crate) fn tell_ingestion(script: &mut Script, tables: &[ExternalTable], how: &str) {
     let paths: Vec<String> =
         tables.iter().map(|table| table.path().display().to_string()).collect();

@@ -1,4 +1,4 @@
-//! The properties of external tables, which both builders must write alike.
+//! The properties of external tables. Tables of both engines must have the same.
 
 use tailwater::inspect::table::TableFile;
 use tailwater_format::table::Properties;
@@ -53,7 +53,8 @@ fn external_tables_of_both_engines_have_equal_properties() {
     });
 }
 
-/// Returns the properties of a table, without the session in which it was built.
+/// Returns the properties of a table, without those that identify the session in which it was
+/// built.
 fn properties(table: &ExternalTable, context: &str) -> Properties {
     let fail = |error: &tailwater::Error| -> ! { panic!("{context}: {error}") };
     let file = TableFile::open(&PosixStorage::new(), table.path());

@@ -18,10 +18,10 @@ use crate::shape::{Shape, join};
 const TURNS: usize = 14;
 /// Number of writes before each ingestion.
 const STEPS: usize = 120;
-/// Options for levels small enough that several fill.
+/// Options for levels that are so small that several of them fill.
 const SMALL: &str = "level0_file_num_compaction_trigger=2;target_file_size_base=12000;\
     max_bytes_for_level_base=30000;max_bytes_for_level_multiplier=3";
-/// Options of databases and of their column families.
+/// Options of a database and of its column families.
 const SHAPES: [(&str, &str); 4] = [
     ("", "compression=kZSTD;block_based_table_factory={filter_policy=bloomfilter:10:false}"),
     ("recycle_log_file_num=2", "level_compaction_dynamic_level_bytes=false;num_levels=4"),
@@ -47,8 +47,8 @@ fn tailwater_ingests_tables_made_by_tailwater() {
     });
 }
 
-/// Ingests tables with Tailwater, and checks that both engines find the expected contents, even
-/// after RocksDB compacts.
+/// Ingests tables with Tailwater, and checks that both engines find the expected contents. RocksDB
+/// must find them even after it has compacted a copy of the database.
 fn ours_takes_in(laboratory: &mut Laboratory, maker: Maker, (database, family): (&str, &str)) {
     let io_modes = IoModes::of_real_files(&mut laboratory.rng);
     let shape = Shape::new(database, &join(&[SMALL, family])).in_modes(&io_modes);
@@ -90,8 +90,8 @@ fn ours_takes_in(laboratory: &mut Laboratory, maker: Maker, (database, family): 
     assert!(has_sequences.contains(&true), "{context}: nothing was hidden");
 }
 
-/// Asserts that RocksDB finds the expected contents in a copy, before and after it compacts
-/// everything.
+/// Asserts that RocksDB finds the expected contents in a copy of the database, before and after
+/// RocksDB compacts everything.
 fn rocksdb_goes_on(
     laboratory: &mut Laboratory,
     shape: &Shape,
@@ -143,7 +143,8 @@ fn rocksdb_ingests_tables_made_by_tailwater() {
     });
 }
 
-/// The location of a table in a database, and the properties that affect how it is read.
+/// The location of a table in a database: its column family, level, and properties that affect how
+/// it is read.
 type Seat = (String, String, String, String, String);
 
 #[test]
@@ -206,7 +207,8 @@ fn ingest_by_ours(
     db.close().unwrap_or_else(|error| panic!("{context}: {error}"));
 }
 
-/// Returns the locations of tables that RocksDB reports after more work in an open database.
+/// Opens a database with RocksDB, runs the commands that `more` adds, and returns the locations of
+/// all tables.
 fn seats_by_rocksdb(
     laboratory: &mut Laboratory,
     shape: &Shape,
@@ -228,7 +230,7 @@ fn seats_by_rocksdb(
     reported.split_whitespace().map(seat).collect()
 }
 
-/// Builds one table, or several that mostly overlap, for one column family.
+/// Builds one table, or several tables that mostly overlap, for one random column family.
 fn make(
     laboratory: &mut Laboratory,
     shape: &Shape,
@@ -254,7 +256,8 @@ fn make(
             }
         }
         Maker::RocksDb => {
-            // Any database suffices, since only its options are used.
+            // A table is built with the options of an open database, so an empty database is
+            // created for this.
             let mut script = shape.describe(&outside, model, CREATE);
             script.line(&[&"open"]);
             tables.iter().for_each(|table| table.tell(&mut script));

@@ -1,4 +1,4 @@
-//! The state of a database as reported by both engines.
+//! The state of a database, as both engines report it.
 
 use std::path::Path;
 
@@ -14,7 +14,8 @@ use tailwater_io::Storage;
 use tailwater_io::posix::PosixStorage;
 use tailwater_testkit::oracle::Script;
 
-/// Number of writes. RocksDB counts the entries of only the first twenty tables.
+/// Number of steps. It is small, because RocksDB counts the entries of only the first twenty
+/// tables.
 const STEPS: usize = 1200;
 /// Options that keep RocksDB from changing the tables.
 const QUIET: &str = "disable_auto_compactions=true;level0_slowdown_writes_trigger=1000;\
@@ -22,7 +23,7 @@ const QUIET: &str = "disable_auto_compactions=true;level0_slowdown_writes_trigge
 /// Length of an internal key's trailer, in bytes.
 const TRAILER: usize = 8;
 
-/// Returns the state recorded in the current MANIFEST.
+/// Returns the state of a database that its current MANIFEST records.
 fn state(place: &Place, context: &str) -> ManifestState {
     let (storage, directory) = (PosixStorage::new(), place.database());
     let number = manifest::current(&storage, &directory);
@@ -36,7 +37,8 @@ fn identity(place: &Place) -> String {
     std::fs::read_to_string(place.database().join("IDENTITY")).expect("an IDENTITY")
 }
 
-/// Returns the line in which the oracle describes a table.
+/// Returns a description of a table, in the form of the line in which the oracle (the real RocksDB)
+/// describes it.
 fn line(storage: &dyn Storage, paths: &[&Path], family: &str, file: &NewFile) -> String {
     let path = paths[usize::from(file.path_id)].join(FileKind::Table(file.number).to_string());
     let table = TableFile::open(storage, &path).expect("a table");
@@ -59,7 +61,8 @@ fn line(storage: &dyn Storage, paths: &[&Path], family: &str, file: &NewFile) ->
     )
 }
 
-/// Returns everything about column families that opening does not change.
+/// Returns those parts of the column families' recorded state that opening a database does not
+/// change.
 fn lasting(families: &[FamilyState]) -> Vec<(u32, String, String, Vec<Vec<NewFile>>)> {
     let parts = |family: &FamilyState| {
         let FamilyState { id, name, comparator, levels, .. } = family.clone();
@@ -98,7 +101,8 @@ fn both_engines_list_the_same_tables() {
             assert_same_tables(laboratory, &shape, &place, &ours, &context);
             laboratory.rocksdb_closes(&context);
 
-            // RocksDB wrote a new MANIFEST from everything that it read in Tailwater's.
+            // When RocksDB opened the database, it wrote a new MANIFEST from all that it had read
+            // in Tailwater's MANIFEST.
             let theirs = state(&place, &context);
             assert_ne!(theirs.number, ours.number, "{context}: it is the same MANIFEST");
             assert_eq!(identity(&place), before, "{context}");

@@ -5,7 +5,7 @@ use crate::place::Place;
 use crate::shape::Shape;
 use tailwater::Db;
 
-/// Number of writes.
+/// Number of random steps.
 const STEPS: usize = 400;
 
 #[test]
@@ -23,7 +23,8 @@ fn a_checkpoint_is_a_database_of_its_own() {
             let taken = model.clone();
             laboratory::ours_does(&db, &mut model, &mut laboratory.rng, STEPS, &context);
 
-            // All files of the checkpoint are in its own directory.
+            // The options name no other directories, since all files of a checkpoint are in its own
+            // directory.
             let plain = Shape::new("", "");
             let mut script = plain.describe(&copy, &taken, "");
             script.line(&[&"open-existing"]);
@@ -37,7 +38,7 @@ fn a_checkpoint_is_a_database_of_its_own() {
             let options = plain.open_options(&copy, &of_copy, "");
             laboratory::ours_finds(&options, &copy, &of_copy, &context);
 
-            // Writes to one do not appear in the other.
+            // Writes to the checkpoint do not appear in the original, and vice versa.
             db.close().unwrap_or_else(|error| panic!("{context}: {error}"));
             let mut script = shape.describe(&place, &model, "");
             script.line(&[&"open-existing"]);
@@ -77,7 +78,7 @@ fn a_database_can_be_created_where_one_was_destroyed() {
     });
 }
 
-/// Returns the number of files of a place, of any kind.
+/// Returns the number of files in the root directory of a place and below it.
 fn files(place: &Place) -> usize {
     tailwater_testkit::directory::snapshot(place.root()).len()
 }

@@ -1,5 +1,6 @@
-//! Logs that are padded for direct I/O: every gap that padding can fill, at every place of a block,
-//! read by RocksDB.
+//! Logs that are padded for direct I/O. After each write group, padding fills the gap to the next
+//! boundary of the alignment. RocksDB must read logs with every length of gap, at every position in
+//! a log block.
 
 use std::collections::BTreeSet;
 
@@ -15,29 +16,30 @@ use tailwater::{Db, WriteBatch, WriteOptions};
 use tailwater_format::log::{BLOCK_LENGTH, HEADER_LENGTH, RECYCLABLE_HEADER_LENGTH, Writer};
 use tailwater_io::posix::PosixStorage;
 
-/// Alignment of padded groups, in bytes.
+/// Alignment to which write groups are padded, in bytes.
 const ALIGNMENT: usize = 4096;
-/// Number of places in a block at which a group can end.
+/// Number of aligned positions in a log block. Each group, with its padding, ends at one of these.
 const PLACES: usize = BLOCK_LENGTH / ALIGNMENT;
-/// Length up to which a gap is short, in bytes: a padding record may not fit.
+/// Upper bound of a short gap, in bytes. A padding record may not fit into a short gap.
 const SHORT: usize = 40;
-/// Length of a value, in bytes, whose group takes one place. All longer values have the same
-/// overhead in the log: their lengths take two bytes, even in zstd's frames.
+/// Length of a value, in bytes, whose group ends at the next aligned position. All longer values
+/// have the same overhead in the log: their lengths are stored in two bytes, even in zstd's frames.
 const ONE_PLACE: usize = 1000;
 
-/// The end of a batch: the place in its block, and the distance from it, in bytes.
+/// How a batch ends: the index of the next aligned position in its block, and the gap, which is the
+/// distance to that position in bytes.
 type End = (usize, usize);
 
-/// The ends that have not yet occurred.
+/// The gaps that have not yet occurred.
 struct Missing {
-    /// Short gaps, each required at every place.
+    /// Short gaps, each of which must occur at every aligned position.
     short: BTreeSet<End>,
-    /// Longer gaps, each required at one place.
+    /// Longer gaps, each of which must occur once, at any position.
     long: BTreeSet<usize>,
 }
 
-/// Writes groups of one batch each, and writes the same log in memory, which shows where a group
-/// ends, however well it compresses.
+/// Writes groups of one batch each to the database. Also writes the same log in memory, to find out
+/// where each group ends, since that depends on how well it compresses.
 struct Groups<'a> {
     db: &'a Db,
     model: &'a mut Model,
@@ -54,7 +56,7 @@ impl Missing {
         Self { short: short.collect(), long: (SHORT..ALIGNMENT).collect() }
     }
 
-    /// Returns a missing gap for a group that ends at this place.
+    /// Returns a gap that has not yet occurred at this aligned position.
     fn at(&self, place: usize) -> Option<usize> {
         let short = self.short.range((place, 0)..(place + 1, 0)).next();
         short.map(|&(_, gap)| gap).or_else(|| self.long.first().copied())
@@ -71,10 +73,10 @@ impl Missing {
 }
 
 impl Groups<'_> {
-    /// Writes groups that end with every gap, the short ones at every place. `header` is the length
-    /// of a fragment's header.
+    /// Writes groups until every gap has occurred, and every short gap at every aligned position.
+    /// `header` is the length of the header of a record's fragment.
     fn write_all(&mut self, header: usize) {
-        // Overhead of a group over its value.
+        // The length of a group in the log, minus that of its value.
         let rest = self.write(ONE_PLACE) - ONE_PLACE;
         for _ in 0..2 * ALIGNMENT {
             let begin = self.beside.offset() as usize / ALIGNMENT % PLACES;
@@ -93,7 +95,7 @@ impl Groups<'_> {
         panic!("gaps that were not seen: {long:?}; places and gaps: {short:?}");
     }
 
-    /// Writes a group that puts a new key, with an incompressible value of this many bytes. Returns
+    /// Writes a group that puts a new key, with an incompressible value of `length` bytes. Returns
     /// the length of the group in the log, in bytes.
     fn write(&mut self, length: usize) -> usize {
         let key = format!("group{:06}", self.ends.len()).into_bytes();
@@ -116,13 +118,13 @@ impl Groups<'_> {
     }
 }
 
-/// Returns the ending of a batch that ends at an offset of its log.
+/// Returns how a batch ends, given the offset of its end in the log.
 fn place_of(end: usize) -> End {
     let boundary = end.next_multiple_of(ALIGNMENT);
     (boundary / ALIGNMENT % PLACES, boundary - end)
 }
 
-/// Returns the ends of the batches of the newest log.
+/// Returns how each batch of the newest log ends.
 fn ends(place: &Place) -> Vec<End> {
     let log = logs(place).pop().expect("a log");
     let mut reader = LogReader::open(&PosixStorage::new(), &log).expect("a log");
@@ -145,7 +147,7 @@ fn rocksdb_reads_past_the_padding_of_every_gap() {
             let compress = if is_compressed { "wal_compression=kZSTD" } else { "" };
             let more = join(&[recycle, compress]);
             let mut shape = Shape::new(&more, "write_buffer_size=1000000000");
-            // A single log holds everything.
+            // The memtable and the preallocated space are so large that all groups are in one log.
             shape.ours = "wal_io_mode=direct;wal_preallocation_block_size=100000000".to_owned();
             let context = format!("{}, '{more}'", laboratory.context);
             let place = laboratory.next_place();

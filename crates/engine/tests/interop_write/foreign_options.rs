@@ -1,5 +1,6 @@
-//! Options for features that Tailwater lacks: databases that RocksDB creates with them are
-//! continued by Tailwater, and again by RocksDB, each with the other's OPTIONS file.
+//! Options for features that Tailwater lacks. RocksDB creates databases with these options;
+//! Tailwater continues them, and then RocksDB again, each with the OPTIONS file that the other
+//! engine wrote.
 //!
 //! Regression test: Tailwater refused to write such databases, although every entry, every result
 //! and RocksDB's next opening are the same without these features.
@@ -19,7 +20,7 @@ const DRAWS: usize = 8;
 /// Number of steps with each option set.
 const STEPS: usize = 150;
 
-/// Options of a database, of which one per line is drawn.
+/// Options of a database. For each database, one of the texts in each line is drawn.
 const OF_DATABASE: &[&[&str]] = &[
     &["", "track_and_verify_wals_in_manifest=true"],
     &["", "verify_manifest_content_on_close=true"],
@@ -40,7 +41,8 @@ const OF_FAMILY: &[&[&str]] = &[
     &["", "block_protection_bytes_per_key=4"],
     &["", "paranoid_memory_checks=true"],
     &["", "last_level_temperature=kCold;default_write_temperature=kWarm;default_temperature=kHot"],
-    // RocksDB loses blobs if it keeps young data out of the last level.
+    // These values exclude each other, since RocksDB loses blobs if it keeps young data out of the
+    // last level.
     &[
         "",
         "preserve_internal_time_seconds=3600",
@@ -106,8 +108,8 @@ fn databases_with_unsupported_rocksdb_features_stay_usable() {
     });
 }
 
-/// Asserts that one OPTIONS file has the same entries as the other, for the column families in
-/// both.
+/// Asserts that two OPTIONS files have the same entries for the database, and for all column
+/// families that are in both files.
 fn assert_kept(before: &str, after: &str, context: &str) {
     let after = entries(after);
     for entry in entries(before) {

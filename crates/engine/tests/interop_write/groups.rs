@@ -1,4 +1,4 @@
-//! Concurrent writers, whose batches are logged in groups.
+//! Concurrent writers, whose batches are written to the log in groups.
 
 use std::thread;
 
@@ -15,8 +15,8 @@ const WRITERS: u32 = 4;
 /// Number of batches of each writer.
 const BATCHES: u32 = 150;
 
-/// Returns the batches of one writer: batches of its own keys, over all column families, many keys
-/// twice.
+/// Returns the batches of one writer. Each batch is spread over all column families. No other
+/// writer uses the keys of this one, but the writer puts many of its keys twice.
 fn batches(writer: u32, rng: &mut Rng) -> Vec<Step> {
     let write = |rng: &mut Rng| {
         let family = ["default", "numbers", "joined"][rng.usize(..3)].to_owned();
@@ -29,7 +29,7 @@ fn batches(writer: u32, rng: &mut Rng) -> Vec<Step> {
         Write { family, record }
     };
     let batch = |_| {
-        // A batch above some size is inserted into the memtable by its own writer.
+        // A batch beyond a certain size is inserted into the memtable by its own writer.
         let count = if rng.u8(..8) == 0 { rng.usize(50..200) } else { rng.usize(1..5) };
         let durability = if rng.u8(..20) == 0 { Durability::Synced } else { Durability::Logged };
         Step::Write((0..count).map(|_| write(rng)).collect(), durability)

@@ -1,4 +1,5 @@
-//! Only one of the engines may write at a time; the other may read.
+//! Only one of the engines may have a database open for writing at a time; the other engine may
+//! read it.
 
 use crate::laboratory::{self, CREATE, in_laboratory};
 use crate::shape::Shape;
@@ -23,7 +24,7 @@ fn a_writer_keeps_the_other_engine_from_writing() {
         assert!(refusal.contains("lock"), "{context}: {refusal}");
         db.close().unwrap_or_else(|error| panic!("{context}: {error}"));
 
-        // Now RocksDB may write, and Tailwater may not.
+        // Now RocksDB has the database open for writing, and Tailwater is refused.
         laboratory.rocksdb_finds(script, &model, &context);
         let options = shape.open_options(&place, &model, "");
         let refusal = Db::open(place.database(), &options).map(drop).expect_err("no lock is held");
@@ -48,7 +49,8 @@ fn rocksdb_reads_while_tailwater_writes() {
             if round % 2 == 1 {
                 db.flush_all().unwrap_or_else(|error| panic!("{context}: {error}"));
             }
-            // Tables that a compaction removes while RocksDB opens the others are not found.
+            // Compactions are paused, since RocksDB would not find a table that a compaction
+            // removes while RocksDB opens the database.
             db.pause_compactions().unwrap_or_else(|error| panic!("{context}: {error}"));
             let mut script = shape.describe(&place, &model, "");
             script.line(&[&"open-read-only"]);

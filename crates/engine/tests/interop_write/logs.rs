@@ -1,4 +1,4 @@
-//! Logs in states that random writes rarely produce.
+//! Logs in states to which random writes rarely lead.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -19,13 +19,14 @@ use tailwater_testkit::dump::Entry;
 
 /// Number of steps between two checks.
 const STEPS: usize = 120;
-/// Number of checks.
+/// Number of times that the contents are checked.
 const LOOKS: usize = 10;
 
-/// The recovery modes that accept the remains of an earlier log in a file as its end.
+/// The recovery modes that accept the remains of an older log in a recycled file as the end of a
+/// log.
 pub(crate) const MODES_OF_RECYCLED: [&str; 2] = [RECOVERY_MODES[2], RECOVERY_MODES[3]];
 
-/// Returns the logs in a directory, oldest first.
+/// Returns the logs in a database's home, oldest first.
 pub(crate) fn logs(place: &Place) -> Vec<PathBuf> {
     let directory = place.database();
     let names = PosixStorage::new().list(&directory).expect("a directory that can be listed");
@@ -38,7 +39,8 @@ pub(crate) fn logs(place: &Place) -> Vec<PathBuf> {
     logs
 }
 
-/// Asserts that both engines find the model's contents in a copy of the current files.
+/// Asserts that both engines find the model's contents in a copy of the current files, in this
+/// recovery mode. Returns the copy that Tailwater read.
 pub(crate) fn look(
     laboratory: &mut Laboratory,
     shape: &Shape,
@@ -59,7 +61,7 @@ pub(crate) fn look(
     copy
 }
 
-/// Returns the end of the last record of a log.
+/// Returns the offset in a log at which its last record ends.
 fn end_of(log: &Path) -> usize {
     let mut reader = LogReader::open(&PosixStorage::new(), log).expect("a log");
     let mut end = 0;
@@ -71,12 +73,12 @@ fn end_of(log: &Path) -> usize {
     end
 }
 
-/// Returns the end of the last record of the newest log.
+/// Returns the offset in the newest log at which its last record ends.
 fn end(place: &Place) -> usize {
     end_of(logs(place).last().expect("a log"))
 }
 
-/// Whether a log with records is followed by remains of an earlier log in its file.
+/// Whether a log has records and is followed, in its recycled file, by remains of an older log.
 #[expect(clippy::disallowed_methods, reason = "looks at a database from outside")]
 fn is_over_another(log: &Path) -> bool {
     let bytes = std::fs::read(log).expect("a log");
@@ -96,8 +98,8 @@ fn recycled_logs_with_older_records_after_their_end() {
             let mut over_others = 0;
             for number in 0..LOOKS {
                 let context = format!("{context}, look {number}");
-                // A long log that no column family needs any more, so that the next log is written
-                // over it.
+                // Writes a long log that no column family needs any more after the flush, so that
+                // the next log overwrites the beginning of its file.
                 let long: Vec<u8> = (0..20_000).map(|_| laboratory.rng.u8(..)).collect();
                 let long = put_value(b"long", long);
                 long.perform(&db).unwrap_or_else(|error| panic!("{context}: {error}"));
@@ -147,9 +149,11 @@ fn put_value(key: &[u8], value: Vec<u8>) -> Step {
     Step::Write(vec![Write { family: "default".to_owned(), record }], Durability::Logged)
 }
 
-/// Returns the length of a value whose put takes `bytes` of a log, without the fragment's header.
+/// Returns the length of a value for which the put of `key` takes `bytes` of the log, without the
+/// fragment's header.
 fn value_length(key: &[u8], bytes: usize) -> usize {
-    // Subtracts the batch's own header, the record's type, and the length of the key.
+    // The subtracted bytes are the header of the batch, the type of the record, the length of the
+    // key, and the key.
     let rest = bytes - 12 - 1 - 1 - key.len();
     let with_length = |length: usize| length + 1 + length.checked_ilog(128).unwrap_or(0) as usize;
     (rest - 4..rest).find(|&length| with_length(length) == rest).expect("such a length")
@@ -177,8 +181,8 @@ fn logs_that_end_at_the_end_of_a_block() {
                     _ => MODES_OF_RECYCLED[left % MODES_OF_RECYCLED.len()],
                 };
                 let key = format!("key{left:02}").into_bytes();
-                // Fills the log into the next block, so that there is room for the record that ends
-                // it.
+                // Fills the log up to a position in the next block, so that one more record can end
+                // exactly `left` bytes before the end of that block.
                 perform(&mut model, put(b"filler", BLOCK_LENGTH));
                 let room = BLOCK_LENGTH - end(&place) % BLOCK_LENGTH;
                 perform(&mut model, put(&key, value_length(&key, room - left - header)));
@@ -243,8 +247,8 @@ fn recycled_logs_refuse_unlogged_writes() {
     });
 }
 
-/// Returns the number of batches in a dump, of those that [`numbered`] makes. The dump must contain
-/// a first part of them, and each batch whole.
+/// Returns how many of the batches that [`numbered`] makes are in a dump. They must be the first
+/// ones, and each must be complete.
 fn whole_batches(dump: &[Entry], families: &[(&str, &str)], context: &str) -> usize {
     let count = dump.len() / families.len();
     for (family, _) in families {
@@ -283,8 +287,8 @@ fn buffered_writes_are_lost_only_from_the_end() {
                 let step = numbered(number, &families);
                 step.perform(&db).unwrap_or_else(|error| panic!("{context}: {error}"));
                 if number % 97 == 96 {
-                    // Only one family is flushed; the other families' parts of the batch must not
-                    // be lost.
+                    // Only one column family is flushed. The parts of the batch for the other
+                    // families must not be lost.
                     let (family, _) = families[laboratory.rng.usize(..families.len())];
                     let flush = Step::Flush(family.to_owned());
                     flush.perform(&db).unwrap_or_else(|error| panic!("{context}: {error}"));

@@ -1,4 +1,5 @@
-//! The OPTIONS files that Tailwater writes: RocksDB's loader accepts them, and writes the same.
+//! OPTIONS files that Tailwater writes. RocksDB must load them, and must then write files with the
+//! same entries.
 
 use std::path::{Path, PathBuf};
 
@@ -35,11 +36,12 @@ const FAMILY: &str = "compression=kZSTD;compression_opts={level=5};\
 /// Number of writes to a database.
 const STEPS: usize = 200;
 
-/// Versions of RocksDB with which files are labelled: the version that Tailwater writes, and one
-/// whose files may not contain names that this RocksDB does not know.
+/// Versions of RocksDB with which an OPTIONS file is labelled: the version that Tailwater writes,
+/// and a version below this RocksDB's. A file with the latter label may not contain names that this
+/// RocksDB does not know.
 const LABELS: [Option<&str>; 2] = [None, Some("6.0.0")];
 
-/// Returns the newest OPTIONS file of a database, and its text.
+/// Returns the path and the text of a database's newest OPTIONS file.
 #[expect(clippy::disallowed_methods, reason = "looks at a database from outside")]
 pub(crate) fn newest(place: &Place) -> (PathBuf, String) {
     let entries = std::fs::read_dir(place.database()).expect("a directory that can be listed");
@@ -56,7 +58,7 @@ fn number(name: &std::ffi::OsStr) -> Option<u64> {
     name.to_str()?.strip_prefix("OPTIONS-")?.parse().ok()
 }
 
-/// Replaces the version of RocksDB in an OPTIONS file.
+/// Writes an OPTIONS file with another RocksDB version in it.
 fn label(path: &Path, text: &str, version: &str) {
     let is_version = |line: &str| line.trim_start().starts_with("rocksdb_version=");
     assert!(text.lines().any(is_version), "no version in {text}");
@@ -74,8 +76,9 @@ fn write(path: &Path, text: &str) {
     std::fs::write(path, text).expect("a file that can be written");
 }
 
-/// Returns the options of a file in order, each as section, name and value. Tailwater keeps the
-/// text of an object as it was given; RocksDB also writes a semicolon after its last part.
+/// Returns the options of a file in order, each as section, name and value. RocksDB writes a
+/// semicolon after the last part of an object, and Tailwater keeps the text as it was given, so
+/// that semicolon is removed.
 pub(crate) fn entries(text: &str) -> Vec<(String, String, String)> {
     let mut section = String::new();
     let mut entries = Vec::new();
@@ -89,7 +92,7 @@ pub(crate) fn entries(text: &str) -> Vec<(String, String, String)> {
     entries
 }
 
-/// Asserts that two OPTIONS files have the same entries, name by name.
+/// Asserts that two OPTIONS files have the same entries, except for the version, in any order.
 fn assert_same(ours: &str, theirs: &str, context: &str) {
     let is_option = |entry: &(String, String, String)| entry.1 != "rocksdb_version";
     let mut ours: Vec<_> = entries(ours).into_iter().filter(is_option).collect();
@@ -173,12 +176,14 @@ fn each_engine_continues_with_the_options_file_of_the_other() {
         }
     });
 }
-/// Options that are not inverted: RocksDB does not open a database with both of the first two, nor
-/// an existing one with the third, and creates a column family of its own for the last.
+/// Options that keep their defaults. RocksDB does not open a database with both of the first two,
+/// and does not open an existing database with the third. With the last one it creates an
+/// additional column family.
 const LEFT_ALONE: [&str; 4] =
     ["two_write_queues", "disallow_memtable_writes", "error_if_exists", "persist_stats_to_disk"];
 
-/// Returns another value than the one that a text represents, if it is a boolean or a number.
+/// Returns a value that differs from the one in the text; `None` unless that is a boolean or a
+/// number.
 fn another(value: &str) -> Option<String> {
     match value {
         "true" => Some("false".to_owned()),
@@ -187,8 +192,8 @@ fn another(value: &str) -> Option<String> {
     }
 }
 
-/// Sets every boolean and number to another value than the default, except those that `is_refused`
-/// rejects. Returns their number.
+/// Sets every boolean and every number to a value other than the default, except where `is_refused`
+/// rejects the resulting options. Returns how many options were set.
 fn turn_over<T: OptionTable + Clone>(options: &mut T, is_refused: impl Fn(&T) -> bool) -> usize {
     let mut count = 0;
     let defaults: Vec<(String, String)> =

@@ -1,5 +1,5 @@
-//! Databases of every shape, written by Tailwater and read by RocksDB: after a close, and after a
-//! kill.
+//! Databases with many combinations of options, which Tailwater writes and RocksDB reads, after a
+//! close and after a kill.
 
 use crate::io_modes::{Disk, IoModes};
 use crate::laboratory::{self, CREATE, Laboratory, in_laboratory};
@@ -9,25 +9,25 @@ use crate::shape::Shape;
 use crate::{check, pairwise};
 use tailwater_testkit::oracle::Script;
 
-/// The group of an option.
+/// What an option applies to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Scope {
     Database,
-    /// The database, when RocksDB opens it.
+    /// The database, but only when RocksDB opens it.
     Theirs,
     Family,
     Table,
-    /// Tables in several directories.
+    /// Whether tables are in several directories.
     Paths,
     /// Whether there are background threads.
     Threads,
-    /// The I/O modes.
+    /// The I/O modes of the database.
     Modes,
 }
 
 use Scope::{Database, Family, Modes, Paths, Table, Theirs, Threads};
 
-/// The values with which each option is tried; an empty one means RocksDB's default.
+/// Options with the values to try. An empty text means RocksDB's default.
 const FACTORS: [(Scope, &[&str]); 25] = [
     (
         Family,
@@ -56,7 +56,8 @@ const FACTORS: [(Scope, &[&str]); 25] = [
     (Table, &["block_restart_interval=1", "", "block_restart_interval=5"]),
     (Family, &["", "comparator=rocksdb.ReverseBytewiseComparator"]),
     (Family, &["", "preserve_internal_time_seconds=1800"]),
-    // Not min_write_buffer_number_to_merge: above 1, RocksDB may wait for a flush forever.
+    // `min_write_buffer_number_to_merge` is left out: if it is above 1, RocksDB may wait for a
+    // flush forever.
     (Family, &["", "max_write_buffer_number=4"]),
     (Database, &["", "wal_compression=kZSTD"]),
     (Database, &["", "recycle_log_file_num=2"]),
@@ -73,7 +74,8 @@ const FACTORS: [(Scope, &[&str]); 25] = [
     ),
     (Database, &["", "atomic_flush=true"]),
     (Database, &["", "track_and_verify_wals=true"]),
-    // Tailwater does not track logs in this way, and continues where RocksDB did.
+    // Only RocksDB gets this option: Tailwater does not record logs in the MANIFEST, and must be
+    // able to continue a database for which RocksDB did.
     (Theirs, &["", "track_and_verify_wals_in_manifest=true"]),
     (Database, &["", "avoid_flush_during_recovery=true"]),
     (Database, &["", "max_manifest_file_size=2000;max_manifest_space_amp_pct=0"]),
@@ -98,7 +100,8 @@ const SESSIONS: usize = 3;
 /// Number of steps in each session.
 const STEPS: usize = 400;
 
-/// Returns shapes in which every two values of the factors occur together.
+/// Returns shapes (options of databases) in which every two values of different factors occur
+/// together.
 pub(crate) fn shapes(rng: &mut fastrand::Rng) -> Vec<Shape> {
     let sizes = FACTORS.map(|(_, values)| values.len());
     let combinations = pairwise::combinations(&sizes, rng);
@@ -139,8 +142,8 @@ fn databases_of_every_shape() {
     });
 }
 
-/// Writes a database in several sessions and closes it. Returns the files that a process killed
-/// right before that would have left.
+/// Writes to a database in several sessions and closes it. Returns a copy of the files as they
+/// would be if the process had been killed right before the close.
 fn write(
     laboratory: &mut Laboratory,
     shape: &Shape,
@@ -165,8 +168,8 @@ fn write(
     torn.expect("a last session")
 }
 
-/// Checks that RocksDB finds everything in a closed database, before and after compacting it
-/// completely, and that Tailwater then does, too.
+/// Checks that RocksDB finds the model's contents in a closed database, before and after it
+/// compacts everything, and that Tailwater finds them afterwards.
 fn closed(laboratory: &mut Laboratory, shape: &Shape, place: &Place, model: &Model, context: &str) {
     let context = format!("{context}, closed");
     laboratory::ours_finds(&shape.open_options(place, model, ""), place, model, &context);
@@ -186,8 +189,8 @@ fn closed(laboratory: &mut Laboratory, shape: &Shape, place: &Place, model: &Mod
     laboratory::ours_finds(&shape.open_options(place, model, ""), place, model, &context);
 }
 
-/// Checks that both engines find everything in every recovery mode that allows recycled logs; in
-/// the other modes both must behave alike.
+/// Checks a killed process's files in every recovery mode. In modes that allow recycled logs both
+/// engines must find the model's contents; in the other modes both engines must behave alike.
 fn left_by_a_killed_process(
     laboratory: &mut Laboratory,
     shape: &Shape,

@@ -14,12 +14,12 @@ const STEPS: usize = 250;
 /// Number of databases.
 const DATABASES: usize = 8;
 
-/// The turn of one engine.
+/// The engine that uses the database in a turn, and how the turn ends.
 #[derive(Debug, Clone, Copy)]
 struct Turn {
     is_first: bool,
     is_ours: bool,
-    /// Whether the process is killed at the end, instead of closing the database.
+    /// Whether the process is killed at the end of the turn; otherwise the database is closed.
     is_killed: bool,
 }
 
@@ -51,7 +51,8 @@ fn turns_on_one_database() {
     });
 }
 
-/// Writes with Tailwater. Returns the place at which the next turn continues.
+/// Writes with Tailwater. Returns the place (the directory with all files) from which the next turn
+/// continues.
 fn our_turn(
     laboratory: &mut Laboratory,
     shape: &Shape,
@@ -70,7 +71,8 @@ fn our_turn(
     next
 }
 
-/// Writes with RocksDB. Returns the place at which the next turn continues.
+/// Writes with RocksDB. Returns the place (the directory with all files) from which the next turn
+/// continues.
 fn rocksdb_turn(
     laboratory: &mut Laboratory,
     shape: &Shape,

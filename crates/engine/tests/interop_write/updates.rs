@@ -1,5 +1,5 @@
-//! Following a database through its logs: both engines return the same batches from the same
-//! directory.
+//! Following a database through its logs: both engines must return the same batches from the same
+//! files.
 
 use crate::laboratory::{self, CREATE, Laboratory, in_laboratory};
 use crate::model::Model;
@@ -11,18 +11,18 @@ use tailwater_testkit::oracle::Script;
 
 /// Number of steps between two checks.
 const STEPS: usize = 100;
-/// Number of checks.
+/// Number of times that both engines are compared.
 const LOOKS: usize = 4;
-/// Number of sequence numbers from which everything is followed at each check.
+/// Number of random sequence numbers from which the database is followed at each check.
 const PLACES: usize = 6;
 
-/// The batches since a sequence number, and the error that ends them, if any.
+/// The batches from a sequence number on, and the result with which they end.
 struct Followed<E> {
     batches: Vec<Vec<u8>>,
     end: E,
 }
 
-/// Returns Tailwater's result.
+/// Returns the updates that Tailwater returns.
 fn ours(db: &Db, sequence: u64) -> Followed<Result<(), Error>> {
     let mut batches = Vec::new();
     let end = db.updates_since(sequence).and_then(|updates| {
@@ -34,7 +34,7 @@ fn ours(db: &Db, sequence: u64) -> Followed<Result<(), Error>> {
     Followed { batches, end }
 }
 
-/// Returns the updates that RocksDB returns for its open database.
+/// Returns the updates that RocksDB returns for the database that it has open.
 fn theirs(
     laboratory: &mut Laboratory,
     place: &Place,
@@ -48,7 +48,7 @@ fn theirs(
     Followed { batches: read(&file), end }
 }
 
-/// Returns the batches in a file of the oracle.
+/// Returns the batches in a file that the oracle (the real RocksDB) wrote.
 #[expect(clippy::disallowed_methods, reason = "what the oracle wrote")]
 fn read(file: &std::path::Path) -> Vec<Vec<u8>> {
     let bytes = std::fs::read(file).expect("what the oracle wrote");
@@ -66,8 +66,8 @@ fn sequence_of(batch: &[u8]) -> u64 {
     u64::from_le_bytes(*batch.first_chunk().expect("a batch"))
 }
 
-/// Asserts that both results agree where they should. Returns whether there was anything to
-/// compare.
+/// Asserts that the results of both engines agree, except for known differences. Returns whether
+/// they contain any batch.
 fn agree(
     ours: &Followed<Result<(), Error>>,
     theirs: &Followed<String>,
@@ -78,7 +78,8 @@ fn agree(
     if ours.batches.is_empty()
         && let Err(error) = &ours.end
     {
-        // Where RocksDB begins with the remaining logs, Tailwater reports a gap.
+        // No log has the requested batch. RocksDB then begins with the oldest remaining log, while
+        // Tailwater reports a gap.
         assert_eq!(error.kind(), ErrorKind::NotFound, "{context}: {error}");
         assert!(error.message().contains("is in no log"), "{context}: {error}");
         let first = theirs.batches.first().map(|batch| sequence_of(batch));
@@ -94,8 +95,8 @@ fn agree(
         ours.end
     );
     match &ours.end {
-        // After the last batch there may be sequence numbers that no log has; Tailwater waits to
-        // see whether anything follows them.
+        // No log may have the sequence numbers after the last batch. RocksDB then ends with an
+        // error, while Tailwater waits for a batch that follows.
         Ok(()) => assert!(theirs.end == "end" || theirs.end.contains("new iterator"), "{context}"),
         Err(error) => {
             assert_eq!(error.kind(), ErrorKind::NotFound, "{context}: {error}");
@@ -106,8 +107,8 @@ fn agree(
     !ours.batches.is_empty()
 }
 
-/// Returns a put, so that the newest log is not empty: RocksDB assumes that an empty compressed log
-/// begins with sequence number 1, and then finds nothing in the logs before it.
+/// Returns a put that makes sure that the newest log is not empty. RocksDB assumes that an empty
+/// compressed log begins with sequence number 1, and then finds nothing in the logs before it.
 fn last_put(model: &mut Model) -> Step {
     let record = Record::Put(b"last".to_vec(), b"put".to_vec());
     let write = Write { family: "default".to_owned(), record };
@@ -116,7 +117,7 @@ fn last_put(model: &mut Model) -> Step {
     step
 }
 
-/// Returns sequence numbers from which to follow.
+/// Returns the sequence numbers from which the database is followed.
 fn places(laboratory: &mut Laboratory, latest: u64) -> Vec<u64> {
     let chosen = (0..PLACES).map(|_| laboratory.rng.u64(1..=latest));
     [1, latest].into_iter().chain(chosen).collect()
@@ -139,7 +140,7 @@ fn rocksdb_returns_the_same_updates_from_logs_of_tailwater() {
             let place = laboratory.next_place();
             let mut model = shape.model();
             let db = laboratory::open_ours(&shape, &place, &model, CREATE, &context);
-            // Keeps all logs.
+            // This follower keeps all logs from being removed.
             let _all = db.updates_since(0).unwrap_or_else(|error| panic!("{context}: {error}"));
             let mut compared = 0;
             for look in 0..LOOKS {
@@ -167,8 +168,8 @@ fn rocksdb_returns_the_same_updates_from_logs_of_tailwater() {
 #[test]
 fn tailwater_returns_the_same_updates_from_logs_of_rocksdb() {
     in_laboratory("updates of RocksDB", |laboratory| {
-        // With recycled logs, Tailwater flushes everything when it opens, because of the remains
-        // after a log's end.
+        // Recycled logs are left out: because of the remains after a log's end, Tailwater flushes
+        // everything when it opens the database.
         for text in LOGS.into_iter().filter(|text| !text.contains("recycle")) {
             let shape = Shape::new(text, "");
             let mut compared = 0;
@@ -187,8 +188,8 @@ fn tailwater_returns_the_same_updates_from_logs_of_rocksdb() {
     });
 }
 
-/// Writes with RocksDB, and compares the updates of both engines. Returns the number of sequence
-/// numbers from which there were any.
+/// Writes with RocksDB, and compares the updates that both engines return. Returns the number of
+/// sequence numbers from which there were any updates.
 fn compare(
     laboratory: &mut Laboratory,
     shape: &Shape,

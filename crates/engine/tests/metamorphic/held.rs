@@ -12,17 +12,17 @@ pub(crate) struct HeldIterator {
     iterator: DbIterator,
     pub(crate) family: usize,
     order: Comparator,
-    /// The bounds, inclusive and exclusive.
+    /// The lower bound, which is inclusive, and the upper bound, which is exclusive.
     bounds: [Option<Vec<u8>>; 2],
     /// The entries within the bounds, in order.
     expected: Vec<(Vec<u8>, Vec<u8>)>,
-    /// The index of the current entry.
+    /// The index in `expected` of the entry at which the iterator is; `None` if it is at no entry.
     at: Option<usize>,
 }
 
 impl HeldIterator {
-    /// Creates an iterator over a column family that holds `table`. At random it has bounds, and
-    /// refreshes itself with a snapshot.
+    /// Creates an iterator over a column family whose contents are `table`. At random the iterator
+    /// has bounds, and refreshes itself automatically with a snapshot.
     pub(crate) fn new(
         db: &Db,
         family: (usize, &ColumnFamily),
@@ -61,7 +61,7 @@ impl HeldIterator {
         self.expected.sort_by(|a, b| self.order.compare(&a.0, &b.0));
     }
 
-    /// Refreshes it to `table`, the contents of the database or of a snapshot.
+    /// Refreshes the iterator to the latest state or to a snapshot, whose contents are `table`.
     pub(crate) fn refresh(&mut self, snapshot: Option<&Snapshot>, table: &Table) {
         let refreshed = match snapshot {
             Some(snapshot) => self.iterator.refresh_at(snapshot),
@@ -73,7 +73,7 @@ impl HeldIterator {
         self.check("a refresh");
     }
 
-    /// Moves it at random, and calls `between` before each move.
+    /// Moves the iterator at random. Calls `between` before each move.
     pub(crate) fn walk(&mut self, rng: &mut Rng, mut between: impl FnMut(&mut Rng)) {
         let forward = rng.bool();
         for _ in 0..rng.usize(1..30) {

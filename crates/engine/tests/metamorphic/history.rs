@@ -1,4 +1,4 @@
-//! The operations on a database: random steps that do not depend on its options.
+//! The operations on a database: random steps, which do not depend on the database's options.
 
 use fastrand::Rng;
 use tailwater::BottommostRewrite;
@@ -8,15 +8,15 @@ use crate::change::Change;
 
 /// The column families.
 pub(crate) const FAMILIES: [&str; 2] = ["default", "other"];
-/// Number of ordinary keys.
+/// Number of ordinary keys, which are used by all writes except single deletions.
 const KEYS: u32 = 60;
 /// Number of keys that share a prefix.
 const KEYS_OF_A_PREFIX: u32 = 7;
-/// Number of keys of a column family that are deleted by single deletions.
+/// Number of keys of a column family that are used only by puts and single deletions.
 const SINGLE_KEYS: u32 = 10;
 /// Time at which the clock of a simulated disk begins, in seconds since 1970.
 const CLOCK_BEGINS_S: u64 = 1_700_000_000;
-/// Maximum number of held snapshots, and of held iterators.
+/// Maximum number of held snapshots, and maximum number of held iterators.
 const HELD_MAX: usize = 4;
 
 /// A change to a column family, given by its index in [`FAMILIES`].
@@ -26,21 +26,21 @@ pub(crate) struct Write {
     pub(crate) change: Change,
 }
 
-/// The next operation. Families are given by their indexes in [`FAMILIES`].
+/// One step of a history. Column families are given by their indexes in [`FAMILIES`].
 #[derive(Debug, Clone)]
 pub(crate) enum Step {
     /// Writes these changes.
     Write(Vec<Write>),
-    /// Ingests files made from these changes into one column family, the newest last. In each file,
-    /// range deletions come first, and then each key once, in order.
+    /// Ingests one file for each list of changes into one column family, the newest file last. In
+    /// each list the range deletions come first; then each key occurs once, in order.
     Ingest {
         family: usize,
         files: Vec<Vec<Change>>,
     },
     TakeSnapshot,
-    /// Releases the held snapshot at this index, modulo their number.
+    /// Releases the held snapshot with this index, taken modulo the number of held snapshots.
     ReleaseSnapshot(usize),
-    /// Creates an iterator that later reads continue to use.
+    /// Creates an iterator, which is held and moved by later steps.
     HoldIterator(usize),
     ReleaseIterator(usize),
     Flush(usize),
@@ -54,7 +54,7 @@ pub(crate) enum Step {
         end: Option<Vec<u8>>,
         rewrite: BottommostRewrite,
     },
-    /// Changes some options of the column family, its tables or the database.
+    /// Changes some options of this column family, of its tables, or of the database.
     ChangeOptions(usize),
     Pause,
     Continue,
@@ -62,12 +62,12 @@ pub(crate) enum Step {
         seconds: u64,
     },
     Reopen,
-    /// Reads from the database, and from everything that is held.
+    /// Reads the latest state of the database, and all held snapshots and iterators.
     Ask,
 }
 
 impl Step {
-    /// Whether results and later steps are the same without it.
+    /// Whether a run may skip this step: without it, the results and the later steps stay the same.
     pub(crate) fn is_upkeep(&self) -> bool {
         match self {
             Self::Flush(_)
@@ -90,12 +90,12 @@ impl Step {
     }
 }
 
-/// Steps, and the key orders of the column families.
+/// A sequence of steps, and the key orders of the column families.
 #[derive(Debug, Clone)]
 pub(crate) struct History {
     pub(crate) orders: [Comparator; 2],
-    /// The steps. Each has a number that it keeps when others are removed: the random choices of a
-    /// run at a step follow from it.
+    /// The steps, each with a number that it keeps when other steps are removed. A run derives its
+    /// random choices at a step from the step's number.
     pub(crate) steps: Vec<(u64, Step)>,
 }
 
@@ -116,10 +116,10 @@ impl History {
 struct Generator {
     rng: Rng,
     orders: [Comparator; 2],
-    /// Number of range deletions per 100 changes.
+    /// Number of range deletions per 100 generated changes.
     ranges: u8,
-    /// The keys for single deletions, by column family, and whether each was put since its last
-    /// deletion. A key that a range deletion may have deleted is no longer used.
+    /// The keys for single deletions, by column family. For each key: whether it was put since its
+    /// last single deletion. A key that a range deletion may have deleted is removed from the list.
     singles: [Vec<(Vec<u8>, bool)>; 2],
 }
 
@@ -161,7 +161,7 @@ impl Generator {
         Step::Ingest { family, files: (0..count).map(|_| self.file(family)).collect() }
     }
 
-    /// Returns the operations of an ingested file, at least one.
+    /// Returns the changes in an ingested file, at least one.
     fn file(&mut self, family: usize) -> Vec<Change> {
         let near = self.rng.bool().then(|| self.rng.u32(..KEYS));
         let count = self.rng.usize(..10);
@@ -223,7 +223,8 @@ impl Generator {
         Write { family, change }
     }
 
-    /// Returns a put, or a single deletion of a key that was put once.
+    /// Returns a put of a key for single deletions, or a single deletion of such a key that was put
+    /// once.
     fn single(&mut self, family: usize) -> Change {
         let value = self.value();
         match self.rng.choice(&mut self.singles[family]) {
@@ -258,8 +259,8 @@ impl Generator {
         if self.orders[family].compare(&a, &b).is_le() { (a, b) } else { (b, a) }
     }
 
-    /// Returns a value: mostly a few bytes; some are as long as a small table, and few as a quarter
-    /// of a memtable.
+    /// Returns a value. Most values have a few bytes; some are as long as a small table, and a few
+    /// as long as a quarter of a memtable.
     fn value(&mut self) -> Vec<u8> {
         let length = match self.rng.u8(..60) {
             0 => self.rng.usize(..16_000),
@@ -270,7 +271,7 @@ impl Generator {
         self.bytes(length)
     }
 
-    /// Returns a time, mostly near the time at which the clock of a simulated disk begins.
+    /// Returns a write time. Most are near the time at which the clock of a simulated disk begins.
     fn time_s(&mut self) -> u64 {
         match self.rng.u8(..8) {
             0 => self.rng.u64(..),
@@ -308,7 +309,7 @@ fn key(number: u32) -> Vec<u8> {
     }
 }
 
-/// Returns a key for single deletions, which lies among the ordinary ones.
+/// Returns a key for single deletions. In key order, it lies among the ordinary keys.
 fn single_key(number: u32) -> Vec<u8> {
     [&key(3 + number * 5)[..], b"!single"].concat()
 }

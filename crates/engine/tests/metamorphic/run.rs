@@ -23,10 +23,10 @@ use crate::{check, ingestion, subject};
 
 /// Directory of the database.
 const DIRECTORY: &str = "/database";
-/// Number of random reads of each column family, in addition to the complete ones.
+/// Number of random reads of each column family per complete read.
 const EFFORT: Effort = Effort { gets: 5, multi_gets: 1, walks: 1, between: disturb };
 
-/// The operations so far.
+/// The counts of the operations of one or more runs.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Tally {
     pub(crate) runs: u64,
@@ -39,7 +39,7 @@ pub(crate) struct Tally {
     changes: u64,
     /// Number of complete reads, of the latest state or a snapshot.
     pub(crate) views: u64,
-    /// Number of these with tables below level 0.
+    /// Number of complete reads during which there were tables below level 0.
     pub(crate) deep_views: u64,
 }
 
@@ -88,7 +88,7 @@ pub(crate) struct Run<'a> {
     history: &'a History,
     storage: SimStorage,
     rng: Rng,
-    /// Percentage of upkeep steps that are executed.
+    /// Percentage of the steps that may be skipped (upkeep) that are executed.
     upkeep: u8,
     setup: Setup,
     open: Option<Open>,
@@ -102,7 +102,8 @@ pub(crate) struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    /// Runs a history, with choices that follow from `seed`. Returns the error, if there was one.
+    /// Runs a history, with random choices that are derived from `seed`. Returns the counts of its
+    /// operations, or what went wrong.
     pub(crate) fn play(history: &'a History, seed: u64) -> Result<Tally, String> {
         let mut rng = Rng::with_seed(seed);
         let mut run = Self {
@@ -297,7 +298,8 @@ impl<'a> Run<'a> {
         };
         match changed {
             Ok(()) => self.tally.changes += 1,
-            // It may contradict other options; only opening corrects some of these.
+            // The change may contradict other options. Some contradictions are corrected only when
+            // the database is opened.
             Err(error) if error.kind() == ErrorKind::InvalidArgument => {}
             Err(error) => panic!("{change:?}: {error}"),
         }
@@ -399,7 +401,7 @@ fn has_deeper_levels(db: &Db, family: &ColumnFamily) -> bool {
     })
 }
 
-/// Releases the held object at an index, modulo their number.
+/// Releases the held object with this index, taken modulo the number of held objects.
 fn release<T>(held: &mut Vec<T>, at: usize) {
     if let Some(at) = at.checked_rem(held.len()) {
         held.remove(at);

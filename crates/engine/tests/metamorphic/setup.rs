@@ -1,4 +1,4 @@
-//! Random options, all of which must lead to the same results.
+//! Random options. Whatever they are, the results must be the same.
 
 use std::sync::Arc;
 
@@ -13,13 +13,15 @@ use tailwater_io::sim::SimStorage;
 use crate::history::FAMILIES;
 use crate::io_modes::{self, Disk, IoModes};
 
-/// The common options. Nothing may wait for a compaction that is paused or disabled.
+/// The options of every database. They must not make a write wait for a compaction, since
+/// compactions may be paused or disabled.
 const DATABASE: &str = "create_if_missing=true;create_missing_column_families=true";
 const FAMILY: &str = "merge_operator=StringAppendOperator;write_buffer_size=65536;\
     level0_slowdown_writes_trigger=1000000;level0_stop_writes_trigger=1000000;\
     soft_pending_compaction_bytes_limit=0;hard_pending_compaction_bytes_limit=0";
 
-/// Options of a database. An empty text means the default, here and below.
+/// Options of a database; each line has the values of one. Here and in the following lists, an
+/// empty text means the default.
 const OF_DATABASE: [&[&str]; 13] = [
     &["max_open_files=-1", "max_open_files=20"],
     &["max_background_jobs=1", "max_background_jobs=2", "max_background_jobs=4"],
@@ -87,13 +89,14 @@ const OF_FAMILY: [&[&str]; 28] = [
     &["", "preserve_internal_time_seconds=300", "preserve_internal_time_seconds=5000"],
 ];
 
-/// Directories in which direct I/O may be refused: everywhere, and where some tables are.
+/// Directories in which a simulated disk may refuse direct I/O: all, the home, or the directory of
+/// some tables.
 const DIRECTORIES: [&str; 3] = ["/", "/database", "/deeper"];
 
-/// Two directories for tables, the first of which has room for only a few.
+/// Two directories for tables. Only a few tables fit into the first.
 const PATHS: &str = "cf_paths={/database,3000:/deeper}";
 
-/// Ages at which FIFO compaction would drop tables.
+/// Options with ages, in seconds, at which tables are compacted. FIFO compaction would drop them.
 const AGES: [&[&str]; 2] = [
     &["ttl=0", "ttl=50", "ttl=5000"],
     &["periodic_compaction_seconds=0", "periodic_compaction_seconds=700"],
@@ -120,7 +123,7 @@ const OF_TABLE: [&[&str]; 12] = [
     &["", "enable_index_compression=false"],
 ];
 
-/// Options that change while the database is open.
+/// A change of options while the database is open.
 #[derive(Debug)]
 pub(crate) enum OptionChange {
     OfDatabase(Vec<(&'static str, &'static str)>),
@@ -128,7 +131,7 @@ pub(crate) enum OptionChange {
 }
 
 impl OptionChange {
-    /// Returns one of the above options that can be changed.
+    /// Returns a random change of one or more of the options above that can be changed.
     pub(crate) fn random(rng: &mut Rng) -> Self {
         loop {
             let of_database = rng.u8(..4) == 0;
@@ -148,7 +151,7 @@ impl OptionChange {
                 (_, true) => is_mutable::<BlockBasedTableOptions>(name),
                 _ => is_mutable::<ColumnFamilyOptions>(name),
             };
-            // Unlogged writes rely on being flushed.
+            // With this option closing would lose unlogged writes.
             let loses = text.contains("avoid_flush_during_shutdown");
             if loses || changes.is_empty() || !changes.iter().all(is_mutable) {
                 continue;
@@ -184,7 +187,7 @@ impl Style {
     }
 }
 
-/// A compaction filter that changes nothing.
+/// A compaction filter that keeps every entry unchanged.
 struct KeepsAll;
 
 impl CustomCompactionFilter for KeepsAll {
@@ -203,7 +206,8 @@ struct FamilySetup {
     text: String,
     style: Style,
     levels: u32,
-    /// Whether its tables are in several directories; once they are, they stay so.
+    /// Whether the column family's tables are in several directories. Later openings must keep
+    /// these.
     has_paths: bool,
 }
 
@@ -211,7 +215,7 @@ struct FamilySetup {
 #[derive(Debug, Clone)]
 pub(crate) struct Setup {
     database: String,
-    /// The I/O modes on its disk, which does not change.
+    /// The I/O modes with which the database is opened. Its disk supports them, and stays the same.
     io_modes: IoModes,
     disk: Disk,
     families: Vec<FamilySetup>,
@@ -220,8 +224,8 @@ pub(crate) struct Setup {
 }
 
 impl Setup {
-    /// Returns random options with which a database can be opened that was last opened with
-    /// `before`.
+    /// Returns random options. If `before` is given, a database that was last opened with these
+    /// options can be opened with the returned options.
     pub(crate) fn random(rng: &mut Rng, orders: &[Comparator], before: Option<&Self>) -> Self {
         let families = orders.iter().enumerate().map(|(at, order)| {
             let before = before.map(|setup| &setup.families[at]);
@@ -239,14 +243,15 @@ impl Setup {
         self.disk.set_up(storage);
     }
 
-    /// Whether writes may be unlogged: not if closing would lose them, and not between the records
-    /// of a recycled log, which cannot be replayed with gaps.
+    /// Whether writes may be unlogged. They may not if closing would lose them, nor if logs are
+    /// recycled: the writes would leave gaps in the sequence numbers, which the replay of recycled
+    /// logs does not accept.
     pub(crate) fn may_skip_log(&self) -> bool {
         !self.database.contains("avoid_flush_during_shutdown")
             && !self.database.contains("recycle_log_file_num")
     }
 
-    /// Returns the options in the engine's form.
+    /// Returns the options in the form in which a database is opened with them.
     pub(crate) fn options(&self, storage: &SimStorage) -> OpenOptions {
         let new = || OpenOptions::new(Arc::new(storage.clone()));
         let mut options = new();
@@ -279,7 +284,7 @@ impl Setup {
 impl FamilySetup {
     fn random(rng: &mut Rng, order: &Comparator, before: Option<&Self>) -> Self {
         let style = match rng.u8(..10) {
-            // All its tables must be in level 0.
+            // FIFO compaction requires that all tables are in level 0.
             0 if before.is_none_or(|before| before.style == Style::Fifo) => Style::Fifo,
             1 | 2 => Style::Universal,
             _ => Style::Level,
@@ -305,7 +310,7 @@ impl FamilySetup {
     }
 }
 
-/// Returns one random value of each factor.
+/// Returns an option string with one random value of each factor.
 fn choose(factors: &[&[&str]], rng: &mut Rng) -> String {
     let values = factors.iter().map(|values| values[rng.usize(..values.len())]);
     values.filter(|value| !value.is_empty()).collect::<Vec<_>>().join(";")

@@ -1,4 +1,4 @@
-//! Reduces a failing history to as few steps as possible.
+//! Reduces a failing history to few steps.
 
 use std::collections::BTreeMap;
 
@@ -6,11 +6,12 @@ use crate::change::Change;
 use crate::history::{History, Step, Write};
 use crate::run::Run;
 
-/// Maximum number of runs to shrink a history.
+/// Maximum number of runs that are tried to reduce a history.
 const TRIES: usize = 400;
 
-/// Removes steps from a history as long as the run with this seed fails. Returns the remaining
-/// steps and the failure. A run with threads may not fail again, and is left unchanged.
+/// Removes steps from a history as long as its run with this seed still fails. Returns the
+/// remaining steps and the failure. A run with background threads may not fail again; its history
+/// is left unchanged.
 pub(crate) fn report(mut history: History, seed: u64) -> String {
     let Err(mut failure) = Run::play(&history, seed) else {
         return format!("it does not fail again; its steps are {:#?}", history.steps);
@@ -35,7 +36,8 @@ pub(crate) fn report(mut history: History, seed: u64) -> String {
     format!("after {} steps: {failure}\n  {}", steps.len(), steps.join("\n  "))
 }
 
-/// Whether every single deletion follows exactly one put since the previous one.
+/// Whether every single deletion of a key follows exactly one put since the key's previous single
+/// deletion.
 fn keeps_contract(history: &History) -> bool {
     let mut puts: BTreeMap<(usize, &[u8]), usize> = BTreeMap::new();
     let writes = history.steps.iter().filter_map(|(_, step)| match step {

@@ -6,7 +6,7 @@ use tailwater::options::{
     UniversalCompactionOptions, Verdict,
 };
 
-/// Whole numbers: the limits of each type, their neighbours, and large numbers.
+/// Integers to try: the limits of each integer type, their neighbours, and large numbers.
 const NUMBERS: &[&str] = &[
     "0",
     "1",
@@ -35,11 +35,11 @@ const FRACTIONS: &[&str] = &[
     "inf", "-inf",
 ];
 
-/// Options that decide whether a database must exist or is created.
+/// Options that are not tried: they determine whether the database must exist or is created.
 const ABOUT_BEING_THERE: &[&str] =
     &["create_if_missing", "error_if_exists", "disallow_memtable_writes"];
 
-/// Each option that takes text or lists, with values to try.
+/// Options that take text or lists, each with the values to try.
 const OTHERS: &[(&str, &[&str])] = &[
     ("daily_offpeak_time_utc", &["", "00:00-23:59", "24:00-25:00", "99999999999:0-1:1", "-"]),
     ("db_host_id", &["", "x", "__hostname__"]),
@@ -94,18 +94,19 @@ const OTHERS: &[(&str, &[&str])] = &[
     ("merge_operator", &["nullptr", "stringappend", "{id=stringappend;delimiter=}", "uint64add"]),
 ];
 
-/// One option set to one value.
+/// A value to try for one option.
 #[derive(Debug, Clone)]
 pub(crate) struct Candidate {
-    /// The option's name, preceded by its groups, separated by dots.
+    /// The name of the option. If the option is in a group, the names of the groups precede it,
+    /// separated by dots.
     pub(crate) option: String,
-    /// The option string.
+    /// The option string that sets the option to the value.
     pub(crate) text: String,
-    /// Whether the option has no effect, so that only its acceptance can be tried.
+    /// Whether the option has no effect, so that only its acceptance can be tested.
     pub(crate) is_ignored: bool,
 }
 
-/// Returns every candidate of every option.
+/// Returns all values to try, for all options.
 pub(crate) fn all() -> Vec<Candidate> {
     let mut all = Vec::new();
     of::<DbOptions>(&mut all, "", ("", ""));
@@ -132,7 +133,8 @@ pub(crate) fn all() -> Vec<Candidate> {
     all
 }
 
-/// Adds the options of compression: the level for each algorithm, the others once.
+/// Adds the values of compression options: those of the level for each algorithm, those of the
+/// other options for one algorithm.
 fn compression(all: &mut Vec<Candidate>) {
     const KINDS: [&str; 6] = [
         "kSnappyCompression",
@@ -156,14 +158,16 @@ fn compression(all: &mut Vec<Candidate>) {
     }
 }
 
-/// Returns the candidates of compression in a group.
+/// Returns the values of compression options in a group. The text `before` precedes each in its
+/// option string.
 fn around(prefix: &str, before: &str) -> Vec<Candidate> {
     let mut candidates = Vec::new();
     of::<CompressionOptions>(&mut candidates, prefix, (before, "}"));
     candidates
 }
 
-/// Adds the candidates of a group of options, whose option strings are enclosed in two texts.
+/// Adds the values of a group of options. `around` are the texts before and after each of them in
+/// the option string.
 fn of<T: OptionTable + Default>(all: &mut Vec<Candidate>, prefix: &str, around: (&str, &str)) {
     let defaults = T::default();
     for info in T::table() {
@@ -181,7 +185,7 @@ fn of<T: OptionTable + Default>(all: &mut Vec<Candidate>, prefix: &str, around: 
     }
 }
 
-/// Returns the values to try for an option with this default.
+/// Returns the values to try for an option, given its default.
 fn values<T: OptionTable>(name: &str, default: &str, options: &mut T) -> Vec<String> {
     let owned = |values: &[&str]| values.iter().map(|&value| value.to_owned()).collect();
     if let Some((_, values)) = OTHERS.iter().find(|(other, _)| *other == name) {
@@ -196,13 +200,13 @@ fn values<T: OptionTable>(name: &str, default: &str, options: &mut T) -> Vec<Str
     if default.parse::<f64>().is_ok() {
         return owned(FRACTIONS);
     }
-    // One of several names: the error about an invalid value lists them.
+    // If the option takes one of several names, the error about an invalid value lists the names.
     let refused = options.set_option(name, "no such value").err().map(|error| error.problem);
     if let Some(Problem::Malformed { expected, .. }) = refused
         && let Some(names) = expected.strip_prefix("one of ")
     {
         return names.split(", ").map(str::to_owned).collect();
     }
-    // An object, or a group whose parts are tried.
+    // The option takes an object, or is a group whose parts are tried on their own.
     vec![default.to_owned()]
 }

@@ -1,4 +1,4 @@
-//! A database that is opened, written, flushed, compacted and reopened.
+//! Opens, writes, flushes, compacts and reopens a database with certain options.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -17,7 +17,7 @@ type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 /// Number of keys.
 const KEYS: usize = 150;
 
-/// A clock on which waiting takes no time.
+/// A clock that advances without delay when a caller waits.
 #[derive(Debug)]
 struct Hurrying(Arc<ManualClock>);
 
@@ -35,12 +35,13 @@ impl Clock for Hurrying {
     }
 }
 
-/// Tries options on top of a base. Returns `Ok(false)` if they are correctly refused.
+/// Tries option values on top of the options in `base`. Returns `Ok(false)` if they are correctly
+/// rejected.
 pub(crate) fn run(base: &str, candidates: &[Candidate]) -> Result<bool, String> {
     caught(|| attempt(base, candidates, true))
 }
 
-/// Returns the result of a trial, or the message of its panic.
+/// Returns the result of `attempt`, or the message of its panic as an error.
 fn caught(attempt: impl FnOnce() -> Result<bool, String>) -> Result<bool, String> {
     catch_unwind(AssertUnwindSafe(attempt)).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().cloned();
@@ -54,12 +55,13 @@ pub(crate) fn run_with_threads(candidates: &[Candidate]) -> Result<bool, String>
     attempt("", candidates, false)
 }
 
-/// Changes an option of an open database. Returns `Ok(false)` if that is correctly refused.
+/// Changes an option while a database is open. Returns `Ok(false)` if the change is correctly
+/// rejected.
 pub(crate) fn change(candidate: &Candidate) -> Result<bool, String> {
     caught(|| attempt_change(candidate))
 }
 
-/// Whether a database opens with options.
+/// Whether a database can be opened with these option values.
 pub(crate) fn is_accepted(candidates: &[Candidate]) -> bool {
     let disk = SimStorage::new(1);
     options(&disk, "", candidates).is_ok_and(|options| open(&options, candidates).is_ok())
@@ -137,9 +139,9 @@ fn attempt_change(candidate: &Candidate) -> Result<bool, String> {
 }
 
 enum Refusal {
-    /// Refused by an error that names an option that was set.
+    /// The options were rejected by an error that names one of them.
     Named,
-    /// Refused by an error that does not name one.
+    /// The options were rejected by this error, which names none of them.
     Unnamed(String),
 }
 

@@ -1,5 +1,5 @@
-//! The list of all options: each has a verdict, each honoured one has a test that shows its effect,
-//! and `docs/options.md` agrees.
+//! The list of all options. Each option must have a verdict, and each honoured option a test that
+//! shows its effect. `docs/options.md` must agree with the list.
 //!
 //! `TAILWATER_REWRITE=1 cargo test -p tailwater --test options` regenerates the document.
 
@@ -19,7 +19,7 @@ use tailwater_testkit::golden;
 
 use crate::effects;
 
-/// An option, prefixed with its group and a dot if it is part of one.
+/// An option. Its name begins with the name of its group and a dot if it is in a group.
 struct Row {
     name: String,
     about: &'static str,
@@ -28,12 +28,12 @@ struct Row {
     verdict: Verdict,
 }
 
-/// Options that are groups of others, and whose parts have verdicts of their own.
+/// Options that are groups of other options. The options in a group have verdicts of their own.
 const GROUPS: [&str; 4] =
     ["table_factory", "compression_opts", "metadata_cache_options", "compaction_options_universal"];
 
-/// Tests elsewhere that fail if an option is ignored: option, file, test. A file of cases has the
-/// option's name in place of a test.
+/// Tests in other places that fail if an option is ignored, each given as option, file and test.
+/// For a file with a table of cases, the name of the option replaces the name of the test.
 const ELSEWHERE: &[(&str, &str, &str)] = &[
     (
         "low_priority_compactions",
@@ -129,7 +129,7 @@ fn rows() -> Vec<Row> {
     .collect()
 }
 
-/// Returns the tests that show the effect of options: option, file, test.
+/// Returns all tests that show effects of options, each given as option, file and test.
 fn shown() -> Vec<(&'static str, String, &'static str)> {
     let here = [
         ("database", effects::database::SHOWN),
@@ -177,14 +177,14 @@ fn the_tests_listed_for_options_exist() {
     }
 }
 
-/// Whether a group of options has a verdict for a name, or lists it as retired.
+/// Whether a group of options has a verdict for an option name, or lists the name as retired.
 fn has_verdict<T: OptionTable>(name: &str) -> bool {
     T::table().iter().any(|info| info.name == name)
         || T::other_names().iter().any(|other| other.name == name)
         || T::retired_names().contains(&name)
 }
 
-/// Whether all parts that a value in braces names have verdicts.
+/// Whether all options that are named in a value in braces have verdicts.
 fn parts_have_verdicts(option: &str, value: &str) -> bool {
     let known: fn(&str) -> bool = match option {
         "compression_opts" | "bottommost_compression_opts" | "blob_compression_opts" => {
@@ -247,7 +247,7 @@ fn the_list_of_options_is_up_to_date() {
     assert_eq!(found, page, "docs/options.md; TAILWATER_REWRITE=1 writes it anew");
 }
 
-/// Returns the directory of the crate.
+/// Returns the directory of the engine's crate.
 fn engine() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).to_owned()
 }

@@ -1,4 +1,4 @@
-//! Options that are rejected when a database is opened.
+//! Options that are rejected when a database is opened, and options that are not.
 
 use std::sync::Arc;
 
@@ -90,8 +90,8 @@ fn options_that_would_break_a_guarantee_are_refused_by_name() {
     }
 }
 
-/// Regression test: databases were refused for writing because of options without which every
-/// entry, every result and a later opening by RocksDB are the same.
+/// Regression test: databases could not be opened for writing because of options for features
+/// without which every entry, every result and a later opening by RocksDB are the same.
 #[test]
 fn options_that_only_add_checks_or_place_files_are_accepted() {
     for text in [
@@ -286,7 +286,7 @@ fn opening_read_only_checks_only_the_options_it_uses() {
     assert_eq!(check("read_io_executor_threads=0"), Err("read_io_executor_threads".to_owned()));
 }
 
-/// Every reason in `check.rs` occurs.
+/// Tests that every reason for a rejection in `check.rs` occurs in some case.
 #[test]
 fn every_refusal_has_its_reason() {
     for (text, reason) in [
@@ -369,7 +369,7 @@ fn mmap_and_direct_modes_conflict() {
     }
 }
 
-/// An option string, and the same change of a field.
+/// An option string, and a function that makes the same change to the fields of options.
 type Change = (&'static str, fn(&mut OpenOptions));
 
 #[test]

@@ -1,4 +1,5 @@
-//! OPTIONS files: read, written, and adjusted to ranges as RocksDB does.
+//! OPTIONS files: reading and writing them, and adjusting values to the ranges that RocksDB
+//! enforces.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -9,17 +10,20 @@ use tailwater::options::{
 };
 use tailwater_format::options_text::Document;
 
-/// The OPTIONS file of RocksDB 11.8.1 for a new database with only the two options that create it.
+/// The OPTIONS file that RocksDB 11.8.1 writes for a new database, if only the two options that
+/// create it are set.
 const DEFAULT: &str = include_str!("data/default-11.8.1");
-/// RocksDB's OPTIONS file for two column families with filters, prefixes, and a compression per
-/// level.
+/// An OPTIONS file of RocksDB for two column families. Its options include filters, prefix
+/// extractors, and a compression for each level.
 const RICH: &str = include_str!("data/rich-11.8.1");
-/// Every line of the fixtures' OPTIONS files.
+/// Every line that occurs in the OPTIONS files of the golden databases.
 const FIXTURE_LINES: &str = include_str!("data/fixture-lines.txt");
-/// Option strings, and RocksDB's results for them.
+/// Option strings, each with the options that RocksDB has after it opened a database with the
+/// string.
 const SANITIZED: &str = include_str!("data/sanitized.txt");
 
-/// Returns the file's text, starting with its version; the text before it is a comment.
+/// Returns the text of an OPTIONS file from its `[Version]` section on, without the comment at its
+/// beginning.
 fn body(text: &str) -> &str {
     &text[text.find("[Version]").unwrap()..]
 }
@@ -29,7 +33,7 @@ fn read(text: &str) -> Options {
     Options::from_document(&document, UnknownOptions::Refuse).unwrap()
 }
 
-/// Returns the options of a new database that was created with these.
+/// Returns the options that a new database has after it was created with the given options.
 fn opened(mut database: DbOptions, mut family: ColumnFamilyOptions) -> Options {
     database.create_if_missing = true;
     database.create_missing_column_families = true;
@@ -84,8 +88,8 @@ fn every_line_of_the_fixtures_round_trips_unchanged() {
     }
 }
 
-/// Returns the cases of [`SANITIZED`]: two option strings, and the lines that differ from the
-/// defaults.
+/// Returns the cases of [`SANITIZED`]. Each case has an option string for the database and one for
+/// the column family, and those lines of the resulting OPTIONS file that differ from the defaults.
 fn cases() -> Vec<(&'static str, &'static str, BTreeSet<&'static str>)> {
     let blocks = SANITIZED.split("\n\n").filter(|block| block.starts_with("database:"));
     blocks
@@ -99,7 +103,8 @@ fn cases() -> Vec<(&'static str, &'static str, BTreeSet<&'static str>)> {
         .collect()
 }
 
-/// Returns the lines of a file, each prefixed with the kind of its section.
+/// Returns the lines of the OPTIONS file for these options, each prefixed with the kind of its
+/// section.
 fn lines(options: &Options) -> BTreeSet<String> {
     let family = options.column_family("default").unwrap();
     let line = |section: &str, (name, value): (&str, String)| format!("{section} {name}={value}");
@@ -124,7 +129,8 @@ fn values_are_parsed_and_sanitized_as_by_rocksdb() {
     }
 }
 
-/// Returns a file with these lines for the database and for the default column family's tables.
+/// Returns an OPTIONS file that has `database` and `table` as lines for the database and for the
+/// default column family's tables.
 fn file(version: &str, database: &str, table: &str) -> Document {
     let text = format!(
         "[Version]\nrocksdb_version={version}\n\

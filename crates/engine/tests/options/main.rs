@@ -1,6 +1,6 @@
 //! Options, compared with what RocksDB reads, writes and derives from them.
 //!
-//! `cfg(test)` on the modules makes Clippy treat their helpers as tests, too.
+//! The modules have the attribute `cfg(test)`, so that Clippy treats their helpers as test code.
 
 #[cfg(test)]
 mod catalogue;

@@ -1,4 +1,4 @@
-//! The tables in which options are declared.
+//! The tables of the crate in which options are declared.
 
 use std::collections::BTreeSet;
 
@@ -26,9 +26,9 @@ fn every_option_of_rocksdb_is_in_its_table_once() {
         pairs.filter(|(found, _)| *found == group).map(|(_, name)| name).collect()
     };
     let mut database = names_of::<DbOptions>();
-    // The option's name before it was adopted by RocksDB.
+    // This is the name that an option had before RocksDB adopted it.
     assert!(database.remove("use_direct_reads_for_compaction"));
-    // Options that RocksDB sets in code only.
+    // These options can be set in RocksDB only in code, so RocksDB registers no name for them.
     assert!(database.remove("db_paths"));
     assert_eq!(database.symmetric_difference(&group("database")).next(), None);
     let mut family = names_of::<ColumnFamilyOptions>();

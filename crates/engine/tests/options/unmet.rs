@@ -1,4 +1,5 @@
-//! Requests that a database does not support: it reports them, and works without.
+//! Options that request what a database does not support. The database must report them, and must
+//! work without them.
 
 use std::sync::Arc;
 
@@ -47,7 +48,7 @@ fn compact(db: &Db) {
         .expect("a compaction");
 }
 
-/// Returns the single warning that contains these words.
+/// Returns the warning that contains these words. There must be exactly one.
 #[track_caller]
 fn warning<'a>(db: &'a Db, words: &str) -> &'a str {
     let mut found = db.warnings().iter().filter(|warning| warning.contains(words));
@@ -56,8 +57,8 @@ fn warning<'a>(db: &'a Db, words: &str) -> &'a str {
     warning
 }
 
-/// Regression test: objects that the OPTIONS file names and nobody supplied prevented opening a
-/// database for writing, or were silently ignored.
+/// Regression test: if the OPTIONS file names objects that the user did not supply, the database
+/// could not be opened for writing, or the objects were ignored without a warning.
 #[test]
 fn missing_objects_are_reported_and_ignored() {
     let objects = [
@@ -113,7 +114,7 @@ fn missing_objects_are_reported_and_ignored() {
             db.merge_cf_opt(&family, b"a", b"1", &WriteOptions::default()).expect_err("a merge");
         assert_eq!(error.kind(), ErrorKind::InvalidArgument);
         assert!(error.message().contains("'my.Operator'"), "{error}");
-        // The next file keeps the recorded values.
+        // The next OPTIONS file must still name the missing objects.
         let now: Vec<_> = family.options().print_all();
         assert!(before.is_empty() || before == now);
         before = now;
@@ -189,8 +190,8 @@ fn options_shared_by_column_families_are_reported_once() {
     assert!(warning(&db, "bloom_locality").contains("of 'three' has no effect"));
 }
 
-/// Regression test: a compression level that zlib does not support made each flush fail, and then
-/// each opening.
+/// Regression test: with a compression level that zlib does not support, each flush failed, and
+/// then each opening.
 #[test]
 fn blocks_stay_uncompressed_at_levels_that_zlib_lacks() {
     for level in ["10", "-2", "2147483647", "-2147483648"] {

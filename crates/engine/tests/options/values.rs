@@ -1,4 +1,4 @@
-//! Values as text: numbers, choices, objects, groups, and option strings of these.
+//! Option values as text: numbers, choices, objects, groups, and option strings with all of them.
 
 use std::path::Path;
 
@@ -109,8 +109,8 @@ fn filter_policies_are_parsed_and_printed() {
     }
 }
 
-/// Regression test: objects with options of their own lost their braces in lists, and listeners the
-/// braces around the whole list.
+/// Regression test: in a list, an object with options of its own lost its braces. A list of
+/// listeners lost the braces around the whole list.
 #[test]
 fn lists_of_objects_are_written_as_rocksdb_writes_them() {
     let mut database = DbOptions::default();
@@ -204,7 +204,8 @@ fn a_string_that_is_refused_changes_nothing() {
     assert_eq!(family, ColumnFamilyOptions::default());
 }
 
-/// Changes options one after another, starting from the defaults of both.
+/// Returns the options of a database and of a column family after these changes, which are made to
+/// the defaults one after another.
 fn changed(
     changes: &[(&str, &str)],
 ) -> (Result<DbOptions, String>, Result<ColumnFamilyOptions, String>) {
@@ -301,7 +302,7 @@ fn no_text_makes_the_parsers_panic() {
         let _ = family.table_factory.set_option(&format!("filter_policy{part}"), &value);
         let _ = set_options(&mut database, &mut family, &format!("{name}{part}={value}"));
     }
-    // Every accepted value can be written and read back.
+    // Every value that is accepted must be one that can be written as text and read back.
     for (name, value) in database.print_options() {
         DbOptions::default().set_option(name, &value).unwrap();
     }

@@ -1,8 +1,8 @@
-//! The guarantees given to writers, and the findings after a cut.
+//! What was guaranteed to the writers, and what is found after a power cut.
 //!
-//! A writer makes one put after another. Once a synced put has returned, it and all earlier puts of
-//! the writer must be found. Later puts, the last of which did not return, may be found: for each
-//! key, one of them or the earlier value must be.
+//! Each writer makes one put after another. Once a synced put has returned, that put and all
+//! earlier puts of the writer must be found. Later puts may be found, including one that did not
+//! return. So for each key, the last guaranteed value or one of the later values must be found.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +10,11 @@ use tailwater_testkit::dump::Entry;
 
 use crate::plan::{Plan, SLOTS, WRITERS, key};
 
-/// Maximum number of wrong keys in a report.
+/// Maximum number of wrong keys that an error message lists.
 const SHOWN: usize = 8;
 
-/// The puts of all writers, over all lives of a database.
+/// The puts of all writers, over all lives of a database. A life lasts from one power cut to the
+/// next.
 #[derive(Debug)]
 pub(crate) struct Ledger {
     plan: Plan,
@@ -22,17 +23,17 @@ pub(crate) struct Ledger {
 
 #[derive(Debug)]
 struct Writer {
-    /// Number of this life's first put.
+    /// Number of the writer's first put in this life.
     first: u64,
-    /// Number of the first put that did not return: it may have taken effect.
+    /// Number of the writer's first put that did not return. It may have taken effect.
     returned: u64,
-    /// Puts below this number must be found.
+    /// Puts with lower numbers must be found.
     promised: u64,
-    /// The put that was found at the start of this life, by slot.
+    /// For each slot (key), the number of the put that was found at the start of this life.
     found: Vec<Option<u64>>,
 }
 
-/// The put that was found, by writer and slot.
+/// The number of the put that was found, by writer and slot (key).
 type Found = Vec<Vec<Option<u64>>>;
 
 impl Ledger {
@@ -41,12 +42,13 @@ impl Ledger {
         Self { plan, writers: (0..WRITERS).map(|_| writer()).collect() }
     }
 
-    /// Returns the numbers with which the writers begin.
+    /// Returns, for each writer, the number of its first put in this life.
     pub(crate) fn first(&self) -> Vec<u64> {
         self.writers.iter().map(|writer| writer.first).collect()
     }
 
-    /// Records that a put returned. If it was synced, it must be found from here on.
+    /// Records that a put returned. If `synced`, the put and all earlier puts of the writer must be
+    /// found from now on.
     pub(crate) fn returned(&mut self, writer: usize, number: u64, synced: bool) {
         let writer = &mut self.writers[writer];
         assert_eq!(number, writer.returned, "a writer's puts in order");
@@ -95,7 +97,8 @@ impl Ledger {
         Err(format!("{count} keys are wrong, such as\n{}", wrong.join("\n")))
     }
 
-    /// Returns, by slot, the puts of which one must be found, oldest first; `None` for no value.
+    /// Returns, for each slot, the possible findings, oldest first: numbers of puts, or `None` for
+    /// no value. One of them must be found.
     fn possible(&self, writer: usize) -> Vec<Vec<Option<u64>>> {
         let ledger = &self.writers[writer];
         let mut possible: Vec<_> = ledger.found.iter().map(|found| vec![*found]).collect();
@@ -137,11 +140,11 @@ impl Ledger {
         )
     }
 
-    /// Begins the next life with the puts that were found, which must be found from here on: they
-    /// were read from a database that was opened for writing.
+    /// Begins the next life with the puts that were found. They must be found from now on, since
+    /// they were read from a database that was opened for writing.
     pub(crate) fn live_on(&mut self, found: Found) {
         for (writer, found) in self.writers.iter_mut().zip(found) {
-            // The put that did not return is not repeated.
+            // The number of the put that did not return is not used again.
             let first = writer.returned + 1;
             *writer = Writer { first, returned: first, promised: first, found };
         }
@@ -165,14 +168,14 @@ mod tests {
         for number in 0..second {
             ledger.returned(0, number, number == 0);
         }
-        // The first put must be found, the second may be.
+        // The first put must be found, and the second may be found.
         assert!(ledger.check(&[]).is_err());
         assert!(ledger.check(&[entry(0)]).is_ok());
         let found = ledger.check(&[entry(second)]).expect("what may be there");
         assert!(ledger.check(&[entry(second + 1)]).is_err());
         assert!(ledger.check(&[Entry { value: vec![1; 9000], ..entry(0) }]).is_err());
         assert!(ledger.check(&[entry(0), Entry { key: vec![1], ..entry(0) }]).is_err());
-        // From here on the second must be found.
+        // The second put was found, so it must be found from here on.
         ledger.live_on(found);
         assert_eq!(ledger.first(), [second + 1, 1, 1, 1]);
         assert!(ledger.check(&[entry(0)]).is_err());

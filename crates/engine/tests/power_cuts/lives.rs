@@ -1,5 +1,6 @@
-//! The lives of a database on a disk whose power is cut repeatedly: each life begins with the state
-//! that the previous cut left, recovers, and writes until the next cut.
+//! The lives of a database on a disk whose power is cut repeatedly. In each life, the database
+//! recovers from the state that the previous power cut left, and is written to until the next power
+//! cut.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -17,8 +18,8 @@ use crate::ledger::Ledger;
 use crate::plan::Plan;
 use crate::process::{self, Syncs};
 
-/// Range of exponents: the power is cut before a request with a random number below two to the
-/// power of one of these. Opening a database takes some 30 to 80 requests.
+/// Exponents of 2. Each life draws one of them, and the power is cut before a random request whose
+/// number is below that power of 2. Opening a database takes some 30 to 80 requests.
 const REQUESTS: RangeInclusive<u32> = 6..=11;
 
 /// A database, its disk, and the parameters of its lives.
@@ -34,9 +35,9 @@ pub(crate) struct Case {
 /// The reasons why a case ends early.
 #[derive(Debug)]
 pub(crate) enum Ended {
-    /// The test is not possible here.
+    /// The test cannot run on this machine.
     Skipped(String),
-    /// An acknowledged write is missing, or an unknown value was found.
+    /// A write that must be found is missing, or a value was found that was never written.
     Lost(String),
     /// Any other failure.
     Failed(String),
@@ -50,10 +51,10 @@ impl fmt::Display for Case {
 }
 
 impl Case {
-    /// Runs all lives. Returns the total number of puts that returned.
+    /// Runs all lives of the database. Returns the total number of puts that returned.
     pub(crate) fn play(self, oracle: &mut Option<Oracle>) -> Result<u64, Ended> {
         let mut rng = Rng::with_seed(self.seed);
-        // With slow flushes, more is pending when the power is cut.
+        // If flushes of the disk are slow, more writes are unflushed when the power is cut.
         let flush_delay = Duration::from_millis(if rng.bool() { 2 } else { 0 });
         let shape = Shape { sector: self.filesystem.sector, flush_delay, ..Shape::default() };
         let mut disk = VolatileDisk::new(shape, rng.u64(..)).map_err(Ended::Skipped)?;
@@ -83,8 +84,8 @@ impl Case {
         process::write_until_it_fails(&directory, self.options, plan, self.syncs, ledger, gone)
     }
 
-    /// Checks the state that the cut left: a copy with RocksDB, and the database itself with
-    /// Tailwater.
+    /// Checks the state that the power cut left. RocksDB opens a copy of the database, and
+    /// Tailwater the database itself.
     fn look(
         self,
         disk: &mut VolatileDisk,
@@ -121,7 +122,7 @@ impl Ended {
 fn rocksdb_finds(directory: &Path, oracle: &mut Oracle) -> Result<Vec<Entry>, String> {
     let scratch = tempfile::tempdir().expect("a directory");
     let copy = scratch.path().join("db");
-    // The cut may have come before the directory existed.
+    // The power may have been cut before the database's directory existed.
     if directory.exists() {
         let copied = Command::new("cp").arg("-r").arg(directory).arg(&copy).output();
         let copied = copied.map_err(|error| format!("cp: {error}"))?;

@@ -1,5 +1,5 @@
-//! The data that writers write, derived from a seed, which both the writing and the checking
-//! process know.
+//! The data that the writers write. It is derived from a seed, so that both the writing process and
+//! the checking process know it.
 
 use fastrand::Rng;
 
@@ -10,11 +10,11 @@ pub(crate) const SLOTS: usize = 40;
 /// Maximum length of a value, in bytes.
 const LONGEST: usize = 8 << 10;
 
-/// Number of puts per synced put: with 1 all are synced; with the largest, whole logs are complete
-/// before a put is synced.
+/// One in this many puts is synced. With 1, all puts are synced; with the largest number, whole
+/// logs are filled between two synced puts.
 const SYNCED: [u64; 4] = [1, 2, 8, 32];
 
-/// The writes of a run.
+/// The puts of all writers, derived from a seed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Plan {
     pub(crate) seed: u64,
@@ -23,7 +23,7 @@ pub(crate) struct Plan {
 /// One put.
 #[derive(Debug)]
 pub(crate) struct Put {
-    /// Index of the key among those of its writer.
+    /// Index of the key among the keys of the same writer.
     pub(crate) slot: usize,
     pub(crate) key: Vec<u8>,
     pub(crate) value: Vec<u8>,
@@ -31,11 +31,10 @@ pub(crate) struct Put {
 }
 
 impl Plan {
-    /// Returns a writer's put with this number. Values have all lengths, and short ones are as
-    /// frequent as long ones.
+    /// Returns the put of a writer that has this number. Short values are as frequent as long ones.
     pub(crate) fn put(self, writer: usize, number: u64) -> Put {
         let mut rng = Rng::with_seed(self.seed ^ (number << 8 | writer as u64));
-        // Similar seeds yield similar first numbers.
+        // The first random number of a generator is discarded: it is similar for similar seeds.
         rng = Rng::with_seed(rng.u64(..));
         let slot = rng.usize(..SLOTS);
         let sync = rng.u64(..SYNCED[self.seed as usize % SYNCED.len()]) == 0;

@@ -1,5 +1,5 @@
-//! The processes that use the filesystem whose power is cut. This process serves the disk, so it
-//! does not use the filesystem itself.
+//! Child processes that use the filesystem whose disk loses power. This process serves the disk, so
+//! it does not use the filesystem itself.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -14,22 +14,25 @@ use tailwater_testkit::dump::{self, Entry};
 use crate::ledger::Ledger;
 use crate::plan::{Plan, WRITERS};
 
-/// Environment variable with the task of a process: a line of words, then a line of options.
+/// Environment variable with the task of a child process: one line of words, and one line of
+/// options.
 const TASK: &str = "TAILWATER_POWER_CUTS_TASK";
-/// Prefixes of lines that report that a put returned, and that an operation failed.
+/// Prefixes of the lines in which a child process reports a put that returned, and a failed
+/// operation.
 const RETURNED: &str = "returned ";
 const FAILED: &str = "failed ";
-/// The word for [`Syncs::AsPlanned`].
+/// The word that denotes [`Syncs::AsPlanned`] in a task.
 const AS_PLANNED: &str = "as-planned";
-/// Maximum duration of a process.
+/// Maximum time that a child process may take.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// The puts that are synced, and those that count as synced.
+/// Which puts are synced, and which the ledger treats as synced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Syncs {
-    /// The puts that the plan says are synced.
+    /// The puts that the plan syncs are synced, and are treated as synced.
     AsPlanned,
-    /// No puts are synced, but the puts that the plan syncs are treated as synced.
+    /// No put is synced, but the puts that the plan syncs are treated as synced. The test must
+    /// detect the loss.
     Pretended,
 }
 
@@ -54,7 +57,7 @@ fn child_process() {
 }
 
 fn say(line: &str) {
-    // Ends the line that the test harness has begun.
+    // The leading line break ends the line that the test harness has begun.
     std::io::stdout().write_all(format!("\n{line}\n").as_bytes()).expect("somebody who listens");
 }
 
@@ -65,7 +68,7 @@ fn open(directory: &Path, options: &str) -> Result<Db, Error> {
     Db::open(directory, &open)
 }
 
-/// Puts until a put fails.
+/// Makes puts until one fails.
 fn write(
     directory: &Path,
     options: &str,
@@ -94,7 +97,7 @@ fn write(
     Ok(())
 }
 
-/// Opens a database, closes it again, and writes a dump of it.
+/// Opens a database, closes it, and writes its contents to a file.
 #[expect(clippy::disallowed_methods, reason = "a dump is no file of a database")]
 fn read(directory: &Path, options: &str, output: &Path) -> Result<(), Error> {
     let db = open(directory, options)?;
@@ -113,11 +116,11 @@ fn read(directory: &Path, options: &str, output: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Runs a process that writes to a database until it fails, which it may once `may_fail` returns
-/// true.
+/// Runs a child process that writes to a database until a put fails. A put may fail as soon as
+/// `may_fail` returns true.
 ///
 /// # Errors
-/// Returns the first failure, or the unexpected exit of the process.
+/// Returns a failure that was not allowed, or the unexpected exit of the process.
 pub(crate) fn write_until_it_fails(
     directory: &Path,
     options: &str,
@@ -149,7 +152,7 @@ pub(crate) fn write_until_it_fails(
     }
 }
 
-/// Runs a process that opens a database for writing. Returns the database's contents.
+/// Runs a child process that opens a database for writing. Returns the contents of the database.
 #[expect(clippy::disallowed_methods, reason = "a dump is no file of a database")]
 pub(crate) fn read_all(directory: &Path, options: &str) -> Result<Vec<Entry>, String> {
     let scratch = tempfile::tempdir().expect("a directory");
@@ -166,7 +169,7 @@ pub(crate) fn read_all(directory: &Path, options: &str) -> Result<Vec<Entry>, St
     }
 }
 
-/// A process that is killed when this is dropped.
+/// A child process, which is killed when this is dropped.
 struct Process(Child);
 
 impl Drop for Process {
@@ -176,7 +179,7 @@ impl Drop for Process {
     }
 }
 
-/// Runs a process for a task, and passes its lines to `hear`.
+/// Runs a child process for a task, and passes each line of its output to `hear`.
 fn run(task: &str, options: &str, mut hear: impl FnMut(&str)) -> Result<(), String> {
     let child = Command::new(std::env::current_exe().expect("this program"))
         .args(["--exact", "process::child_process"])

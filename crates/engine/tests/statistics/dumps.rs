@@ -1,4 +1,4 @@
-//! Statistics in the LOG.
+//! Statistics that are written to the LOG.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

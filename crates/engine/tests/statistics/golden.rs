@@ -1,4 +1,5 @@
-//! RocksDB 11.8.1's statistics of golden databases that it opened for reading, compared verbatim.
+//! Tailwater's statistics of golden databases that are opened for reading. They must equal those of
+//! RocksDB 11.8.1 verbatim.
 
 use tailwater::SizeOptions;
 
@@ -35,7 +36,7 @@ fn reports_read_as_rocksdb_s() {
     }
 }
 
-/// Ranges of keys.
+/// The ranges of keys for [`Sizes`]; the first covers everything.
 const RANGES: [(&[u8], &[u8]); 6] = [
     (b"", b"~"),
     (b"0000000000000100", b"0000000000005000"),
@@ -45,9 +46,9 @@ const RANGES: [(&[u8], &[u8]); 6] = [
     (b"a", b"b"),
 ];
 
-/// For a column family of a database, the bytes of tables in each of the ranges, and the entries
-/// and bytes of memtables in the first range, which covers everything. For a smaller range RocksDB
-/// estimates them by random sampling.
+/// A golden database and one of its column families, the size of the tables in each of the
+/// [`RANGES`] in bytes, and the number and bytes of the entries that memtables have in the first
+/// range. For smaller ranges RocksDB estimates the memtables by random sampling.
 type Sizes = (&'static str, &'static str, [u64; 6], (u64, u64));
 
 const SIZES: [Sizes; 5] = [

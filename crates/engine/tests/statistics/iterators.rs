@@ -1,4 +1,4 @@
-//! The exact counts of iterators.
+//! What iterators count in the statistics, exactly.
 
 use tailwater::ReadOptions;
 

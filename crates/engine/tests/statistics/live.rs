@@ -1,11 +1,11 @@
-//! Live files, sizes and pinned memory.
+//! Reports about live files, sizes and pinned memory.
 
 use tailwater::{ErrorKind, ReadOptions, SizeOptions};
 
 use crate::support::{Counted, golden};
 
-/// RocksDB 11.8.1's metadata of the tables of a golden database: file, level, size, smallest and
-/// largest key, entries.
+/// The tables of a golden database, according to RocksDB 11.8.1: file number, level, size in bytes,
+/// smallest key, largest key, and number of entries.
 const BASIC: [(u64, usize, u64, &str, &str, u64); 4] = [
     (80, 6, 266431, "0000000000000001", "0000000000005414", 4341),
     (81, 6, 266556, "0000000000005415", "0000000000010780", 4341),

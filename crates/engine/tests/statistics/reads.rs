@@ -1,4 +1,4 @@
-//! The exact counts of gets.
+//! What gets count in the statistics, exactly.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use tailwater::{BlockCache, ReadOptions};
 
 use crate::support::{Counted, tickers};
 
-/// Options of a table with a filter of whole keys.
+/// Options for tables with a Bloom filter of whole keys.
 const BLOOM: &str = "block_based_table_factory={filter_policy=bloomfilter:10:false}";
 
 #[test]
@@ -62,7 +62,7 @@ fn a_whole_key_filter_counts_the_reads_it_avoided() {
     counted.put("a", "1");
     counted.put("c", "1");
     counted.flush();
-    // Opens the table and fills the cache.
+    // The first get opens the table and fills the block cache.
     counted.get("a");
     counted.moved();
     counted.get("a");
@@ -127,8 +127,9 @@ fn cached_index_and_filter_blocks_are_counted() {
     assert_eq!(second["block.cache.bytes.read"], charges);
 }
 
-/// A get that finds a filter and an index in the cache, but not the data block, searches twice: in
-/// memory, and then with the file. It counts once.
+/// Tests the counts of a get that finds filter and index in the block cache, but not the data
+/// block. The get searches twice, first only in memory, and then with reads of the file. Each block
+/// must be counted once.
 #[test]
 fn a_get_that_continues_on_disk_counts_each_block_once() {
     let counted = Counted::new(
@@ -197,7 +198,7 @@ fn a_table_that_cannot_be_opened_counts_an_error() {
         .purpose(Purpose::FlushWrite)
         .from(0);
     counted.disk.set_faults(FaultPlan::none().with(unreadable));
-    // The table is opened by the flush, so that no read has to open it.
+    // The flush opens the table, so that no read has to open it.
     counted.flush();
     let moved = counted.moved();
     assert_eq!(moved.get("no.file.errors"), Some(&1), "{moved:?}");

@@ -1,4 +1,4 @@
-//! Helpers of these tests.
+//! Helpers of the tests of statistics.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -54,7 +54,8 @@ impl Counted {
         value.unwrap_or_else(|| panic!("there is no property {name}"))
     }
 
-    /// Returns every ticker that changed since the last call, without `rocksdb.`, and by how much.
+    /// Returns every ticker that is not zero, without the prefix `rocksdb.`, and resets all
+    /// statistics.
     pub(crate) fn moved(&self) -> BTreeMap<String, u64> {
         let moved = Statistics::ticker_names()
             .map(|name| (name, self.statistics.ticker(name).expect("a ticker")))
@@ -65,8 +66,7 @@ impl Counted {
         moved
     }
 
-    /// Returns the number and the sum of a histogram's measurements since the tickers were last
-    /// read.
+    /// Returns the number and the sum of a histogram's values since the statistics were last reset.
     pub(crate) fn measured(&self, name: &str) -> (u64, u64) {
         let data = self.statistics.histogram(&format!("rocksdb.{name}")).expect("a histogram");
         (data.count, data.sum)
@@ -83,7 +83,7 @@ pub(crate) fn options(disk: &SimStorage, text: &str) -> OpenOptions {
     options
 }
 
-/// Returns the expected tickers in the form of [`Counted::moved`].
+/// Returns the expected tickers in the form in which [`Counted::moved`] returns tickers.
 pub(crate) fn tickers<const N: usize>(expected: [(&str, u64); N]) -> BTreeMap<String, u64> {
     expected.into_iter().map(|(name, by)| (name.to_owned(), by)).collect()
 }
@@ -94,7 +94,7 @@ pub(crate) fn property(db: &Db, family: &str, name: &str) -> Option<String> {
     db.property_value_cf(&family, name).expect("a property")
 }
 
-/// Opens a golden database for reading with its OPTIONS file.
+/// Opens a golden database read-only, with the options of its OPTIONS file.
 pub(crate) fn golden(name: &str) -> (tempfile::TempDir, Db) {
     let directory = tailwater_testkit::golden::unpack(name);
     let db = open_read_only(directory.path());
@@ -103,7 +103,7 @@ pub(crate) fn golden(name: &str) -> (tempfile::TempDir, Db) {
 
 fn open_read_only(directory: &Path) -> Db {
     let mut options = OpenOptions::load(directory).expect("an OPTIONS file");
-    // The clock does not advance, so that every run reports the same.
+    // The clock stands at a fixed time, so that every run reports the same times.
     options.set_clock(Arc::new(tailwater_io::clock::ManualClock::new(1)));
     Db::open_read_only(directory, &options).expect("the database")
 }

@@ -1,4 +1,4 @@
-//! A database of tables written by the table builder.
+//! A database whose tables are written by the table builder.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -33,9 +33,9 @@ pub(crate) struct Database {
     pub(crate) options: OpenOptions,
     pub(crate) dump: Vec<Entry>,
     pub(crate) tables: usize,
-    /// Number of records in the tables.
+    /// Number of records in all tables.
     pub(crate) records: u64,
-    /// The last sequence number.
+    /// The last sequence number in the tables.
     pub(crate) sequence: u64,
     storage: Arc<dyn Storage>,
     session_id: String,
@@ -44,7 +44,7 @@ pub(crate) struct Database {
     edits: Vec<VersionEdit>,
 }
 
-/// A range tombstone, truncated at the bounds of a table.
+/// A range tombstone that was truncated at the bounds of a table.
 #[derive(Debug, Clone)]
 pub(crate) struct Cut {
     pub(crate) start: Vec<u8>,
@@ -53,7 +53,8 @@ pub(crate) struct Cut {
     pub(crate) largest: Vec<u8>,
 }
 
-/// Returns a column family's options from an option string, sanitized as by opening a database.
+/// Returns the options of a column family from an option string, sanitized as when a database is
+/// opened.
 pub(crate) fn family_options(text: &str) -> ColumnFamilyOptions {
     let (mut database, mut family) = (DbOptions::default(), ColumnFamilyOptions::default());
     options::set_options(&mut database, &mut family, text)
@@ -77,7 +78,7 @@ pub(crate) fn format(options: &ColumnFamilyOptions, merge_operator: Option<&str>
     Arc::new(Format::new(options, comparator, extractor, merge_operator))
 }
 
-/// Returns a writer of a new file.
+/// Creates a file, and returns its writer.
 pub(crate) fn writer(storage: &dyn Storage, path: &Path) -> SequentialWriter {
     let file = storage
         .create(path, Create::New, IoMode::Buffered, Purpose::FlushWrite)
@@ -89,7 +90,7 @@ pub(crate) fn writer(storage: &dyn Storage, path: &Path) -> SequentialWriter {
 }
 
 impl Database {
-    /// Creates a database with an empty default column family, which is incomplete until
+    /// Creates a database with an empty default column family. The database is complete only after
     /// [`Self::finish`].
     #[expect(clippy::disallowed_methods, reason = "a directory for the test's files")]
     pub(crate) fn new(path: PathBuf, session: u64) -> Self {
@@ -114,7 +115,7 @@ impl Database {
         self.families.iter().map(|(name, options)| (name.as_str(), options.as_str())).collect()
     }
 
-    /// Adds a column family whose tables in level 0 hold these records, the oldest first.
+    /// Adds a column family with tables in level 0 that hold these records, the oldest table first.
     pub(crate) fn add_family(&mut self, name: &str, text: &str, tables: &[Vec<Record>]) {
         let options = family_options(text);
         let format = format(&options, Some("StringAppendOperator"));
@@ -135,8 +136,8 @@ impl Database {
         self.put_family(name, text, options, files);
     }
 
-    /// Adds a column family with tables in any level: the level, the records other than range
-    /// deletions, and the range deletions, truncated to the table.
+    /// Adds a column family with tables in any level. Each table is given by its level, its records
+    /// other than range deletions, and its range deletions, truncated to the bounds of the table.
     pub(crate) fn add_levels(
         &mut self,
         name: &str,
@@ -228,7 +229,7 @@ impl Database {
         finished
     }
 
-    /// Completes the database's files.
+    /// Writes the remaining files of the database.
     pub(crate) fn finish(&mut self) {
         let first = VersionEdit {
             database_id: Some(DATABASE_ID.to_owned()),
@@ -256,7 +257,7 @@ impl Database {
     }
 }
 
-/// Adds records in key order, with range tombstones between them in any order.
+/// Adds records to a table in key order. Range tombstones are added between them, in any order.
 pub(crate) fn add(builder: &mut Builder, records: &[Record], comparator: &Comparator) {
     let mut records: Vec<(Vec<u8>, &Record)> =
         records.iter().map(|record| (record.internal_key(), record)).collect();

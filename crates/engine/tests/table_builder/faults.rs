@@ -1,4 +1,4 @@
-//! Rejected input, and tables whose files fail.
+//! Input that the table builder rejects, and tables whose files fail.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -40,7 +40,7 @@ fn write_table(storage: &SimStorage) -> Result<()> {
         builder.add(&key, &[number as u8; 30])
     });
     if let Err(error) = &answer {
-        // The failure is latched, whatever is added later.
+        // After the file failed, every call must fail, whatever is added.
         let key = internal_key(b"zzzzz", 9, ValueType::Value);
         let again = builder.add(&key, b"").expect_err("a builder that failed");
         assert_eq!(again.to_string(), error.to_string());
@@ -107,7 +107,7 @@ fn an_abandoned_table_has_no_footer() {
     assert!(Footer::decode(&contents(&storage), 0).is_err());
 }
 
-/// Returns the result of a second call after a successful first one.
+/// Adds a record, and then makes `call`, which must be refused. Returns the error of `call`.
 fn refused(call: impl FnOnce(&mut Builder) -> Result<()>) -> Error {
     let storage = SimStorage::new(1);
     let mut builder = builder(&storage, "");

@@ -1,9 +1,9 @@
-//! Tables written by RocksDB, rebuilt from their entries.
+//! Rebuilds tables that RocksDB wrote, from their entries.
 //!
-//! The same entries with the same options must produce the same table: every block, its location,
-//! and every property. The exceptions are the random base context in checksums; a filter that
-//! RocksDB fitted to its allocator, with `optimize_filters_for_memory`; and the compression of
-//! blocks, with its consequences, if the codec's library differs.
+//! With the same options, the same entries must produce the same table: every block, its location,
+//! and every property. There are three exceptions. The base context in checksums is random. With
+//! `optimize_filters_for_memory` RocksDB fits the size of a filter to its memory allocator. If
+//! another library compresses the blocks, the compressed blocks and the locations may differ.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -26,36 +26,37 @@ use tailwater_io::{IoMode, Purpose, Storage};
 
 use crate::database;
 
-/// The parts of a table.
+/// The parts of a table that are compared.
 struct Table {
     footer: Footer,
-    /// The blocks that the metaindex names, in its order, and an index that the footer refers to.
+    /// The blocks that the metaindex names, in the order of the metaindex, and the index if the
+    /// footer refers to it.
     meta: Vec<(String, BlockHandle)>,
     properties: Properties,
-    /// The data blocks as stored, with their compression.
+    /// The data blocks as stored, with their handles and their compression.
     data: Vec<(BlockHandle, Compression, Vec<u8>)>,
     bytes: Vec<u8>,
 }
 
-/// Numbers of tables, by the result of rebuilding them.
+/// Number of tables, by the result of rebuilding them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Compared {
-    /// Tables that were not rebuilt, since Tailwater does not write such tables.
+    /// Tables that were not rebuilt, since Tailwater does not write tables of their kind.
     pub(crate) left_out: usize,
-    /// Tables of which every byte that is not random is the same.
+    /// Tables in which every block is the same.
     pub(crate) same: usize,
-    /// Tables whose blocks are the same after decompression.
+    /// Tables in which blocks differ, but only by their compression.
     pub(crate) compressed_otherwise: usize,
 }
 
-/// Returns the name of a table's column family, and the table's number.
+/// Returns the name of the column family that a table's properties record, and the table's number.
 pub(crate) fn family_and_number(bytes: &[u8]) -> (String, u64) {
     let properties = Table::parse(bytes.to_vec()).properties;
     let family = String::from_utf8(properties.column_family_name).expect("a name");
     (family, properties.original_file_number)
 }
 
-/// Returns the tables in the MANIFEST of a database, by number.
+/// Returns the entries of the database's tables in its MANIFEST, by file number.
 pub(crate) fn known(directory: &Path) -> BTreeMap<u64, NewFile> {
     let storage = PosixStorage::new();
     let state = manifest::current(&storage, directory)
@@ -66,8 +67,9 @@ pub(crate) fn known(directory: &Path) -> BTreeMap<u64, NewFile> {
     files.map(|file| (file.number, file)).collect()
 }
 
-/// Rebuilds the table and compares. `known` is its entry in the MANIFEST, `options` are those of
-/// its column family; `other_codecs` says whether other versions of the codecs compressed it.
+/// Rebuilds a table and compares the result. `known` is its entry in the MANIFEST, and `options`
+/// are those of its column family. `other_codecs` are the codecs of which RocksDB used another
+/// version.
 pub(crate) fn check(
     bytes: Vec<u8>,
     known: &NewFile,
@@ -99,7 +101,8 @@ pub(crate) fn check(
         }
     } else {
         compared.compressed_otherwise += 1;
-        // A block may compress well enough with one codec and not with another.
+        // One of the two tables must use such a codec. The other one may not, if its block did not
+        // compress well enough.
         let mut kinds = table.compressible().chain(again.compressible()).map(|(kind, _)| kind);
         assert!(kinds.any(|kind| other_codecs.contains(&kind)), "{context}: other blocks");
     }
@@ -119,8 +122,8 @@ pub(crate) fn check(
     assert_eq!(comparable(&again.properties, same, options), before, "{context}");
 }
 
-/// Checks that everything other than the base context is the same: locations, contents, and the end
-/// of the file.
+/// Checks that two tables are the same except for the random base context: the locations and
+/// contents of blocks, the footer, and the length of the file.
 fn check_same(table: &Table, again: &Table, context: &str) {
     assert_eq!(again.meta, table.meta, "{context}: other places");
     for (name, handle) in &table.meta {
@@ -134,7 +137,8 @@ fn check_same(table: &Table, again: &Table, context: &str) {
     }
 }
 
-/// Returns the properties without those that depend on the efficiency of a codec or an allocator.
+/// Returns the properties with those set to zero that depend on a codec's efficiency or on an
+/// allocator.
 fn comparable(properties: &Properties, same: bool, options: &ColumnFamilyOptions) -> Properties {
     let mut properties = properties.clone();
     if options.table_factory.optimize_filters_for_memory {
@@ -149,7 +153,7 @@ fn comparable(properties: &Properties, same: bool, options: &ColumnFamilyOptions
     properties
 }
 
-/// Checks that the MANIFEST would record what RocksDB recorded.
+/// Checks that the MANIFEST would record the same about the rebuilt table as RocksDB recorded.
 fn check_reported(
     table: &Table,
     finished: &FinishedTable,
@@ -168,7 +172,7 @@ fn check_reported(
         (known.size, known.tail_size) = (reported.size, reported.tail_size);
     }
     if known.level > 0 && table.properties.num_range_deletions > 0 {
-        // The entries do not show where a compaction truncated the tombstones.
+        // The entries of a table do not show where a compaction truncated its range tombstones.
         (known.smallest, known.largest) = (reported.smallest.clone(), reported.largest.clone());
     }
     assert_eq!(reported, known, "{context}");
@@ -206,7 +210,8 @@ impl Table {
         (Compression::from_byte(kind).expect("a compression"), block.to_vec())
     }
 
-    /// Returns the blocks that are compressed if that saves enough, as stored: data and index.
+    /// Returns the data blocks and the index as stored. These blocks are compressed if that saves
+    /// enough.
     fn compressible(&self) -> impl Iterator<Item = (Compression, Vec<u8>)> {
         let index = self.meta.iter().filter(|(name, _)| name == meta::INDEX);
         let data = self.data.iter().map(|(_, kind, bytes)| (*kind, bytes.clone()));
@@ -244,7 +249,8 @@ impl Table {
         blocks
     }
 
-    /// Builds a table of the same entries with the options recorded in the properties.
+    /// Builds a table from the entries of this one, with the compression and origin that its
+    /// properties record.
     fn build_again(&self, options: &ColumnFamilyOptions) -> (FinishedTable, Self) {
         let storage = SimStorage::new(1);
         let path = Path::new("/rebuilt.sst");
@@ -267,7 +273,7 @@ impl Table {
         }
         let tombstones = self.meta_block(meta::RANGE_DELETIONS);
         let tombstones = tombstones.map_or_else(Vec::new, |block| entries(&block));
-        // Tombstones may be added in any order.
+        // Range tombstones may be added in any order, which this reversal tests.
         for (start, end) in tombstones.into_iter().rev() {
             builder.add_range_tombstone(&start, &end).unwrap_or_else(|error| panic!("{error}"));
         }
@@ -280,7 +286,7 @@ impl Table {
     }
 }
 
-/// Returns the origin of the table with these properties.
+/// Returns the origin that these properties of a table record.
 fn origin(properties: &Properties) -> Origin {
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("UTF-8");
     let id = properties.column_family_id;
@@ -299,7 +305,7 @@ fn origin(properties: &Properties) -> Origin {
     }
 }
 
-/// Returns the compression of the table with these properties.
+/// Returns the compression that these properties of a table record.
 fn compression(properties: &Properties) -> TableCompression {
     let text = String::from_utf8_lossy(&properties.compression_options);
     let value = |name: &str| {

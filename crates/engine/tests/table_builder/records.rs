@@ -1,4 +1,4 @@
-//! Random records, and the contents that result from them.
+//! Random records, and the contents of the database that result from them.
 
 use std::collections::BTreeMap;
 
@@ -6,13 +6,13 @@ use fastrand::Rng;
 use tailwater_format::Comparator;
 use tailwater_format::key::{self, Sequence, ValueType};
 
-/// A write, as stored in tables.
+/// A write in the form in which tables store it.
 #[derive(Debug, Clone)]
 pub(crate) struct Record {
     pub(crate) key: Vec<u8>,
     pub(crate) sequence: Sequence,
     pub(crate) kind: ValueType,
-    /// The value; for a range deletion, the end.
+    /// The value of the record; for a range deletion, the end of the range.
     pub(crate) value: Vec<u8>,
 }
 
@@ -25,14 +25,14 @@ impl Record {
     }
 }
 
-/// Returns this many records of every kind with the next sequence numbers, in order.
+/// Returns `count` random records with consecutive sequence numbers, in the order of these numbers.
 pub(crate) fn random(
     rng: &mut Rng,
     reverse: bool,
     sequence: &mut Sequence,
     count: usize,
 ) -> Vec<Record> {
-    // Occasionally a table has only range deletions.
+    // A few tables have only range deletions.
     let only_ranges = rng.u8(..20) == 0;
     (0..count)
         .map(|_| {
@@ -87,7 +87,7 @@ fn random_value(rng: &mut Rng) -> Vec<u8> {
     (0..length).map(|_| rng.u8(..letters)).collect()
 }
 
-/// Returns the keys and values that result from records, in key order. Operands are joined by
+/// Returns the keys and values that result from records, in key order. A merge joins operands by
 /// commas.
 pub(crate) fn live(records: &[Record], comparator: &Comparator) -> Vec<(Vec<u8>, Vec<u8>)> {
     let mut versions: BTreeMap<&[u8], Vec<&Record>> = BTreeMap::new();
@@ -113,7 +113,7 @@ pub(crate) fn live(records: &[Record], comparator: &Comparator) -> Vec<(Vec<u8>,
     live
 }
 
-/// Returns the value that results from versions of a key, newest first.
+/// Returns the value that results from the versions of one key, which are given newest first.
 fn folded(versions: &[&Record]) -> Option<Vec<u8>> {
     let mut parts: Vec<&[u8]> = Vec::new();
     for record in versions {

@@ -1,4 +1,4 @@
-//! The inputs and outputs of a builder other than the file itself.
+//! The metadata that a table builder receives and reports, apart from the file that it writes.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -44,7 +44,8 @@ fn the_oldest_blob_file_is_reported() {
     let records = [
         record("a", 1, ValueType::BlobIndex, &blob(20, None)),
         record("b", 2, ValueType::BlobIndex, &blob(12, None)),
-        // Only the old stacked BlobDB wrote such indexes, and tracked its files on its own.
+        // An index with an expiration is not counted: only the old stacked BlobDB wrote such
+        // indexes, and it tracked its files on its own.
         record("c", 3, ValueType::BlobIndex, &blob(5, Some(1))),
         record("d", 4, ValueType::BlobIndex, &blob(17, None)),
     ];
@@ -52,7 +53,7 @@ fn the_oldest_blob_file_is_reported() {
     let (finished, _) = builder.finish().unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(finished.oldest_blob_file_number, Some(12));
     assert_eq!(finished.new_file(3).oldest_blob_file_number, Some(12));
-    // Without a database and session ID, the table has no unique id of its own.
+    // Without a database ID and a session ID, the table has no unique ID.
     assert_eq!((finished.unique_id, finished.new_file(3).level), ([0; 2], 3));
 }
 
@@ -73,7 +74,7 @@ fn tombstones_do_not_extend_the_bounds_of_their_table() {
     assert_eq!((finished.smallest_sequence, finished.largest_sequence), (7, 9));
 }
 
-/// Returns the algorithm, and whether its parameters are those of the last level.
+/// Returns the compression algorithm, and whether its parameters are those for the last level.
 fn chosen(compression: &TableCompression) -> (Compression, bool) {
     (compression.kind, compression.options.enabled)
 }
@@ -223,7 +224,7 @@ fn records_of_every_kind_are_counted() {
         ValueType::Merge,
         ValueType::RangeDeletion,
     ];
-    // The number of each: 1 value, 2 deletions, and so on.
+    // The number of records of each kind: 1 value, 2 deletions, 3 single deletions, and so on.
     let mut records = Vec::new();
     for (kind, count) in kinds.into_iter().zip(1..) {
         for _ in 0..count {

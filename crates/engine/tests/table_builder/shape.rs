@@ -4,7 +4,7 @@ use fastrand::Rng;
 
 use crate::pairwise;
 
-/// The group of an option.
+/// Whether an option belongs to a column family or to its tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Scope {
     Family,
@@ -13,7 +13,7 @@ enum Scope {
 
 use Scope::{Family, Table};
 
-/// The values with which each option is tried; an empty one means the default.
+/// Options with the values to try. An empty text means the default.
 const FACTORS: [(Scope, &[&str]); 20] = [
     (
         Family,
@@ -85,13 +85,14 @@ const FACTORS: [(Scope, &[&str]); 20] = [
     (Table, &["", "decouple_partitioned_filters=false"]),
 ];
 
-/// Returns options of column families in which every two values occur together at least once.
+/// Returns option strings for column families, in which every two values of different options occur
+/// together.
 pub(crate) fn all(rng: &mut Rng) -> Vec<String> {
     let sizes: Vec<usize> = FACTORS.iter().map(|(_, values)| values.len()).collect();
     pairwise::combinations(&sizes, rng).iter().map(|choice| family_options(choice)).collect()
 }
 
-/// Returns the options of a column family, with incompatible ones corrected.
+/// Returns the options of a column family, in which contradictory options are corrected.
 fn family_options(choice: &[usize]) -> String {
     let chosen = |scope: Scope| -> Vec<&str> {
         let values = FACTORS.iter().zip(choice).filter(|((of, _), _)| *of == scope);

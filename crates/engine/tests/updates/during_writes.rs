@@ -1,4 +1,4 @@
-//! Following a database during writes.
+//! Following the updates of a database while threads write to it.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use crate::support::{default_family, options};
 const WRITERS: u32 = 3;
 /// Number of batches of each writer.
 const BATCHES: u32 = 1500;
-/// Maximum time without a batch while some are missing.
+/// Maximum time to wait for the next batch.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn write_all(db: &Db, writer: u32, mut rng: fastrand::Rng) {
@@ -29,7 +29,7 @@ fn write_all(db: &Db, writer: u32, mut rng: fastrand::Rng) {
     }
 }
 
-/// Reads all batches, and asserts that they come in order and only after they are published.
+/// Reads all batches. Asserts that they come in order, and only after they are visible to reads.
 fn follow(db: &Db, mut updates: Updates) {
     let mut next = [0; WRITERS as usize];
     let mut due = 1;
@@ -64,7 +64,7 @@ fn run(text: &str) {
     let directory = tempfile::tempdir().expect("a directory");
     let options = options(&format!("write_buffer_size=100000;{text}"));
     let db = Db::open(directory.path(), &options).expect("a database");
-    // Following begins before anything is written, since a log may be removed later.
+    // The followers begin before anything is written, since logs may be removed later.
     let followers = [(); 2].map(|()| db.updates_since(0).expect("the logs"));
     thread::scope(|scope| {
         for writer in 0..WRITERS {

@@ -1,23 +1,24 @@
-//! The history of writes, and followers of it.
+//! The history of a database's writes, and the followers that read it.
 
 use tailwater::{Db, ErrorKind, Updates, WriteBatch};
 
-/// All batches that were written, in order.
+/// All batches that were written to the database, in order.
 #[derive(Debug, Default)]
 pub(crate) struct History {
     batches: Vec<WriteBatch>,
-    /// Number of batches that may be in tables and no longer in logs.
+    /// Number of oldest batches that may be in tables, so that their logs may have been removed.
     flushed: usize,
-    /// Number of batches that were written to the log's file.
+    /// Number of oldest batches that were written to the file of a log.
     handed_on: usize,
 }
 
-/// A follower of the database.
+/// A follower: it reads the updates of the database and compares them with the history.
 pub(crate) struct Follower {
     updates: Updates,
-    /// Index of the next expected batch; `None` before the first one if any batch may come.
+    /// Index in the history of the next batch that the follower must return. `None` before its
+    /// first batch if that may be any.
     at: Option<usize>,
-    /// Whether no log may have the first batch any more.
+    /// Whether the log with the follower's first batch may have been removed.
     may_be_gone: bool,
 }
 
@@ -31,12 +32,12 @@ impl History {
         self.batches.len()
     }
 
-    /// Records that all batches are in the logs' files.
+    /// Records that all batches have been written to the files of logs.
     pub(crate) fn hand_on(&mut self) {
         self.handed_on = self.batches.len();
     }
 
-    /// Records that all batches may be in tables.
+    /// Records that all batches may be in tables, so that their logs may be removed.
     pub(crate) fn flush(&mut self) {
         self.flushed = self.batches.len();
     }
@@ -46,20 +47,21 @@ impl History {
         self.batches.iter().map(|batch| u64::from(batch.count())).sum()
     }
 
-    /// Returns the index of the batch with a sequence number.
+    /// Returns the index of the batch that contains a sequence number.
     fn holder(&self, sequence: u64) -> usize {
         let holds = |batch: &WriteBatch| batch.sequence() + u64::from(batch.count()) > sequence;
         self.batches.iter().position(holds).expect("a batch that holds it")
     }
 
-    /// Returns the number of batches that must be returned. An empty batch need not be returned
-    /// before another batch follows it.
+    /// Returns how many batches a follower must return by now. An empty batch must be returned only
+    /// once another batch follows it.
     fn visible(&self) -> usize {
         let mut handed_on = self.batches[..self.handed_on].iter();
         handed_on.rposition(|batch| batch.count() > 0).map_or(0, |last| last + 1)
     }
 
-    /// Starts following at a sequence number; with 0, at any.
+    /// Creates a follower that begins with the batch at a sequence number or, with 0, with any
+    /// batch. Returns `None` if no log has that batch.
     pub(crate) fn follow(
         &self,
         db: &Db,
@@ -87,7 +89,8 @@ impl History {
 }
 
 impl Follower {
-    /// Takes this many batches, or all that exist. Returns false if no log has the first one.
+    /// Reads `count` batches, or as many as exist, and checks them. Returns false if no log has the
+    /// first one any more.
     pub(crate) fn advance(&mut self, count: usize, history: &History, context: &str) -> bool {
         for _ in 0..count {
             match self.updates.next() {

@@ -1,5 +1,5 @@
-//! Following a database through its logs: every batch, in order, exactly once, whatever happens to
-//! the logs.
+//! Following a database through its logs. A follower must get every batch, in order and exactly
+//! once, whatever happens to the logs.
 #![cfg(not(loom))]
 
 #[path = "../common/database.rs"]

@@ -1,4 +1,4 @@
-//! Random logged work of every kind, followed from random sequence numbers.
+//! Random logged writes of every kind, which are followed from random sequence numbers.
 
 use fastrand::Rng;
 use tailwater::options::ColumnFamilyOptions;
@@ -9,13 +9,13 @@ use tailwater_testkit::seed;
 use crate::history::{Follower, History};
 use crate::support::open;
 
-/// Number of operations on each database.
+/// Number of random operations on each database.
 const STEPS: usize = 400;
 
 /// A database, its history, and its followers.
 struct Scene {
     disk: SimStorage,
-    /// The options that do not change.
+    /// The options of every opening.
     text: String,
     is_manual: bool,
     db: Db,
@@ -88,7 +88,7 @@ impl Scene {
             added.expect("a record");
         }
         if batch.count() == 0 {
-            // Identifies a batch that takes no sequence number.
+            // This makes batches without operations differ: they take no sequence number.
             batch.put_log_data(&self.history.len().to_le_bytes()).expect("log data");
         }
         let sync = rng.u8(..10) == 0;
@@ -161,7 +161,7 @@ impl Scene {
     }
 }
 
-/// Options for logs that contain padding and are followed by zeros.
+/// Options for direct logs, which contain padding and are followed by zeros.
 const DIRECT: &str = "wal_io_mode=direct;wal_preallocation_block_size=16384;";
 
 #[test]

@@ -1,4 +1,4 @@
-//! Refused requests, and errors that end following.
+//! Requests for updates that are refused, and errors that end a follower.
 
 use tailwater::{Db, ErrorKind, SstFileWriter};
 use tailwater_io::sim::{Fault, FaultPlan, FaultRule, SimStorage};
@@ -99,7 +99,8 @@ fn updates_flushed_before_following_are_not_found() {
 
 #[test]
 fn damage_is_reported_with_file_and_offset() {
-    // The last record, of a batch of 17 bytes, is damaged by a flipped bit, truncated, or removed.
+    // The last record is a batch of 17 bytes. It is damaged by a flipped bit, truncated, or
+    // removed.
     for (cut, is_reported) in
         [(0, "checksum"), (5, "inside a fragment"), (24, "the log ends before byte")]
     {

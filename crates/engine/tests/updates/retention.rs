@@ -1,4 +1,4 @@
-//! Logs that are kept for followers, and writes that are not yet visible.
+//! Logs that are kept for followers, and writes that followers must not see yet.
 
 use tailwater::{WriteBatch, WriteOptions};
 use tailwater_io::sim::SimStorage;

@@ -1,4 +1,4 @@
-//! Helpers of these tests.
+//! Helpers of the tests of following a database.
 
 use std::path::Path;
 
@@ -26,7 +26,7 @@ pub(crate) fn put_with(db: &Db, key: &str, options: &WriteOptions) {
     db.put_cf_opt(&default_family(db), key.as_bytes(), key.as_bytes(), options).expect("a put");
 }
 
-/// Returns the keys of the available batches, or an error.
+/// Returns the keys in all batches that are available, or the error that ends them.
 pub(crate) fn keys(updates: &mut Updates) -> Result<Vec<String>, Error> {
     let mut keys = Vec::new();
     for batch in updates {
@@ -38,7 +38,7 @@ pub(crate) fn keys(updates: &mut Updates) -> Result<Vec<String>, Error> {
     Ok(keys)
 }
 
-/// Asserts the keys of the available batches.
+/// Asserts that the available batches have exactly these keys.
 #[track_caller]
 pub(crate) fn expect_keys(updates: &mut Updates, expected: &[&str]) {
     assert_eq!(keys(updates).expect("batches"), expected);
@@ -49,7 +49,7 @@ pub(crate) fn logs(disk: &SimStorage) -> Vec<String> {
     database::logs(disk, PATH.as_ref())
 }
 
-/// Changes a log from outside the database.
+/// Changes the file of a log from outside the database.
 pub(crate) fn meddle(
     disk: &SimStorage,
     log: &str,

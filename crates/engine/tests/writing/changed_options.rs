@@ -51,7 +51,7 @@ fn a_change_is_reported_written_and_kept() {
     }
     assert_eq!(default_family(&db).options().write_buffer_size, 1 << 20);
     assert_eq!(db.database_options().expect("options").bytes_per_sync, 64 << 10);
-    // The machine stops while the database is open.
+    // A crash of the machine while the database is open.
     let image = disk.crash_image(1);
     let loaded = OpenOptions::load_from(Arc::new(image), DB.as_ref()).expect("options");
     assert_eq!(loaded.column_family("default").write_buffer_size, 1 << 20);
@@ -186,8 +186,8 @@ fn new_tables_use_the_new_options() {
         iterator.valid().then(|| String::from_utf8_lossy(iterator.key()).into_owned())
     };
     assert_eq!(seek(&db, "abcxx").as_deref(), Some("abcxx"));
-    // The table's filter contains prefixes of five bytes, so it cannot be used for prefixes of
-    // three.
+    // The filter of the existing table has prefixes of five bytes, so a seek by a prefix of three
+    // bytes cannot use it.
     set(&db, &[("prefix_extractor", "fixed:3")]);
     assert_eq!(seek(&db, "abcxz").as_deref(), Some("abcyy"));
     put(&db, "abdaa", "1").expect("a put");
@@ -242,7 +242,7 @@ fn a_changed_max_total_wal_size_applies_at_once() {
     assert_eq!(level_0(&db), 1, "what the oldest log held is in a table");
 }
 
-/// A clock on which every wait ends immediately.
+/// A clock on which every wait ends at once.
 #[derive(Debug)]
 struct Hurrying(Arc<ManualClock>);
 
@@ -323,7 +323,8 @@ fn a_running_compaction_keeps_its_initial_options() {
             db.compact_range_cf_opt(&default_family(&db), None, None, &all).expect("a compaction");
         });
         filter.began.wait();
-        // The options with which the outputs are written.
+        // These options determine how the compaction's outputs are written. They are changed while
+        // the compaction runs.
         set(&db, &[("compression", "kZSTD"), ("table_factory", "{format_version=5}")]);
         filter.goes_on.wait();
         compacting.join().expect("the thread");
@@ -335,7 +336,7 @@ fn a_running_compaction_keeps_its_initial_options() {
     assert!(size > 200_000, "{size} bytes, so it is not compressed");
 }
 
-/// A compaction filter that blocks at the first record until it is released.
+/// A compaction filter that blocks at the first record until the test releases it.
 struct Halting {
     began: std::sync::Barrier,
     goes_on: std::sync::Barrier,
@@ -415,7 +416,7 @@ fn options_can_change_during_reads_writes_and_compactions() {
     assert!(found.is_empty(), "{found:?}");
 }
 
-/// Makes one of a few changes, by turns.
+/// Changes options. Consecutive rounds make different changes.
 fn change_something(db: &Db, of_database: bool, round: usize) {
     let changes: &[(&str, &str)] = match (of_database, round % 6) {
         (false, 0) => &[("write_buffer_size", "100k"), ("compression", "kZSTD")],
@@ -445,8 +446,8 @@ fn change_something(db: &Db, of_database: bool, round: usize) {
     }
 }
 
-/// Regression test: options that were loaded before the lock was taken undid changes made between
-/// loading them and taking it.
+/// Regression test: an opening loaded the options before it took the lock. If another opening of
+/// the database changed options between these two steps, the loaded options undid the changes.
 #[test]
 fn options_changed_before_the_lock_is_taken_are_kept() {
     let disk = SimStorage::new(1);

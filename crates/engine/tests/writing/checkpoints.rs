@@ -57,7 +57,7 @@ fn a_checkpoint_that_fails_leaves_nothing_and_can_be_made_again() {
         if made.is_ok() && index > 30 {
             break;
         }
-        // If a link fails, the file is copied instead.
+        // A failed link is no error: the file is copied instead.
         match made {
             Ok(()) => Db::destroy("/checkpoint", &options).expect("destroying"),
             Err(_) => failed += 1,
@@ -69,8 +69,9 @@ fn a_checkpoint_that_fails_leaves_nothing_and_can_be_made_again() {
     db.put_cf_opt(&default_family(&db), b"b", b"2", &WriteOptions::default()).expect("a put");
 }
 
-/// Regression test: a checkpoint named the original's directories: when it was opened, it showed
-/// later writes or removed the logs of a live database.
+/// Regression test: the options of a checkpoint named the directories of the original. When the
+/// checkpoint was opened, it showed later writes of the original, or removed the logs of the open
+/// original.
 #[test]
 fn a_checkpoint_names_no_directory_of_the_original() {
     let disk = SimStorage::new(1);
@@ -91,8 +92,8 @@ fn a_checkpoint_names_no_directory_of_the_original() {
     assert_eq!(get(&db, "a").as_deref(), Some("later"));
 }
 
-/// Regression test: with an empty path, files in `./.tmp` were removed; with a trailing slash, a
-/// directory remained that prevented every later checkpoint.
+/// Regression test: a checkpoint at an empty path removed files in `./.tmp`. A checkpoint at a path
+/// with a trailing slash left a directory that made every later checkpoint there fail.
 #[test]
 fn only_remains_of_an_earlier_checkpoint_are_removed() {
     let disk = SimStorage::new(1);
@@ -121,8 +122,8 @@ fn only_remains_of_an_earlier_checkpoint_are_removed() {
     assert_eq!(get(&copy, "a").as_deref(), Some("1"));
 }
 
-/// Regression test: a second, concurrent checkpoint at the same path removed files of the first,
-/// which nevertheless reported success.
+/// Regression test: if two checkpoints were made concurrently at the same path, the second removed
+/// files of the first, and the first nevertheless reported success.
 #[test]
 fn concurrent_checkpoints_at_one_path_are_refused() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -143,8 +144,8 @@ fn concurrent_checkpoints_at_one_path_are_refused() {
     assert_eq!(get(&copy, "a").as_deref(), Some("1"));
 }
 
-/// Regression test: a file created at a checkpoint's path while the checkpoint was being made was
-/// mistaken for it, and files in it were renamed.
+/// Regression test: if another directory appeared at a checkpoint's path while the checkpoint was
+/// being made, that directory was taken for the checkpoint, and files in it were renamed.
 #[test]
 fn files_created_meanwhile_at_a_checkpoints_path_stay() {
     let disk = SimStorage::new(1);
@@ -166,9 +167,9 @@ fn files_created_meanwhile_at_a_checkpoints_path_stay() {
     assert_eq!(names(&disk, "/"), ["db", "made"]);
 }
 
-/// Regression test: a power cut brought back the mark of a checkpoint that had been reported as
-/// complete, and if its name ended in `.tmp` the next checkpoint of the name without that suffix
-/// removed it.
+/// Regression test: a power cut restored the mark of a checkpoint that had been reported as
+/// complete. If the checkpoint's name ended in `.tmp`, the next checkpoint whose name lacked that
+/// suffix took it for an incomplete one and removed it.
 #[test]
 fn a_finished_checkpoint_is_not_mistaken_for_an_unfinished_one() {
     for seed in 0..20 {

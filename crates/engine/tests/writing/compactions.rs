@@ -1,4 +1,4 @@
-//! Compactions: their results, and what happens if they fail.
+//! Compactions: their results, and the consequences of failures.
 
 use std::path::Path;
 
@@ -33,8 +33,8 @@ fn tables(disk: &SimStorage) -> Vec<String> {
     names.filter(|name| name.ends_with(".sst")).collect()
 }
 
-/// Returns the number of tables after the removal of obsolete ones. Readers of other tests'
-/// databases in this process may delay the removal.
+/// Waits until `expected` tables remain after obsolete ones were removed. Returns the number of
+/// tables. Tests that run in the same process may delay the removal by their reads.
 fn tables_left(db: &Db, disk: &SimStorage, expected: usize) -> usize {
     for _ in 0..1000 {
         if tables(disk).len() == expected {
@@ -46,7 +46,7 @@ fn tables_left(db: &Db, disk: &SimStorage, expected: usize) -> usize {
     tables(disk).len()
 }
 
-/// Damages bytes inside a table. Returns its original contents.
+/// Overwrites 100 bytes inside a table. Returns the original bytes.
 fn damage(disk: &SimStorage, name: &str) -> Vec<u8> {
     let path = Path::new(PATH).join(name);
     let file = disk.open(&path, IoMode::Buffered, Purpose::Verification).expect("a table");
@@ -108,7 +108,8 @@ fn iterators_and_snapshots_stay_valid_across_a_compaction() {
     let value = db.get_cf_opt(&family, b"007", &read).expect("a get").expect("a value");
     assert!(value.starts_with(b"old"));
     drop((read, iterator));
-    // Without the snapshot, the last level drops the versions that it saw.
+    // Now that the snapshot is released, a compaction of the last level drops the versions that
+    // only the snapshot needed.
     let before: u64 = property(&db, "rocksdb.live-sst-files-size").parse().expect("a number");
     db.compact_range_cf_opt(&family, None, None, &FORCE).expect("a compaction");
     let after: u64 = property(&db, "rocksdb.live-sst-files-size").parse().expect("a number");

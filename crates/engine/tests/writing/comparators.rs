@@ -1,4 +1,4 @@
-//! A comparator that treats different bytes as the same key.
+//! A comparator that treats keys with different bytes as equal.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use tailwater_testkit::seed;
 
 use crate::support::{default_family, simulated};
 
-/// Bytewise, but ignoring case.
+/// A comparator that orders keys bytewise but ignores case.
 struct IgnoringCase {
     declared: Option<bool>,
 }
@@ -32,7 +32,7 @@ impl CustomComparator for IgnoringCase {
     }
 }
 
-/// Options of tables and column families that depend on the bytes of keys, or split tables.
+/// Options of tables and column families that use the bytes of keys, or that split tables.
 const OPTIONS: [&str; 4] = [
     "",
     "block_based_table_factory={filter_policy=bloomfilter:10:false;block_size=100;\
@@ -52,8 +52,8 @@ fn options(disk: &SimStorage, text: &str, declared: Option<bool>) -> OpenOptions
     options
 }
 
-/// The expected contents of a database: by lower-case key, the spelling that iterators show, if
-/// known, and the value.
+/// The expected contents of a database. For each key in lower case: the spelling that iterators
+/// must show, or `None` if that is unknown, and the value.
 type Model = BTreeMap<Vec<u8>, (Option<Vec<u8>>, Vec<u8>)>;
 
 /// Returns a key in a random spelling.
@@ -80,7 +80,7 @@ fn write(db: &Db, family: &ColumnFamily, model: &mut Model, rng: &mut Rng) {
                 Some((_, old)) => [old, &b","[..], &value].concat(),
                 None => value.clone(),
             };
-            // Operands may be merged under any of the spellings.
+            // The merged value may be stored under the spelling of any of its operands.
             model.insert(small(&key), (None, merged));
             db.merge_cf_opt(family, &key, &value, &options)
         }
@@ -99,7 +99,8 @@ fn write(db: &Db, family: &ColumnFamily, model: &mut Model, rng: &mut Rng) {
     written.expect("a write");
 }
 
-/// Reads every key that the model has or lacks, in random spellings, and compares.
+/// Reads random keys, which exist or not, in random spellings, and compares the results with the
+/// model.
 fn check(
     db: &Db,
     family: &ColumnFamily,
@@ -123,7 +124,7 @@ fn check(
         assert_eq!(found, expected, "{context}: {shown}");
         let together = together.expect("a get").map(|value| value.to_vec());
         assert_eq!(together, expected, "{context}: {shown} among others");
-        // A seek by prefix also finds the key, if it exists.
+        // A seek that may use prefixes must also find the key, if it exists.
         let mut iterator = db.raw_iterator_cf_opt(family, &read(false)).expect("an iterator");
         iterator.seek(key).expect("a seek");
         let is_here = iterator.valid() && small(iterator.key()) == small(key);
@@ -158,8 +159,8 @@ fn check(
     }
 }
 
-/// Regression test: a key was not found in another spelling than the one in which it was written,
-/// because a filter or a data block's hash index contains only that one.
+/// Regression test: a key was found only in the spelling in which it was written, because filters
+/// and the hash indexes of data blocks contain only that spelling.
 #[test]
 fn a_key_is_found_by_every_equal_spelling() {
     let mut seed = seed::rng();
@@ -182,8 +183,8 @@ fn a_key_is_found_by_every_equal_spelling() {
                 _ => db.flush_all().expect("a flush"),
             }
             if round == 3 {
-                // From here on tables have filters, which a comparator without this declaration
-                // builds.
+                // From here on the comparator declares that different keys may be equal. Tables
+                // that were written before, without this declaration, have filters.
                 held = None;
                 drop(db);
                 let opened = Db::open("/db", &options(&disk, text, Some(true)));

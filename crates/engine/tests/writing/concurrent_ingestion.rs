@@ -1,4 +1,4 @@
-//! Ingestions concurrent with closing and reading.
+//! Ingestions that run concurrently with a close or with reads.
 
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -10,7 +10,7 @@ use tailwater_io::Purpose;
 use crate::gate::{Call, Gate};
 use crate::support::{default_family, findings, make_file, options, put};
 
-/// Returns all keys and values of a column family, as one read without a snapshot sees them.
+/// Returns all keys and values of a column family that one read without an explicit snapshot shows.
 fn all(db: &Db, family: &ColumnFamily) -> Vec<(String, String)> {
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("text");
     let mut found = Vec::new();
@@ -28,9 +28,9 @@ fn pair(key: &str, value: &str) -> (String, String) {
     (key.to_owned(), value.to_owned())
 }
 
-/// Regression test: an ingestion in progress when its database was closed continued after the lock
-/// was released. It removed tables of the process that opened the database next, which had the file
-/// numbers that the ingestion had reserved.
+/// Regression test: if a database was closed during an ingestion, the ingestion continued after the
+/// lock was released. It then removed tables of the process that opened the database next, since
+/// that process had used the file numbers that the ingestion had reserved.
 #[test]
 fn closing_waits_for_an_ingestion() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -54,7 +54,8 @@ fn closing_waits_for_an_ingestion() {
         while put(&db, "key", "value").is_ok() {
             thread::yield_now();
         }
-        // By the last pause, a close that released the lock without waiting would have done so.
+        // A close that did not wait for the ingestion would have released the lock by the last of
+        // these pauses.
         let others: Vec<_> = (0..5)
             .map(|_| {
                 thread::sleep(Duration::from_millis(40));
@@ -74,8 +75,8 @@ fn closing_waits_for_an_ingestion() {
     assert!(all(&next, &default_family(&next)).iter().all(|(key, _)| key == "key"));
 }
 
-/// Regression test: a read without a snapshot saw the files of an ingestion that have no sequence
-/// number but not those that have one.
+/// Regression test: of the files of one ingestion, some get a sequence number and some do not need
+/// one. A read without a snapshot showed the latter files, but not yet the former.
 #[test]
 fn a_read_sees_all_files_of_a_column_family_or_none() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -91,7 +92,7 @@ fn a_read_sees_all_files_of_a_column_family_or_none() {
         make_file(&options, &path, &[key], "new");
         path
     });
-    // Stops when the table of the second column family is opened.
+    // The ingestion stops when it opens the table of the second column family.
     gate.stop(Call::Open(Purpose::FlushWrite), 2);
     let seen = thread::scope(|scope| {
         scope.spawn(|| {

@@ -13,7 +13,7 @@ use crate::support::{
 };
 
 const PATH: &str = "/db";
-/// Units in which space for logs is preallocated, in bytes; 0 disables preallocation.
+/// Values of `wal_preallocation_block_size`, in bytes; 0 disables preallocation.
 const SPACE: [u64; 6] = [0, 4096, 64 << 10, 256 << 10, 1 << 20, 4 << 20];
 const DIRECT: &str = "wal_io_mode=direct";
 
@@ -34,7 +34,7 @@ fn length(disk: &SimStorage, path: &Path) -> u64 {
     disk.metadata(path).expect("a file").length
 }
 
-/// Returns the end of the last batch or padding of a log.
+/// Returns the offset in a log at which its last batch, or the padding after that batch, ends.
 fn end_of(disk: &SimStorage, log: &Path) -> u64 {
     let mut reader = LogReader::open(disk, log).expect("a log");
     let mut end = 0;
@@ -48,7 +48,7 @@ fn end_of(disk: &SimStorage, log: &Path) -> u64 {
     end
 }
 
-/// Whether the current log is padded.
+/// Whether the current log is padded, as direct logs are.
 fn is_direct(disk: &SimStorage) -> bool {
     disk.openings()
         .iter()
@@ -57,8 +57,8 @@ fn is_direct(disk: &SimStorage) -> bool {
         .is_some_and(|opening| opening.mode == IoMode::Direct)
 }
 
-/// Returns lengths of values that leave every kind of gap: whole blocks, and a few bytes more and
-/// less.
+/// Returns lengths of values so that a batch ends at a block boundary, or a few bytes before or
+/// after one.
 fn lengths(space: u64) -> Vec<usize> {
     let around = |length: usize| (length.saturating_sub(40)..length + 40).step_by(7);
     let mut lengths: Vec<usize> = [4096, 8192, 32 << 10].into_iter().flat_map(around).collect();
@@ -108,7 +108,8 @@ fn synced_writes_survive_and_their_blocks_are_never_overwritten() {
     }
 }
 
-/// Shows that the test above can fail: through the page cache, blocks are written repeatedly.
+/// Shows that the test above can fail: a log that is written through the page cache does overwrite
+/// blocks.
 #[test]
 fn a_buffered_log_overwrites_its_last_block() {
     let disk = SimStorage::new(1);
@@ -192,7 +193,7 @@ fn a_partially_written_group_is_a_torn_tail_not_damage() {
         assert!(db.left_out().iter().all(|it| it.torn_tail), "seed {seed}: {:?}", db.left_out());
         assert!(!names(&image, Path::new(PATH)).contains(&"lost".to_owned()), "seed {seed}");
         assert!(get(&db, "synced").is_some(), "seed {seed}");
-        // The surviving batches are in order.
+        // The surviving batches must be the first ones, without a gap.
         let count = (0..20).take_while(|it| get(&db, &format!("{it:02}")).is_some()).count();
         let rest = (count..20).filter(|it| get(&db, &format!("{it:02}")).is_some()).count();
         assert_eq!(rest, 0, "seed {seed}: something follows what is missing");
@@ -201,8 +202,8 @@ fn a_partially_written_group_is_a_torn_tail_not_damage() {
     assert!(torn > 20, "only {torn} of 200 images have anything torn");
 }
 
-/// Regression test: the mode that skips missing records left logs with a gap in place if recovery
-/// was not to flush, and verification reported them as damaged.
+/// Regression test: with `avoid_flush_during_recovery`, the recovery mode that skips missing
+/// records kept logs with gaps, which verification then reported as damaged.
 #[test]
 fn a_log_with_a_gap_is_not_kept() {
     let disk = SimStorage::new(1);
@@ -229,8 +230,8 @@ fn a_log_that_exhausts_its_preallocated_space_is_switched() {
         let disk = SimStorage::new(1);
         let text = format!("{DIRECT};wal_preallocation_block_size=65536{more}");
         let db = open(&disk, &text);
-        // Also without syncs: everything in a log is on the device before any part of the next.
-        // This mode would continue after a gap; it refuses a torn record.
+        // Even without syncs, a log must be on the device before any part of the next log is. This
+        // recovery mode would not notice a gap between logs; it refuses only an incomplete record.
         let tolerant = format!("wal_recovery_mode=kTolerateCorruptedTailRecords{more}");
         let mut opened = 0;
         for number in 0..60 {
@@ -255,7 +256,8 @@ fn failed_preallocation_stops_no_write() {
     let text = format!("{DIRECT};wal_preallocation_block_size=65536");
     let db = open(&disk, &text);
     put_synced(&db, "a", "1").expect("a put");
-    // The log needs more than its zeros, and there is no space to preallocate the next.
+    // The log exceeds its preallocated space, and there is no space on the disk to preallocate the
+    // next log.
     let full = FaultRule::new(Fault::NoSpace).operation(Operation::Write).path_containing(".dbtmp");
     disk.set_faults(FaultPlan::none().with(full));
     put_synced(&db, "b", &"v".repeat(100_000)).expect("a put");
@@ -264,11 +266,11 @@ fn failed_preallocation_stops_no_write() {
     assert_eq!(logs(&disk).len(), 2, "without zeros no other log is started");
     let image = open(&disk.crash_image(1), &text);
     assert!(["a", "b", "c", "d"].iter().all(|key| get(&image, key).is_some()));
-    // The file in which the next log is to begin.
+    // This makes the creation of the next log's file fail.
     let full = FaultRule::new(Fault::NoSpace).operation(Operation::Create).at(0);
     disk.set_faults(FaultPlan::none().with(full));
     db.flush_all().expect("a flush");
-    // There is no space for anything.
+    // From here on every call finds the disk full.
     disk.set_faults(FaultPlan::none().with(FaultRule::new(Fault::NoSpace)));
     let (kind, message) = failure(put_synced(&db, "e", "1"));
     assert!(kind == ErrorKind::NoSpace && message.contains(".log"), "{message}");
@@ -338,7 +340,7 @@ fn an_error_names_the_option_that_asks_for_an_unsupported_mode() {
     assert!(kind == ErrorKind::NotSupported && message.contains("16384"), "{message}");
 }
 
-/// Returns the LOG of the database.
+/// Returns the text of the database's LOG.
 fn info_log(disk: &SimStorage) -> String {
     let file = disk.open(&Path::new(PATH).join("LOG"), IoMode::Buffered, Purpose::Metadata);
     let file = file.expect("a LOG");
@@ -347,7 +349,7 @@ fn info_log(disk: &SimStorage) -> String {
     String::from_utf8_lossy(&bytes[..count]).into_owned()
 }
 
-/// Regression test: nothing reported that a kernel loses direct writes.
+/// Regression test: it was not reported if the kernel loses direct writes.
 #[test]
 fn direct_writes_are_refused_or_buffered_on_kernels_that_lose_them() {
     let fault = "direct writes to ext4 lose data under Linux 6.1.64 and 6.1.65";
@@ -380,8 +382,8 @@ fn direct_writes_are_refused_or_buffered_on_kernels_that_lose_them() {
     assert!(!is_direct(&disk.clone()));
 }
 
-/// Regression test: it was not visible whether logs are made durable by flushes, and no test could
-/// cause that.
+/// Regression test: nothing reported whether logs are synced by durable writes or by flushes, and
+/// no test made a database use flushes.
 #[test]
 fn the_faster_way_to_sync_logs_is_used_and_reported() {
     let us = |write: u64, durable: u64, sync: u64| DeviceTimes {
@@ -423,7 +425,7 @@ fn the_faster_way_to_sync_logs_is_used_and_reported() {
     }
 }
 
-/// The default is reported before the measurement.
+/// Before the database has measured the device, it reports the default way to sync logs.
 #[test]
 fn the_default_way_to_sync_logs_is_reported_before_the_measurement() {
     let disk = SimStorage::new(1);
@@ -433,8 +435,8 @@ fn the_default_way_to_sync_logs_is_reported_before_the_measurement() {
     assert!(modes.contains("flushes (fdatasync) were not tried"), "{modes}");
 }
 
-/// With background threads, space is preallocated while memtables are flushed, logs are switched,
-/// and the database is closed or dropped.
+/// Tests preallocation by a background thread while memtables are flushed, logs are switched, and
+/// the database is closed or dropped. No preallocated file may remain.
 #[test]
 fn closing_or_dropping_during_preallocation_leaves_no_files() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -470,7 +472,7 @@ fn closing_or_dropping_during_preallocation_leaves_no_files() {
     }
 }
 
-/// A synced empty batch makes earlier writes durable, and adds nothing else to the log.
+/// Tests that a synced empty batch makes earlier writes durable, and adds no record to the log.
 #[test]
 fn a_synced_empty_batch_syncs_a_direct_log() {
     for space in SPACE {

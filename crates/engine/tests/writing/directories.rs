@@ -1,4 +1,4 @@
-//! The directories that belong to a database, and the files in them that may be removed.
+//! The directories that belong to a database, and which files in them may be removed.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::support::{default_family, failure, get, put, simulated};
 
 const DB: &str = "/home/db";
 
-/// Returns a disk with a database of some tables and a log, and the open database.
+/// Returns a disk and an open database on it, which has some tables and a log.
 fn database(text: &str) -> (SimStorage, Db) {
     let disk = SimStorage::new(1);
     disk.create_directory("/home".as_ref()).expect("a directory");
@@ -61,7 +61,8 @@ fn copy_file(disk: &SimStorage, from: &Path, to: &Path) {
     copy.write_all_at(&bytes, 0, purpose).expect("a write");
 }
 
-/// Regression test: if the database's directory had two names, opening it deleted all tables.
+/// Regression test: if the options named the database's directory by another path, opening the
+/// database removed all tables.
 #[test]
 fn a_directory_may_have_several_names() {
     for text in ["db_paths=/home/db", "wal_dir=/home/db", "db_paths=/home/link;wal_dir=/home/db"] {
@@ -79,7 +80,8 @@ fn a_directory_may_have_several_names() {
     }
 }
 
-/// Regression test: with different `db_paths` than before, opening deleted all tables.
+/// Regression test: if `db_paths` had changed since the last opening, opening the database removed
+/// all tables.
 #[test]
 fn tables_outside_the_configured_directories_are_not_removed() {
     for (before, after) in [
@@ -95,7 +97,8 @@ fn tables_outside_the_configured_directories_are_not_removed() {
             let (kind, message) = failure(attempt.map(|_| ()));
             assert_eq!(kind, ErrorKind::Corruption, "{before} -> {after}: {message}");
             assert!(message.contains(".sst: the MANIFEST names this file"), "{message}");
-            // A directory that the database has claimed is found without an option.
+            // The database looks for missing files in a directory that it has claimed, even if no
+            // option names the directory.
             if !before.is_empty() || after.contains("/home/db") {
                 assert!(message.contains("there is a file of that name in"), "{message}");
             }
@@ -104,7 +107,7 @@ fn tables_outside_the_configured_directories_are_not_removed() {
     }
 }
 
-/// Regression test: live tables with LevelDB's names were removed.
+/// Regression test: tables in use were removed if they had LevelDB's file extension.
 #[test]
 fn tables_may_have_leveldb_names() {
     let (disk, db) = database("");
@@ -126,7 +129,8 @@ fn tables_may_have_leveldb_names() {
     holds_all(&open(&disk, "/copy", "").expect("the checkpoint"));
 }
 
-/// Regression test: missing and truncated files were not detected before they were read.
+/// Regression test: missing and truncated files were detected only when they were read, rather than
+/// by the opening.
 #[test]
 fn missing_and_truncated_files_are_detected_when_opening() {
     let (disk, db) = database("");
@@ -148,8 +152,8 @@ fn missing_and_truncated_files_are_detected_when_opening() {
     }
 }
 
-/// Regression test: a copy whose options name the original's log directory removed the original's
-/// files.
+/// Regression test: opening a copy of a database whose options named the original's log directory
+/// removed the original's files.
 #[test]
 fn a_copy_does_not_touch_the_originals_directories() {
     let text = "wal_dir=/logs;db_paths=/tables;avoid_flush_during_recovery=true";
@@ -168,7 +172,8 @@ fn a_copy_does_not_touch_the_originals_directories() {
     holds_all(&open(&disk, DB, text).expect("the original"));
 }
 
-/// When a database was moved to another disk, only the inode in its recorded identity differs.
+/// Tests that a renamed database keeps its directories, and that a restored copy can adopt them. In
+/// the copy, only the inode differs from the recorded identity, as after a move to another disk.
 #[test]
 fn a_moved_database_adopts_its_directories() {
     let text = "wal_dir=/logs;db_paths=/tables";
@@ -186,7 +191,8 @@ fn a_moved_database_adopts_its_directories() {
     assert!(message.contains("in /restored"), "{message}");
 }
 
-/// Regression test: files in an unclaimed directory were removed at the first opening.
+/// Regression test: the first opening with a directory that the database had not claimed removed
+/// files there.
 #[test]
 fn files_older_than_a_claim_are_never_removed() {
     let (disk, db) = database("");
@@ -211,8 +217,8 @@ fn files_older_than_a_claim_are_never_removed() {
     }
 }
 
-/// Regression test: a new database replayed and removed the logs of another one, and was created
-/// over the tables of one that had lost its CURRENT.
+/// Regression test: creating a database replayed and removed the logs of another database in its
+/// directory, and overwrote the tables of a database that had lost its CURRENT file.
 #[test]
 fn a_new_database_refuses_directories_with_files_of_others() {
     let (disk, db) = database("wal_dir=/logs");
@@ -234,8 +240,8 @@ fn a_new_database_refuses_directories_with_files_of_others() {
     assert_eq!(names(&disk, DB, ".sst"), tables);
 }
 
-/// Regression test: if the log directory was lost, a database was opened without the contents of
-/// the logs.
+/// Regression test: a database whose log directory was lost was opened without the contents of its
+/// logs.
 #[test]
 fn a_missing_recorded_log_is_detected() {
     let (disk, db) = database("wal_dir=/logs");
@@ -249,14 +255,14 @@ fn a_missing_recorded_log_is_detected() {
         }
     }
     holds_all(&open(&disk, DB, "wal_dir=/logs").expect("the database"));
-    // After they are moved to where the options expect them, the logs are found.
+    // The logs are found after they are moved to the directory that the options name.
     for log in names(&disk, "/logs", ".log") {
         disk.rename(&Path::new("/logs").join(&log), &Path::new(DB).join(&log)).expect("renaming");
     }
     holds_all(&open(&disk, DB, "").expect("the database with its logs"));
 }
 
-/// The options name directories that no longer exist.
+/// Tests options that name a log directory that does not exist any more.
 #[test]
 fn a_missing_recorded_log_directory_falls_back_to_the_home() {
     let (disk, db) = database("");
@@ -283,7 +289,8 @@ fn a_missing_recorded_log_directory_falls_back_to_the_home() {
     assert_eq!(load().expect("options").database().wal_dir, "");
 }
 
-/// Regression test: the largest possible number in a file name was used for the counter.
+/// Regression test: the counter of file numbers was advanced to the largest possible number,
+/// because the name of an existing file has that number.
 #[test]
 fn a_file_with_the_largest_number_is_ignored() {
     let (disk, db) = database("");
@@ -296,8 +303,8 @@ fn a_file_with_the_largest_number_is_ignored() {
     }
 }
 
-/// Regression test: a column family's directories were forgotten with the column family, even if
-/// files remained in them.
+/// Regression test: when a column family was dropped, its directories were forgotten, even if they
+/// still contained files.
 #[test]
 fn a_dropped_column_family_leaves_no_files() {
     let (disk, db) = database("");
@@ -309,7 +316,7 @@ fn a_dropped_column_family_leaves_no_files() {
     assert_eq!(names(&disk, "/far", ".sst").len(), 1);
     let crashed = disk.process_crash_image(1);
     db.drop_cf(&far).expect("dropping");
-    // The state after a crash right after the family was dropped.
+    // The state that a crash right after the drop leaves.
     let dropped = disk.process_crash_image(2);
     drop((far, db));
     assert_eq!(names(&disk, "/far", ".sst"), [""; 0]);
@@ -318,7 +325,7 @@ fn a_dropped_column_family_leaves_no_files() {
     assert!(open(&crashed, DB, "").is_err(), "the family's table is in a directory of its own");
 }
 
-/// Regression test: `destroy` removed files that might not be the database's.
+/// Regression test: `destroy` removed files that might belong to others.
 #[test]
 fn destroying_removes_only_files_of_the_database() {
     let text = "wal_dir=/logs;db_paths=/tables";
@@ -335,7 +342,7 @@ fn destroying_removes_only_files_of_the_database() {
     assert_eq!(kind, ErrorKind::InvalidArgument, "{message}");
     holds_all(&open(&unclaimed, DB, text).expect("nothing was removed"));
 
-    // The claimed directories are found even without the options that name them.
+    // Here the options do not name `/tables`. It is found because the database has claimed it.
     Db::destroy(DB, &simulated(&disk, "wal_dir=/logs")).expect("destroying");
     for directory in ["/logs", "/tables", DB] {
         assert!(disk.metadata(directory.as_ref()).is_err(), "{directory}");
@@ -347,8 +354,8 @@ fn destroying_removes_only_files_of_the_database() {
     holds_all(&open(&disk, DB, text).expect("the database"));
 }
 
-/// Regression test: databases in directories with these names, inside the home, were removed with
-/// the database.
+/// Regression test: `destroy` removed directories inside the home that have names used by RocksDB,
+/// with the databases in them.
 #[test]
 fn destroying_leaves_other_databases_inside_the_home() {
     let (disk, db) = database("wal_dir=/logs");
@@ -368,8 +375,9 @@ fn destroying_leaves_other_databases_inside_the_home() {
     assert_eq!(names(&disk, DB, ""), ["archive", "lost"]);
 }
 
-/// Regression test: a database whose directory was renamed kept using its path: it removed logs of
-/// the database that had taken the name, and wrote its own files there.
+/// Regression test: if the directory of an open database was renamed, the database kept using the
+/// path. It removed logs of another database that had been created at that path, and wrote its own
+/// files there.
 #[test]
 fn an_open_database_does_not_write_into_a_replaced_directory() {
     for text in ["", "wal_dir=/logs"] {
@@ -398,8 +406,8 @@ fn an_open_database_does_not_write_into_a_replaced_directory() {
     }
 }
 
-/// Regression test: a table that RocksDB wrote to a directory that another database had claimed was
-/// taken for an obsolete file.
+/// Regression test: a table that RocksDB had written to a directory claimed by another database was
+/// treated as an obsolete file.
 #[test]
 fn a_table_that_another_database_made_stays_in_an_outside_directory() {
     let (disk, db) = database("db_paths=/tables");
@@ -421,7 +429,8 @@ fn a_table_that_another_database_made_stays_in_an_outside_directory() {
     assert!(!left.contains(&"000901.sst".to_owned()), "{left:?}");
 }
 
-/// Regression test: a damaged log was kept under the name of a log of another database.
+/// Regression test: a damaged log was moved to the folder `lost` even if a log of another database
+/// there had the same name.
 #[test]
 fn a_damaged_log_kept_aside_overwrites_no_file() {
     let (disk, db) = database("wal_recovery_mode=kPointInTimeRecovery");

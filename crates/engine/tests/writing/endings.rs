@@ -1,4 +1,5 @@
-//! Calls in unusual places: while a thread ends, and in code that the database calls.
+//! Calls from unusual code: from destructors while a thread ends, and from user code that the
+//! database calls.
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,7 +18,7 @@ use crate::support::{default_family, get, put, simulated, synced, unlogged};
 
 const PATH: &str = "/db";
 
-/// Runs an action when its thread ends.
+/// Runs an action when the thread that owns it ends.
 #[derive(Default)]
 struct AtEnd(Option<Box<dyn FnOnce()>>);
 
@@ -33,7 +34,7 @@ thread_local! {
     static AT_END: RefCell<AtEnd> = RefCell::default();
 }
 
-/// Performs every operation that a thread may do with a database.
+/// Performs an operation of every kind on a database.
 fn use_it(db: &Db, round: &str) {
     let family = default_family(db);
     let none = ReadOptions::default();
@@ -60,8 +61,8 @@ fn use_it(db: &Db, round: &str) {
     assert!(get(db, "table").is_some());
 }
 
-/// Regression test: a put or a get in the destructor of a thread-local value ended the process: the
-/// database's own thread-local values were gone already.
+/// Regression test: a put or get in the destructor of a thread-local value aborted the process,
+/// since the database's own thread-local values had already been destroyed.
 #[test]
 fn a_thread_that_ends_can_use_the_database() {
     for inline in [true, false] {
@@ -74,7 +75,8 @@ fn a_thread_that_ends_can_use_the_database() {
         let db = Db::open(PATH, &options).expect("a database");
         put(&db, "table", &"v".repeat(1000)).expect("a put");
         db.flush_all().expect("a flush");
-        // Thread-local values are dropped in the reverse order of their first use.
+        // Thread-local values are destroyed in the reverse order of their first use, so both orders
+        // are tried.
         for is_first in [true, false] {
             let is_done = Arc::new(AtomicBool::new(false));
             let (done, used) = (Arc::clone(&is_done), db.clone());
@@ -100,8 +102,8 @@ fn a_thread_that_ends_can_use_the_database() {
     }
 }
 
-/// Opens a database with a fuse and one table, whose second table is flushed once the fuse may
-/// blow.
+/// Opens a database with one table in level 0. Its user objects have a fuse. The tests arm the fuse
+/// before they flush a second table, which starts a compaction.
 fn open(disk: &SimStorage, fuse: &Arc<Fuse>, text: &str) -> Db {
     let mut options = options(disk, fuse);
     options.set_options("level0_file_num_compaction_trigger=2").expect("options");
@@ -121,7 +123,7 @@ fn options(disk: &SimStorage, fuse: &Arc<Fuse>) -> OpenOptions {
     options
 }
 
-/// Reopens the database after it was closed.
+/// Reopens the database, as soon as a background thread has closed it.
 fn reopen(disk: &SimStorage, fuse: &Arc<Fuse>) -> Db {
     for _ in 0..2000 {
         match Db::open(PATH, &options(disk, fuse)) {
@@ -133,8 +135,9 @@ fn reopen(disk: &SimStorage, fuse: &Arc<Fuse>) -> Db {
     panic!("the database was never closed");
 }
 
-/// Regression test: user code that the database called in one of its own threads dropped the last
-/// handle. Closing then waited for its own thread to end, and the lock was never released.
+/// Regression test: user code that was called in a thread of the database dropped the last handle
+/// of the database. The close then waited for its own thread to end, so the lock was never
+/// released.
 #[test]
 fn the_last_handle_may_be_dropped_by_a_background_thread() {
     for (object, threads, text) in [
@@ -146,7 +149,8 @@ fn the_last_handle_may_be_dropped_by_a_background_thread() {
         let (disk, fuse) = (SimStorage::new(1), Arc::new(Fuse::default()));
         let db = open(&disk, &fuse, text);
         db.put_cf_opt(&default_family(&db), b"unlogged", b"1", &unlogged()).expect("a put");
-        // Overlaps the first table, so that it is not merely moved.
+        // These keys overlap the first table, so that a compaction merges the tables instead of
+        // moving one.
         put(&db, "a", "2").expect("a put");
         put(&db, "c", "1").expect("a put");
         let last = db.clone();
@@ -158,7 +162,8 @@ fn the_last_handle_may_be_dropped_by_a_background_thread() {
             }
             drop(last);
         });
-        // No caller waits for the flush, since its thread may be the one that drops the handle.
+        // The flush starts because the memtable is full. No caller may wait for it, since the
+        // flushing thread may be the one that drops the handle.
         db.set_options_cf(&default_family(&db), &[("write_buffer_size", "65536")])
             .expect("options");
         for key in 0..20 {
@@ -175,7 +180,8 @@ fn the_last_handle_may_be_dropped_by_a_background_thread() {
     }
 }
 
-/// Closing waits for the work of the database, of which the calling code is part.
+/// Tests that user code called by the database cannot close it: the close would have to wait for
+/// the work that called it.
 #[test]
 fn user_callbacks_cannot_close_the_database() {
     let (disk, fuse) = (SimStorage::new(1), Arc::new(Fuse::default()));

@@ -1,4 +1,4 @@
-//! The conditions under which memtables are flushed, and the properties of the resulting tables.
+//! When memtables are flushed, and the properties of the tables that flushes write.
 
 use std::sync::Arc;
 
@@ -74,9 +74,9 @@ fn db_write_buffer_size_bounds_all_memtables() {
     assert!(size <= 300_000, "{size}");
 }
 
-/// Regression test: a flush dropped a deletion that a newer write hid, although a single deletion
-/// was to remove that write. Once a compaction did so, the value that the deletion had deleted in a
-/// deeper level showed again.
+/// Regression test: a flush dropped a deletion below a newer value, although a single deletion was
+/// to remove that value. After a compaction had removed the value and the single deletion, a value
+/// in a deeper level showed again that the dropped deletion had deleted.
 #[test]
 fn a_deletion_below_a_single_deleted_write_is_kept() {
     let disk = SimStorage::new(1);
@@ -102,8 +102,9 @@ fn a_deletion_below_a_single_deleted_write_is_kept() {
     assert_eq!(stored, expected.map(|(key, kind)| (key.to_owned(), kind)));
 }
 
-/// Regression test: a flush wrote every range deletion at every sequence number for every key that
-/// it covers, and the deleted records, too: 2,000 overlapping ones took 66 MB.
+/// Regression test: a flush kept every range deletion at every sequence number for every key that
+/// it covers, and also kept the deleted records. For 2,000 overlapping range deletions this took 66
+/// MB.
 #[test]
 fn flushes_drop_range_deletions_that_no_snapshot_distinguishes() {
     let disk = SimStorage::new(1);
@@ -129,7 +130,7 @@ fn flushes_drop_range_deletions_that_no_snapshot_distinguishes() {
     let put_of = |key: &str, sequence, value: &str| {
         (key.to_owned(), sequence, ValueType::Value, value.as_bytes().to_vec())
     };
-    // The last one overlaps all others.
+    // Only the last range deletion remains, since its range includes all others.
     let expected = [
         put_of("00500", 1, "seen"),
         put_of("00502", 403, "newer"),
@@ -140,7 +141,7 @@ fn flushes_drop_range_deletions_that_no_snapshot_distinguishes() {
     let get = |key: &str| db.get_cf_opt(&family, key.as_bytes(), &at_snapshot).expect("a get");
     assert_eq!((get("00500").as_deref(), get("00501")), (Some(&b"seen"[..]), None));
 
-    // Snapshots between two range deletions distinguish them.
+    // If a snapshot was taken between two range deletions, both must be kept.
     delete_range(1000, 1005);
     let between = db.snapshot();
     delete_range(1002, 1008);
@@ -180,7 +181,8 @@ fn an_atomic_flush_includes_all_families() {
     assert_eq!(level_0(&db), 1, "the other families' memtables go with it");
 }
 
-/// A single deletion whose write was dropped by a flush would later be paired with an older write.
+/// Tests that a flush keeps a value together with the single deletion above it. If the flush
+/// dropped only the value, the single deletion would later be paired with an older value.
 #[test]
 fn flushes_keep_the_writes_that_single_deletions_pair_with() {
     let disk = SimStorage::new(1);

@@ -1,4 +1,4 @@
-//! User-defined objects that panic when a test requests it.
+//! User-defined objects with a fuse: they panic when a test requests it.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -12,7 +12,7 @@ use tailwater_format::Comparator;
 use tailwater_format::comparator::CustomComparator;
 use tailwater_io::Clock;
 
-/// The kinds of user-supplied objects.
+/// The kinds of objects with which a user can extend a database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Object {
     Comparator,
@@ -24,30 +24,31 @@ pub(crate) enum Object {
 }
 
 impl Object {
-    /// Returns the object's name in errors.
+    /// Returns a text that errors about a panic of the object contain.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Comparator => "comparator 'tests.Fused'",
             Self::MergeOperator => "merge operator 'tests.Fused'",
             Self::PrefixExtractor => "prefix extractor 'tests.Fused'",
             Self::CompactionFilter => "compaction filter 'tests.Fused'",
-            // The clock and the storage are usually the database's own.
+            // Errors do not name clocks and storages, which are usually the database's own. They
+            // contain the message of the panic.
             Self::Clock | Self::Storage => "on purpose",
         }
     }
 }
 
-/// The object that panics, and the threads in which it does.
+/// Determines which object panics or runs an action, and in which threads.
 #[derive(Debug, Default)]
 pub(crate) struct Fuse(Mutex<Option<Armed>>);
 
 struct Armed {
     object: Object,
-    /// Prefix of the threads' names.
+    /// Prefix of the names of the threads in which the object panics.
     threads: &'static str,
-    /// Number of calls that succeed first.
+    /// Number of calls that succeed before the panic.
     passes: usize,
-    /// An action to run once instead of panicking.
+    /// An action that runs once, instead of the panic.
     instead: Option<Box<dyn FnOnce() + Send>>,
 }
 
@@ -63,12 +64,13 @@ impl Fuse {
         self.arm_after(object, threads, 0);
     }
 
-    /// Like [`Fuse::arm`], after some calls.
+    /// Like [`Fuse::arm`], but the first `passes` calls succeed.
     pub(crate) fn arm_after(&self, object: Object, threads: &'static str, passes: usize) {
         self.set(Some(Armed { object, threads, passes, instead: None }));
     }
 
-    /// Makes an object run an action once, when it is called in such a thread.
+    /// Makes an object run an action, once, when it is called in a thread whose name begins with
+    /// `threads`.
     pub(crate) fn call(
         &self,
         object: Object,
@@ -83,18 +85,19 @@ impl Fuse {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = armed;
     }
 
-    /// Stops all panics, and watches for calls of an object in such threads.
+    /// Disarms the fuse, and watches for calls of an object in threads whose names begin with
+    /// `threads`.
     pub(crate) fn watch(&self, object: Object, threads: &'static str) {
         self.arm_after(object, threads, usize::MAX);
     }
 
-    /// Whether the watched object was called.
+    /// Whether the watched object was called since.
     pub(crate) fn has_seen_a_call(&self) -> bool {
         let armed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         armed.as_ref().is_some_and(|armed| armed.passes < usize::MAX)
     }
 
-    /// Stops all panics.
+    /// Disarms the fuse: no object panics any more.
     pub(crate) fn disarm(&self) {
         self.set(None);
     }
@@ -118,7 +121,7 @@ impl Fuse {
     }
 }
 
-/// All kinds of user-supplied objects, with one fuse.
+/// An object of every kind, all with the same fuse.
 struct Fused(Arc<Fuse>);
 
 impl CustomComparator for Fused {
@@ -190,7 +193,7 @@ impl Clock for FusedClock {
     }
 }
 
-/// Registers objects with a fuse, and sets options so that column families use them.
+/// Registers objects with this fuse, and sets the options with which column families use them.
 pub(crate) fn install(options: &mut OpenOptions, clock: Arc<dyn Clock>, fuse: &Arc<Fuse>) {
     let fused = Arc::new(Fused(Arc::clone(fuse)));
     options.add_comparator(Comparator::Custom(fused.clone()));

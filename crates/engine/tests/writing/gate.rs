@@ -1,5 +1,5 @@
-//! Storage with a gate, at which one call waits until the test releases it. It may also have a
-//! fuse.
+//! Storage with a gate: one call stops there and waits until the test lets it continue. The storage
+//! may also have a fuse, so that calls panic.
 
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -13,7 +13,7 @@ use tailwater_io::{
 
 use crate::fuse::{Fuse, Object};
 
-/// A call that can be stopped.
+/// A kind of storage call that the gate can stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Call {
     Open(Purpose),
@@ -30,11 +30,11 @@ pub(crate) enum Call {
 
 #[derive(Debug, Default)]
 struct State {
-    /// The call to stop, and the number of such calls that pass before it.
+    /// The kind of the call to stop, and the number of calls of this kind that pass the gate first.
     awaited: Option<(Call, usize)>,
     is_reached: bool,
     is_open: bool,
-    /// Whether the stopped call fails when it continues, if the gate can make it fail.
+    /// Whether the stopped call returns an error when it continues. Only some calls support this.
     fails: bool,
 }
 
@@ -53,7 +53,7 @@ struct Barrier {
 }
 
 impl Gate {
-    /// Creates a gate for the system's storage.
+    /// Creates a gate in front of the operating system's storage.
     pub(crate) fn new() -> Arc<Self> {
         Self::over(Arc::new(PosixStorage::new()))
     }
@@ -62,13 +62,14 @@ impl Gate {
         Arc::new(Self { files, barrier: Arc::default() })
     }
 
-    /// Creates storage whose creations, removals and writes of files panic as the fuse determines.
+    /// Creates storage with a fuse: calls that create, remove or write files panic as the fuse
+    /// determines.
     pub(crate) fn fused(files: Arc<dyn Storage>, fuse: &Arc<Fuse>) -> Arc<Self> {
         let barrier = Barrier { fuse: Arc::clone(fuse), ..Barrier::default() };
         Arc::new(Self { files, barrier: Arc::new(barrier) })
     }
 
-    /// Returns options of a database on this storage, which is created if missing.
+    /// Returns the options of a database on this storage. The database is created if it is missing.
     pub(crate) fn options(self: &Arc<Self>, text: &str) -> OpenOptions {
         let mut options = OpenOptions::new(Arc::clone(self) as Arc<dyn Storage>);
         options.set_options("create_if_missing=true").expect("options");
@@ -76,32 +77,33 @@ impl Gate {
         options
     }
 
-    /// Stops such a call, after `passes` others have passed.
+    /// Makes the gate stop a call of this kind, after `passes` calls of this kind have passed.
     pub(crate) fn stop(&self, call: Call, passes: usize) {
         let mut state = self.barrier.state.lock().unwrap_or_else(PoisonError::into_inner);
         *state = State { awaited: Some((call, passes)), ..State::default() };
     }
 
-    /// Waits until the call is stopped.
+    /// Waits until the gate has stopped the call.
     pub(crate) fn wait(&self) {
         let state = self.barrier.state.lock().unwrap_or_else(PoisonError::into_inner);
         drop(self.barrier.changed.wait_while(state, |state| !state.is_reached));
     }
 
-    /// Lets the call continue.
+    /// Lets the stopped call continue.
     pub(crate) fn open(&self) {
         self.barrier.state.lock().unwrap_or_else(PoisonError::into_inner).is_open = true;
         self.barrier.changed.notify_all();
     }
 
-    /// Lets a sync of a MANIFEST continue and fail.
+    /// Lets the stopped sync continue and return an error.
     pub(crate) fn open_to_fail(&self) {
         self.barrier.state.lock().unwrap_or_else(PoisonError::into_inner).fails = true;
         self.open();
     }
 }
 
-/// Opens a gate when dropped, even after a failed assertion, since threads wait at it.
+/// Opens the gate when dropped. A failed assertion drops it, too, so that no thread keeps waiting
+/// at the gate.
 pub(crate) struct Opening<'g>(pub(crate) &'g Gate);
 
 impl Drop for Opening<'_> {
@@ -111,7 +113,7 @@ impl Drop for Opening<'_> {
 }
 
 impl Barrier {
-    /// Waits if the call is to be stopped. Returns whether it is to fail.
+    /// Stops here if this call is to be stopped. Returns whether the call must return an error.
     fn pass(&self, call: Call) -> bool {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         match &mut state.awaited {

@@ -1,4 +1,4 @@
-//! Synced groups of a direct log that are in flight concurrently.
+//! Synced write groups of a direct log that are written concurrently.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,14 +15,14 @@ use crate::support::{default_family, findings, get, logs, names, property, simul
 const PATH: &str = "/db";
 const DIRECT: &str = "wal_io_mode=direct";
 
-/// Opens a database with a direct log, on a simulated disk with a gate.
+/// Opens a database with a direct log, on a simulated disk behind a gate.
 fn open(disk: &SimStorage) -> (Arc<Gate>, Db) {
     let gate = Gate::over(Arc::new(disk.clone()));
     let mut options = gate.options(DIRECT);
     options.set_clock(disk.clock());
     options.set_inline_background(true);
     let db = Db::open(Path::new(PATH), &options).expect("a database");
-    // Begins a log, so that later groups find zeros.
+    // This put begins the log, so that later groups are written into its preallocated zeros.
     put(&db, "before").expect("a put");
     (gate, db)
 }
@@ -35,7 +35,8 @@ fn log_writes(disk: &SimStorage) -> u64 {
     disk.statistics().snapshot(Purpose::Wal).writes.count
 }
 
-/// Waits until more of the logs is on the disk.
+/// Waits until the disk has received another write to a log; `before` is the earlier number of
+/// these.
 fn wait_for_write(disk: &SimStorage, before: u64) {
     while log_writes(disk) == before {
         thread::yield_now();
@@ -44,7 +45,8 @@ fn wait_for_write(disk: &SimStorage, before: u64) {
 
 #[test]
 fn a_group_is_written_concurrently_but_acknowledged_after_the_one_ahead() {
-    // Also at the end of a block of the log's format, so that the next block holds the rest.
+    // With different numbers of earlier groups, the groups below are at every position in a block
+    // of the log, including its end.
     for first in 0..9 {
         let disk = SimStorage::new(first);
         let (gate, db) = open(&disk);
@@ -70,7 +72,8 @@ fn a_group_is_written_concurrently_but_acknowledged_after_the_one_ahead() {
     }
 }
 
-/// Recovers a log with a gap where the group ahead is to be written.
+/// Recovers an image in which the log has a gap, since the group ahead is not yet written. Neither
+/// that group nor the group behind it may be recovered.
 fn recover_without_them(image: &SimStorage) {
     let found = findings(Path::new(PATH), &simulated(image, ""));
     assert!(found.iter().all(|it| it.severity == Severity::TornTail), "{found:?}");
@@ -85,8 +88,8 @@ fn recover_without_them(image: &SimStorage) {
     assert!(["before", "after"].iter().all(|key| get(&db, key).is_some()));
 }
 
-/// Like [`open`], on a device whose flushes are faster than its durable writes; returns once the
-/// database has measured this and syncs by flushes.
+/// Like [`open`], but the device's flushes are faster than its durable writes. Returns once the
+/// database has measured this, and syncs logs by flushes.
 fn open_with_flushes(disk: &SimStorage) -> (Arc<Gate>, Db) {
     let times = DeviceTimes { write_ns: 50_000, durable_write_ns: 8_000_000, sync_ns: 4_000_000 };
     disk.set_times(times);
@@ -101,7 +104,7 @@ fn open_with_flushes(disk: &SimStorage) -> (Arc<Gate>, Db) {
     (gate, db)
 }
 
-/// Waits until a key is in the log.
+/// Waits until a key is in the file of the newest log.
 fn wait_for_key_in_log(disk: &SimStorage, key: &str) {
     let log = logs(disk, Path::new(PATH)).pop().expect("a log");
     let file = disk.open(&Path::new(PATH).join(log), IoMode::Buffered, Purpose::Wal);
@@ -116,8 +119,8 @@ fn wait_for_key_in_log(disk: &SimStorage, key: &str) {
     }
 }
 
-/// Regression test: on devices with faster flushes each group waited for the one ahead, and no test
-/// noticed.
+/// Regression test: on devices with faster flushes, each group waited for the group ahead before it
+/// was written, and no test detected this.
 #[test]
 fn groups_synced_by_flushes_are_written_concurrently() {
     let disk = SimStorage::new(1);
@@ -206,7 +209,7 @@ fn a_memtable_switch_waits_for_groups_in_flight() {
         let ahead = scope.spawn(|| put(&db, "ahead"));
         gate.wait();
         let flush = scope.spawn(|| db.flush_all());
-        // A call that does not wait would have switched the log by then.
+        // A flush that does not wait would have switched the log by the end of this loop.
         for _ in 0..1000 {
             assert!(!flush.is_finished() && logs() == 1);
             thread::yield_now();
@@ -218,7 +221,7 @@ fn a_memtable_switch_waits_for_groups_in_flight() {
     assert!(get(&db, "ahead").is_some());
 }
 
-/// A requested sync of the log does not wait for groups in flight.
+/// Tests that an explicit sync of the log does not wait for groups that are being written.
 #[test]
 fn syncing_the_log_does_not_wait_for_groups_in_flight() {
     let disk = SimStorage::new(1);

@@ -1,4 +1,4 @@
-//! Ingested and rejected files.
+//! Files that are ingested, and files that are rejected.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,7 +19,7 @@ use crate::support::{
 const PATH: &str = "/database";
 const FILE: &str = "/outside/file.sst";
 
-/// Returns a disk with a directory for files outside the database.
+/// Returns a disk with a directory for files that are outside of the database.
 fn disk() -> SimStorage {
     let disk = SimStorage::new(1);
     disk.create_directory(Path::new("/outside")).expect("a directory");
@@ -40,7 +40,8 @@ fn ingest(db: &Db, path: &str, options: &IngestOptions) -> Result<IngestedFile> 
     Ok(files.pop().expect("one file"))
 }
 
-/// Tries to ingest the file. That must be refused and change nothing. Returns the reason.
+/// Tries to ingest the file [`FILE`], which must be refused and change nothing. Returns the error's
+/// kind and text.
 fn refused(disk: &SimStorage, db: &Db, options: &IngestOptions) -> (ErrorKind, String) {
     let state = || {
         let tables = names(disk, Path::new(PATH)).into_iter().filter(|name| name.ends_with("sst"));
@@ -147,7 +148,8 @@ fn files_are_linked_moved_or_copied() {
     let links = IngestOptions { link_files: true, ..IngestOptions::default() };
     assert!(!ingest(&db, FILE, &links).expect("a file").is_copy);
     assert!(disk.metadata(Path::new(FILE)).is_ok(), "the first name stays");
-    // Makes a new file, rather than changing the linked one.
+    // The name is removed first, so that a new file is written instead of the table that is linked
+    // to it.
     disk.remove(Path::new(FILE)).expect("a file");
     make(&options, FILE, &["c"], "copied");
     let no_links = FaultRule::new(Fault::InputOutput).operation(Operation::Link).from(0);
@@ -162,7 +164,8 @@ fn files_are_linked_moved_or_copied() {
     );
 }
 
-/// Regression test: a table of the database that was moved in again lost its original name.
+/// Regression test: if a table of the database itself was ingested by moving, it lost its original
+/// name.
 #[test]
 fn a_table_of_the_database_is_not_moved() {
     let disk = disk();
@@ -197,7 +200,7 @@ fn a_table_of_the_database_is_not_moved() {
         }
     }
     assert_eq!(db.live_files().len(), 1);
-    // Linked or copied, no table loses its name.
+    // A table that is linked or copied keeps its original name, so both are allowed.
     let links = IngestOptions { link_files: true, ..IngestOptions::default() };
     for (path, options) in paths.iter().zip([links, IngestOptions::default()]) {
         db.ingest_external_file_cf_opts(&family, &[path], &options).expect("a file");
@@ -210,7 +213,8 @@ fn a_table_of_the_database_is_not_moved() {
     assert_eq!(get_from(&db, &family, "a").as_deref(), Some("ingested"));
 }
 
-/// Regression test: a table that only an iterator still reads lost its original name.
+/// Regression test: if a table that only an iterator still read was ingested by moving, it lost its
+/// original name.
 #[test]
 fn a_table_that_is_still_read_is_not_moved() {
     let disk = disk();
@@ -257,8 +261,8 @@ fn a_file_named_twice_is_ingested_twice() {
     assert_eq!(get_from(&db, &other, "a").as_deref(), Some("ingested"));
 }
 
-/// Regression test: moving in a file by a symbolic link ingested the link itself: removing its
-/// target removed the table.
+/// Regression test: moving in a symbolic link ingested the link itself, so that the table was lost
+/// when the link's target was removed.
 #[test]
 fn ingesting_a_symbolic_link_ingests_its_target() {
     for moves in [false, true] {
@@ -437,7 +441,7 @@ fn a_failed_file_copy_leaves_nothing() {
     }
 }
 
-/// Regression test: an existing file with the name of an ingested file was removed.
+/// Regression test: an ingestion removed an existing file that had the name of the new table.
 #[test]
 fn an_existing_file_with_the_ingested_files_name_stays() {
     let disk = disk();
@@ -470,12 +474,12 @@ fn ingestions_are_logged_and_counted() {
     assert!(log.contains(line), "{log}");
 }
 
-/// Number of times that each ingestion is repeated during writes, and number of keys in a file.
+/// Number of ingestions during the writes, and number of keys in each file.
 const REPEATS: usize = 60;
 const KEYS: usize = 40;
 
-/// A read at a snapshot sees all of an ingestion or nothing, in all column families, even during
-/// writes between its keys, flushes and compactions.
+/// Tests that a read at a snapshot shows all of an ingestion or nothing, in all column families,
+/// while other keys between the ingested ones are written, flushed and compacted.
 #[test]
 fn ingestions_are_atomic_to_concurrent_readers_and_writers() {
     let directory = tempfile::tempdir().expect("a directory");

@@ -1,6 +1,6 @@
-//! Installations wait for the device without the version lock: reads, writes and other work
-//! continue while a new table is opened or the MANIFEST is synced. Edits are written to the
-//! MANIFEST one after another.
+//! An installation makes the new tables of a flush, compaction or ingestion part of the database.
+//! It does not hold the version lock while it opens a new table or syncs the MANIFEST, so reads,
+//! writes and other work continue. Edits are written to the MANIFEST one after another.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,12 +18,12 @@ use crate::support::{failure, findings, get_from, make_file, names, property, si
 
 const PATH: &str = "/db";
 
-/// Number and length of the pauses in which a test waits for something that must happen while a
-/// call is blocked.
+/// Maximum number of pauses, and the length of a pause, while a test waits for something that must
+/// happen although a call is stopped at the gate.
 const PAUSES: usize = 1000;
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// A database on a simulated disk with a gate, whose background work has its own threads.
+/// A database on a simulated disk behind a gate. Its background work runs in its own threads.
 struct Scene {
     disk: SimStorage,
     gate: Arc<Gate>,
@@ -33,7 +33,8 @@ struct Scene {
 }
 
 impl Scene {
-    /// Creates two column families. The first has two tables in level 0 that a compaction merges.
+    /// Creates a database with two column families. The first has two tables in level 0, which a
+    /// compaction merges.
     fn new() -> Self {
         let disk = SimStorage::new(1);
         let gate = Gate::over(Arc::new(disk.clone()));
@@ -62,7 +63,7 @@ impl Scene {
         self.db.compact_range_cf_opt(family, None, None, &CompactRangeOptions::default())
     }
 
-    /// Returns the number of tables that flushes and installations created or opened.
+    /// Returns how many times flushes created a table, or any installation opened one.
     fn opens(&self) -> u64 {
         self.disk.statistics().snapshot(Purpose::FlushWrite).opens
     }
@@ -71,7 +72,7 @@ impl Scene {
         self.disk.statistics().snapshot(Purpose::Manifest).writes.count
     }
 
-    /// Writes to both column families, and reads the new and the existing keys.
+    /// Writes to both column families. Reads the new keys, and an existing key of the first family.
     fn use_both(&self, value: &str) {
         for family in [&self.first, &self.second] {
             self.put(family, "m", value);
@@ -80,7 +81,8 @@ impl Scene {
         assert_eq!(self.get(&self.first, "a").as_deref(), Some("new"));
     }
 
-    /// Closes the database and compares the contents on the disk with the expected ones.
+    /// Closes and reopens the database, and compares its contents with the expected ones: family,
+    /// key, value.
     fn check_reopened(self, expected: &[(&str, &str, Option<&str>)]) {
         let Self { disk, db, first, second, .. } = self;
         drop((first, second));
@@ -96,7 +98,8 @@ impl Scene {
     }
 }
 
-/// Waits until something happens, and fails if it does not while a call is blocked.
+/// Waits until `is_so` returns true. Fails if that takes too long, which means that it waits for
+/// the stopped call.
 fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
     for _ in 0..PAUSES {
         if is_so() {
@@ -107,8 +110,8 @@ fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
     panic!("{what}: not while the call is blocked");
 }
 
-/// Regression test: a compaction opened its outputs under the version lock, so a flush of another
-/// column family waited for that, and writers waited for the flush.
+/// Regression test: a compaction opened its outputs under the version lock. A flush of another
+/// column family waited for the lock, and writers waited for the flush.
 #[test]
 fn a_flush_completes_while_a_compaction_opens_its_outputs() {
     let scene = Scene::new();
@@ -134,8 +137,8 @@ fn a_flush_completes_while_a_compaction_opens_its_outputs() {
     ]);
 }
 
-/// Regression test: an installation synced the MANIFEST under the version lock, so a flush waited
-/// for that before it opened its table.
+/// Regression test: an installation synced the MANIFEST under the version lock, so that a flush had
+/// to wait for the lock before it opened its table.
 #[test]
 fn a_flush_prepares_its_edit_while_the_manifest_is_synced() {
     let scene = Scene::new();
@@ -148,10 +151,11 @@ fn a_flush_prepares_its_edit_while_the_manifest_is_synced() {
         let (opens, written) = (scene.opens(), scene.manifest_writes());
         let flush = scope.spawn(|| scene.db.flush_cf(&scene.second));
         wait_for("a flush's table, created and opened", || scene.opens() == opens + 2);
-        // The memtable is sealed, but its table is not yet installed.
+        // Now the memtable is sealed, but its table is not yet installed.
         scene.use_both("2");
         assert_eq!(property(&scene.db, "rocksdb.num-files-at-level0"), "2");
-        // By the last pause, a call that could overtake the installation has done so.
+        // If the flush could overtake the stopped installation, it would have done so by the last
+        // of these pauses.
         for _ in 0..20 {
             assert!(!flush.is_finished() && !compaction.is_finished());
             thread::sleep(PAUSE);
@@ -169,7 +173,7 @@ fn a_flush_prepares_its_edit_while_the_manifest_is_synced() {
     ]);
 }
 
-/// After a failed sync of the MANIFEST, waiting installations write nothing.
+/// Tests that installations that wait for a sync of the MANIFEST write nothing if the sync fails.
 #[test]
 fn installations_waiting_for_a_failed_manifest_sync_are_refused() {
     let scene = Scene::new();
@@ -205,7 +209,8 @@ fn installations_waiting_for_a_failed_manifest_sync_are_refused() {
     scene.check_reopened(&[("default", "a", Some("new")), ("second", "m", Some("2"))]);
 }
 
-/// A column family is dropped while its compaction opens outputs, so no version ever has them.
+/// Tests that a column family can be dropped while its compaction opens outputs. The outputs are
+/// then never installed.
 #[test]
 fn a_column_family_is_dropped_while_its_compaction_opens_its_outputs() {
     let scene = Scene::new();
@@ -233,8 +238,8 @@ fn a_column_family_is_dropped_while_its_compaction_opens_its_outputs() {
     assert_eq!(tables.count(), live.len(), "only those of the first column family");
 }
 
-/// Regression test: with several column families a flush syncs the complete logs first, and did so
-/// under the lock of the logs, for which every write waited.
+/// Regression test: if there are several column families, a flush first syncs the complete logs. It
+/// held the lock of the logs during these syncs, so that every write waited.
 #[test]
 fn writes_continue_while_a_flush_syncs_the_complete_logs() {
     let scene = Scene::new();
@@ -256,8 +261,9 @@ fn writes_continue_while_a_flush_syncs_the_complete_logs() {
     scene.check_reopened(&[("default", "n", Some("1")), ("second", "m", Some("1"))]);
 }
 
-/// The system reports the failure of a sync once: a write that needs the same log on the device
-/// must not sync it again, and succeed.
+/// Tests that a write fails if it waits for the sync of a log and that sync fails. The operating
+/// system reports a failed sync only once, so a second sync of the log would succeed although data
+/// is lost.
 #[test]
 fn a_write_waiting_for_a_failed_log_sync_fails() {
     let scene = Scene::new();
@@ -268,7 +274,7 @@ fn a_write_waiting_for_a_failed_log_sync_fails() {
         let flush = scope.spawn(|| scene.db.flush_cf(&scene.second));
         scene.gate.wait();
         let put = scope.spawn(|| scene.db.put_cf_opt(&scene.first, b"n", b"1", &synced()));
-        // By the last pause, the write waits for the sync.
+        // By the last of these pauses, the write waits for the stopped sync.
         (0..20).for_each(|_| thread::sleep(PAUSE));
         assert!(!put.is_finished());
         scene.gate.open_to_fail();
@@ -279,8 +285,9 @@ fn a_write_waiting_for_a_failed_log_sync_fails() {
     });
 }
 
-/// Regression test: an ingestion opened its tables under the lock of the snapshots. A snapshot
-/// taken during the ingestion does not show them.
+/// Regression test: an ingestion opened its tables under the lock of the snapshots, so that no
+/// snapshot could be taken meanwhile. A snapshot that is taken during the ingestion must not show
+/// its tables.
 #[test]
 fn a_snapshot_is_taken_while_an_ingestion_opens_its_tables() {
     let scene = Scene::new();
@@ -308,12 +315,12 @@ fn a_snapshot_is_taken_while_an_ingestion_opens_its_tables() {
     scene.check_reopened(&[("default", "m", Some("ingested"))]);
 }
 
-/// The chosen level of an ingested file stays valid until the file is installed: until then no
-/// compaction begins that would write to the same keys of the same level.
+/// Tests that the level that was chosen for an ingested file stays valid until the file is
+/// installed. Until then, no compaction may begin that would write to the same keys of this level.
 #[test]
 fn no_compaction_is_claimed_while_an_ingestion_syncs_the_manifest() {
     let scene = Scene::new();
-    // Its key is between the keys of the tables in level 0, so that it goes to level 1.
+    // The key of the file is between the keys of the tables in level 0, so the chosen level is 1.
     let file = Path::new("/file");
     make_file(&scene.gate.options(""), file, &["m"], "ingested");
     let due = [("level0_file_num_compaction_trigger", "1"), ("disable_auto_compactions", "false")];
@@ -324,9 +331,11 @@ fn no_compaction_is_claimed_while_an_ingestion_syncs_the_manifest() {
             scene.db.ingest_external_file_cf_opts(&scene.first, &[file], &IngestOptions::default())
         });
         scene.gate.wait();
-        // The tables in level 0 are now due for compaction, and their range covers the file's key.
+        // This makes the tables in level 0 due for compaction. Their range includes the key of the
+        // file.
         let changing = scope.spawn(|| scene.db.set_options_cf(&scene.first, &due));
-        // By the last pause, a call that does not wait would have claimed them.
+        // A change of options that does not wait would have begun the compaction by the last of
+        // these pauses.
         (0..20).for_each(|_| thread::sleep(PAUSE));
         drop(opening);
         let ingested = ingestion.join().expect("a thread").expect("an ingestion");

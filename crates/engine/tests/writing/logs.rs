@@ -1,4 +1,4 @@
-//! The contents and lifetime of logs.
+//! The contents of logs, and when logs are removed.
 
 use std::path::Path;
 

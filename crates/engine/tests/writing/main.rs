@@ -1,5 +1,5 @@
-//! A database written by this engine, from its users' point of view: what works, and the errors for
-//! what does not.
+//! Databases that this engine writes, as users see them: what works, and the errors for what does
+//! not.
 #![cfg(not(loom))]
 
 mod basics;

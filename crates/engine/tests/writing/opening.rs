@@ -12,7 +12,8 @@ use crate::support::{
     default_family, failure, findings, get, names, options, put, simulated, unlogged,
 };
 
-/// Environment variable that is set in a child process of this test.
+/// Environment variable with the database's directory, which is set in a child process of this
+/// test.
 const CHILD: &str = "TAILWATER_TEST_CHILD_DIRECTORY";
 
 #[test]
@@ -29,8 +30,9 @@ fn a_missing_database_is_not_created_by_default() {
     assert!(text.contains("error_if_exists"), "{text}");
 }
 
-/// Regression test: a database was opened with fewer levels than its tables are in, and data that
-/// was ingested or written above the last level of the options was hidden by older values below it.
+/// Regression test: a database could be opened with fewer levels than those in which it has tables.
+/// New data was then ingested or written above the last level of the options, while older values
+/// below that level hid it.
 #[test]
 fn opening_with_fewer_levels_than_in_use_is_refused() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -73,7 +75,7 @@ fn a_second_handle_for_writing_is_refused_and_one_for_reading_is_not() {
     Db::open(directory.path(), &options("")).expect("the lock was given up");
 }
 
-/// Opens a database in another process, which is killed while it holds the lock.
+/// Tests that a database can be opened after another process that held its lock was killed.
 #[test]
 fn a_process_that_was_killed_leaves_no_lock() {
     if let Some(path) = std::env::var_os(CHILD) {
@@ -214,8 +216,8 @@ fn unsupported_options_are_refused_by_name() {
     assert!(error.contains("sync"), "{error}");
 }
 
-/// Regression test: opening listed the home separately for the LOG, the OPTIONS file, the tables
-/// and the logs, which took most of the time if there were very many tables.
+/// Regression test: opening a database listed its home once each for the LOG, the OPTIONS file, the
+/// tables and the logs. If there were very many tables, this took most of the time.
 #[test]
 fn opening_lists_each_directory_once() {
     let disk = SimStorage::new(7);
@@ -236,7 +238,8 @@ fn opening_lists_each_directory_once() {
     assert_eq!(lists(), 1, "for reading");
     assert_eq!(get(&for_reading, "key").as_deref(), Some("value"));
     drop((db, for_reading));
-    // Two OPTIONS files are kept, without listing the directory again.
+    // The opening must remove older OPTIONS files except two, although it does not list the
+    // directory again.
     drop(Db::open(Path::new("/db"), &options).expect("the database"));
     let entries = disk.list("/db".as_ref()).expect("the directory");
     let is_options = |entry: &&DirectoryEntry| entry.name.starts_with("OPTIONS-");

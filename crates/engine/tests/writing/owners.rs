@@ -1,9 +1,9 @@
-//! Handles to column families, and snapshots, are valid only for the opening of the database that
+//! Handles to column families, and snapshots, are valid only in the opening of the database that
 //! returned them.
 //!
-//! Every public call that takes a handle or a snapshot rejects one of another database, of an
-//! earlier or later opening of the same directory, and of a read-only handle.
-//! [`SstFileWriter::for_column_family`] also takes a handle, but only records its name and id.
+//! Every public call that takes a handle or a snapshot must reject one of another database, of an
+//! earlier or later opening of the same directory, and of a read-only opening. An exception is
+//! [`SstFileWriter::for_column_family`], which only reads the name and ID of the handle.
 
 use std::path::Path;
 
@@ -17,17 +17,17 @@ use crate::support::{get_from, simulated};
 
 const FILE: &str = "/outside.sst";
 const NAME: &str = "family";
-/// A key that every family has.
+/// A key that every column family has.
 const KEY: &[u8] = b"key";
 
-/// A call that takes a column family, with its name.
+/// The name of a call, and a function that makes the call with a column family.
 type Call = (&'static str, fn(&Db, &ColumnFamily, &ReadOptions) -> Result<()>);
 
 fn write_options() -> WriteOptions {
     WriteOptions::default()
 }
 
-/// Calls that read.
+/// Calls that read from the database.
 const READS: [Call; 8] = [
     ("get", |db, family, options| db.get_cf_opt(family, KEY, options).map(drop)),
     ("get_into", |db, family, options| {
@@ -49,10 +49,10 @@ const READS: [Call; 8] = [
     ("property", |db, family, _| db.property_value_cf(family, "rocksdb.levelstats").map(drop)),
 ];
 
-/// Number of read calls that take a snapshot.
+/// Number of the calls in [`READS`], from the first on, that use a snapshot.
 const SNAPSHOT_READS: usize = 5;
 
-/// Calls that change something.
+/// Calls that change the database.
 const CHANGES: [Call; 11] = [
     ("put", |db, family, _| db.put_cf_opt(family, b"changed", b"", &write_options())),
     ("delete", |db, family, _| db.delete_cf_opt(family, b"changed", &write_options())),
@@ -81,7 +81,7 @@ const CHANGES: [Call; 11] = [
 
 fn options(disk: &SimStorage) -> OpenOptions {
     let mut options = simulated(disk, "merge_operator=put;create_missing_column_families=true");
-    // Otherwise a flush would wait forever for a thread to do it.
+    // Background threads are needed, since a flush would otherwise wait forever for one.
     options.set_inline_background(false);
     options.set_column_family(NAME, options.column_family(NAME).clone());
     options
@@ -102,18 +102,19 @@ fn make_file(disk: &SimStorage) {
     writer.finish().expect("a whole file");
 }
 
-/// The origin of a foreign handle.
+/// The opening of a database from which a foreign handle comes.
 #[derive(Debug, Clone, Copy)]
 enum Origin {
     OtherDatabase,
     EarlierOpening,
-    /// A read-only handle of the same database.
+    /// A read-only opening of the same database.
     ReadOnly,
 }
 
 const ORIGINS: [Origin; 3] = [Origin::OtherDatabase, Origin::EarlierOpening, Origin::ReadOnly];
 
-/// Returns a database, a family and a snapshot that are not its own, and the handle that owns them.
+/// Returns a disk, a database on it, a column family and a snapshot that do not belong to this
+/// database, and the database to which they belong.
 fn scene(origin: Origin) -> (SimStorage, Db, ColumnFamily, Snapshot, Db) {
     let disk = SimStorage::new(1);
     make_file(&disk);
@@ -144,9 +145,9 @@ fn expect_refused(result: Result<()>, context: &str) {
     assert!(error.message().contains("belong to this opening"), "{context}: {error}");
 }
 
-/// Regression test: handles of another database, and of an earlier opening of the same one, were
-/// accepted: a flush with one waited forever and let the other database skip synced writes, a put
-/// went to the other database, and a snapshot showed later writes.
+/// Regression test: handles of another database, and of an earlier opening of the same database,
+/// were accepted. A flush with such a handle waited forever, and made the other database skip
+/// synced writes; a put went to the other database; and a snapshot showed later writes.
 #[test]
 fn handles_of_another_database_or_opening_are_refused() {
     for origin in ORIGINS {
@@ -187,7 +188,7 @@ fn snapshots_of_another_database_or_opening_are_refused() {
     }
 }
 
-/// Every call that refuses foreign handles accepts the database's own.
+/// Tests that every call that refuses foreign handles accepts the handles of its own database.
 #[test]
 fn the_databases_own_handles_are_accepted() {
     let (_disk, db, _, _, _other) = scene(Origin::OtherDatabase);
@@ -222,7 +223,8 @@ fn a_dropped_family_is_distinct_from_a_new_one_of_its_name() {
     assert_eq!(get_from(&db, &again, "changed"), None);
 }
 
-/// A batch names column families by ID: one that the database does not have is refused.
+/// Tests a batch, which names column families by ID. It must be refused if the database has no
+/// column family with that ID.
 #[test]
 fn a_batch_with_an_unknown_family_id_is_refused() {
     let (_disk, db, _, _, other) = scene(Origin::OtherDatabase);

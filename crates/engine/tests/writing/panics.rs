@@ -1,7 +1,8 @@
-//! Code that panics: the user's comparator, merge operator, prefix extractor or compaction filter,
-//! or the storage, in every thread and every stage of work.
+//! Panics in the user's comparator, merge operator, prefix extractor or compaction filter, or in
+//! the storage, in every thread and every stage of work.
 //!
-//! No call waits forever. Writers, flushes and `resume`, and also `background_error` and `close`,
+//! No call may wait forever. Writers, flushes, `resume`, `background_error` and `close` must report
+//! the panic and its origin.
 //! report the panic and its origin.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -20,7 +21,7 @@ use crate::support::{default_family, failure, findings, get, level_0, put, synce
 
 const PATH: &str = "/db";
 
-/// A disk, and a fuse for the objects of a database on it.
+/// A disk, and the fuse of the user-defined objects of a database on the disk.
 struct Scene {
     disk: SimStorage,
     fuse: Arc<Fuse>,
@@ -49,7 +50,7 @@ impl Scene {
         Db::open(PATH, &options).expect("a database")
     }
 
-    /// Reopens the database after the panics have stopped, and checks that all keys exist.
+    /// Reopens the database after the fuse was disarmed, and checks that all these keys exist.
     fn check_after(&self, keys: &[&str]) {
         self.fuse.disarm();
         assert_eq!(findings(PATH.as_ref(), &self.options()), []);
@@ -60,7 +61,7 @@ impl Scene {
     }
 }
 
-/// Fails unless writes, flushes, `background_error` and `close` report the panic of an object.
+/// Checks that writes, flushes, `background_error` and `close` report the panic of this object.
 fn expect_latched(db: &Db, object: Object) {
     let latched = db.background_error().expect("a failure");
     expect_panic(latched.kind(), &latched.to_string(), object);
@@ -86,8 +87,8 @@ fn wait_for_failure(db: &Db) {
     }
 }
 
-/// Regression test: a panic in the flushing thread ended it: flushes, writers and `resume` waited
-/// forever, there was no background error, and closing succeeded.
+/// Regression test: a panic in the flushing thread ended the thread. Flushes, writers and `resume`
+/// then waited forever, there was no background error, and closing succeeded.
 #[test]
 fn a_panicking_flush_is_reported_and_retried_by_resume() {
     for object in [Object::Comparator, Object::PrefixExtractor, Object::Storage] {
@@ -116,7 +117,7 @@ fn a_panicking_flush_is_reported_and_retried_by_resume() {
     }
 }
 
-/// The same, but closed without `resume`.
+/// Like the test above, but the database is closed without `resume`.
 #[test]
 fn closing_reports_a_panicked_flush() {
     let scene = Scene::new("");
@@ -130,7 +131,7 @@ fn closing_reports_a_panicked_flush() {
     scene.check_after(&["a", "b"]);
 }
 
-/// The buffers of tables are written by another thread.
+/// Tests a panic in the thread that writes the buffers of tables to their files.
 #[test]
 fn a_writing_thread_that_panics_fails_its_flush() {
     let scene = Scene::new("compression=kNoCompression;writable_file_max_buffer_size=65536");
@@ -149,8 +150,8 @@ fn a_writing_thread_that_panics_fails_its_flush() {
     scene.check_after(&["000", "099"]);
 }
 
-/// Returns a database with two overlapping tables, the second of which is flushed once compactions
-/// may panic.
+/// Returns a database with two overlapping tables. The fuse is armed before the second table is
+/// flushed, which starts a compaction.
 fn compaction_that_panics(scene: &Scene, object: Object, threads: &'static str) -> Db {
     let db = scene.open();
     let family = default_family(&db);
@@ -211,7 +212,7 @@ fn closing_reports_a_panicked_compaction() {
     scene.check_after(&["a", "dd"]);
 }
 
-/// A manual compaction runs in the caller's thread, and a panic in it is returned as an error.
+/// Tests a manual compaction. It runs in the caller's thread, and must return a panic as an error.
 #[test]
 fn a_manual_compaction_returns_the_panic() {
     for object in [Object::CompactionFilter, Object::MergeOperator, Object::Comparator] {
@@ -235,7 +236,8 @@ fn a_manual_compaction_returns_the_panic() {
     }
 }
 
-/// Regression test: a panic in the cleaning thread ended it, and obsolete files remained.
+/// Regression test: a panic in the thread that removes obsolete files ended the thread, so that
+/// obsolete files remained.
 #[test]
 fn a_panic_while_removing_files_is_reported() {
     let scene = Scene::new("disable_auto_compactions=true");
@@ -244,7 +246,7 @@ fn a_panic_while_removing_files_is_reported() {
     db.flush_all().expect("a flush");
     scene.fuse.arm(Object::Storage, "tailwater-clean");
     let force = CompactRangeOptions { bottommost_level_compaction: BottommostRewrite::Force };
-    // A single table is replaced, so it panics once.
+    // The compaction replaces a single table, so that the removing thread panics once.
     db.compact_range_cf_opt(&default_family(&db), None, None, &force).expect("a compaction");
     wait_for_failure(&db);
     expect_latched(&db, Object::Storage);
@@ -256,8 +258,8 @@ fn a_panic_while_removing_files_is_reported() {
     scene.check_after(&["a", "b"]);
 }
 
-/// Resumes until a flush succeeds: a panic in progress may be reported after the first attempt. A
-/// flushing thread that has flushed has reported all its panics.
+/// Calls `resume` until a flush succeeds, since a panic may be reported only after the first
+/// attempt. Once a flush has succeeded, the flushing thread has no panic left to report.
 fn resume_after_the_last_panic(db: &Db) {
     while db.resume().and_then(|()| put(db, "resumed", "1")).and_then(|()| db.flush_all()).is_err()
     {
@@ -279,8 +281,8 @@ fn a_panic_in_periodic_work_is_reported() {
     put(&db, "b", "1").expect("a put");
 }
 
-/// Regression test: a panic in the thread that preallocates logs ended it, and every later log
-/// waited for space.
+/// Regression test: a panic in the thread that preallocates logs ended the thread, and every later
+/// log waited for its space.
 #[test]
 fn preallocation_that_panics_is_reported() {
     let scene = Scene::new("wal_io_mode=direct");
@@ -290,10 +292,10 @@ fn preallocation_that_panics_is_reported() {
     expect_latched(&db, Object::Storage);
     scene.fuse.watch(Object::Storage, "tailwater-wal");
     while !scene.fuse.has_seen_a_call() {
-        // Each flush begins a log, which requests preallocation of the next.
+        // Each flush begins a log, which requests the preallocation of the next log.
         resume_after_the_last_panic(&db);
     }
-    // The thread has reported all its panics.
+    // By now the thread has reported all its panics.
     resume_after_the_last_panic(&db);
     put(&db, "a", "1").expect("a put");
     db.close().expect("closing");
@@ -301,7 +303,7 @@ fn preallocation_that_panics_is_reported() {
     scene.check_after(&["a"]);
 }
 
-/// Regression test: when the caller does the work, a panic left locks held.
+/// Regression test: if work runs in the caller's thread, a panic left locks held.
 #[test]
 fn a_panic_of_inline_background_work_is_reported() {
     for object in [Object::Comparator, Object::PrefixExtractor] {
@@ -334,7 +336,8 @@ fn a_panic_of_inline_background_work_is_reported() {
     assert_eq!(level_0(&db), 0);
 }
 
-/// If a comparator panics, its writer panics. The other writers get errors, and none hangs.
+/// Tests that a panic of the comparator makes a writer panic, and that the other writers get errors
+/// and do not hang.
 #[test]
 fn a_panicking_writer_releases_the_write_queue() {
     const WRITERS: usize = 4;
@@ -346,7 +349,8 @@ fn a_panicking_writer_releases_the_write_queue() {
         scene.fuse.arm_after(Object::Comparator, "writer", passes);
         let write = |writer: usize| {
             for round in 0..100 {
-                // Some batches are inserted by the leader, and some by their own thread.
+                // The large batches are inserted into the memtable by their own thread, and the
+                // small ones by the leader of the write group.
                 let mut batch = tailwater::WriteBatch::new();
                 for key in 0..if writer == 0 { 100 } else { 3 } {
                     batch
@@ -381,7 +385,8 @@ fn a_panicking_writer_releases_the_write_queue() {
     }
 }
 
-/// An ingestion runs in the calling thread, and is leader of the write queue for a while.
+/// Tests an ingestion that panics. It runs in the calling thread, and temporarily leads the write
+/// queue.
 #[test]
 fn a_panicking_ingestion_releases_the_write_queue() {
     let mut panicked = 0;
@@ -411,7 +416,8 @@ fn a_panicking_ingestion_releases_the_write_queue() {
                 ingest().expect("an ingestion");
             }
         }
-        // Closing waits for threads that work on files, and there are none.
+        // Closing waits for calls that work on files; the panicking ingestion must no longer count
+        // as one.
         let _ = db.close();
         drop((db, family));
         scene.check_after(&["b"]);

@@ -1,4 +1,4 @@
-//! Recovery from the files that an earlier opening left.
+//! Recovery from the files that an earlier opening left behind.
 
 use std::path::Path;
 
@@ -15,7 +15,8 @@ fn open(disk: &SimStorage, text: &str) -> Db {
     Db::open(PATH, &simulated(disk, text)).expect("a database")
 }
 
-/// Regression test: a database that had just been created was refused for having no log.
+/// Regression test: with `track_and_verify_wals`, a database that had just been created could not
+/// be reopened, since it had no log.
 #[test]
 fn a_new_database_may_track_its_logs() {
     let disk = SimStorage::new(1);
@@ -27,8 +28,8 @@ fn a_new_database_may_track_its_logs() {
     }
 }
 
-/// Regression test: a missing directory for tables was created only for a new database; an existing
-/// database did not open.
+/// Regression test: a missing directory for tables was created only for a new database. An existing
+/// database could not be opened.
 #[test]
 fn missing_directories_of_an_existing_database_are_created() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -42,9 +43,9 @@ fn missing_directories_of_an_existing_database_are_created() {
     assert!(elsewhere.is_dir());
 }
 
-/// Regression test: the remains of an older log after the end of the one that overwrote it stayed
-/// when the next log was started. Replay took them for the end of all logs, and a database did not
-/// open if tables of one column family held later writes.
+/// Regression test: when the next log was started, a recycled log still had remains of an older log
+/// after its end. Replay took these for the end of all logs, and the database could not be opened
+/// if tables of one column family held later writes.
 #[test]
 fn a_complete_recycled_log_has_no_remains_after_its_end() {
     let disk = SimStorage::new(1);
@@ -67,8 +68,9 @@ fn a_complete_recycled_log_has_no_remains_after_its_end() {
     assert_eq!(get(&db, "b").as_deref(), Some("2"));
 }
 
-/// Regression test: a log that ended inside a record was kept with avoid_flush_during_recovery.
-/// Once tables held later writes, the next opening took the log's end for a loss of earlier writes.
+/// Regression test: with `avoid_flush_during_recovery`, a log was kept that ended with an
+/// incomplete record. Once tables held later writes, the next opening assumed that writes at the
+/// end of the log had been lost.
 #[test]
 fn a_log_that_is_kept_ends_with_a_whole_record() {
     let disk = SimStorage::new(1);
@@ -95,8 +97,9 @@ fn a_log_that_is_kept_ends_with_a_whole_record() {
     assert_eq!((get(&db, "b").as_deref(), get(&db, "c")), (Some("2"), None));
 }
 
-/// Regression test: after a crash of the machine, an unsynced log or its end could be missing while
-/// a later log existed: the later log was replayed although writes before it were lost.
+/// Regression test: after a crash of the machine, an unsynced log or the end of a log may be
+/// missing while a later log exists. The later log was replayed although the writes before it were
+/// lost.
 #[test]
 fn replay_stops_at_a_gap_between_logs() {
     let disk = SimStorage::new(1);
@@ -105,7 +108,7 @@ fn replay_stops_at_a_gap_between_logs() {
     put(&db, "zero", "0").expect("a put");
     put(&db, "one", "1").expect("a put");
     db.put_cf_opt(&other, b"a", b"1", &WriteOptions::default()).expect("a put");
-    // A flush switches the log, which the default family still needs.
+    // The flush begins another log. The first log is still needed, for the default column family.
     db.flush_cf(&other).expect("a flush");
     put(&db, "two", "2").expect("a put");
     let logs = |disk: &SimStorage| logs(disk, PATH.as_ref());
@@ -117,7 +120,7 @@ fn replay_stops_at_a_gap_between_logs() {
 
     let missing = disk.process_crash_image(1);
     missing.remove(&Path::new(PATH).join(first)).expect("removing a log");
-    // The flush required the log to be synced; removing bytes here simulates a disk that lost them.
+    // The flush has synced this log. Removing it simulates a disk that lost it nevertheless.
     let error = Db::open(PATH, &simulated(&missing, "")).expect_err("a log is missing");
     assert!(error.to_string().contains("is missing; it may have held writes"), "{error}");
     let skipping = simulated(&missing, "wal_recovery_mode=kSkipAnyCorruptedRecords");

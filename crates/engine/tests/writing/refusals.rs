@@ -1,4 +1,4 @@
-//! Errors from rejected calls: after an error, after closing, and on a read-only handle.
+//! The errors of calls that are refused after an error, after closing, and on a read-only handle.
 
 use std::error::Error as _;
 use std::path::Path;
@@ -13,7 +13,8 @@ use crate::support::{default_family, failure, get, put, simulated, synced};
 
 const PATH: &str = "/db";
 
-/// A call that needs a database that is open for writing.
+/// The name of a call that needs a database that is open for writing, and a function that makes the
+/// call.
 type Call = (&'static str, fn(&Db) -> Result<()>);
 
 const CALLS: [Call; 18] = [
@@ -57,8 +58,8 @@ fn open(disk: &SimStorage) -> Db {
     Db::open(PATH, &options).expect("a database")
 }
 
-/// Regression test: a closed database and a read-only handle reported refused calls as invalid
-/// arguments.
+/// Regression test: on a closed database and on a read-only handle, refused calls reported an
+/// invalid argument.
 #[test]
 fn calls_on_closed_and_read_only_handles_return_their_own_kinds() {
     let disk = SimStorage::new(1);
@@ -85,7 +86,8 @@ fn calls_on_closed_and_read_only_handles_return_their_own_kinds() {
     assert_eq!(get(&open(&disk), "refused"), None);
 }
 
-/// A cause of a database's failure: the call that fails, and the fault that is injected.
+/// A way to make a database fail: its name, the call that fails, and the operation and purpose at
+/// which a fault is injected.
 type Place = (&'static str, fn(&Db) -> Result<()>, Operation, Purpose);
 
 const PLACES: [Place; 6] = [
@@ -102,8 +104,9 @@ const PLACES: [Place; 6] = [
     ("a sync of the MANIFEST", |db| db.flush_all(), Operation::Sync, Purpose::Manifest),
 ];
 
-/// Regression test: calls refused after an error did not return its source, and closing removed the
-/// background error. Refusals have the kind, file and source of the error that caused them.
+/// Regression test: calls that were refused after an error returned no source, and closing cleared
+/// the background error. A refusal must have the kind, the file and the source of the error that
+/// caused it.
 #[test]
 fn calls_refused_after_an_error_have_its_kind_and_source() {
     for (place, work, operation, purpose) in PLACES {
@@ -127,7 +130,8 @@ fn calls_refused_after_an_error_have_its_kind_and_source() {
             };
             refused(Err(first.clone()), "the call that failed");
             refused(Err(db.background_error().expect("a failure")), "background_error");
-            // The other calls do not write, or are `resume`, which continues.
+            // Of the calls that are left out, `resume` continues after an error, and the others do
+            // not write.
             for (name, call) in CALLS.iter().filter(|(name, _)| {
                 !["set_options", "set_database_options", "resume", "updates_since"].contains(name)
             }) {
@@ -140,7 +144,8 @@ fn calls_refused_after_an_error_have_its_kind_and_source() {
     }
 }
 
-/// The latched error of a failed background compaction has the kind and the source of the failure.
+/// Tests that the error that is kept after a failed background compaction has the kind and the
+/// source of the failure.
 #[test]
 fn a_compaction_that_fails_is_reported_with_its_kind_and_source() {
     let disk = SimStorage::new(1);

@@ -6,12 +6,12 @@ use tailwater_io::{Operation, Purpose};
 
 use crate::support::{failure, get, put, simulated};
 
-/// Regression test: after `resume`, a flush that found no space was retried without any pause, some
-/// ten thousand times a second.
+/// Regression test: after `resume`, a flush that found no space was retried without pauses, some
+/// ten thousand times per second.
 #[test]
 fn a_flush_without_space_is_tried_once_per_resume() {
     let disk = SimStorage::new(1);
-    // The first pause takes an hour.
+    // The first pause before a retry takes an hour.
     let mut options = simulated(&disk, "bgerror_resume_retry_interval=28800000000");
     options.set_inline_background(false);
     let db = Db::open("/db", &options).expect("a database");
@@ -35,7 +35,7 @@ fn a_flush_without_space_is_tried_once_per_resume() {
     }
     assert_eq!(failure(db.flush_all()).0, ErrorKind::NoSpace, "a flush that is asked for is tried");
     for _ in 0..3000 {
-        // A pause that ends too early would end here.
+        // If a pause ended too early, a retry would follow during this loop.
         std::thread::yield_now();
         assert_eq!(get(&db, "a").as_deref(), Some("1"));
     }

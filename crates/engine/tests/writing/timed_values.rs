@@ -1,4 +1,4 @@
-//! Values with the times of their writes.
+//! Values that are put with explicit write times.
 
 use tailwater::{BottommostRewrite, CompactRangeOptions, Db, WriteBatch, WriteOptions};
 use tailwater_format::key::ValueType;
@@ -35,9 +35,10 @@ fn preferring(key: &str, sequence: u64, value: &str, preferred: u64) -> Stored {
     (key.to_owned(), sequence, ValueType::ValuePreferredSequence, packed)
 }
 
-/// Regression test: a flush stored the time of the write in place of the value's preferred sequence
-/// number. RocksDB's next compaction gave the value that number: it was invisible from then on, and
-/// the values that it had overwritten, even deleted ones, showed again.
+/// Regression test: a flush stored the write time of a value where its preferred sequence number
+/// belongs. RocksDB's next compaction then made that time the value's sequence number. The value
+/// was invisible from then on, and the values that it had overwritten, even deleted ones, showed
+/// again.
 #[test]
 fn tables_without_known_write_times_have_plain_values() {
     let disk = SimStorage::new(1);
@@ -48,7 +49,7 @@ fn tables_without_known_write_times_have_plain_values() {
     db.flush_all().expect("a flush");
     assert_eq!(stored(&disk, &db), [plain("key", 1, "value"), plain("soon", 2, "value")]);
     assert_eq!(get(&db, "key").as_deref(), Some("value"));
-    // No times are known either when the contents of the logs are flushed.
+    // No sequence numbers are known for times when recovery flushes the contents of logs, either.
     timed_put(&db, "key", "newer", 2);
     let disk = disk.process_crash_image(1);
     let db = open(&disk, "preserve_internal_time_seconds=1000");
@@ -56,14 +57,15 @@ fn tables_without_known_write_times_have_plain_values() {
     assert_eq!(get(&db, "key").as_deref(), Some("newer"));
 }
 
-/// Regression test: the options were refused, and no table recorded when its records were written.
+/// Regression test: options that preserve write times were refused, and no table recorded when its
+/// records were written.
 #[test]
 fn tables_record_write_times_if_they_are_preserved() {
     let disk = SimStorage::new(1);
     disk.clock().advance(1_000_000 * SECOND_NS);
     let begun_s = now_s(&disk);
     let db = open(&disk, "preserve_internal_time_seconds=10000;disable_auto_compactions=true");
-    // A new database has sequence numbers for the time before.
+    // A new database reserves sequence numbers for the time before its creation.
     assert_eq!(db.latest_sequence_number(), 100);
     put(&db, "a", "1").expect("a put");
     disk.clock().advance(500 * SECOND_NS);
@@ -77,7 +79,8 @@ fn tables_record_write_times_if_they_are_preserved() {
         times.expect("times").iter().map(|it| (it.sequence, it.time_s)).collect::<Vec<_>>()
     };
     assert_eq!(reported(&db), [(100, begun_s), (102, begun_s + 500)]);
-    // An earlier write, by its own time, comes before it.
+    // By its explicit write time, this value is older than the creation of the database. It gets a
+    // preferred sequence number from before it.
     timed_put(&db, "long ago", "3", begun_s - 5000);
     timed_put(&db, "never", "4", 7);
     timed_put(&db, "now", "5", begun_s + 501);
@@ -90,7 +93,8 @@ fn tables_record_write_times_if_they_are_preserved() {
     ] {
         assert!(records.contains(&expected), "{expected:?} in {records:?}");
     }
-    // A compaction to the bottom gives it that number, and keeps sequence numbers that imply times.
+    // A compaction into the last level gives each value its preferred sequence number. It keeps
+    // sequence numbers that still imply a write time.
     let options = CompactRangeOptions { bottommost_level_compaction: BottommostRewrite::Force };
     let compact = || {
         db.compact_range_cf_opt(&default_family(&db), None, None, &options).expect("a compaction");
@@ -109,7 +113,7 @@ fn tables_record_write_times_if_they_are_preserved() {
         "{:?}",
         reported(&db)
     );
-    // Later, the first of them are too old to matter.
+    // Now the first of these sequence numbers are older than the time that is preserved.
     disk.clock().advance(9_600 * SECOND_NS);
     compact();
     expected[2] = plain("long ago", 0, "3");

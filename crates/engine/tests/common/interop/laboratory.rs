@@ -1,4 +1,5 @@
-//! The environment of the tests: both engines, directories for databases, and random numbers.
+//! The environment of the interoperability tests: both engines, directories for databases, and
+//! random numbers.
 
 use fastrand::Rng;
 use tailwater::verify::{self, Severity};
@@ -27,7 +28,8 @@ pub(crate) struct Laboratory {
     places: usize,
 }
 
-/// Calls `test` as often as the environment requests; not at all without the oracle.
+/// Calls `test` repeatedly, as often as the environment variables request. Does nothing if the
+/// oracle (the real RocksDB) is not available.
 pub(crate) fn in_laboratory(part: &str, mut test: impl FnMut(&mut Laboratory)) {
     let Some(oracle) = Oracle::start(part) else { return };
     let seed = seed::rng();
@@ -41,13 +43,13 @@ pub(crate) fn in_laboratory(part: &str, mut test: impl FnMut(&mut Laboratory)) {
 }
 
 impl Laboratory {
-    /// Returns a place for the next database.
+    /// Returns a new place: a directory for the files of the next database.
     pub(crate) fn next_place(&mut self) -> Place {
         self.places += 1;
         Place::new(self.directory.path().join(self.places.to_string()))
     }
 
-    /// Removes all places. None of their databases may be open.
+    /// Removes the directories of all places. None of the databases there may be open.
     #[expect(clippy::disallowed_methods, reason = "files around databases, not of a database")]
     pub(crate) fn clear(&mut self) {
         for entry in std::fs::read_dir(self.directory.path()).expect("a directory") {
@@ -56,14 +58,14 @@ impl Laboratory {
         }
     }
 
-    /// Returns a copy of a database as a killed process would leave it now.
+    /// Returns a copy of the files that a database would leave if its process were killed now.
     pub(crate) fn copy(&mut self, place: &Place) -> Place {
         self.places += 1;
         place.copy_to(self.directory.path().join(self.places.to_string()))
     }
 
-    /// Asserts that RocksDB finds the model's contents in the database that the script opens. The
-    /// database stays open.
+    /// Asserts that RocksDB finds the model's contents in the database that the script opens.
+    /// RocksDB keeps the database open.
     pub(crate) fn rocksdb_finds(&mut self, script: Script, model: &Model, context: &str) {
         let found = self
             .oracle
@@ -101,8 +103,9 @@ pub(crate) fn open_ours(
     db
 }
 
-/// Makes Tailwater do `count` random steps, and the steps that make them durable except for the
-/// log's last bytes. A snapshot taken between the steps makes tables keep older versions.
+/// Makes Tailwater perform `count` random steps, and then the steps that make their data durable
+/// except for the last bytes of the log. A snapshot taken between the steps keeps older versions of
+/// keys in tables.
 pub(crate) fn ours_does(db: &Db, model: &mut Model, rng: &mut Rng, count: usize, context: &str) {
     let perform = |steps: Vec<Step>| {
         for step in steps {
@@ -135,8 +138,8 @@ fn shows(db: &Db, snapshot: Snapshot, model: &Model, context: &str) {
     assert!(!iterator.valid(), "{context}: more than was written");
 }
 
-/// Returns a script by which RocksDB does `count` random steps, with a snapshot between two of
-/// them, and then writes all buffered data to the system.
+/// Returns a script that makes RocksDB perform `count` random steps, with a snapshot between two of
+/// them, and then write all buffered data to the operating system.
 pub(crate) fn rocksdb_steps(model: &mut Model, rng: &mut Rng, count: usize) -> Script {
     let mut script = Script::default();
     let before = rng.usize(..=count);
@@ -149,13 +152,14 @@ pub(crate) fn rocksdb_steps(model: &mut Model, rng: &mut Rng, count: usize) -> S
     script
 }
 
-/// Asserts that Tailwater finds the model's contents in a database, opened read-only, and no
-/// damage.
+/// Asserts that a database that Tailwater opens read-only holds the model's contents, and that
+/// verification finds no damage.
 pub(crate) fn ours_finds(options: &OpenOptions, place: &Place, model: &Model, context: &str) {
     let db = Db::open_read_only(place.database(), options)
         .unwrap_or_else(|error| panic!("{context}: opening for reading: {error}"));
     check::holds(&db, &model.dump(), &format!("{context}, opened for reading"));
-    // The remains of an older log in a file may look like an incomplete record.
+    // Verification may take the remains of an older log in a recycled file for an incomplete
+    // record.
     let recycles = options.database().recycle_log_file_num > 0;
     let is_bad =
         |severity| severity == Severity::Damage || (severity == Severity::TornTail && !recycles);

@@ -19,7 +19,7 @@ const FAMILIES: usize = 6;
 #[derive(Debug, Clone)]
 pub(crate) struct Model {
     families: Vec<Family>,
-    /// The options of families that are created later.
+    /// The options that column families created later get.
     new_family: String,
     created: u32,
     /// Whether writes may be unlogged.
@@ -34,16 +34,18 @@ struct Family {
     reverse: bool,
     operands: Operands,
     entries: BTreeMap<Vec<u8>, Vec<u8>>,
-    /// Keys that exist and were put exactly once.
+    /// The keys that exist and have been put exactly once, so that a single deletion may delete
+    /// them.
     single: BTreeSet<Vec<u8>>,
     next_single: u32,
-    /// Whether it has writes that are neither logged nor flushed.
+    /// Whether the column family has writes that are neither logged nor flushed.
     is_at_risk: bool,
 }
 
 impl Model {
-    /// Creates an empty database of column families with these names and options, one of which must
-    /// be `default`; families created later get the options of the last one.
+    /// Creates an empty database with column families of these names and options. One of the names
+    /// must be `default`. Column families that are created later get the options of the last one
+    /// given here.
     pub(crate) fn new(families: &[(String, String)], may_skip_log: bool) -> Self {
         let new_family = families.last().expect("families").1.clone();
         let families = families.iter().map(|(name, options)| Family::new(name, options)).collect();
@@ -67,7 +69,7 @@ impl Model {
         (0..count).map(|_| self.advance_one(rng)).collect()
     }
 
-    /// Applies the writes of a step.
+    /// Applies the writes of a step to the model.
     ///
     /// # Panics
     /// Panics if a write is to a family that does not exist.
@@ -80,7 +82,7 @@ impl Model {
         }
     }
 
-    /// Returns steps that make data durable that is neither logged nor flushed.
+    /// Returns steps that make those writes durable that are neither logged nor flushed.
     pub(crate) fn settle(&mut self) -> Vec<Step> {
         let at_risk = self.families.iter_mut().filter(|family| family.is_at_risk);
         at_risk
@@ -99,7 +101,8 @@ impl Model {
                 Step::Flush(self.families[some].name.clone())
             }
             12..16 if self.families.len() < FAMILIES => {
-                // The name of a dropped family may be used again.
+                // There are few names, so that the name of a dropped column family may be used
+                // again.
                 let name = format!("family{}", self.created % 4);
                 self.created += 1;
                 if self.families.iter().any(|family| family.name == name) {
@@ -193,8 +196,8 @@ impl Family {
         }
     }
 
-    /// Returns a range that begins at `key` or ends there, mostly a short one, so that something
-    /// remains.
+    /// Returns a range deletion whose range begins or ends at `key`. The range is mostly short, so
+    /// that some keys remain.
     fn random_range(&self, rng: &mut Rng, key: Vec<u8>) -> Record {
         let other = match rng.u8(..12) {
             0 => random::key(rng, random::KEYS),
@@ -228,7 +231,8 @@ impl Family {
     }
 }
 
-/// Returns a write time that a database may know: mostly one in the last hour.
+/// Returns a random write time. Most of the times are in the last hour, for which the database may
+/// know sequence numbers.
 fn random_time_s(rng: &mut Rng) -> u64 {
     let now_s = SystemClock.wall_us() / 1_000_000;
     match rng.u8(..10) {
@@ -242,7 +246,8 @@ fn random_time_s(rng: &mut Rng) -> u64 {
 fn merge(operands: Operands, value: Option<&Vec<u8>>, operand: &[u8]) -> Vec<u8> {
     match (operands, value) {
         (Operands::Numbers, _) => {
-            // Values of another length count as zero.
+            // The merge operator that adds numbers treats a value that is not eight bytes long as
+            // zero.
             let number = |bytes: &[u8]| bytes.try_into().map_or(0, u64::from_le_bytes);
             let sum = number(operand).wrapping_add(value.map_or(0, |value| number(value)));
             sum.to_le_bytes().to_vec()

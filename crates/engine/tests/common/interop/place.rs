@@ -1,46 +1,47 @@
-//! A database's files, wherever they are, and copies of them.
+//! The location of a database's files in the filesystem, and copies of them.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// The placeholder for the directory of a place in option strings.
+/// The placeholder in option strings for the root directory of a place.
 const ROOT: &str = "$ROOT";
 /// Maximum number of attempts to copy files while they change.
 const ATTEMPTS: usize = 2000;
 
-/// A directory with all files of a database: the database in `db`, and next to it the directories
-/// that its options name.
+/// A directory that holds all files of a database: the subdirectory `db` is the database's home,
+/// and the directories that its options name are next to `db`.
 #[derive(Debug, Clone)]
 pub(crate) struct Place {
     root: PathBuf,
 }
 
 impl Place {
-    /// Creates the place in a directory, which it creates.
+    /// Creates a place with this root directory, and creates the directory.
     #[expect(clippy::disallowed_methods, reason = "files around a database, not of it")]
     pub(crate) fn new(root: PathBuf) -> Self {
         std::fs::create_dir_all(&root).expect("a directory");
         Self { root }
     }
 
-    /// Returns the directory that has all files.
+    /// Returns the root directory, which holds all files.
     pub(crate) fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Returns the database's directory.
+    /// Returns the database's home, the directory `db`.
     pub(crate) fn database(&self) -> PathBuf {
         self.root.join("db")
     }
 
-    /// Returns an option string with the directories of this place.
+    /// Returns an option string in which the placeholder is replaced by this place's root
+    /// directory.
     pub(crate) fn expand(&self, text: &str) -> String {
         text.replace(ROOT, &self.root.display().to_string())
     }
 
-    /// Copies all files to a new place, as a killed process would leave them: the copy is repeated
-    /// if anything changed during it.
+    /// Copies all files to a new place. The copy is the state that a killed process would leave: if
+    /// any file changes while the files are copied, everything is copied again.
     ///
     /// # Panics
     /// Panics if the files keep changing.
@@ -57,7 +58,7 @@ impl Place {
         panic!("the files of {} keep changing", self.root.display());
     }
 
-    /// Copies the files. Returns whether none of them was removed during the copy.
+    /// Copies the files. Returns false if one of them was removed during the copy.
     #[expect(clippy::disallowed_methods, reason = "files around a database, not of it")]
     fn try_copy(&self, copy: &Self) -> bool {
         self.files().keys().all(|path| {
@@ -89,8 +90,8 @@ impl Place {
     }
 }
 
-/// Whether a file is to be copied: not the information logs, which change all the time, and not the
-/// lock, which a process would lose by opening and closing the file.
+/// Whether a file is to be copied. Information logs are not copied, since they change all the time.
+/// LOCK is not copied, since a process that opens and closes the file loses its own lock.
 fn matters(path: &Path) -> bool {
     let name = path.file_name().expect("a name").to_string_lossy();
     name != "LOCK" && name != "LOG" && !name.starts_with("LOG.old")

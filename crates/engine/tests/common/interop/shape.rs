@@ -13,23 +13,24 @@ use crate::step::family_options;
 
 /// Additional options of every column family: memtables small enough to fill up.
 const SMALL: &str = "write_buffer_size=65536";
-/// Directories for tables, if there are several, below the place's, and their sizes in bytes.
+/// Directories for tables, below the root directory of the place, with their sizes in bytes. Only
+/// databases with several table directories use them.
 const TABLE_DIRECTORIES: [(&str, u64); 2] = [("fast", 60_000), ("slow", 1 << 40)];
 
 /// A database's options.
 #[derive(Debug, Clone)]
 pub(crate) struct Shape {
-    /// Options of the database; `$ROOT` denotes the place's directory.
+    /// Options of the database. `$ROOT` denotes the root directory of the place.
     pub(crate) database: String,
     /// Additional options for RocksDB only.
     pub(crate) theirs: String,
     /// Additional options for Tailwater only.
     pub(crate) ours: String,
-    /// Options of its first column families, by name.
+    /// The names and options of the first column families.
     pub(crate) families: Vec<(String, String)>,
     /// Whether tables are in several directories.
     pub(crate) several_paths: bool,
-    /// Whether Tailwater works without background threads.
+    /// Whether Tailwater does background work in the calling thread.
     pub(crate) inline: bool,
 }
 
@@ -40,8 +41,9 @@ pub(crate) fn join(texts: &[&str]) -> String {
 }
 
 impl Shape {
-    /// Creates a database with the first options and three column families with the second: one
-    /// without merges, one of numbers, one of text.
+    /// Creates a shape with the options `database` and three column families with the options
+    /// `family`. The families have no merge operator, an operator that adds numbers, and one that
+    /// appends text.
     pub(crate) fn new(database: &str, family: &str) -> Self {
         let families = [
             ("default", ""),
@@ -60,7 +62,7 @@ impl Shape {
         }
     }
 
-    /// Returns the same database with these I/O modes.
+    /// Returns this shape with these I/O modes.
     pub(crate) fn in_modes(mut self, io_modes: &IoModes) -> Self {
         self.database = join(&[&self.database, &io_modes.flags]);
         self.ours = join(&[&self.ours, &io_modes.ours]);
@@ -73,8 +75,8 @@ impl Shape {
         Model::new(&self.families, !recycles)
     }
 
-    /// Returns the options with which Tailwater opens the database with the model's families, and
-    /// `more`.
+    /// Returns the options with which Tailwater opens the database and the model's column families.
+    /// `more` adds options.
     pub(crate) fn open_options(&self, place: &Place, model: &Model, more: &str) -> OpenOptions {
         let text = place.expand(&join(&[&self.database, &self.ours, more]));
         let mut database = DbOptions::default();
@@ -86,7 +88,8 @@ impl Shape {
             .map(|(path, target_size)| DbPath { path, target_size })
             .collect();
         let mut options = OpenOptions::default();
-        // A place is copied with all its directories, whose claims then name the original.
+        // A place is copied with all its directories. The claims in the copied directories still
+        // name the original's home.
         options.set_adopt_directories(true);
         options.set_database(database);
         for (name, text) in model.families() {
@@ -107,7 +110,7 @@ impl Shape {
         script
     }
 
-    /// Returns the table directories with their target sizes in bytes, if there are several.
+    /// Returns the table directories with their target sizes in bytes; empty if there is only one.
     pub(crate) fn table_directories(&self, place: &Place) -> Vec<(PathBuf, u64)> {
         let directory = |&(name, bytes): &(&str, u64)| {
             (PathBuf::from(place.expand(&format!("$ROOT/{name}"))), bytes)

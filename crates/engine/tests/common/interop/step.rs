@@ -1,4 +1,4 @@
-//! One operation on a database, by Tailwater or by RocksDB.
+//! One operation on a database, which Tailwater or RocksDB performs.
 
 use tailwater::options::{self, ColumnFamilyOptions, DbOptions};
 use tailwater::{Db, Result, WriteBatch, WriteOptions};
@@ -44,7 +44,7 @@ pub(crate) enum Durability {
     Synced,
 }
 
-/// Returns the options that a text sets, over the defaults.
+/// Returns the default options of a column family, changed by an option string.
 pub(crate) fn family_options(text: &str) -> ColumnFamilyOptions {
     let mut family = ColumnFamilyOptions::default();
     options::set_options(&mut DbOptions::default(), &mut family, text)
@@ -80,7 +80,7 @@ fn perform_writes(db: &Db, writes: &[Write], durability: Durability) -> Result<(
         disable_wal: durability == Durability::Unlogged,
         ..WriteOptions::default()
     };
-    // A single write uses its own method, if there is one; several use a batch.
+    // A batch of one write is written by the method for that kind of write, if there is one.
     if let [Write { family, record }] = writes
         && !matches!(record, Record::TimedPut(..))
     {

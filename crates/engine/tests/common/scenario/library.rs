@@ -1,4 +1,4 @@
-//! The library as a target of scenarios, on any storage.
+//! Performs the steps of scenarios with the library, on any storage.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,13 +14,14 @@ use tailwater_testkit::scenario::{Answer, Contents, Job, Work};
 #[derive(Debug)]
 pub(crate) struct Library {
     pub(crate) storage: Arc<dyn Storage>,
-    /// Creates the options of all databases: the clock, and whether there are threads.
+    /// Creates the initial options of every database. They set the clock, and whether there are
+    /// background threads.
     pub(crate) begin: fn(&Arc<dyn Storage>) -> OpenOptions,
 }
 
 impl Library {
-    /// Runs a job on a database and closes it, as the program does: with the options of the OPTIONS
-    /// file, overridden by the given ones.
+    /// Runs a job on a database and closes it, as the command-line program does: with the options
+    /// of the OPTIONS file, overridden by the options of the job.
     pub(crate) fn work(&self, job: &Job<'_>) -> Result<Answer> {
         let path = Path::new(job.path);
         match job.work {
@@ -89,7 +90,7 @@ impl Library {
         if is_directory {
             let loaded = OpenOptions::load_from(Arc::clone(&self.storage), path)?;
             options.set_database(loaded.database().clone());
-            // The file may name column families that have since been dropped.
+            // The OPTIONS file may name column families that have since been dropped.
             if let Ok(names) = Db::list_cf(path, &loaded) {
                 for name in loaded.column_families().filter(|&it| names.iter().any(|n| n == it)) {
                     options.set_column_family(name, loaded.column_family(name).clone());

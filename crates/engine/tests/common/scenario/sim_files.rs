@@ -1,4 +1,4 @@
-//! The files of a simulated disk, for the steps of scenarios.
+//! The operations of scenarios on files of a simulated disk.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use tailwater_testkit::scenario::{Files, Node};
 #[derive(Debug)]
 pub(crate) struct SimFiles {
     pub(crate) disk: SimStorage,
-    /// Targets of symbolic links, by path, which the disk does not report.
+    /// The targets of symbolic links, by the path of the link. The disk cannot report them.
     links: BTreeMap<PathBuf, PathBuf>,
 }
 
@@ -20,7 +20,8 @@ impl SimFiles {
         Self { disk, links: BTreeMap::new() }
     }
 
-    /// Makes a name durable, as all of a test's actions outside databases are.
+    /// Makes the directory entry of a path durable. Everything that a scenario changes outside of
+    /// databases is durable.
     fn sync_parent(&self, path: &Path) {
         let parent = path.parent().expect("a path below the root");
         self.disk.sync_directory(parent).expect("a directory");
@@ -103,7 +104,7 @@ impl Files for SimFiles {
 
 /// Returns the bytes of a file.
 fn read(disk: &SimStorage, path: &Path) -> Vec<u8> {
-    // A database that a failed step left open holds its LOCK, which cannot be opened.
+    // The file may be the LOCK of a database that a failed step left open, which cannot be opened.
     let Ok(file) = disk.open(path, IoMode::Buffered, Purpose::Metadata) else { return Vec::new() };
     let mut bytes = vec![0; file.length().expect("a length") as usize];
     file.read_full_at(&mut bytes, 0, Purpose::Metadata).expect("its bytes");

@@ -1,4 +1,4 @@
-//! The text of `docs/options.md`.
+//! Generates the text of `docs/options.md`.
 
 use std::fmt::Write;
 
@@ -89,7 +89,7 @@ fn chapter(page: &mut String, topic: &Topic, rows: &[Row], shown: &[(&str, Strin
     }
 }
 
-/// Returns the effect of an option.
+/// Returns the text of the document about the effect of an option.
 fn outcome(row: &Row, shown: &[(&str, String, &str)]) -> String {
     match row.verdict {
         Verdict::NoEffect(why) => format!("no effect: {why}"),
@@ -113,7 +113,7 @@ fn value_text(value: &str) -> String {
     if value.is_empty() { "nothing".to_owned() } else { format!("`{value}`") }
 }
 
-/// Returns a documentation comment as one line.
+/// Joins the lines of a documentation comment.
 fn sentence(about: &str) -> String {
     about.split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|")
 }

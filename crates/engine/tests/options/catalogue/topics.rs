@@ -1,7 +1,7 @@
-//! The chapter of the document for each option.
+//! Assigns each option to a chapter of `docs/options.md`.
 
-/// A chapter: its title, its introduction, and parts of the names of its options. An option is in
-/// the first chapter that matches.
+/// A chapter: its title, its introduction, and parts of option names. An option belongs to the
+/// first chapter that has a part of its name.
 pub(super) struct Topic {
     pub(super) title: &'static str,
     pub(super) about: &'static str,
@@ -12,7 +12,8 @@ const fn topic(title: &'static str, about: &'static str, parts: &'static [&'stat
     Topic { title, about, parts }
 }
 
-/// The chapters; a chapter that takes options from others precedes them.
+/// The chapters, in the order in which they are matched. If an option's name matches two chapters,
+/// the chapter to which it belongs comes first.
 static RULES: &[Topic] = &[
     topic(
         "Universal and FIFO databases",
@@ -225,7 +226,7 @@ static RULES: &[Topic] = &[
     ),
 ];
 
-/// The chapters in the order in which they are printed.
+/// The indexes in `RULES` of the chapters, in the order of the document.
 const ORDER: &[usize] = &[9, 4, 5, 10, 1, 11, 12, 3, 7, 8, 13, 6, 2, 0];
 
 /// Returns the chapters in the order of the document.
@@ -234,7 +235,7 @@ pub(super) fn topics() -> impl Iterator<Item = &'static Topic> {
 }
 
 impl Topic {
-    /// Whether this chapter matches an option.
+    /// Whether an option belongs to this chapter.
     pub(super) fn has(&self, name: &str) -> bool {
         let first = RULES.iter().find(|topic| {
             topic.parts.iter().any(|part| match part.strip_prefix('=') {

@@ -1,4 +1,4 @@
-//! Options of the database as a whole: opening, closing, its files, background work.
+//! Options of a database as a whole: opening, closing, its files, and background work.
 
 use std::time::{Duration, Instant};
 
@@ -141,8 +141,8 @@ effects! {
         };
         assert!(calls("", Operation::Write) < 4);
         assert!(calls("writable_file_max_buffer_size=16k", Operation::Write) > 15);
-        // Regression test: the buffer was allocated at its full size, and the process ended if
-        // there was too little memory.
+        // Regression test: the buffer was allocated at its full size at once, and the process
+        // aborted if there was too little memory.
         assert!(calls("writable_file_max_buffer_size=1t", Operation::Write) < 4);
         let pieces = "writable_file_max_buffer_size=16k";
         let begun = calls(pieces, Operation::StartWriteback);
@@ -168,7 +168,7 @@ effects! {
     }
 
     background_jobs_run_in_threads shows "max_background_jobs", "max_background_compactions" {
-        // No other thread of this process has these names.
+        // Threads of other tests in this process do not have these names.
         for (text, name) in [
             ("max_background_jobs=40", "tailwater-comp29"),
             ("max_background_jobs=2;max_background_compactions=24", "tailwater-comp23"),
@@ -224,8 +224,8 @@ effects! {
         db.put_cf_opt(&family, b"a", b"1", &WriteOptions::default()).expect("a put");
         let no_space = FaultRule::new(Fault::NoSpace).purpose(Purpose::FlushWrite).from(0);
         disk.set_faults(FaultPlan::none().with(no_space));
-        // With the default interval, thirty retries take minutes, and the default number of retries
-        // is unlimited.
+        // This only ends in time with both options: with the default interval, thirty retries would
+        // take minutes, and the default number of retries is unlimited.
         assert!(db.flush_cf(&family).is_err());
         until(|| db.background_error().is_some());
     }
@@ -245,7 +245,8 @@ effects! {
             db.flush_all().expect("a flush");
         }
         let numbers = || -> Vec<u64> { db.live_files().iter().map(|file| file.number).collect() };
-        // The first time, a thread may still be working because of the flush.
+        // At the first attempt a thread may still be working on the flush, so several attempts are
+        // made.
         for _ in 0..3 {
             std::thread::sleep(Duration::from_millis(100));
             let before = numbers();
@@ -255,7 +256,7 @@ effects! {
     }
 }
 
-/// Performs concurrent puts in eight threads.
+/// Puts keys concurrently, in eight threads.
 fn write_from_many_threads(scene: &Scene) {
     std::thread::scope(|scope| {
         for thread in 0..8 {
@@ -275,12 +276,12 @@ fn has_thread(name: &str) -> bool {
     threads.flatten().any(|thread| {
         #[expect(clippy::disallowed_methods, reason = "names of threads are files, too")]
         let own = std::fs::read_to_string(thread.path().join("comm"));
-        // The system stores at most 15 bytes of a name.
+        // The operating system stores at most 15 bytes of a thread's name.
         own.is_ok_and(|own| own.trim() == &name[..name.len().min(15)])
     })
 }
 
-/// Waits for an effect of background threads.
+/// Waits until `is_so` returns true, as an effect of background threads.
 fn until(is_so: impl Fn() -> bool) {
     let begun = Instant::now();
     while !is_so() {

@@ -1,4 +1,4 @@
-//! I/O modes by purpose: which files are opened for direct I/O.
+//! I/O modes by purpose: which table files are opened for direct I/O.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -9,7 +9,7 @@ use tailwater_io::{IoMode, Operation, Purpose, Storage};
 
 use super::support::{DB, Scene, options, try_open};
 
-/// An operation on a file.
+/// Reading or writing a table file for some purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Done {
     Read(Purpose),
@@ -18,8 +18,8 @@ enum Done {
 
 use Done::{Read, Written};
 
-/// The options with which every database is opened: outputs are read back, and users' reads reopen
-/// tables.
+/// The options of every database. The outputs of flushes and compactions are read back for
+/// verification, and few tables stay open, so that user reads open tables again.
 const ALWAYS: &str = "paranoid_file_checks=true;max_open_files=20;disable_auto_compactions=true";
 
 /// Fills a database, compacts it, reads it, ingests a table, and makes a checkpoint by copying.
@@ -60,8 +60,8 @@ fn ingest(scene: &Scene, text: &str) {
         .expect("an ingestion");
 }
 
-/// Returns the tables that were opened and created, in order. None of these calls fails, so that
-/// the lists of calls and of opened files correspond.
+/// Returns the table files that were opened and created, in order. None of these calls may fail, so
+/// that the list of calls and the list of opened files correspond.
 fn tables_opened(disk: &SimStorage) -> Vec<(Done, Opening)> {
     let is_table = |path: &Path| path.extension().is_some_and(|extension| extension == "sst");
     let calls = disk.calls().into_iter().filter(|call| {
@@ -77,12 +77,12 @@ fn tables_opened(disk: &SimStorage) -> Vec<(Done, Opening)> {
     both.collect()
 }
 
-/// Returns the operations in a mode.
+/// Returns the operations for which table files were opened in this mode.
 fn done_in(opened: &[(Done, Opening)], mode: IoMode) -> BTreeSet<Done> {
     opened.iter().filter(|(_, opening)| opening.mode == mode).map(|(done, _)| *done).collect()
 }
 
-/// The purposes for which shared readers are opened: gets, and tables when they are created.
+/// Operations for which table readers are opened that user reads and other operations share.
 const FOR_EVERYBODY: [Done; 4] = [
     Read(Purpose::UserRead),
     Read(Purpose::FlushWrite),
@@ -90,8 +90,8 @@ const FOR_EVERYBODY: [Done; 4] = [
     Read(Purpose::CompactionRead),
 ];
 
-/// Checks that an option switches these operations to direct I/O, and that every other table file
-/// is opened buffered.
+/// Checks that with these options the given operations, and no others, open table files for direct
+/// I/O.
 fn switches(text: &str, to_direct: &[Done]) {
     let opened = work(text);
     let direct = done_in(&opened, IoMode::Direct);
@@ -120,12 +120,13 @@ effects! {
         let direct = done_in(&opened, IoMode::Direct);
         assert!(direct.contains(&Read(Purpose::UserRead)), "{direct:?}");
         assert!(direct.iter().all(|done| matches!(done, Read(_))), "{direct:?}");
-        // Compactions use the shared readers: they open no buffered reader of their own.
+        // Compactions then use the readers of user reads, so that no table is opened for buffered
+        // reads.
         let buffered = done_in(&opened, IoMode::Buffered);
         assert!(FOR_EVERYBODY.iter().all(|done| !buffered.contains(done)), "{buffered:?}");
         let opened = work("user_read_io_mode=direct");
         assert!(done_in(&opened, IoMode::Direct).contains(&Read(Purpose::UserRead)));
-        // The buffered readers are the compactions' own.
+        // Compactions then open buffered readers of their own.
         assert!(done_in(&opened, IoMode::Buffered).contains(&Read(Purpose::CompactionRead)));
     }
 
@@ -171,8 +172,8 @@ effects! {
 
     compactions_hand_over_warm_blocks shows "warm_handover" {
         const MISS: &str = "rocksdb.block.cache.data.miss";
-        // Returns the number of users' block reads that miss the block cache before a compaction
-        // and after it, and the number of blocks handed over.
+        // Returns how many data blocks user reads do not find in the block cache after a
+        // compaction, and how many blocks the compaction handed over.
         let misses = |text: &str| {
             let always = "use_direct_reads=true;disable_auto_compactions=true";
             let scene = try_open(&SimStorage::new(1), &format!("{always};{text}"));
@@ -194,7 +195,7 @@ effects! {
         let (missed, none) = misses(&format!("{direct};warm_handover=false"));
         assert!(missed > 2 && none == 0, "{missed}, {none}");
         assert_eq!(misses(direct), (0, missed));
-        // If compactions write through the page cache, no option has an effect.
+        // Warm handover has no effect on compactions that write through the page cache.
         assert_eq!(misses(""), (missed, 0));
     }
 
@@ -281,11 +282,12 @@ fn a_read_only_database_reports_its_effective_io_modes() {
     assert!(line("compaction_write:").ends_with(unknown), "{modes}");
 }
 
-/// Returns how often a compaction was delayed while users' reads of the device take this long.
+/// Returns how often a compaction was delayed while each user read from the device takes
+/// `duration_ns`.
 fn held_back(text: &str, duration_ns: u64) -> u64 {
     let disk = SimStorage::new(1);
     let mut options = options(&disk, &format!("{ALWAYS};direct_request_size=4096;{text}"));
-    // Inline work has no concurrent requests that could be limited.
+    // Requests of background work are delayed only if it runs in its own threads.
     options.set_inline_background(false);
     let db = tailwater::Db::open(DB, &options).expect("a new database");
     let scene = Scene { disk: disk.clone(), db, statistics: Default::default() };

@@ -104,7 +104,8 @@ effects! {
             for log in names_in(&disk, DB, ".log") {
                 disk.remove(&Path::new(DB).join(log)).expect("removed");
             }
-            // The other modes refuse to open if a log in the MANIFEST's own list is missing.
+            // The other recovery modes refuse to open the database if a log that the MANIFEST lists
+            // is missing.
             let text = format!("{text}wal_recovery_mode=kSkipAnyCorruptedRecords");
             assert_eq!(try_open(&disk, &text).is_err(), is_refused, "{text}");
         }

@@ -4,7 +4,7 @@ use tailwater::{ErrorKind, StallCause, StallState, WriteOptions};
 
 use super::support::open;
 
-/// Compactions are paused, so that stalls that depend on them last.
+/// Options for tests that pause compactions, so that a stall lasts that only a compaction can end.
 const PAUSED: &str = "level0_file_num_compaction_trigger=2;compression=kNoCompression";
 
 /// Returns the stall state after flushing a few tables while compactions are paused.
@@ -62,7 +62,7 @@ effects! {
     }
 
     sealed_memtables_may_accumulate shows "max_write_buffer_number" {
-        // At most the maximum number of memtables are merged, minus the active one.
+        // At most as many memtables are merged as may exist, minus the active one.
         for (number, is_flushed) in [("2", true), ("20", false)] {
             let scene = open(&format!(
                 "disable_auto_compactions=true;write_buffer_size=64k;\

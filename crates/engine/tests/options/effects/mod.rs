@@ -1,12 +1,12 @@
-//! Tests of each honoured option that fail if it is ignored.
+//! Tests of each honoured option, which fail if the option is ignored.
 //!
 //! Each test opens databases on a simulated disk, with the option and without it, and compares what
-//! is visible from outside: files and their contents, calls to the disk, properties, errors.
+//! can be observed: files and their contents, calls to the disk, properties, and errors.
 
-/// Declares tests, each with the options that it shows. `SHOWN` lists them.
+/// Declares tests, each with the options whose effects it shows. The constant `SHOWN` lists them.
 macro_rules! effects {
     ($($test:ident shows $($option:literal),+ $body:block)*) => {
-        /// The tests of this file, each with the options that it shows.
+        /// The tests of this file, each with the options whose effects it shows.
         pub(crate) const SHOWN: &[(&str, &[&str])] =
             &[$((stringify!($test), &[$($option),+])),*];
 

@@ -1,4 +1,4 @@
-//! Options of reading tables.
+//! Options that affect reads of tables.
 
 use std::sync::Arc;
 
@@ -9,7 +9,8 @@ use tailwater_testkit::golden;
 
 use super::support::{DB, Scene, open, options};
 
-/// Returns a database of one table, reopened with these options and an empty cache.
+/// Returns a database with one table, which was reopened with these options and has an empty block
+/// cache.
 fn table_of(keys: usize, family: &str, table: &str) -> Scene {
     let text = format!(
         "{family};disable_auto_compactions=true;compression=kNoCompression;\
@@ -21,7 +22,7 @@ fn table_of(keys: usize, family: &str, table: &str) -> Scene {
     scene.reopen(&text)
 }
 
-/// Returns the number of reads from the device in a scan of everything.
+/// Returns how many reads from the device a scan of the whole table makes.
 fn scan_reads(table: &str) -> usize {
     let scene = table_of(5000, "", table);
     let before = scene.calls(Operation::Read, Purpose::UserRead);
@@ -29,7 +30,7 @@ fn scan_reads(table: &str) -> usize {
     scene.calls(Operation::Read, Purpose::UserRead) - before
 }
 
-/// Returns a database with prefix Bloom filters of three bytes.
+/// Returns a database whose tables have Bloom filters of prefixes of three bytes.
 fn prefixed(text: &str) -> Scene {
     let scene = open(&format!(
         "prefix_extractor=fixed:3;disable_auto_compactions=true;{text};\
@@ -41,7 +42,7 @@ fn prefixed(text: &str) -> Scene {
     scene
 }
 
-/// Returns the index and filter blocks in the cache after a table was opened and read.
+/// Opens and reads a table. Returns how many index and filter blocks are then in the block cache.
 fn cached(family: &str, table: &str) -> (u64, u64) {
     let scene = table_of(1000, family, table);
     scene.get("000007");
@@ -88,7 +89,7 @@ effects! {
         assert!(never > 100 && usual < never / 3, "{usual} and {never}");
         assert!(scan_reads("initial_auto_readahead_size=256k") < usual);
         assert!(scan_reads("num_file_reads_for_auto_readahead=50") > usual + 20);
-        // The readahead size is doubled, which must not overflow.
+        // Readahead doubles this size, which must not overflow.
         let largest = "initial_auto_readahead_size=18446744073709551615;\
                        max_auto_readahead_size=18446744073709551615";
         assert!(scan_reads(largest) < usual);
@@ -126,7 +127,8 @@ effects! {
             scene.flush();
             for round in 0..10 {
                 scene.get(&format!("{:06}", round * 100));
-                // The blocks read between two uses of an index exceed the cache.
+                // Between two uses of the same index block more blocks are read than the cache can
+                // hold.
                 for key in (2000..6000).step_by(70) {
                     scene.get(&format!("{key:06}"));
                 }
@@ -141,7 +143,7 @@ effects! {
     top_levels_of_partitioned_blocks_are_pinned shows
         "pin_top_level_index_and_filter", "metadata_cache_options.top_level_index_pinning"
     {
-        // Partitioned tables are RocksDB's.
+        // Only RocksDB writes partitioned indexes and filters, so a golden database is used.
         let copy = golden::unpack("formats");
         let lookups = |table: &str| {
             let mut options = OpenOptions::load(copy.path()).expect("an OPTIONS file");

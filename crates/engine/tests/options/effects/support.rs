@@ -1,4 +1,4 @@
-//! Helpers of these tests.
+//! Helpers of the tests of options' effects.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,18 +12,18 @@ use tailwater_format::table::Properties;
 use tailwater_io::sim::SimStorage;
 use tailwater_io::{IoMode, Operation, Purpose, Storage};
 
-/// Directory of databases.
+/// The directory of every database.
 pub(super) const DB: &str = "/db";
 
-/// A database on a simulated disk, with counters.
+/// A database on a simulated disk, with statistics.
 pub(super) struct Scene {
     pub(super) disk: SimStorage,
     pub(super) db: Db,
     pub(super) statistics: Arc<Statistics>,
 }
 
-/// Returns options for databases on `disk`; missing databases are created. Background work runs in
-/// the calling thread.
+/// Returns options with which a missing database on `disk` is created. Background work runs in the
+/// calling thread.
 pub(super) fn options(disk: &SimStorage, text: &str) -> OpenOptions {
     let mut options = OpenOptions::new(Arc::new(disk.clone()));
     options.set_clock(disk.clock());
@@ -33,7 +33,7 @@ pub(super) fn options(disk: &SimStorage, text: &str) -> OpenOptions {
     options
 }
 
-/// Returns an option string without the empty assignments that a test left.
+/// Returns an option string without empty assignments, which result from empty arguments of a test.
 fn without_gaps(text: &str) -> String {
     let mut text = format!(";{text};");
     for (gap, filled) in [(";;;", ";"), (";;", ";"), ("{;", "{"), (";}", "}")] {
@@ -51,7 +51,7 @@ pub(super) fn try_open(disk: &SimStorage, text: &str) -> Result<Scene> {
     Ok(Scene { disk: disk.clone(), db, statistics })
 }
 
-/// Returns a new database on a new disk, whose calls are recorded.
+/// Returns a new database on a new disk. The disk records its calls.
 pub(super) fn open(text: &str) -> Scene {
     let disk = SimStorage::new(1);
     disk.start_recording();
@@ -79,7 +79,8 @@ impl Scene {
         self.db.put_cf_opt(&self.family(), key.as_bytes(), value.as_bytes(), &options)
     }
 
-    /// Puts keys `from..to`, each with an incompressible value of `length` bytes.
+    /// Puts the keys with numbers in `from..to`, each with an incompressible value of `length`
+    /// bytes.
     pub(super) fn fill(&self, from: usize, to: usize, length: usize) {
         let mut random = fastrand::Rng::with_seed(from as u64);
         for key in from..to {
@@ -101,7 +102,7 @@ impl Scene {
         self.db.compact_range_cf_opt(&self.family(), None, None, &all).expect("a compaction");
     }
 
-    /// Returns the number of keys that an iterator over everything yields.
+    /// Returns the number of keys that an iterator over the whole database yields.
     pub(super) fn scan(&self) -> usize {
         let mut iterator = self
             .db
@@ -116,7 +117,7 @@ impl Scene {
         keys
     }
 
-    /// Returns the number of tables of each level that has any.
+    /// Returns each level that has tables, with the number of its tables.
     pub(super) fn levels(&self) -> Vec<(usize, usize)> {
         let mut levels = std::collections::BTreeMap::new();
         for file in self.db.live_files() {
@@ -154,7 +155,7 @@ impl Scene {
         self.statistics.ticker(name).expect("a ticker")
     }
 
-    /// Returns the number of calls of a kind to the disk.
+    /// Returns how many calls of this operation were made to the disk for this purpose.
     pub(super) fn calls(&self, operation: Operation, purpose: Purpose) -> usize {
         let calls = self.disk.calls();
         let counted = calls
@@ -163,25 +164,25 @@ impl Scene {
         counted.count()
     }
 
-    /// Returns the names in the database's directory that contain `part`.
+    /// Returns those file names in the database's directory that contain `part`.
     pub(super) fn names(&self, part: &str) -> Vec<String> {
         names_in(&self.disk, DB, part)
     }
 
-    /// Returns the whole LOG.
+    /// Returns the text of the LOG.
     pub(super) fn log(&self) -> String {
         String::from_utf8(read(&self.disk, &Path::new(DB).join("LOG"))).expect("text")
     }
 }
 
-/// Returns the names in a directory that contain `part`.
+/// Returns those file names in a directory that contain `part`.
 pub(super) fn names_in(disk: &SimStorage, directory: &str, part: &str) -> Vec<String> {
     let entries = disk.list(directory.as_ref()).unwrap_or_default();
     let names = entries.into_iter().map(|entry| entry.name);
     names.filter(|name| name.contains(part)).collect()
 }
 
-/// Returns a whole file.
+/// Returns the bytes of a file.
 pub(super) fn read(disk: &SimStorage, path: &Path) -> Vec<u8> {
     let file = disk.open(path, IoMode::Buffered, Purpose::Metadata).expect("a file");
     let mut bytes = vec![0; file.length().expect("a length") as usize];

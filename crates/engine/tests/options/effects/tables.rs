@@ -1,10 +1,10 @@
-//! Options of writing tables.
+//! Options that affect how tables are written.
 
 use tailwater_format::checksum::ChecksumType;
 
 use super::support::{Scene, open};
 
-/// Returns a flushed table of keys with the values that `value` returns.
+/// Returns a database with one flushed table; `value` returns the value for each key.
 fn flushed(family: &str, table: &str, value: impl Fn(usize) -> String) -> Scene {
     let scene = open(&format!(
         "{family};disable_auto_compactions=true;block_based_table_factory={{{table}}}"
@@ -28,17 +28,17 @@ fn half_random(key: usize) -> String {
     half + &"x".repeat(50)
 }
 
-/// Returns the length of an uncompressed table.
+/// Returns the length of a table that is not compressed.
 fn plain_size(table: &str) -> u64 {
     flushed("compression=kNoCompression", table, value).sizes()[0]
 }
 
-/// Returns the length of a compressed table.
+/// Returns the length of a table that is compressed.
 fn packed_size(family: &str, table: &str, value: fn(usize) -> String) -> u64 {
     flushed(family, table, value).sizes()[0]
 }
 
-/// Returns the properties of an uncompressed table.
+/// Returns the properties of a table that is not compressed.
 fn properties(table: &str) -> tailwater_format::table::Properties {
     flushed("compression=kNoCompression", table, value).properties()
 }
@@ -69,7 +69,7 @@ effects! {
             packed_size(&format!("compression=kZSTD;compression_opts={{{options}}}"), "", half_random)
         };
         assert!(size("level=19") < size("level=-7"));
-        // Four bytes for each block.
+        // The checksum takes four bytes for each block.
         let (without, with) = (size("level=3"), size("level=3;checksum=true"));
         assert!(with > without + 30, "{without} and {with}");
     }
@@ -101,7 +101,7 @@ effects! {
     }
 
     tables_have_a_version shows "format_version" {
-        // Versions below 5 are not written.
+        // Instead of a version below 5, version 5 is written.
         for (version, written) in [(2, 5), (4, 5), (5, 5), (6, 6), (7, 7)] {
             let table = flushed("", &format!("format_version={version}"), value).table();
             assert_eq!(table.footer().format_version, written, "{version}");
@@ -125,7 +125,7 @@ effects! {
         let blocks = |table: &str| properties(table).num_data_blocks;
         let usual = blocks("");
         assert!(blocks("block_size=512") > usual * 6);
-        // A block that includes a record too many is longer.
+        // If a block ended one record too late, the block would be longer.
         let large = "block_size=90";
         let (exact, over) = (
             blocks(&format!("{large};block_size_deviation=50")),

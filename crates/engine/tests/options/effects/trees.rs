@@ -1,4 +1,4 @@
-//! Options of compactions and of the resulting tree.
+//! Options that affect compactions and the resulting LSM tree.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use tailwater_io::{Operation, Purpose};
 
 use super::support::{DB, Scene, open, options};
 
-/// A compaction filter that removes everything.
+/// A compaction filter that removes every entry.
 struct NoneStays;
 
 impl CustomCompactionFilter for NoneStays {
@@ -24,11 +24,11 @@ impl CustomCompactionFilter for NoneStays {
     }
 }
 
-/// Options for leveled compaction with a static level 1 and small tables.
+/// Options for leveled compaction with fixed level sizes and small tables.
 const STATIC: &str = "level_compaction_dynamic_level_bytes=false;compression=kNoCompression;\
                       write_buffer_size=64k";
 
-/// Returns a tree of about a megabyte.
+/// Returns a database with tables of about one megabyte.
 fn tree(text: &str) -> Scene {
     let scene = open(&format!("{STATIC};{text}"));
     scene.fill(0, 500, 1000);
@@ -37,7 +37,7 @@ fn tree(text: &str) -> Scene {
     scene
 }
 
-/// Returns the bytes by level.
+/// Returns the number of bytes in each level.
 fn level_bytes(scene: &Scene) -> Vec<u64> {
     let mut bytes = vec![0; 7];
     for file in scene.db.live_files() {

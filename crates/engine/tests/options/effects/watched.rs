@@ -1,4 +1,4 @@
-//! A storage that counts how files are synced.
+//! Storage that counts how files are synced.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tailwater_io::sim::SimStorage;
 use tailwater_io::{Create, IoMode, Purpose, Result, Storage, WriteFile};
 
-/// Returns a disk that counts syncs of a file with all its metadata.
+/// Returns storage that forwards to `disk`, and its count of syncs that include all metadata of a
+/// file.
 pub(super) fn watched(disk: &SimStorage) -> (Arc<dyn Storage>, Arc<AtomicU64>) {
     let full_syncs = Arc::new(AtomicU64::new(0));
     let watched = Watched { disk: disk.clone(), full_syncs: Arc::clone(&full_syncs) };

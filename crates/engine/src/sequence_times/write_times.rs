@@ -82,7 +82,8 @@ impl Windows {
     }
 }
 
-/// Returns the first sequence number of a new database whose column families have these options.
+/// Returns the sequence number with which a new database begins as its last one, if its column
+/// families have these options: 0, or [`PREALLOCATED_SEQUENCES`] if one preserves write times.
 pub(crate) fn first_sequence<'a>(
     families: impl Iterator<Item = &'a ColumnFamilyOptions>,
 ) -> Sequence {

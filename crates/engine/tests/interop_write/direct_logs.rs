@@ -26,8 +26,8 @@ const SHORT: usize = 40;
 /// have the same overhead in the log: their lengths are stored in two bytes, even in zstd's frames.
 const ONE_PLACE: usize = 1000;
 
-/// How a batch ends: the index of the next aligned position in its block, and the gap, which is the
-/// distance to that position in bytes.
+/// Where a batch ends: the index, within its log block, of the next aligned position, and the gap,
+/// which is the number of bytes up to that position.
 type End = (usize, usize);
 
 /// The gaps that have not yet occurred.

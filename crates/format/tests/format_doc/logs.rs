@@ -62,7 +62,8 @@ pub(crate) fn log_start(example: &Example) -> Answer {
         encoded.truncate(example.bytes.len());
         return answer(says, encoded);
     }
-    // The compressed bytes of a record depend on zstd's release; those before it do not.
+    // A record's compressed bytes depend on the release of zstd, so only the bytes before the first
+    // compressed record are compared.
     Writer::new_compressed(number, true, &mut encoded).unwrap();
     assert!(example.bytes.starts_with(&encoded));
     Answer { says: vec![says], encoded: None }

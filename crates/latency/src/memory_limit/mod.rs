@@ -91,8 +91,8 @@ impl Default for Host {
 /// A limit on the memory of children started through it, until it is dropped.
 #[derive(Debug)]
 pub struct MemoryLimit {
-    // The fields are in drop order: children and groups, the setting, the action for an
-    // interruption.
+    // The fields are dropped in this order: first the children and their cgroups end (`how`), then
+    // the kernel's LRU setting is restored (`lru`), and then the interrupt handler is removed.
     how: How,
     lru: Lru,
     _interrupt: interrupt::Guard,

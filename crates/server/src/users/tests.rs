@@ -373,8 +373,8 @@ fn a_changed_password_counts_at_once() {
     assert_eq!(missing, Err(Status::RESOURCE_NOT_FOUND));
 }
 
-/// Regression test: with a change of password, a client could guess the current password without
-/// the delays of failed logins.
+/// Regression test: a client could use the command that changes a password to guess the current
+/// password, without the delays that failed logins incur.
 #[test]
 fn wrong_passwords_are_delayed_as_failed_logins_are() {
     let directory = tempfile::tempdir().unwrap();

@@ -159,7 +159,7 @@ enum Value {
     Empty,
     /// In the source.
     Source,
-    /// In the source, as a timed value.
+    /// The value part of the timed value in the source, without its preferred sequence number.
     SourceUnpacked,
     /// The merged value of operands.
     Folded,

@@ -108,9 +108,9 @@ struct FullChunk {
     /// next chunk or, in the last chunk of a segment, written as a padded block.
     end: usize,
     persisted: usize,
-    /// Position in the segment of the end of the chunk's last batch, and the offset after that
-    /// batch.
+    /// End of the chunk's last batch, as a byte position in the segment.
     data_end: u64,
+    /// Offset of the message after the chunk's last batch.
     end_offset: u64,
 }
 

@@ -13,10 +13,11 @@
 //!    the hole and accepts no appends until the file is restored. In all other cases the machine
 //!    died before the bytes reached the device, a loss that the topic's durability permits: the
 //!    bytes beyond the hole are kept in a file next to the segment.
-//! 5. Batches that a dead process left in shared memory are appended if they continue the offsets,
+//! 4. The segment is cut after its last batch, and synced.
 //! 5. Batches that a dead process left in shared memory are appended if they continue the offsets.
 //!    They are persisted before their shared memory is removed. If the disk is full, the partition
 //!    is opened for reading, and this step is retried until it succeeds.
+//!
 //! A crash at any step is safe: until then only unused files were removed, and the next opening
 //! recovers the same batches.
 

@@ -39,7 +39,7 @@ const STAGED_PART_OF_AVAILABLE: i64 = 2;
 /// use std::sync::Arc;
 /// use tailwater::{BlockCache, Db, OpenOptions};
 ///
-/// One memory limit applies to both databases.
+/// // One memory limit applies to both databases.
 /// let cache = Arc::new(BlockCache::new(64 << 20));
 /// let mut options = OpenOptions::default();
 /// options.set_options("create_if_missing=true")?;

@@ -35,8 +35,8 @@ use crate::read::ReadOptions;
 /// assert_eq!(db.range("a"..="c").count(), 3);
 /// assert_eq!(db.range(vec![b'b']..).count(), 2);
 ///
-/// A pair of bounds can exclude its first key. A scan can thus continue after the last key that it
-/// saw.
+/// // A pair of bounds can exclude its first key. A scan can thus continue after the last key that
+/// // it saw.
 /// let after_a = (Bound::Excluded("a"), Bound::Unbounded);
 /// let (next, _) = db.range(after_a).next().expect("an entry")?;
 /// assert_eq!(&*next, b"b");

@@ -49,7 +49,7 @@ use crate::stats::Statistics;
 ///
 /// let mut options = OpenOptions::default();
 /// options.set_options("create_if_missing=true;max_background_jobs=4;compression=kZSTD")?;
-/// One column family gets options of its own. It is created if the database lacks it.
+/// // One column family gets options of its own. It is created if the database lacks it.
 /// options.set_options("create_missing_column_families=true")?;
 /// options.set_options_cf("counters", "merge_operator=uint64add;write_buffer_size=8M")?;
 /// assert!(MergeOperator::built_in("uint64add").is_some(), "it need not be registered");
@@ -75,8 +75,8 @@ use crate::stats::Statistics;
 /// database.create_if_missing = true;
 /// database.create_missing_column_families = true;
 /// database.max_background_jobs = 4;
-/// Must come before the options of single column families, which begin with a copy of these
-/// options.
+/// // Must come before the options of single column families, which begin with a copy of these
+/// // options.
 /// options.other_column_families_mut().compression = CompressionType::Zstd;
 /// let counters = options.column_family_mut("counters");
 /// counters.merge_operator = ObjectName::new("uint64add");

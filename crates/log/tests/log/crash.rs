@@ -259,7 +259,7 @@ impl Work {
                     Ok(appended) => appended,
                     Err(error) if error.kind() == ErrorKind::Full => {
                         self.log().run_pending();
-                        return true;
+                        return !self.has_failed.load(Ordering::Relaxed);
                     }
                     Err(_) => return false,
                 };
@@ -286,7 +286,8 @@ impl Work {
             12 => {
                 let ticket = partition.flush(self.rng.bool());
                 self.log().run_pending();
-                return ticket.wait().is_ok();
+                // Another partition's append may have failed.
+                return ticket.wait().is_ok() && !self.has_failed.load(Ordering::Relaxed);
             }
             13 if self.rng.bool() => {
                 self.histories[index].step(What::Purge, begun, None, Model::default());

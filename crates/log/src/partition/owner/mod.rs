@@ -4,6 +4,7 @@
 
 mod appending;
 mod groups;
+mod schedule;
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -126,7 +126,7 @@ impl LogDirectory {
             opening: LastOpening::default(),
             is_same_boot: false,
             block: ALIGNMENT as u64,
-            memory: ChunkPool::new(None, 0, Arc::clone(&backpressure))?,
+            memory: ChunkPool::new(None, false, 0, Arc::clone(&backpressure))?,
             backpressure,
             scheduler: Arc::new(Scheduler::default()),
             cursors: Cursors::new(0),

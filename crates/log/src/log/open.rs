@@ -82,14 +82,18 @@ pub(super) fn open_env(
     let (read_mode, _) =
         choose(storage, &directory, options.read_io_mode, Access::Read, "read", report)?;
     let block = append_block.max(ALIGNMENT) as u64;
-    let shared = shared_memory(options, &directory, block, report)?;
+    let shared = shared_memory(options, &directory, report)?;
+    let is_shared = shared.is_some() && block == ALIGNMENT as u64;
+    if shared.is_some() && !is_shared {
+        no_shared_memory(&format!("the device's blocks have {block} bytes"), report);
+    }
     report.modes = Modes {
         append: append_mode.name(),
         append_sync: if options.syncs_appends { "dsync" } else { "topic" },
         read: read_mode.name(),
         index: IoMode::Buffered.name(),
         offsets: IoMode::Buffered.name(),
-        tail: if shared.is_some() { "shared memory" } else { "private memory" },
+        tail: if is_shared { "shared memory" } else { "private memory" },
         block,
     };
     let memory_directory = shared.as_ref().and_then(|shared| shared.directory());
@@ -108,7 +112,7 @@ pub(super) fn open_env(
         0 => automatic_limit(Memory::of_this_process(System::default()).limit()),
         limit => limit,
     };
-    let memory = ChunkPool::new(shared, limit, Arc::clone(&backpressure))?;
+    let memory = ChunkPool::new(shared, is_shared, limit, Arc::clone(&backpressure))?;
     Ok(Env {
         segment_files: SegmentFiles {
             storage: Arc::clone(storage),
@@ -199,28 +203,30 @@ fn choose(
 fn shared_memory(
     options: &LogOptions,
     directory: &Path,
-    block: u64,
     report: &mut OpenReport,
 ) -> Result<Option<Arc<dyn SharedMemory>>> {
-    let opened = match &options.tail_memory {
-        TailMemory::Private => return Ok(None),
-        TailMemory::Shared(shared) => Ok(Arc::clone(shared)),
-        TailMemory::Directory(parent) => {
-            // If the caller chose the directory, a failure to open it is an error.
-            return open_shared(options, directory, parent, report).map(Some);
+    match &options.tail_memory {
+        TailMemory::Private => Ok(None),
+        TailMemory::Shared(shared) => Ok(Some(Arc::clone(shared))),
+        // If the caller chose the directory, a failure to open it is an error.
+        TailMemory::Directory(parent) => open_shared(options, directory, parent, report).map(Some),
+        TailMemory::Automatic => {
+            match open_shared(options, directory, Path::new("/dev/shm"), report) {
+                Ok(shared) => Ok(Some(shared)),
+                Err(error) => {
+                    no_shared_memory(&error.to_string(), report);
+                    Ok(None)
+                }
+            }
         }
-        TailMemory::Automatic => open_shared(options, directory, Path::new("/dev/shm"), report),
-    };
-    let why = match opened {
-        Ok(_) if block > ALIGNMENT as u64 => format!("the device's blocks have {block} bytes"),
-        Ok(shared) => return Ok(Some(shared)),
-        Err(error) => error.to_string(),
-    };
+    }
+}
+
+fn no_shared_memory(why: &str, report: &mut OpenReport) {
     report.warnings.push(format!(
         "there is no shared memory ({why}): appends to topics with durability 'process' wait for \
          the write to the segment"
     ));
-    Ok(None)
 }
 
 /// Prefix of the names of logs' directories of shared memory.

@@ -63,6 +63,8 @@ pub(crate) struct SegmentWriter {
     begun: u64,
     /// Length of the last write, in bytes.
     last_group: u64,
+    /// Length to which the file of a resumed segment is cut again before the first write, in bytes.
+    uncertain_cut: Option<u64>,
     /// The error of a failed sync. A failed sync is never retried: the system may have dropped the
     /// bytes.
     failed: Option<Error>,
@@ -99,6 +101,7 @@ impl SegmentWriter {
             batch_bytes: 0,
             begun: 0,
             last_group: 0,
+            uncertain_cut: None,
             failed: None,
         })
     }
@@ -139,6 +142,7 @@ impl SegmentWriter {
             batch_bytes: 0,
             begun: length,
             last_group: 0,
+            uncertain_cut: Some(length),
             failed: None,
         })
     }
@@ -164,6 +168,7 @@ impl SegmentWriter {
     ) -> Result<()> {
         let length: usize = parts.iter().map(|part| part.len()).sum();
         let end = position + length as u64;
+        self.repeat_cut()?;
         self.file.write_vectored_at(parts, position, self.is_durable, Purpose::LogAppend)?;
         if end > self.prepared {
             // The write went beyond the preallocated space: more space is preallocated from now on.
@@ -173,6 +178,20 @@ impl SegmentWriter {
         self.written = self.written.max(end);
         self.batch_bytes += batch_bytes;
         self.last_group = length as u64;
+        Ok(())
+    }
+
+    /// Before the first write to a resumed segment, cuts the file at its present length. The last
+    /// process may have cut it there, and died after the sync of that cut had failed. The bytes
+    /// after the cut are then still on the device, and would reappear when the write extends the
+    /// file.
+    fn repeat_cut(&mut self) -> Result<()> {
+        let Some(length) = self.uncertain_cut else { return Ok(()) };
+        self.file.truncate(length)?;
+        if self.is_durable {
+            self.sync()?;
+        }
+        self.uncertain_cut = None;
         Ok(())
     }
 

@@ -39,6 +39,9 @@ pub(crate) enum MemoryKind {
 pub(crate) struct ChunkPool {
     me: Weak<Self>,
     shared: Option<Arc<dyn SharedMemory>>,
+    /// Whether new chunks can be in shared memory. Otherwise `shared`, if there is any, only has
+    /// the batches of an earlier process.
+    allocates_shared: bool,
     limit: usize,
     /// Number of the first region of shared memory that this process creates. Regions with lower
     /// numbers belong to earlier processes.
@@ -79,11 +82,13 @@ struct Piece {
 
 impl ChunkPool {
     /// Creates a pool of at most `limit` bytes. Existing regions of shared memory stay unchanged.
+    /// With `allocates_shared`, new chunks can be in shared memory.
     ///
     /// # Errors
     /// Errors from listing the regions.
     pub(crate) fn new(
         shared: Option<Arc<dyn SharedMemory>>,
+        allocates_shared: bool,
         limit: usize,
         backpressure: Arc<Backpressure>,
     ) -> Result<Arc<Self>> {
@@ -98,6 +103,7 @@ impl ChunkPool {
         Ok(Arc::new_cyclic(|me| Self {
             me: me.clone(),
             shared,
+            allocates_shared,
             limit,
             first_region,
             state,
@@ -106,14 +112,14 @@ impl ChunkPool {
         }))
     }
 
-    /// Returns the shared memory, which outlives the process, if there is any.
+    /// Returns the shared memory, if there is any. An earlier process may have left batches in it.
     pub(crate) fn shared(&self) -> Option<&Arc<dyn SharedMemory>> {
         self.shared.as_ref()
     }
 
-    /// Returns whether there is shared memory, which outlives the process.
-    pub(crate) fn has_shared(&self) -> bool {
-        self.shared.is_some()
+    /// Returns whether new chunks can be in shared memory, which outlives the process.
+    pub(crate) fn allocates_shared(&self) -> bool {
+        self.allocates_shared
     }
 
     /// Returns the total size of all pieces in bytes, including free pieces.

@@ -499,6 +499,25 @@ fn died_with_batches(partial_blocks: PartialBlocks, then: Durability) -> (Machin
     (Machine { storage, memory, boot: 1 }, topic)
 }
 
+/// Regression test: on a device whose blocks are too large for chunks in shared memory, batches
+/// that a dead process had left there were not recovered.
+#[test]
+fn batches_of_a_dead_process_survive_a_change_of_the_block_size() {
+    for partial in [PartialBlocks::Pad, PartialBlocks::Carry] {
+        let (machine, topic) = died_with_batches(partial, Durability::Process);
+        machine.storage.set_alignment(16_384);
+        let log = machine.open();
+        assert_eq!(log.open_report().modes.tail, "private memory");
+        let partition = log.partition(topic.partition(0)).expect("a partition");
+        let expected: Vec<_> = (0..600).map(|number| (number, number)).collect();
+        assert_eq!(read_all(&partition), expected);
+        let memory = machine.memory.as_ref().expect("shared memory");
+        assert_eq!(memory.list().expect("a list"), [""; 0]);
+        let appended = partition.try_append(&batch(600..605, 100)).expect("an append");
+        assert!(!appended.ticket.is_complete(), "the append waits for the write");
+    }
+}
+
 /// A purge also discards the batches of a dead process that wait for space on the disk.
 #[test]
 fn a_purge_on_a_full_disk_removes_batches_of_the_last_process() {

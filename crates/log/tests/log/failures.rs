@@ -322,6 +322,35 @@ fn a_failed_truncation_is_not_reported_as_done_when_it_is_repeated() {
     log.truncate(topic.partition(0), 1).expect_err("segments may be left");
 }
 
+/// Regression test: a process cut a segment, and died after the sync of the cut had failed. When
+/// the next process appended, the bytes after the cut reappeared in place of its messages.
+#[test]
+fn messages_after_a_cut_that_was_not_synced_do_not_reappear() {
+    for seed in 0..20 {
+        let machine = Machine::new(seed, true);
+        let log = machine.open();
+        let (topic, partition) = create_topic(&log, Durability::Memory);
+        drop(partition.append(&batch(0..1, 300)).expect("an append"));
+        drop(partition.append(&batch(100..103, 300)).expect("an append"));
+        let flushed = partition.flush(true);
+        log.run_pending();
+        flushed.wait().expect("a flush");
+        // The first sync seals the segment, the second follows the cut.
+        fail(&machine, Fault::InputOutput, Operation::Sync, 1);
+        log.truncate(topic.partition(0), 1).expect_err("the sync fails");
+        let storage = Arc::new(machine.storage.process_crash_image(seed));
+        let machine = Machine { storage, ..machine };
+        let log = machine.open();
+        let partition = log.partition(topic.partition(0)).expect("a partition");
+        assert_eq!(numbers(&partition), [0]);
+        append(&log, &partition, 1..2, 300);
+        assert_eq!(numbers(&partition), [0, 1], "seed {seed}");
+        log.close().expect("the log closes");
+        drop(log);
+        assert_eq!(numbers(&machine.open().partitions()[0]), [0, 1], "seed {seed}");
+    }
+}
+
 /// Regression test: after a full disk failed the sync of a complete segment, the log waited for
 /// space and retried. A failed sync is never repeated, so every retry returned the same error.
 #[test]

@@ -182,7 +182,7 @@ impl Owner {
         place: SegmentPosition,
     ) -> Self {
         let kind = match options.durability {
-            Durability::Process if env.memory.has_shared() => MemoryKind::Shared,
+            Durability::Process if env.memory.allocates_shared() => MemoryKind::Shared,
             _ => MemoryKind::Private,
         };
         Self {

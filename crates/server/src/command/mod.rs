@@ -14,6 +14,8 @@ mod partitions;
 pub(crate) mod resolve;
 mod streams;
 mod system;
+#[cfg(test)]
+mod tests;
 mod tokens;
 mod topics;
 mod users;

@@ -88,8 +88,8 @@ impl Owner {
 
     /// Queues a command.
     fn queue(&mut self, command: Command) {
-        self.barriers += usize::from(command.is_barrier());
-        self.commands.push_back(command);
+        self.schedule.barriers += usize::from(command.is_barrier());
+        self.schedule.commands.push_back(command);
     }
 
     /// Fails the queued flushes and truncations, because a write failed. All other commands stay
@@ -97,25 +97,25 @@ impl Owner {
     pub(super) fn fail_commands(&mut self, error: &Error) -> Completions {
         let mut completions = Completions::new();
         let mut stay = std::collections::VecDeque::new();
-        for mut command in std::mem::take(&mut self.commands) {
+        for mut command in std::mem::take(&mut self.schedule.commands) {
             command.persist_failed = true;
             match command.effect {
                 Effect::Flush { .. } | Effect::Truncate { .. } => {
-                    self.barriers -= usize::from(command.is_barrier());
+                    self.schedule.barriers -= usize::from(command.is_barrier());
                     completions.push((command.signal, Err(error.clone())));
                 }
                 _ => stay.push_back(command),
             }
         }
-        self.commands = stay;
+        self.schedule.commands = stay;
         completions
     }
 
     /// Refuses all queued commands of a closed partition. Returns the signals to complete.
     fn refuse_commands(&mut self, env: &Env) -> Completions {
-        let commands = std::mem::take(&mut self.commands);
+        let commands = std::mem::take(&mut self.schedule.commands);
         let refused = commands.into_iter().map(|command| {
-            self.barriers -= usize::from(command.is_barrier());
+            self.schedule.barriers -= usize::from(command.is_barrier());
             if let Effect::Install(rewritten) = command.effect {
                 rewritten.discard(&env.segment_files);
             }
@@ -248,7 +248,7 @@ impl Partition {
         drop(files);
         {
             let mut owner = self.owner.lock();
-            owner.barriers -= usize::from(is_barrier);
+            owner.schedule.barriers -= usize::from(is_barrier);
             if is_last {
                 completions.extend(owner.refuse_commands(&self.env));
             }
@@ -372,7 +372,7 @@ impl Partition {
         };
         // The segment being written is sealed first, so that it can be removed as a whole or cut.
         if let Some(writer) = &mut files.writer {
-            let data_end = self.owner.lock().persisted_end.position;
+            let data_end = self.owner.lock().persisted.end.position;
             writer.seal(&self.env.segment_files, data_end)?;
             files.writer = None;
         }
@@ -422,7 +422,7 @@ impl Partition {
                 Health::Good | Health::Closed => None,
             };
             owner.health = Health::Closed;
-            (owner.persisted_end, owner.has_unpersisted(), failure)
+            (owner.persisted.end, owner.has_unpersisted(), failure)
         };
         self.env.cursors.forget(self.id);
         if let Some(rewriting) = files.rewriting.take() {

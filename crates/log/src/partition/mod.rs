@@ -247,11 +247,11 @@ impl Partition {
             incarnation: owner.incarnation,
             start_offset: snapshot.start_offset,
             end_offset: owner.next_offset,
-            persisted_offset: owner.persisted_offset,
+            persisted_offset: owner.persisted.offset,
             segments: snapshot.segments.len(),
             bytes: snapshot.segments.iter().map(|segment| segment.length()).sum(),
-            unpersisted_bytes: owner.unpersisted_bytes,
-            unpersisted_messages: owner.unpersisted_messages,
+            unpersisted_bytes: owner.tail.unpersisted_bytes,
+            unpersisted_messages: owner.tail.unpersisted_messages,
         }
     }
 
@@ -282,8 +282,8 @@ impl Partition {
         let old = self.snapshot();
         let mut segments = old.segments.clone();
         change(&mut segments);
-        owner.chunks.retain(|chunk| chunk.bytes().is_some());
-        let chunks = owner.chunks.clone();
+        owner.tail.chunks.retain(|chunk| chunk.bytes().is_some());
+        let chunks = owner.tail.chunks.clone();
         let first = segments.first().map(|first| first.base_offset());
         let first = first.or(chunks.first().map(|first| first.place().base_offset));
         let snapshot = Snapshot {
@@ -303,14 +303,14 @@ impl Partition {
 
     /// Queues the partition if it has work and is not yet queued. Releases the owner's lock.
     fn schedule(&self, mut owner: Guard<'_, Owner>) {
-        if owner.is_scheduled {
+        if owner.schedule.is_scheduled {
             return;
         }
         let now_ns = self.env.clock.monotonic_ns();
         let Some(me) = self.me.upgrade() else { return };
         owner.queue_retention(now_ns);
         if owner.has_work(&self.env, now_ns) {
-            owner.is_scheduled = true;
+            owner.schedule.is_scheduled = true;
             drop(owner);
             self.env.scheduler.push(me);
             return;
@@ -332,9 +332,9 @@ impl Partition {
         };
         if let (Ok(()), Some(writer)) = (&written, &files.writer) {
             writer.segment().add_entries(group.entries.iter().copied());
-            writer.publish(owner.persisted_end.position);
-            owner.wants_space = writer.wants_space();
-            owner.wants_rewrite = files.rewriting.is_some() || !files.padded.is_empty();
+            writer.publish(owner.persisted.end.position);
+            owner.schedule.wants_space = writer.wants_space();
+            owner.schedule.wants_rewrite = files.rewriting.is_some() || !files.padded.is_empty();
         }
         self.publish_end(&owner);
         drop(owner);
@@ -373,7 +373,7 @@ impl Partition {
             let owner = self.owner.lock();
             let options = &owner.options;
             let durability = if owner.is_hardened { Durability::Disk } else { options.durability };
-            (owner.persisted_end, owner.incarnation, durability, options.segment_bytes)
+            (owner.persisted.end, owner.incarnation, durability, options.segment_bytes)
         };
         let directory = self.directory(incarnation);
         if let Some(writer) = &mut files.writer {
@@ -404,7 +404,7 @@ impl Partition {
         files.writer = Some(writer);
         let mut owner = self.owner.lock();
         // With another segment, the partition may exceed its size limit: retention is due.
-        owner.retains_ns = Some(0);
+        owner.schedule.retains_ns = Some(0);
         self.publish(&mut owner, |segments| {
             // The new segment replaces an empty one that a failed write left.
             let is_replaced = |other: &Arc<Segment>| other.base_offset() == start.base_offset;
@@ -431,7 +431,7 @@ impl Partition {
             writer.prepare();
             writer.wants_space()
         });
-        self.owner.lock().wants_space = wants_more;
+        self.owner.lock().schedule.wants_space = wants_more;
     }
 
     /// Releases the chunks and the preallocated space of an idle partition. Otherwise many idle
@@ -464,9 +464,9 @@ impl Partition {
         }
         let has_more = files.rewriting.is_some() || !files.padded.is_empty();
         let mut owner = self.owner.lock();
-        owner.wants_rewrite = has_more;
+        owner.schedule.wants_rewrite = has_more;
         if let Some(rewritten) = rewritten {
-            owner.commands.push_back(Command::unattended(Effect::Install(rewritten)));
+            owner.schedule.commands.push_back(Command::unattended(Effect::Install(rewritten)));
         }
     }
 }
@@ -494,7 +494,7 @@ impl Scheduled for Partition {
             self.env.backpressure.changed();
         }
         let mut owner = self.owner.lock();
-        owner.is_scheduled = false;
+        owner.schedule.is_scheduled = false;
         self.schedule(owner);
     }
 }

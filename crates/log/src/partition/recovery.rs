@@ -166,7 +166,7 @@ pub(crate) fn open(
                     "batches in shared memory are recovered when there is space: {error}"
                 ));
                 let mut owner = partition.owner.lock();
-                recovered.surviving_messages = owner.persisted_offset - segments_end;
+                recovered.surviving_messages = owner.persisted.offset - segments_end;
                 owner.run_out_of_space(env, &error);
             }
             Err(error) => {
@@ -423,13 +423,13 @@ impl Partition {
     fn take_survivors(&self, files: &mut Files, recovered: &mut Recovered) -> Result<()> {
         // The batches may fill the shared memory, so they are copied to private memory. The
         // originals remain in shared memory until the copies are persisted.
-        let kind = std::mem::replace(&mut self.owner.lock().kind, MemoryKind::Private);
+        let kind = std::mem::replace(&mut self.owner.lock().tail.kind, MemoryKind::Private);
         let persisted = self.append_survivors(files, recovered);
         if persisted.is_ok() {
             self.release(files);
         }
         let mut owner = self.owner.lock();
-        owner.kind = kind;
+        owner.tail.kind = kind;
         self.publish_end(&owner);
         let failed = match &owner.health {
             Health::Failed(error) => Err(error.clone()),
@@ -462,7 +462,7 @@ impl Partition {
             let header = batch.header();
             let (next_offset, unpersisted) = {
                 let owner = self.owner.lock();
-                (owner.next_offset, owner.unpersisted_bytes)
+                (owner.next_offset, owner.tail.unpersisted_bytes)
             };
             if batch.end_offset() <= next_offset {
                 continue;
@@ -501,7 +501,7 @@ impl Partition {
         loop {
             let group = {
                 let mut owner = self.owner.lock();
-                if owner.unpersisted_bytes == 0 {
+                if owner.tail.unpersisted_bytes == 0 {
                     return Ok(());
                 }
                 owner.take_group(&self.env, true)

@@ -79,9 +79,9 @@ impl Partition {
         let _ = owner.forget_unpersisted(&self.env, &Ok(()));
         owner.take_chunks();
         owner.next_offset = offset;
-        owner.persisted_offset = offset;
+        owner.persisted.offset = offset;
         owner.place = owner.next_segment();
-        owner.persisted_end = owner.place;
+        owner.persisted.end = owner.place;
         let segments: Vec<Arc<Segment>> = snapshot.segments.iter().take(stay).cloned().collect();
         self.publish(&mut owner, |old| *old = segments);
         self.publish_end(&owner);

@@ -37,15 +37,15 @@ impl Owner {
         }
         let full =
             |message: &str| Err(Error::new(ErrorKind::Full, format!("{}: {message}", self.id)));
-        if self.barriers > 0 {
+        if self.schedule.barriers > 0 {
             return full("a command that changes its files is in progress");
         }
         if self.awaits_survivors {
             return full("batches of the last process are still being recovered");
         }
         // If nothing else is unpersisted, even a batch larger than the bound is accepted.
-        let after = self.unpersisted_bytes + length;
-        if self.unpersisted_bytes > 0 && after > env.partition_unpersisted_bytes_max {
+        let after = self.tail.unpersisted_bytes + length;
+        if self.tail.unpersisted_bytes > 0 && after > env.partition_unpersisted_bytes_max {
             return full("the limit of unpersisted bytes is reached");
         }
         Ok(())
@@ -80,7 +80,7 @@ impl Owner {
         // Timestamps never decrease, even if the clock does, because readers search by timestamp.
         let timestamp_us = now_us.max(self.last_timestamp_us);
         let has_new_chunk = self.provide_chunk(env, length, timestamp_us)?;
-        let Some(active) = &mut self.active else {
+        let Some(active) = &mut self.tail.active else {
             return Err(Error::new(ErrorKind::Internal, "there is room but no chunk"));
         };
         let header = batch.stamped(u64::from(self.id.partition), self.next_offset, timestamp_us);
@@ -92,12 +92,12 @@ impl Owner {
         self.next_offset += u64::from(header.count);
         self.last_timestamp_us = timestamp_us;
         self.place.position += length;
-        self.unpersisted_bytes += length;
-        self.unpersisted_messages += u64::from(header.count);
+        self.tail.unpersisted_bytes += length;
+        self.tail.unpersisted_messages += u64::from(header.count);
         let signal = self.acknowledges_persisted().then(Signal::new);
         let appended_ns = env.clock.monotonic_ns();
-        (self.last_append_ns, self.is_released) = (appended_ns, false);
-        self.pending.push_back(PendingBatch {
+        (self.tail.last_append_ns, self.tail.is_released) = (appended_ns, false);
+        self.tail.pending.push_back(PendingBatch {
             segment: self.place.segment,
             end_position: self.place.position,
             end_offset: self.next_offset,
@@ -125,31 +125,32 @@ impl Owner {
         };
         let wanted = usize::try_from(length + reserve)
             .map_err(|_| Error::invalid(format!("a batch of {length} bytes")))?;
-        let fits = self.active.as_ref().is_some_and(|active| active.buffer.remaining() >= wanted);
+        let fits =
+            self.tail.active.as_ref().is_some_and(|active| active.buffer.remaining() >= wanted);
         if fits && !is_full {
             return Ok(false);
         }
         if env.memory.is_tight() {
-            self.chunk_bytes = CHUNK_MIN;
+            self.tail.chunk_bytes = CHUNK_MIN;
         }
         // Allocated before any state changes, because the allocation may fail.
-        let buffer = env.memory.allocate(self.kind, wanted.max(self.chunk_bytes))?;
-        if self.active.is_some() {
-            self.chunk_bytes = (self.chunk_bytes * 2).min(CHUNK_MAX);
+        let buffer = env.memory.allocate(self.tail.kind, wanted.max(self.tail.chunk_bytes))?;
+        if self.tail.active.is_some() {
+            self.tail.chunk_bytes = (self.tail.chunk_bytes * 2).min(CHUNK_MAX);
         }
         self.close_chunk(env);
         if is_full {
             let segment =
                 SegmentStart { base_offset: self.next_offset, base_timestamp_us: timestamp_us };
             self.place = SegmentPosition { segment, position: 0 };
-            self.carried.clear();
+            self.tail.carried.clear();
         }
         self.begin_chunk(env, buffer);
         Ok(true)
     }
 
     pub(super) fn begin_chunk(&mut self, env: &Env, mut buffer: AppendBuffer) {
-        let carried = std::mem::take(&mut self.carried);
+        let carried = std::mem::take(&mut self.tail.carried);
         let position = self.place.position - carried.len() as u64;
         let place = ChunkPlace {
             segment: self.place.segment,
@@ -159,7 +160,7 @@ impl Owner {
         };
         buffer.append(&carried);
         buffer.publish();
-        if self.kind == MemoryKind::Shared {
+        if self.tail.kind == MemoryKind::Shared {
             let header = ChunkHeader {
                 log: env.log,
                 stream: self.id.stream,
@@ -175,9 +176,9 @@ impl Owner {
         }
         let bytes = buffer.reader();
         let chunk = Arc::new(Chunk::new(place, bytes.clone()));
-        self.chunks.retain(|chunk| chunk.bytes().is_some());
-        self.chunks.push(Arc::clone(&chunk));
-        self.active = Some(Active { buffer, chunk, bytes, persisted: 0, group_start: 0 });
+        self.tail.chunks.retain(|chunk| chunk.bytes().is_some());
+        self.tail.chunks.push(Arc::clone(&chunk));
+        self.tail.active = Some(Active { buffer, chunk, bytes, persisted: 0, group_start: 0 });
     }
 
     /// Closes the active chunk. The bytes up to a block boundary are written from this chunk. With
@@ -187,7 +188,7 @@ impl Owner {
         if self.options.partial_blocks == PartialBlocks::Pad {
             self.pad(env);
         }
-        let Some(active) = self.active.take() else { return };
+        let Some(active) = self.tail.active.take() else { return };
         let length = active.buffer.length();
         let position = active.chunk.place().position;
         let mut end = length;
@@ -195,14 +196,14 @@ impl Owner {
             let whole = (position + length as u64) / env.block * env.block;
             let begin = whole.saturating_sub(position) as usize;
             let rest = active.bytes.get(begin..length).unwrap_or_default();
-            self.carried = rest.to_vec();
+            self.tail.carried = rest.to_vec();
             end = begin;
         }
         let data_end = self.data_end();
         if end > active.persisted
-            || self.pending.iter().any(|batch| batch.segment == self.place.segment)
+            || self.tail.pending.iter().any(|batch| batch.segment == self.place.segment)
         {
-            self.filled.push_back(FullChunk {
+            self.tail.filled.push_back(FullChunk {
                 chunk: active.chunk,
                 bytes: active.bytes,
                 end,
@@ -217,16 +218,16 @@ impl Owner {
 
     /// Returns the end of the last batch in the segment.
     pub(super) fn data_end(&self) -> u64 {
-        match self.pending.back() {
+        match self.tail.pending.back() {
             Some(batch) if batch.segment == self.place.segment => batch.end_position,
-            _ => self.persisted_end.position,
+            _ => self.persisted.end.position,
         }
     }
 
     /// Ends the current group of batches with a gap, so that the group consists of whole blocks.
     pub(super) fn pad(&mut self, env: &Env) {
-        let persisted_end = self.persisted_end;
-        let Some(active) = &mut self.active else { return };
+        let persisted_end = self.persisted.end;
+        let Some(active) = &mut self.tail.active else { return };
         if active.buffer.length() == active.group_start {
             return;
         }

@@ -50,18 +50,19 @@ impl Owner {
     /// Returns the contents of the next write to a segment; `None` if there is nothing to write.
     /// With `all`, a partial block at the end is also written.
     pub(in crate::partition) fn take_group(&mut self, env: &Env, all: bool) -> Option<Group> {
-        let filled: usize = self.filled.iter().map(|filled| filled.end - filled.persisted).sum();
+        let filled: usize =
+            self.tail.filled.iter().map(|filled| filled.end - filled.persisted).sum();
         if self.options.partial_blocks == PartialBlocks::Pad && filled < GROUP_BYTES {
             self.pad(env);
         }
-        let first = match (self.filled.front(), &self.active) {
+        let first = match (self.tail.filled.front(), &self.tail.active) {
             (Some(filled), _) => *filled.chunk.place(),
             (None, Some(active)) => *active.chunk.place(),
             (None, None) => return None,
         };
-        let begun = match self.filled.front() {
+        let begun = match self.tail.filled.front() {
             Some(filled) => filled.persisted,
-            None => self.active.as_ref().map_or(0, |active| active.persisted),
+            None => self.tail.active.as_ref().map_or(0, |active| active.persisted),
         };
         let position = first.position + begun as u64;
         let mut group = Group {
@@ -74,7 +75,7 @@ impl Owner {
             entries: Vec::new(),
         };
         let mut bytes = 0;
-        for (index, filled) in self.filled.iter().enumerate() {
+        for (index, filled) in self.tail.filled.iter().enumerate() {
             if filled.chunk.place().segment != group.segment {
                 return self.finish_segment(env, group, index);
             }
@@ -84,9 +85,9 @@ impl Owner {
             group.add(&filled.chunk, &filled.bytes, filled.persisted..filled.end);
             bytes += filled.end - filled.persisted;
         }
-        let Some(active) = &self.active else { return self.complete(group) };
+        let Some(active) = &self.tail.active else { return self.complete(group) };
         if active.chunk.place().segment != group.segment {
-            let count = self.filled.len();
+            let count = self.tail.filled.len();
             return self.finish_segment(env, group, count);
         }
         if bytes >= GROUP_BYTES {
@@ -129,7 +130,8 @@ impl Owner {
         let is_in = |batch: &&PendingBatch| {
             (batch.segment, batch.end_position) <= (group.segment, group.data_end)
         };
-        group.batch_bytes = self.pending.iter().take_while(is_in).map(|batch| batch.bytes).sum();
+        group.batch_bytes =
+            self.tail.pending.iter().take_while(is_in).map(|batch| batch.bytes).sum();
         (!group.parts.is_empty()).then_some(group)
     }
 
@@ -141,7 +143,7 @@ impl Owner {
         mut group: Group,
         count: usize,
     ) -> Option<Group> {
-        let last = count.checked_sub(1).and_then(|last| self.filled.get(last));
+        let last = count.checked_sub(1).and_then(|last| self.tail.filled.get(last));
         if let (PartialBlocks::Carry, Some(last)) = (self.options.partial_blocks, last) {
             let length = (last.data_end - last.chunk.place().position) as usize;
             if let Some(rest) = last.bytes.get(last.end.max(last.persisted)..length)
@@ -159,10 +161,10 @@ impl Owner {
     pub(super) fn data_end_within(&self, segment: SegmentStart, end: u64) -> u64 {
         let is_within =
             |batch: &PendingBatch| (batch.segment, batch.end_position) <= (segment, end);
-        let count = self.pending.partition_point(is_within);
-        match count.checked_sub(1).and_then(|last| self.pending.get(last)) {
+        let count = self.tail.pending.partition_point(is_within);
+        match count.checked_sub(1).and_then(|last| self.tail.pending.get(last)) {
             Some(batch) if batch.segment == segment => batch.end_position,
-            _ if self.persisted_end.segment == segment => self.persisted_end.position,
+            _ if self.persisted.end.segment == segment => self.persisted.end.position,
             _ => 0,
         }
     }
@@ -170,20 +172,20 @@ impl Owner {
     /// Records that a group was persisted. Returns the signals to complete.
     pub(in crate::partition) fn persisted(&mut self, env: &Env, group: &Group) -> Completions {
         let mut completions = Completions::new();
-        while let Some(batch) = self.pending.front() {
+        while let Some(batch) = self.tail.pending.front() {
             let is_in = batch.segment == group.segment && batch.end_position <= group.data_end;
             if !is_in {
                 break;
             }
-            if let Some(batch) = self.pending.pop_front() {
-                self.unpersisted_bytes -= batch.bytes;
-                self.unpersisted_messages -= u64::from(batch.messages);
-                self.persisted_offset = batch.end_offset;
+            if let Some(batch) = self.tail.pending.pop_front() {
+                self.tail.unpersisted_bytes -= batch.bytes;
+                self.tail.unpersisted_messages -= u64::from(batch.messages);
+                self.persisted.offset = batch.end_offset;
                 completions.extend(batch.signal.map(|signal| (signal, Ok(()))));
             }
         }
-        self.persisted_end = SegmentPosition { segment: group.segment, position: group.data_end };
-        while let Some(filled) = self.filled.front_mut() {
+        self.persisted.end = SegmentPosition { segment: group.segment, position: group.data_end };
+        while let Some(filled) = self.tail.filled.front_mut() {
             if filled.chunk.place().segment != group.segment {
                 break;
             }
@@ -192,25 +194,26 @@ impl Owner {
             // With carried blocks, the end of the last batch may be in the next chunk's first
             // block. The batch is then persisted only when that block is written.
             let is_done =
-                filled.persisted == filled.end && filled.end_offset <= self.persisted_offset;
+                filled.persisted == filled.end && filled.end_offset <= self.persisted.offset;
             if !is_done {
                 break;
             }
-            if let Some(filled) = self.filled.pop_front() {
+            if let Some(filled) = self.tail.filled.pop_front() {
                 self.release(env, filled.chunk, &filled.bytes);
             }
         }
-        if let Some(active) = &mut self.active
+        if let Some(active) = &mut self.tail.active
             && active.chunk.place().segment == group.segment
         {
             let reached = group.written_end.saturating_sub(active.chunk.place().position) as usize;
             active.persisted = active.persisted.max(reached.min(active.buffer.length()));
         }
-        self.written_end = SegmentPosition { segment: group.segment, position: group.written_end };
+        self.persisted.blocks_end =
+            SegmentPosition { segment: group.segment, position: group.written_end };
         if matches!(self.health, Health::NoSpace { .. }) {
             self.health = Health::Good;
         }
-        if self.pending.is_empty() && env.memory.is_tight() {
+        if self.tail.pending.is_empty() && env.memory.is_tight() {
             // Memory is scarce: other partitions need this chunk's memory, and the next append
             // allocates a new chunk.
             self.close_chunk(env);
@@ -243,14 +246,14 @@ impl Owner {
         if !self.acknowledges_persisted() {
             return Completions::new();
         }
-        let first = self.filled.front().map(|filled| filled.chunk.place().segment);
-        let first = first.or(self.active.as_ref().map(|active| active.chunk.place().segment));
+        let first = self.tail.filled.front().map(|filled| filled.chunk.place().segment);
+        let first = first.or(self.tail.active.as_ref().map(|active| active.chunk.place().segment));
         let completions = self.forget_unpersisted(env, &Err(error.clone()));
         // Readers must not find the dropped batches, whose offsets are reused.
         env.memory.release_chunks(&self.take_chunks());
-        let goes_on = first.is_none_or(|first| first == self.written_end.segment);
+        let goes_on = first.is_none_or(|first| first == self.persisted.blocks_end.segment);
         self.place = match (goes_on, self.options.partial_blocks) {
-            (true, PartialBlocks::Pad) => self.written_end,
+            (true, PartialBlocks::Pad) => self.persisted.blocks_end,
             // With carried blocks, the bytes of the last block are no longer in memory, so the
             // block cannot be continued.
             _ => self.next_segment(),
@@ -265,10 +268,11 @@ impl Owner {
         let is_left = |filled: &FullChunk| {
             filled.persisted < filled.end || filled.chunk.place().segment != segment
         };
-        if self.options.partial_blocks == PartialBlocks::Pad || self.filled.iter().any(is_left) {
+        if self.options.partial_blocks == PartialBlocks::Pad || self.tail.filled.iter().any(is_left)
+        {
             return true;
         }
-        self.active.as_ref().is_some_and(|active| {
+        self.tail.active.as_ref().is_some_and(|active| {
             let position = active.chunk.place().position;
             let whole = (position + active.buffer.length() as u64) / block * block;
             whole > position + active.persisted as u64

@@ -14,8 +14,8 @@ use tailwater_io::buffer::{AppendBuffer, AppendedBytes};
 
 use appending::CHUNK_MIN;
 pub(super) use groups::Group;
+pub(super) use schedule::Schedule;
 
-use super::Command;
 use crate::catalog::PartitionId;
 use crate::env::Env;
 use crate::options::{Durability, TopicOptions};
@@ -123,50 +123,77 @@ pub(super) type Completions = Vec<(Arc<Signal>, Result<()>)>;
 pub(super) struct Owner {
     pub(super) id: PartitionId,
     pub(super) incarnation: u64,
-    pub(super) next_offset: u64,
-    pub(super) last_timestamp_us: u64,
-    pub(super) place: SegmentPosition,
-    /// With carried blocks, the bytes before `place` in the segment's last block.
-    pub(super) carried: Vec<u8>,
     pub(super) options: TopicOptions,
     /// Whether all writes are durable, whatever the topic's durability.
     pub(super) is_hardened: bool,
     pub(super) health: Health,
-    pub(super) commands: VecDeque<Command>,
-    /// Number of barriers that are queued or executed.
-    pub(super) barriers: usize,
-    /// Whether the partition is queued in the scheduler, or a thread takes a step for it.
-    pub(super) is_scheduled: bool,
+    /// Whether batches that a dead process left in shared memory are still to be appended, because
+    /// the disk was full or memory was scarce. Until they are, nothing else is appended.
+    pub(super) awaits_survivors: bool,
+    /// Offset of the next message.
+    pub(super) next_offset: u64,
+    /// Timestamp of the last batch, in microseconds since 1970.
+    pub(super) last_timestamp_us: u64,
+    /// Position of the next batch.
+    pub(super) place: SegmentPosition,
+    pub(super) persisted: Persisted,
+    pub(super) tail: Tail,
+    pub(super) schedule: Schedule,
+}
+
+/// The ends of what is persisted.
+#[derive(Debug)]
+pub(super) struct Persisted {
     /// Offset below which all messages are persisted.
-    pub(super) persisted_offset: u64,
+    pub(super) offset: u64,
     /// End of the persisted batches in the last written segment.
-    pub(super) persisted_end: SegmentPosition,
+    pub(super) end: SegmentPosition,
     /// End of the written blocks that are whole and never rewritten.
-    written_end: SegmentPosition,
+    blocks_end: SegmentPosition,
+}
+
+/// The chunks in memory, and the unpersisted batches in them.
+#[derive(Debug)]
+pub(super) struct Tail {
+    /// Kind of the memory of new chunks.
+    pub(super) kind: MemoryKind,
+    /// Memory of the next chunk, in bytes, unless one batch needs more.
+    chunk_bytes: usize,
+    /// With carried blocks, the bytes before the position of the next batch in the segment's last
+    /// block.
+    pub(super) carried: Vec<u8>,
+    active: Option<Active>,
+    filled: VecDeque<FullChunk>,
+    pending: VecDeque<PendingBatch>,
+    /// Total size of the batches in `pending`, in bytes.
     pub(super) unpersisted_bytes: u64,
+    /// Number of messages of the batches in `pending`.
     pub(super) unpersisted_messages: u64,
-    /// Whether space should be preallocated for the last segment.
-    pub(super) wants_space: bool,
-    /// Whether sealed segments should be rewritten.
-    pub(super) wants_rewrite: bool,
     /// Time of the last append, by the monotonic clock.
     last_append_ns: u64,
     /// Whether nothing was appended since the partition released its memory and preallocated space.
     is_released: bool,
-    /// Time of the earliest pending wake-up by the scheduler, by the monotonic clock.
-    pub(super) wakes_ns: Option<u64>,
-    /// Time of the next retention run, by the monotonic clock.
-    pub(super) retains_ns: Option<u64>,
-    pub(super) kind: MemoryKind,
-    /// Whether batches that a dead process left in shared memory are still to be appended, because
-    /// the disk was full or memory was scarce. Until they are, nothing else is appended.
-    pub(super) awaits_survivors: bool,
-    chunk_bytes: usize,
-    active: Option<Active>,
-    filled: VecDeque<FullChunk>,
-    pending: VecDeque<PendingBatch>,
     /// Chunks that readers may poll, the oldest first.
     pub(super) chunks: Vec<Arc<Chunk>>,
+}
+
+impl Tail {
+    /// Creates a tail without chunks. New chunks are in memory of this kind.
+    fn new(kind: MemoryKind) -> Self {
+        Self {
+            kind,
+            chunk_bytes: CHUNK_MIN,
+            carried: Vec::new(),
+            active: None,
+            filled: VecDeque::new(),
+            pending: VecDeque::new(),
+            unpersisted_bytes: 0,
+            unpersisted_messages: 0,
+            last_append_ns: 0,
+            is_released: true,
+            chunks: Vec::new(),
+        }
+    }
 }
 
 impl Owner {
@@ -188,34 +215,16 @@ impl Owner {
         Self {
             id,
             incarnation,
-            next_offset,
-            last_timestamp_us,
-            place,
-            carried: Vec::new(),
             options,
             is_hardened: false,
             health: Health::Good,
-            commands: VecDeque::new(),
-            barriers: 0,
-            is_scheduled: false,
-            persisted_offset: next_offset,
-            persisted_end: place,
-            written_end: place,
-            unpersisted_bytes: 0,
-            unpersisted_messages: 0,
-            wants_space: false,
-            wants_rewrite: false,
-            last_append_ns: 0,
-            is_released: true,
-            wakes_ns: None,
-            retains_ns: None,
-            kind,
             awaits_survivors: false,
-            chunk_bytes: CHUNK_MIN,
-            active: None,
-            filled: VecDeque::new(),
-            pending: VecDeque::new(),
-            chunks: Vec::new(),
+            next_offset,
+            last_timestamp_us,
+            place,
+            persisted: Persisted { offset: next_offset, end: place, blocks_end: place },
+            tail: Tail::new(kind),
+            schedule: Schedule::default(),
         }
     }
 
@@ -223,14 +232,14 @@ impl Owner {
     pub(super) fn acknowledges_persisted(&self) -> bool {
         match self.options.durability {
             Durability::Memory => false,
-            Durability::Process => self.kind == MemoryKind::Private,
+            Durability::Process => self.tail.kind == MemoryKind::Private,
             Durability::Disk => true,
         }
     }
 
     /// Returns the offset up to which readers may read.
     pub(super) fn visible_end(&self) -> u64 {
-        if self.acknowledges_persisted() { self.persisted_offset } else { self.next_offset }
+        if self.acknowledges_persisted() { self.persisted.offset } else { self.next_offset }
     }
 
     /// Returns the position at the start of a new segment, for the next batch.
@@ -244,25 +253,25 @@ impl Owner {
 
     /// Drops all unpersisted batches. Returns their signals with `outcome`.
     pub(super) fn forget_unpersisted(&mut self, env: &Env, outcome: &Result<()>) -> Completions {
-        let completions = self.pending.drain(..).filter_map(|batch| batch.signal);
+        let completions = self.tail.pending.drain(..).filter_map(|batch| batch.signal);
         let completions = completions.map(|signal| (signal, outcome.clone())).collect();
-        for filled in std::mem::take(&mut self.filled) {
+        for filled in std::mem::take(&mut self.tail.filled) {
             self.release(env, filled.chunk, &filled.bytes);
         }
-        if let Some(active) = self.active.take() {
+        if let Some(active) = self.tail.active.take() {
             self.release(env, active.chunk, &active.bytes);
         }
-        self.next_offset = self.persisted_offset;
-        self.unpersisted_bytes = 0;
-        self.unpersisted_messages = 0;
-        self.carried.clear();
+        self.next_offset = self.persisted.offset;
+        self.tail.unpersisted_bytes = 0;
+        self.tail.unpersisted_messages = 0;
+        self.tail.carried.clear();
         completions
     }
 
     /// Moves a chunk to the cache, after its batches were persisted or dropped. The chunk's bytes
     /// no longer need to outlive the process.
     fn release(&self, env: &Env, chunk: Arc<Chunk>, bytes: &AppendedBytes) {
-        if self.kind == MemoryKind::Shared {
+        if self.tail.kind == MemoryKind::Shared {
             bytes.clear_header();
         }
         env.memory.cache(chunk);
@@ -280,10 +289,8 @@ impl Owner {
     /// Continues with the state of a fresh incarnation, but keeps the queued commands in their
     /// order, and the number of barriers.
     pub(super) fn become_incarnation(&mut self, fresh: Self) {
-        let commands = std::mem::take(&mut self.commands);
-        let (barriers, is_scheduled) = (self.barriers, self.is_scheduled);
-        let (wakes_ns, is_hardened) = (self.wakes_ns, self.is_hardened);
-        *self = Self { commands, barriers, is_scheduled, wakes_ns, is_hardened, ..fresh };
+        let schedule = std::mem::take(&mut self.schedule).of_next_incarnation();
+        *self = Self { schedule, is_hardened: self.is_hardened, ..fresh };
     }
 
     /// Sets the position of the next batch in the last segment. `carried` are the existing bytes
@@ -291,8 +298,8 @@ impl Owner {
     pub(super) fn resume_at(&mut self, position: u64, carried: Vec<u8>) {
         let block = position - carried.len() as u64;
         self.place.position = position;
-        self.written_end = SegmentPosition { position: block, ..self.place };
-        self.carried = carried;
+        self.persisted.blocks_end = SegmentPosition { position: block, ..self.place };
+        self.tail.carried = carried;
     }
 
     /// Moves the position of the next batch to a new segment, unless the current segment is still
@@ -305,7 +312,7 @@ impl Owner {
         }
         if self.place.position > 0 {
             self.close_chunk(env);
-            self.carried.clear();
+            self.tail.carried.clear();
             self.place = self.next_segment();
         }
         Some(self.place.segment)
@@ -313,23 +320,23 @@ impl Owner {
 
     /// Records that the segment of the next batch was created and is empty.
     pub(super) fn begun_segment(&mut self, segment: SegmentStart) {
-        self.persisted_end = SegmentPosition { segment, position: 0 };
-        self.written_end = self.persisted_end;
+        self.persisted.end = SegmentPosition { segment, position: 0 };
+        self.persisted.blocks_end = self.persisted.end;
     }
 
     /// Removes and returns the chunks for readers.
     pub(super) fn take_chunks(&mut self) -> Vec<Arc<Chunk>> {
-        std::mem::take(&mut self.chunks)
+        std::mem::take(&mut self.tail.chunks)
     }
 
     /// Returns whether there are unpersisted batches.
     pub(super) fn has_unpersisted(&self) -> bool {
-        !self.pending.is_empty() || self.awaits_survivors
+        !self.tail.pending.is_empty() || self.awaits_survivors
     }
 
     /// Returns whether all messages below an offset are persisted.
     pub(super) fn is_persisted(&self, offset: u64) -> bool {
-        self.persisted_offset >= offset && !self.awaits_survivors
+        self.persisted.offset >= offset && !self.awaits_survivors
     }
 
     /// Refuses appends until a write to the segment succeeds; the write is retried after a delay. A
@@ -349,7 +356,7 @@ impl Owner {
     /// Returns the time, by the monotonic clock, at which the oldest unpersisted batch was
     /// appended.
     pub(super) fn unpersisted_since_ns(&self) -> Option<u64> {
-        self.pending.front().map(|batch| batch.appended_ns)
+        self.tail.pending.front().map(|batch| batch.appended_ns)
     }
 
     /// Returns whether a persist is due at the time `now_ns` of the monotonic clock.
@@ -365,8 +372,9 @@ impl Owner {
         }
         let Some(since_ns) = self.unpersisted_since_ns() else { return false };
         let options = &self.options;
-        let is_much = self.unpersisted_messages >= u64::from(options.messages_required_to_save)
-            || self.unpersisted_bytes >= options.size_of_messages_required_to_save;
+        let is_much = self.tail.unpersisted_messages
+            >= u64::from(options.messages_required_to_save)
+            || self.tail.unpersisted_bytes >= options.size_of_messages_required_to_save;
         self.acknowledges_persisted()
             || (is_much && self.has_whole_block(env.block))
             // Memory is scarce: other partitions need the memory of the unpersisted batches.
@@ -396,21 +404,21 @@ impl Owner {
     /// Returns the time, by the monotonic clock, at which the partition becomes idle if nothing is
     /// appended until then. `None` if it has nothing to release, or if not everything is persisted.
     pub(super) fn release_ns(&self) -> Option<u64> {
-        let holds = !self.is_released && self.pending.is_empty();
+        let holds = !self.tail.is_released && self.tail.pending.is_empty();
         let is_well = matches!(self.health, Health::Good);
-        (holds && is_well).then(|| self.last_append_ns.saturating_add(IDLE_NS))
+        (holds && is_well).then(|| self.tail.last_append_ns.saturating_add(IDLE_NS))
     }
 
     /// Releases the chunks of an idle partition and evicts them from the cache. Does nothing and
     /// returns false if a batch was appended since and is not persisted.
     pub(super) fn release_memory(&mut self, env: &Env) -> bool {
-        if !self.pending.is_empty() {
+        if !self.tail.pending.is_empty() {
             return false;
         }
         self.close_chunk(env);
-        self.chunk_bytes = CHUNK_MIN;
+        self.tail.chunk_bytes = CHUNK_MIN;
         env.memory.release_chunks(&self.take_chunks());
-        self.is_released = true;
+        self.tail.is_released = true;
         true
     }
 
@@ -437,7 +445,7 @@ impl Owner {
         let waited_ns =
             self.unpersisted_since_ns().map_or(0, |since_ns| now_ns.saturating_sub(since_ns));
         self.acknowledges_persisted()
-            || !self.commands.is_empty()
+            || !self.schedule.commands.is_empty()
             || env.memory.is_tight()
             || waited_ns / 1000 >= options.save_interval_us
     }

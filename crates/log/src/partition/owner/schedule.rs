@@ -1,17 +1,46 @@
 //! The choice of a partition's next step, and the time of its next wake-up.
 
+use std::collections::VecDeque;
+
 use super::{Health, Owner};
 use crate::env::Env;
 use crate::partition::Step;
 use crate::partition::commands::{Command, Effect};
 
+/// The work that a partition has to do, other than persisting.
+#[derive(Debug, Default)]
+pub(in crate::partition) struct Schedule {
+    pub(in crate::partition) commands: VecDeque<Command>,
+    /// Number of barriers that are queued or executed.
+    pub(in crate::partition) barriers: usize,
+    /// Whether the partition is queued in the scheduler, or a thread takes a step for it.
+    pub(in crate::partition) is_scheduled: bool,
+    /// Whether space should be preallocated for the last segment.
+    pub(in crate::partition) wants_space: bool,
+    /// Whether sealed segments should be rewritten.
+    pub(in crate::partition) wants_rewrite: bool,
+    /// Time of the earliest pending wake-up by the scheduler, by the monotonic clock.
+    wakes_ns: Option<u64>,
+    /// Time of the next retention run, by the monotonic clock.
+    pub(in crate::partition) retains_ns: Option<u64>,
+}
+
+impl Schedule {
+    /// Returns the schedule of the partition's next incarnation. The queued commands and pending
+    /// wake-ups stay; work on the files of the old incarnation is dropped.
+    pub(super) fn of_next_incarnation(self) -> Self {
+        let Self { commands, barriers, is_scheduled, wakes_ns, .. } = self;
+        Self { commands, barriers, is_scheduled, wakes_ns, ..Self::default() }
+    }
+}
+
 impl Owner {
     /// Returns whether there is work.
     pub(in crate::partition) fn has_work(&self, env: &Env, now_ns: u64) -> bool {
-        !self.commands.is_empty()
+        !self.schedule.commands.is_empty()
             || self.is_persist_due(env, now_ns)
-            || self.wants_space
-            || self.wants_rewrite
+            || self.schedule.wants_space
+            || self.schedule.wants_rewrite
             || self.is_release_due(now_ns)
     }
 
@@ -21,33 +50,33 @@ impl Owner {
         if matches!(self.health, Health::Closed | Health::Failed(_)) {
             return;
         }
-        if *self.retains_ns.get_or_insert(now_ns + interval_ns) <= now_ns {
-            self.retains_ns = Some(now_ns + interval_ns);
-            self.commands.push_back(Command::unattended(Effect::Retain));
+        if *self.schedule.retains_ns.get_or_insert(now_ns + interval_ns) <= now_ns {
+            self.schedule.retains_ns = Some(now_ns + interval_ns);
+            self.schedule.commands.push_back(Command::unattended(Effect::Retain));
         }
     }
 
     /// Returns the time at which the scheduler must wake the partition. `None` if nothing will
     /// become due, or if the partition is already going to be woken at that time or earlier.
     pub(in crate::partition) fn next_wake(&mut self, now_ns: u64) -> Option<u64> {
-        let retains_ns = self.retention_interval_ns().and(self.retains_ns);
+        let retains_ns = self.retention_interval_ns().and(self.schedule.retains_ns);
         let due_ns = self.next_due_ns().into_iter().chain(retains_ns).chain(self.release_ns());
         let due_ns = due_ns.min()?.max(now_ns + 1);
-        if self.wakes_ns.is_some_and(|wakes_ns| wakes_ns <= due_ns) {
+        if self.schedule.wakes_ns.is_some_and(|wakes_ns| wakes_ns <= due_ns) {
             return None;
         }
-        self.wakes_ns = Some(due_ns);
+        self.schedule.wakes_ns = Some(due_ns);
         Some(due_ns)
     }
 
     pub(in crate::partition) fn woken(&mut self) {
-        self.wakes_ns = None;
+        self.schedule.wakes_ns = None;
     }
 
     pub(in crate::partition) fn next_step(&mut self, env: &Env) -> Step {
         let now_ns = env.clock.monotonic_ns();
         let can_persist = matches!(self.health, Health::Good | Health::NoSpace { .. });
-        let is_wanted = match self.commands.front() {
+        let is_wanted = match self.schedule.commands.front() {
             None => self.is_persist_due(env, now_ns),
             Some(command) => {
                 let offset = command.persisted_before(self);
@@ -63,12 +92,12 @@ impl Owner {
                 return Step::Persist(group);
             }
         }
-        if let Some(command) = self.commands.pop_front() {
+        if let Some(command) = self.schedule.commands.pop_front() {
             return Step::Command(command);
         }
         match () {
-            () if std::mem::take(&mut self.wants_space) => Step::Space,
-            () if std::mem::take(&mut self.wants_rewrite) => Step::Rewrite,
+            () if std::mem::take(&mut self.schedule.wants_space) => Step::Space,
+            () if std::mem::take(&mut self.schedule.wants_rewrite) => Step::Rewrite,
             () if self.is_release_due(now_ns) => Step::Release,
             () => Step::Idle,
         }

@@ -193,9 +193,10 @@ impl Partition {
             let has_messages =
                 self.snapshot().segments.last().is_some_and(|last| last.length() > 0);
             if last_timestamp_us < oldest_us && has_messages {
-                // Even the newest message has expired. Its segment can be removed once another
-                // segment exists. If a batch was appended meanwhile, the segment of that batch is
-                // not removed.
+                // Even the message that was appended last has expired. (A truncation may have
+                // removed that message since; the older messages then stay until now.) The last
+                // segment can be removed once another segment exists. If a batch was appended
+                // meanwhile, the segment of that batch is not removed.
                 self.begin_segment(files)?;
             }
             self.remove_oldest(files, usize::MAX, |_, next_us| next_us < oldest_us)?;

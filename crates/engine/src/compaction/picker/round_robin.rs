@@ -20,8 +20,8 @@ use crate::options::CompactionPriority;
 use crate::table::FileMetadata;
 use crate::version::{Compaction, Reason};
 
-/// Returns the cursor of a compaction's input level after the compaction, if the cursor moves.
-/// `context` is the one with which the compaction was picked.
+/// Returns the position of the input level's cursor after `compaction`. Returns `None` if the
+/// compaction does not move the cursor. `context` is the one with which the compaction was picked.
 pub(crate) fn next_cursor(
     context: &PickContext<'_>,
     compaction: &Compaction,

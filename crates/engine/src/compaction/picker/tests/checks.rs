@@ -8,7 +8,8 @@ use super::world::World;
 use crate::table::FileMetadata;
 use crate::version::{Compaction, InputLevel};
 
-/// Whether a bound is the end of a range tombstone, which is not in the table.
+/// Whether a table's largest key is the end of a range tombstone. The table has no record of that
+/// user key, since the end is exclusive.
 fn is_exclusive(largest: &[u8]) -> bool {
     let exclusive = pack_trailer(MAX_SEQUENCE, ValueType::RangeDeletion as u8);
     key::split(largest).is_some_and(|(_, trailer)| trailer == exclusive)
@@ -48,8 +49,9 @@ pub(super) fn check(world: &World, compaction: &Compaction) -> Result<(), String
     check_move(world, compaction)
 }
 
-/// Checks that inputs are free tables in the order of their level, and below level 0 adjacent and
-/// between clean cuts.
+/// Checks that no input is already being compacted, and that the inputs are in the order of their
+/// level. Below level 0 also checks that the inputs are adjacent, and share no user key with the
+/// tables before and after them.
 fn check_level(world: &World, input: &InputLevel) -> Result<(), String> {
     let files = world.version.levels()[input.level].files();
     let mut places = Vec::new();
@@ -132,7 +134,8 @@ fn range(world: &World, compaction: &Compaction) -> (Vec<u8>, Vec<u8>, bool) {
     (from, to, is_exclusive(largest))
 }
 
-/// Checks that no remaining table of the output level overlaps the possible range of outputs.
+/// Checks that the key range of all inputs overlaps no table of the output level that is not an
+/// input. The outputs can extend over that whole range.
 fn check_outputs(world: &World, compaction: &Compaction) -> Result<(), String> {
     if compaction.output_level == 0 {
         return Ok(());

@@ -50,7 +50,8 @@ impl<T: Send + Sync + 'static> EpochCell<T> {
         }
     }
 
-    /// Replaces the pointer. The returned value must be retired: readers may be using it.
+    /// Replaces the pointer. The caller must retire the returned value, because readers may still
+    /// use it.
     fn exchange(&self, value: Option<Arc<T>>) -> Option<Arc<T>> {
         let old = self.pointer.swap(into_pointer(value), Ordering::AcqRel);
         // SAFETY: a pointer that is not null is from `Arc::into_raw`, and the swap took the cell's
@@ -160,7 +161,7 @@ impl<T: fmt::Debug> fmt::Debug for Held<'_, T> {
 }
 
 impl<T: Send + Sync + 'static> Drop for EpochCell<T> {
-    /// Retires the value, because a reader borrows it for the lifetime of a guard, which may
+    /// Retires the value rather than dropping it: a reader may still use it, since its guard may
     /// outlive the cell.
     fn drop(&mut self) {
         self.store(None);

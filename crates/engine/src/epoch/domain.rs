@@ -40,10 +40,10 @@ use super::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering, constructor, fen
 /// The value in the slot of a thread that is not reading.
 const NOT_PINNED: u64 = 0;
 
-/// The slot in which a thread announces the clock's count at which it began to read.
+/// The slot in which a thread stores the clock's count at which it began to read.
 ///
-/// Aligned to the two cache lines that processors fetch together, so that announcing does not
-/// disturb other threads.
+/// Aligned to 128 bytes, because processors may fetch two adjacent cache lines together. A store to
+/// one slot therefore does not slow down the owners of other slots.
 #[repr(align(128))]
 pub(crate) struct Slot {
     /// The clock's count when the thread entered, or [`NOT_PINNED`].
@@ -66,13 +66,14 @@ unsafe impl Sync for Slot {}
 unsafe impl Send for Slot {}
 
 impl Slot {
-    /// Ends the announcement: the owner no longer reads anything shared.
+    /// Stores that the slot's owner no longer reads shared objects.
     #[inline]
     pub(crate) fn leave(&self) {
         self.pinned.store(NOT_PINNED, Ordering::Release);
     }
 
-    /// Releases the slot for another thread. The owner must have left.
+    /// Makes the slot available to another thread. The owner must have called [`Self::leave`]
+    /// before.
     pub(crate) fn release(&self) {
         self.ending.store(false, Ordering::Relaxed);
         self.taken.store(false, Ordering::Release);
@@ -144,8 +145,8 @@ impl Domain {
     #[inline]
     pub(crate) fn enter(&self, slot: &Slot) {
         let count = self.clock.0.load(Ordering::Relaxed);
-        // Release, because a collector may read this store instead of the store of the previous
-        // `leave`.
+        // Release ordering: a collector may read this store instead of the store of the preceding
+        // `leave`. The owner's earlier reads must then happen before the collector frees an object.
         slot.pinned.store(count, Ordering::Release);
         fence(Ordering::SeqCst);
     }

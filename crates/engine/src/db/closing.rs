@@ -189,7 +189,8 @@ impl Database {
         }
     }
 
-    /// Ends the logs, which is step 4 of the module's description.
+    /// Makes the contents of the logs complete and ends the readers that follow them. This is step
+    /// 4 of the module's description.
     fn close_logs(&self) -> Result<()> {
         let mut logs = self.writes.logs();
         logs.end_following();

@@ -40,9 +40,9 @@ impl Db {
     /// # Errors
     /// Busy, if the database is open for writing elsewhere; not found, if there is none; the errors
     /// of [`Db::open_read_only`]; corruption, if `create_if_missing` is set and there are files of
-    /// a database that lost its CURRENT; invalid argument and not supported, with its name, for an
-    /// option that contradicts another or needs a feature that is not implemented; no space and
-    /// I/O, the latter also for a thread that the system cannot start, with its name.
+    /// a database that lost its CURRENT; invalid argument, naming the option, if options contradict
+    /// each other; not supported, naming the option, for a feature that is not implemented; no
+    /// space; I/O, also for a thread that the system cannot start, naming the thread.
     pub fn open(directory: impl AsRef<Path>, options: &OpenOptions) -> Result<Self> {
         let directory = directory.as_ref();
         Opened::open(directory, options).and_then(|opened| Self::writing(directory, opened))
@@ -283,7 +283,8 @@ impl Db {
     }
 
     /// Pauses compactions until [`Db::continue_compactions`] has been called as many times as this
-    /// method. Waits until no compaction runs. Write stalls remain in effect during a pause.
+    /// method. Waits until no compaction runs. Writes may stall during the pause, because the
+    /// compaction backlog grows.
     ///
     /// # Errors
     /// Read-only, for a handle that was opened for reading.

@@ -14,9 +14,9 @@ use crate::version::Version;
 
 /// The logs that a database needs.
 pub(crate) struct NeededLogs<'a> {
-    /// The directory of the logs.
+    /// The log directory.
     pub(crate) directory: &'a Path,
-    /// The option `wal_dir`.
+    /// The value of the option `wal_dir`, as given.
     pub(crate) option: &'a Path,
     /// Number of the oldest log that is needed.
     pub(crate) oldest: u64,

@@ -15,7 +15,8 @@ pub(crate) struct Files {
     files: Vec<(FileKind, u64)>,
 }
 
-/// Placeholder for a length that was not requested.
+/// Placeholder for the length of a file whose length was not requested, or that was gone when its
+/// length was read.
 const UNKNOWN: u64 = u64::MAX;
 
 /// The extension of a table's file name.
@@ -147,9 +148,9 @@ impl Files {
     }
 }
 
-/// Returns the kind of a file whose name a database can have written; `None` for all other names.
-/// Two sorts of names parse but are never written by a database: names with another spelling of the
-/// number, and names with a number above [`FILE_NUMBER_MAX`].
+/// Returns the kind of a file if a database may have given it this name; `None` for all other
+/// names. Two sorts of names parse but are never given by a database: names with another spelling
+/// of the number, and names with a number above [`FILE_NUMBER_MAX`].
 fn kind_of_own_name(name: &str) -> Option<FileKind> {
     if let Some(number) = number_of_table(name) {
         return Some(FileKind::Table(number));

@@ -37,8 +37,8 @@ pub(crate) struct Locks {
 }
 
 impl Locks {
-    /// Creates the set with the lock on the home. If `guard` is given, each directory that is
-    /// locked later is also added to its guarded directories.
+    /// Creates the set with the lock on the home. If `guard` is given, it will also guard each
+    /// directory that is locked later.
     pub(crate) fn of_home(home: Box<dyn FileLock>, guard: Option<Arc<GuardedStorage>>) -> Self {
         Self { home, outside: Vec::new(), guard }
     }

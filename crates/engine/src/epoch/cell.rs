@@ -69,7 +69,7 @@ impl<T: Send + Sync + 'static> FullEpochCell<T> {
         Self(EpochCell::new(Some(value)))
     }
 
-    /// Returns the value, as [`EpochCell::load`].
+    /// Returns the value, which stays valid while the guard lives, even if the cell is changed.
     #[inline]
     pub(crate) fn load<'g>(&self, _guard: &'g Guard) -> Held<'g, T> {
         let pointer = self.0.pointer.load(Ordering::Acquire);
@@ -119,8 +119,8 @@ impl<'g, T> Held<'g, T> {
     /// Returns a reference that lives as long as the guard.
     #[inline]
     pub(crate) fn get(self) -> &'g T {
-        // SAFETY: a reference that is not dropped while the guard lives, for 'g, keeps the value
-        // alive.
+        // SAFETY: some reference to the value is not dropped while the guard lives, which is at
+        // least for 'g. That reference keeps the value alive.
         unsafe { self.pointer.as_ref() }
     }
 

@@ -1,9 +1,9 @@
 //! Epochs: memory is freed once no reader that could see it is left.
 //!
 //! Versions of the tree, blocks in the cache and the cache's tables are read without a lock and
-//! without counting references. A reader [`pin`]s while it reads; the thread that unlinks an object
-//! passes it to [`retire`], and a background thread drops it in [`collect`] when every reader that
-//! was pinned at that time has left.
+//! without counting references. A reader [`pin`]s while it reads. The thread that unlinks an object
+//! passes it to [`retire`]. A background thread drops the object in [`collect`] when every reader
+//! has left that was pinned when the object was retired.
 //!
 //! # Invariants
 //!
@@ -23,8 +23,8 @@
 //!
 //! # Private garbage
 //!
-//! A structure that keeps its unlinked objects under a lock it already holds can stamp them itself:
-//! it unlinks an object, then calls [`advance`], and may free the object once the returned stamp is
+//! A structure that keeps its unlinked objects under a lock it already holds can stamp them itself.
+//! It unlinks an object, then calls [`advance`], and may free the object when the returned stamp is
 //! lower than [`oldest_pinned`]. A stamp may serve any number of objects. The block cache works
 //! this way.
 

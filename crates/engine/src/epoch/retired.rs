@@ -34,7 +34,7 @@ struct Link {
 pub(super) struct Retired {
     /// Objects not yet seen by a collector, the newest first.
     stack: AtomicPtr<Link>,
-    /// Objects that were not yet due when a collector last checked.
+    /// Objects that readers might still see when a collector last checked.
     queue: Mutex<Vec<Waiting>>,
     /// Number of objects that are retired and not completely dropped.
     count: AtomicUsize,

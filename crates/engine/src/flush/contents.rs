@@ -37,9 +37,10 @@ pub(super) struct Contents<'t> {
 /// The effect of a kept record on older records of its key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Last {
-    /// It hides no record.
+    /// The record hides no older record: it is a merge operand, or no record of the key was kept
+    /// yet.
     Transparent,
-    /// It is a single deletion, which hides no record in a flush.
+    /// The record is a single deletion, which hides no older record in a flush.
     SingleDeletion,
     /// The record, which has this sequence number, hides an older one if no snapshot lies between
     /// the two.

@@ -26,7 +26,7 @@ pub(super) struct Flushed<'a> {
     memtables: &'a [SealedMemTable],
     /// The table that holds the records of the memtables; `None` if no record was left to write.
     table: Option<FlushedTable>,
-    /// Metadata of the table, once it is open.
+    /// Metadata of the table; `None` until the table is opened.
     file: Option<Arc<FileMetadata>>,
 }
 

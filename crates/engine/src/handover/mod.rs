@@ -17,7 +17,7 @@
 //!
 //! Handover to the page cache is limited if users read few of the blocks handed over before. Then,
 //! of the blocks that are warm for the page cache but not for the block cache, only a sample is
-//! handed over. Near a write stall, no blocks are handed over for being read by users.
+//! handed over. Near a write stall, no block counts as warm.
 //!
 //! Handover takes about as much memory as the inputs' cached blocks, which are dropped with the
 //! inputs.
@@ -75,8 +75,7 @@ pub(crate) struct Shares {
 #[derive(Debug)]
 pub(crate) struct Handover {
     pub(crate) generations: Arc<Generations>,
-    /// The compaction pressure. Near a write stall, blocks are not handed over for being read by
-    /// users.
+    /// The compaction pressure. Near a write stall, no block counts as warm.
     pub(crate) pressure: Arc<CompactionPressure>,
     /// The block cache of the tables.
     pub(crate) cache: Option<Arc<BlockCache>>,

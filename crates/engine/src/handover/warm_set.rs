@@ -293,8 +293,8 @@ mod tests {
         let hot_regions = hot_regions(4 * 4096, 1 << 20);
         (0..6).for_each(|region| assert!(!hot_regions.record_read(region * 4096)));
         assert!((0..6).all(|region| hot_regions.is_hot(region * 4096)));
-        // The first six reads have ended a generation. Only reads after that count in the new
-        // generation, and the next two do not reach its limit.
+        // The fourth read ended the first generation. Regions 4 and 5 were read in the new one, so
+        // reading them again does not count, and the new generation does not end.
         (4..6).for_each(|region| assert!(!hot_regions.record_read(region * 4096)));
         assert!(hot_regions.is_hot(0));
         (6..9).for_each(|region| assert!(!hot_regions.record_read(region * 4096)));

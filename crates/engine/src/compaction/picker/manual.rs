@@ -45,7 +45,7 @@ pub(crate) struct ManualRange<'k> {
 pub(crate) enum ManualPick {
     /// The range has nothing to compact.
     Nothing,
-    /// A running compaction conflicts: retry when one has ended.
+    /// A running compaction conflicts with the range. Retry when a running compaction has ended.
     Conflict,
     /// A compaction.
     Compact {
@@ -72,6 +72,7 @@ pub enum BottommostRewrite {
     /// Rewrites no table of the last level.
     Skip,
     /// If there is a compaction filter, rewrites the tables that the request did not write itself.
+    /// Otherwise rewrites none.
     #[default]
     IfHaveCompactionFilter,
     /// Rewrites all tables.

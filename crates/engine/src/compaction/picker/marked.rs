@@ -32,8 +32,7 @@ impl<'a> Tree<'a> {
         free_files(self.context.version, level_count)
     }
 
-    /// Returns the tables that have the flag `marked_for_compaction`; see the function of this
-    /// name.
+    /// Like the free function [`marked_by_themselves`], for the version of this tree.
     pub(super) fn marked_by_themselves(&self) -> Vec<Marked<'a>> {
         marked_by_themselves(self.context.version).collect()
     }

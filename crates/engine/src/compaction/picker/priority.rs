@@ -10,8 +10,8 @@ use crate::compaction::picker::tree::Tree;
 use crate::options::CompactionPriority;
 use crate::table::FileMetadata;
 
-/// Number of steps by which the boost of a level has grown when the boost of the next deeper level
-/// begins.
+/// Number of steps by which the boost of a level ([`TtlBoost`]) has grown when the boost of the
+/// next deeper level begins.
 const BOOST_RATIO: u64 = 16;
 
 impl Tree<'_> {

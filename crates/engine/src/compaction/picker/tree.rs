@@ -7,7 +7,8 @@ use crate::options::ColumnFamilyOptions;
 use crate::table::{FileMetadata, FileStatistics};
 use crate::version::Version;
 
-/// Number of average values by which one surplus deletion increases a table's compensated size.
+/// Weight of a deletion in a table's compensated size: the number of values of average size that it
+/// counts as.
 const DELETION_WEIGHT: u64 = 2;
 
 /// Tables of a version.

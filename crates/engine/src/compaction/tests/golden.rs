@@ -23,7 +23,7 @@ use crate::open_options::OpenOptions;
 use crate::range_tombstone::{self, StripedFragment};
 use crate::table::FileMetadata;
 
-/// Number of databases of each kind.
+/// Number of databases that each test compares.
 const DATABASES: usize = 15;
 /// Target size of a table, in bytes, in databases for which the boundaries of tables are compared.
 const TABLE_BYTES: u64 = 600;
@@ -107,7 +107,8 @@ fn copy_directory(from: &Path, to: &Path) {
     }
 }
 
-/// Calls `test` with databases, each in its own directory.
+/// Calls `test` for each of [`DATABASES`] databases, with the path of a directory for it. Does
+/// nothing without RocksDB.
 fn with_databases(part: &str, mut test: impl FnMut(&mut Oracle, PathBuf, &mut Rng, &str)) {
     let Some(mut oracle) = Oracle::start(part) else { return };
     let mut seed = seed::rng();
@@ -137,7 +138,7 @@ fn pieces(rng: &mut Rng, count: usize) -> (Vec<Vec<Record>>, &'static str) {
     (pieces, operator)
 }
 
-/// Whether two tables of a level have versions of one user key.
+/// Whether a user key has versions in two adjacent tables of a level.
 fn cuts_within_key(files: &[Arc<FileMetadata>]) -> bool {
     files.windows(2).any(|pair| {
         let is_exclusive = key::split(pair[0].largest()).unwrap().1 == u64::MAX << 8 | 0xF;
@@ -168,7 +169,7 @@ fn joined_contents(scene: &Scene, file: &FileMetadata) -> Contents {
     Contents { records, tombstones: joined }
 }
 
-/// Compares a level of Tailwater's with RocksDB's.
+/// Asserts that a level has the same contents in Tailwater's and in RocksDB's database.
 fn compare(ours: &Scene, theirs: &Scene, level: usize, context: &str) {
     let level_contents = |scene: &Scene| {
         let mut all = Contents::default();
@@ -256,8 +257,8 @@ fn compaction_above_other_levels_matches_rocksdb() {
         subject.script.line(&[&"close"]);
         subject.run(oracle, context);
         let theirs = open(&subject.path);
-        // If deeper levels have tables, an output may grow to twice the target size before it is
-        // cut at a grandparent's bound.
+        // As in RocksDB, if deeper levels have tables, an output may grow to twice the target size
+        // before it is cut at a grandparent's bound.
         let mut compaction = ours.levels(&[0, 1]);
         if !compaction.is_bottommost && !compaction.grandparents.is_empty() {
             compaction.max_output_file_bytes *= 2;

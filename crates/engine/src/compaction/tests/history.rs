@@ -58,8 +58,8 @@ impl History {
             return record(ValueType::RangeDeletion, self::key(end));
         }
         if number.is_multiple_of(4) {
-            // This key is removed by single deletions, so it must not be put twice without a
-            // deletion between.
+            // This key is removed by single deletions, so there must be a single deletion between
+            // two puts.
             let has_value = &mut self.put_once[number];
             let kind = if *has_value { ValueType::SingleDeletion } else { ValueType::Value };
             *has_value = !*has_value;

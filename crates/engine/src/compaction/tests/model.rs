@@ -15,7 +15,7 @@ use crate::merge_operator::MergeOperator;
 use crate::table::FileMetadata;
 use crate::version::InputLevel;
 
-/// Number of histories for each operator.
+/// Number of random histories in a round of the test.
 const ROUNDS: usize = 60;
 /// Number of compactions of each history.
 const COMPACTIONS: usize = 6;
@@ -170,7 +170,7 @@ fn compact(scene: &mut Scene, rng: &mut Rng, history: &History, context: &str) {
     }
 }
 
-/// Returns the tables of a level that overlap others.
+/// Returns the tables of `level` that overlap any of `files`.
 fn overlapping(scene: &Scene, files: &[Arc<FileMetadata>], level: usize) -> Vec<Arc<FileMetadata>> {
     let smallest = files.iter().map(|file| file.smallest_user_key()).min().unwrap();
     let largest = files.iter().map(|file| file.largest_user_key()).max().unwrap();

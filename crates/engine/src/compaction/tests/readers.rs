@@ -14,7 +14,7 @@ use crate::table::ReadPlan;
 /// Maximum request size that the device reports, in bytes.
 const REQUEST_BYTES_MAX: u64 = 64 << 10;
 
-/// Returns the average request size of a compaction of large tables, in bytes.
+/// Compacts large tables. Returns the average size of a read request, in bytes.
 fn bytes_of_a_read(options: &str, request_bytes_max: Option<u64>) -> u64 {
     let storage = SimStorage::new(1);
     if let Some(bytes) = request_bytes_max {

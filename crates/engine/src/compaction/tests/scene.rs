@@ -103,14 +103,14 @@ pub(super) struct Scene {
 }
 
 impl Scene {
-    /// Creates a scene without tables, with these options.
+    /// Creates a scene without tables, in a temporary directory.
     pub(super) fn new(options: &str) -> Self {
         let mut open = OpenOptions::new(Arc::new(PosixStorage::new()));
         open.set_options(options).unwrap();
         Self::opened(&open)
     }
 
-    /// Creates a scene without tables, with these options, in its own directory.
+    /// Creates a scene without tables, in a temporary directory. `open` has its options.
     pub(super) fn opened(open: &OpenOptions) -> Self {
         let own = tempfile::tempdir().unwrap();
         let mut scene =
@@ -388,7 +388,7 @@ impl Scene {
         all
     }
 
-    /// Returns the number of files.
+    /// Returns the number of files in the scene's directory.
     pub(super) fn file_count(&self) -> usize {
         self.storage.list(&self.directory).unwrap().len()
     }

@@ -127,14 +127,15 @@ fn run(world: &mut World, line: &str) -> String {
     String::new()
 }
 
-/// Sets a level's cursor from the text `LEVEL KEY`.
+/// Sets the cursor of a level. `text` is `LEVEL KEY`.
 fn set_cursor(world: &mut World, text: &str) {
     let (level, key) = text.split_once(' ').expect("a level and a key");
     let cursor = CompactCursor { level: level.parse().unwrap(), key: internal_key(key, 1 << 40) };
     world.cursors.set(&cursor);
 }
 
-/// Begins the compaction described by the text `NUMBER... -> LEVEL`.
+/// Begins a compaction. `text` is `NUMBER... -> LEVEL`: the file numbers of the input tables, and
+/// the output level.
 fn begin(world: &mut World, text: &str) {
     let (numbers, output_level) = text.split_once(" -> L").expect("numbers and a level");
     let mut inputs: Vec<InputLevel> = Vec::new();
@@ -171,7 +172,7 @@ fn pick_one(world: &World) -> String {
     }
 }
 
-/// Picks all compactions that can run concurrently.
+/// Picks and begins compactions until no more can run concurrently. Returns their descriptions.
 fn pick_all(world: &mut World) -> String {
     let mut text = String::new();
     while let Some(compaction) = pick(&world.context()) {
@@ -181,7 +182,7 @@ fn pick_all(world: &mut World) -> String {
     text + &pick_one(world)
 }
 
-/// Runs one compaction after another, until none is left.
+/// Runs one compaction after another until none is picked. Gives up after 100 compactions.
 fn settle(world: &mut World) -> String {
     let mut text = String::new();
     for _ in 0..100 {

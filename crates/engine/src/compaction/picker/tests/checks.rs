@@ -85,8 +85,8 @@ fn check_level(world: &World, input: &InputLevel) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks that tables compacted down from level 0 include the older tables that they overlap, and
-/// that tables merged within level 0 are adjacent.
+/// If tables of level 0 are compacted to a deeper level, checks that every older table that they
+/// overlap is also an input. If they are merged within level 0, checks that they are adjacent.
 fn check_level_0(world: &World, compaction: &Compaction) -> Result<(), String> {
     let Some(input) = compaction.inputs.first().filter(|input| input.level == 0) else {
         return Ok(());
@@ -110,7 +110,8 @@ fn check_level_0(world: &World, compaction: &Compaction) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks that no level between the first and the last has tables in the range.
+/// Checks that the levels between the first input level and the output level have no table, other
+/// than inputs, that shares a user key with an input.
 fn check_between(world: &World, compaction: &Compaction) -> Result<(), String> {
     let first = compaction.inputs[0].level;
     for level in first + 1..compaction.output_level {
@@ -156,7 +157,8 @@ fn check_outputs(world: &World, compaction: &Compaction) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks that no running compaction writes to the same range.
+/// Checks that no running compaction writes to an overlapping range of the same level, unless that
+/// is level 0. Also checks that no two compactions take tables of level 0 to a deeper level.
 fn check_running(world: &World, compaction: &Compaction) -> Result<(), String> {
     let (from, to, _) = range(world, compaction);
     for running in &world.running {
@@ -177,7 +179,8 @@ fn check_running(world: &World, compaction: &Compaction) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks that a bottommost compaction has no tables below its range.
+/// Checks that a compaction into a level below 0 is marked as bottommost exactly if no deeper level
+/// has tables in its key range.
 fn check_bottommost(world: &World, compaction: &Compaction) -> Result<(), String> {
     let (from, to, _) = range(world, compaction);
     let below = world.version.levels()[compaction.output_level + 1..].iter();
@@ -195,7 +198,8 @@ fn check_bottommost(world: &World, compaction: &Compaction) -> Result<(), String
     Ok(())
 }
 
-/// Checks that moved tables overlap neither each other nor tables of the output level.
+/// If tables are moved without a merge, checks that all are of one level and do not overlap each
+/// other. [`check_outputs`] checks the overlaps with the output level.
 fn check_move(world: &World, compaction: &Compaction) -> Result<(), String> {
     if !compaction.is_move {
         return Ok(());

@@ -28,9 +28,10 @@ pub enum FilterDecision {
     Remove,
     /// Keeps the record, but with this value or operand.
     ChangeValue(Vec<u8>),
-    /// Removes the record, and all later records that the compaction reads before this key. Older
-    /// versions of the removed keys in deeper levels become visible again. If this key is not above
-    /// the record's key, the record is kept.
+    /// Removes the record, and the records that follow it in the compaction's input up to, not
+    /// including, this key. Removed keys get no deletion records, so older versions of them in
+    /// deeper levels become visible again. If this key is not above the record's key, the record is
+    /// kept.
     RemoveAndSkipUntil(Vec<u8>),
 }
 
@@ -91,8 +92,8 @@ pub trait CustomCompactionFilter: Send + Sync {
     /// Returns the name written to OPTIONS files.
     fn name(&self) -> &str;
 
-    /// Returns the decision about a record of `key`. `level` is the first input level of the
-    /// compaction.
+    /// Returns the decision about a record of the user key `key`. `level` is the shallowest input
+    /// level of the compaction.
     fn filter(&self, level: usize, key: &[u8], kind: FilteredValue, value: &[u8])
     -> FilterDecision;
 }

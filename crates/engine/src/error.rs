@@ -144,7 +144,7 @@ impl Error {
         Self::new(ErrorKind::Internal, message)
     }
 
-    /// Creates the error for a column family that has no version.
+    /// Creates the error for a column family that is missing from the set of current versions.
     #[cold]
     pub(crate) fn lost_version(family: &str) -> Self {
         Self::internal(format!("column family '{family}' has no version"))
@@ -268,7 +268,8 @@ impl Error {
         self.kind() == ErrorKind::NoSpace || self.is_out_of_descriptors()
     }
 
-    /// Returns the resource that was lacking, for messages. Used only if [`Error::is_shortage`].
+    /// Returns the name of the resource that was lacking, for messages. To be used only if
+    /// [`Error::is_shortage`] returns true.
     pub(crate) fn lacking(&self) -> &'static str {
         if self.is_out_of_descriptors() { "descriptor for another file" } else { "space" }
     }

@@ -30,8 +30,8 @@ pub(crate) fn link_or_copy(
     match storage.link(from, to) {
         Ok(()) => Ok(()),
         Err(error) if error.is_no_space() => Err(error.into()),
-        // The files are on different filesystems, or the filesystem has no links. If the link
-        // failed for any other reason, the copy fails, too.
+        // Linking fails if the files are on different filesystems, or if the filesystem does not
+        // support links. If it failed for any other reason, the copy fails, too.
         Err(_) => copy(storage, from, to, modes),
     }
 }

@@ -1,16 +1,16 @@
 //! I/O modes by purpose and directory: the requested modes, and the modes in effect.
 //!
-//! A filesystem may refuse direct I/O, or accept it and still use the page cache. So the modes are
-//! tried in every directory concerned when the database is opened, before a compaction depends on
-//! them. If an option requests a mode by name and the filesystem refuses it, opening fails. If the
-//! filesystem refuses a mode that was requested with `auto`, or accepts a mode but does not perform
-//! it, opening reports a warning, and the I/O is buffered.
+//! A filesystem may refuse direct I/O, or accept it and still use the page cache. So when the
+//! database is opened, the modes are tried in every directory concerned, before a compaction
+//! depends on them. If an option requests a mode by name and the filesystem refuses it, opening
+//! fails. In two cases opening only reports a warning, and the I/O is buffered: the filesystem
+//! refuses a mode that was requested with `auto`, or it accepts a mode but does not perform it.
 //!
 //! A mode has several types. [`IoModeChoice`] is the value of an option, including unset and
-//! `auto`. [`AskedIoMode`] adds the option that messages name. [`IoMode`] is the mode in which a
-//! file is opened. `LogMode` is one of two modes for all logs, or says that each log chooses
-//! between them. The message log has its own type, because it offers fewer modes, and neither crate
-//! depends on the other.
+//! `auto`. [`AskedIoMode`] adds the name of the option, for messages. [`IoMode`] is the mode in
+//! which a file is opened. `LogMode` is one of two modes for all logs, or says that each log
+//! chooses between them. The message log has its own type, because it offers fewer modes, and
+//! neither crate depends on the other.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -46,7 +46,7 @@ pub(crate) const OF_TABLES: [Purpose; 9] = [
 enum Use {
     Reading,
     Writing,
-    /// Writing logs. Log writes are padded to blocks of [`ALIGNMENT`] bytes.
+    /// Writing logs, whose writes are padded to a multiple of [`ALIGNMENT`] bytes.
     Logging,
 }
 
@@ -55,10 +55,11 @@ enum Use {
 pub(crate) struct IoModes {
     asked: [AskedIoMode; Purpose::COUNT],
     tried: Mutex<Vec<Trial>>,
-    /// For each directory, the size in bytes of the largest request that its device does not split;
-    /// `None` if the device does not report it.
+    /// For each directory, the size in bytes of the largest request that the directory's device
+    /// performs without splitting it. `None` if the device does not report it.
     request_bytes_max: Mutex<HashMap<PathBuf, Option<usize>>>,
-    /// How logs with direct I/O become durable. The logs detect this.
+    /// The method by which logs with direct I/O become durable. The code that writes logs chooses
+    /// it.
     log_durability: Arc<LogDurability>,
 }
 
@@ -110,7 +111,7 @@ impl IoModes {
     }
 
     /// Tries the modes that the options request for `purposes`, by writing a file in a directory.
-    /// Returns the warnings.
+    /// Returns warnings about modes that are replaced by buffered I/O.
     ///
     /// # Errors
     /// Not supported, if an option requests a mode by name and the filesystem refuses it; errors
@@ -135,15 +136,16 @@ impl IoModes {
         })
     }
 
-    /// Tries the modes of reads on existing files, for a database that is opened read-only. Modes
-    /// of compaction and verification reads are tried only so that [`IoModes::text`] can report
-    /// them.
+    /// Tries the modes of users' reads on existing files, for a database that is opened read-only.
+    /// Modes of compaction and verification reads are tried, too, but only so that
+    /// [`IoModes::text`] can report them.
     pub(crate) fn try_reading(&self, storage: &dyn Storage, directory: &Path) -> Result<()> {
         let attempt = |directory: &Path, mode, _| read_some_file(storage, directory, mode);
         self.try_with(directory, &[Purpose::UserRead, Purpose::UserBlobRead], attempt)?;
         for purpose in [Purpose::CompactionRead, Purpose::CompactionBlobRead, Purpose::Verification]
         {
-            // The outcome was recorded. Opening a database read-only does not fail because of it.
+            // The outcome is recorded, and an error is ignored: a read-only database does not use
+            // this mode.
             let _ = self.try_with(directory, &[purpose], attempt);
         }
         Ok(())
@@ -156,7 +158,7 @@ impl IoModes {
         attempt: impl Fn(&Path, IoMode, Use) -> Result<Option<(String, Answer)>>,
     ) -> Result<Vec<String>> {
         let directory = named(directory);
-        // The warnings, each with the names of the purposes that it concerns.
+        // Each warning, with the names of the purposes for which the mode was requested.
         let mut warnings: Vec<(String, Vec<&str>)> = Vec::new();
         for &purpose in purposes {
             let AskedIoMode { choice, option } = self.asked(purpose);
@@ -164,7 +166,7 @@ impl IoModes {
             if !needs_trial(mode) {
                 continue;
             }
-            // The lock is not held during the trial, so that other threads can open files
+            // The lock is released during the trial, so that other threads can open files
             // meanwhile.
             if self.tried_there(directory, mode, used_for).is_none()
                 && let Some((filesystem, answer)) = attempt(directory, mode, used_for)?
@@ -202,8 +204,9 @@ impl IoModes {
         tried.iter().find(|trial| trial.is_of(directory, mode, used_for)).cloned()
     }
 
-    /// Returns the size in bytes of the largest request that a directory's device does not split,
-    /// if the device reports it. The kernel splits larger readaheads of buffered reads.
+    /// Returns the size in bytes of the largest request that a directory's device performs without
+    /// splitting it, if the device reports it. The kernel splits buffered readaheads that are
+    /// larger.
     pub(crate) fn request_bytes_max(
         &self,
         storage: &dyn Storage,
@@ -214,7 +217,7 @@ impl IoModes {
         *known.entry(directory.to_owned()).or_insert_with(asked)
     }
 
-    /// Returns how logs with direct I/O become durable.
+    /// Returns the object that chooses the method by which logs with direct I/O become durable.
     pub(crate) fn log_durability(&self) -> &Arc<LogDurability> {
         &self.log_durability
     }
@@ -365,7 +368,8 @@ fn read_some_file(
     };
     let filesystem = storage.capabilities(directory)?.filesystem;
     // Files of tmpfs exist only in the page cache, so direct I/O cannot bypass it. On other
-    // filesystems, cached pages of a file do not prove that a direct read used them.
+    // filesystems it is assumed that a direct read bypasses the page cache, whether or not the file
+    // has cached pages.
     let is_in_memory = filesystem == "tmpfs" && mode == IoMode::Direct;
     Ok(Some((filesystem, if is_in_memory { Answer::Cached } else { answer })))
 }

@@ -1,8 +1,8 @@
 //! Rounds of compaction: picks compactions, runs them and installs their results.
 //!
-//! No call to storage is made while the version lock is held. Outputs are opened before the turn to
-//! install them, and the MANIFEST is written during that turn, without the lock
-//! ([`crate::version::Versions`]).
+//! No storage is accessed while the version lock is held. The output tables are opened before the
+//! thread waits for its turn to install a change of the versions. The MANIFEST is written during
+//! that turn, but without the lock ([`crate::version::Versions`]).
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -26,10 +26,11 @@ use crate::table::builder::TableCompression;
 use crate::table::table_buffers;
 use crate::version::{Compaction, Reason};
 
-/// Number of attempts at a compaction whose outputs could not be written, each with new files.
+/// Number of attempts at a compaction whose outputs could not be written. Each attempt writes new
+/// files.
 const TRIES: usize = 2;
 
-/// Name of the removal of obsolete files in errors.
+/// The text by which error messages name the removal of obsolete files.
 pub(crate) const CLEANING: &str = "the removal of obsolete files";
 
 /// The outcome of a compaction round.
@@ -87,12 +88,12 @@ impl CompactionScheduler {
             epoch::collect();
             self.versions.obsolete().remove_unread_at_once();
         };
-        // A failure is latched. Later calls that are refused because of the failure report it.
+        // An error is already latched: later calls are refused because of it, and return it.
         let _ = self.context.round(FailedPart::Upkeep, CLEANING, clean);
     }
 
-    /// Checks for due compactions after the release of snapshots that kept obsolete records in the
-    /// last level.
+    /// Wakes the compaction threads if the release of a snapshot has changed which obsolete records
+    /// of the last level can be dropped.
     pub(crate) fn check_due_after_release(&self) {
         let oldest = self.context.shared.snapshots.oldest_at_release();
         if self.oldest_looked_at.swap(oldest, Ordering::Relaxed) != oldest {
@@ -125,7 +126,7 @@ impl CompactionScheduler {
         }
         let round = || {
             let Some(claim) = self.claim_next() else { return Ended::Idle };
-            // Another compaction may be due for another thread.
+            // Wakes another thread, because another compaction may be due.
             self.context.background.compact_soon();
             let compacted = self.compact(&claim);
             let family = claim.family.clone();

@@ -8,7 +8,7 @@ use tailwater_io::stream::Workers;
 use crate::context::Context;
 use crate::version::Versions;
 
-/// Runs the compactions that are due.
+/// Decides when compactions run, and runs them.
 pub(crate) struct CompactionScheduler {
     pub(super) context: Arc<Context>,
     pub(super) versions: Arc<Versions>,
@@ -19,8 +19,8 @@ pub(crate) struct CompactionScheduler {
     /// Threads that read compaction inputs ahead if the system has no asynchronous I/O. `None` if
     /// background work is done inline.
     pub(super) input_readers: Option<Arc<Workers>>,
-    /// The oldest snapshot at the last check for due compactions that was caused by the release of
-    /// a snapshot.
+    /// The sequence number of the oldest snapshot when the release of a snapshot last woke the
+    /// compaction threads.
     pub(super) oldest_looked_at: AtomicU64,
     /// Round-robin counter that selects the column family to compact next.
     pub(super) next_compacted: AtomicUsize,

@@ -1,4 +1,5 @@
-//! Stall conditions: the memtables and compaction backlogs of column families that stall writes.
+//! Stall conditions: the number of memtables and the compaction backlog of each column family,
+//! which decide whether writes are stalled.
 
 use crate::column_family::ColumnFamily;
 use crate::compaction::{is_behind, pending_compaction_bytes};

@@ -19,7 +19,7 @@ use crate::compaction::output::{Outputs, WrittenTable, target_bytes};
 use crate::error::{Error, ErrorKind, Result};
 use crate::panics;
 
-/// Name of the threads of parts.
+/// Name of the threads that run parts.
 const THREAD: &str = "subcompaction";
 
 /// The result of a part.
@@ -28,7 +28,7 @@ pub(crate) struct PartOutcome {
     pub(crate) written: Vec<WrittenTable>,
     pub(crate) blob_garbage: Vec<BlobFileGarbage>,
     pub(crate) records_in: u64,
-    /// Whether every record of the part was read.
+    /// Whether `records_in` counts every record of the part. False if records were skipped.
     pub(crate) is_exact: bool,
     pub(crate) dropped: Dropped,
 }
@@ -115,7 +115,8 @@ fn run_at_low_priority(shared: &Arc<JobState>, parts: Vec<Part>) -> Outcomes {
     done.into_iter().map(|(_, outcome)| outcome).collect()
 }
 
-/// Work on its own thread; if the system cannot start one, the caller of `join` runs it.
+/// Work that runs on its own thread. If the system cannot start a thread, the caller of `join` runs
+/// the work.
 enum Started<W> {
     There(Thread<Option<Result<Step>>>),
     Here(Arc<Mutex<Option<W>>>),
@@ -209,7 +210,7 @@ fn merge(shared: &JobState, part: &Part, weight: Weight) -> Result<Merge> {
     let source = Source::begin(comparator.clone(), merged, begin, end, garbage)?;
     let is_bottommost = shared.compaction.is_bottommost;
     let starts = match is_bottommost {
-        // No deeper level overlaps the outputs, and all tombstones may be dropped.
+        // No deeper level overlaps the outputs, so no tombstone has to be kept.
         true => Vec::new(),
         false => inputs.tombstones().starts(&comparator, begin, end),
     };

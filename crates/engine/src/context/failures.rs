@@ -1,5 +1,6 @@
-//! Latches failures, which stops writes, and runs rounds of background work, in the database's own
-//! threads or in a caller's thread.
+//! Handles failures of background work. A latched failure makes the database refuse writes until it
+//! resumes. A round of background work runs in one of the database's threads or in a caller's
+//! thread; its panics are caught and latched.
 
 use std::sync::Arc;
 
@@ -26,14 +27,15 @@ impl Context {
                 self.info_log.error(message);
                 Ok(())
             };
-            // Writing to the LOG uses the clock and the storage, one of which may have panicked.
+            // Ignores a panic: the log message uses the clock and the storage, and the failure
+            // being reported may be a panic in one of them.
             let _ = panics::catch("the LOG", report);
         }
     }
 
-    /// Returns the version of a column family after an installation. If there is none, the MANIFEST
-    /// and memory disagree: this is latched as a failed installation, which prevents the removal of
-    /// files that the MANIFEST names.
+    /// Returns the current version of a column family, just after a change of it was installed. If
+    /// the column family is missing, the MANIFEST and memory disagree. This is latched as a failed
+    /// installation, which stops the removal of files, since the MANIFEST may name them.
     pub(crate) fn installed_version(
         &self,
         installed: &Installed<'_>,
@@ -60,9 +62,10 @@ impl Context {
         done.inspect_err(|error| self.latch(part, error))
     }
 
-    /// Installs a change in the MANIFEST and then in memory; `what` names it, such as "a flush".
-    /// After a panic between these two steps, the MANIFEST and memory disagree until the database
-    /// is reopened, so the panic is latched as a failed installation.
+    /// Runs `change`, which writes a change to the MANIFEST and then applies it in memory. `what`
+    /// names the change, such as "a flush". After a panic between these two steps, the MANIFEST and
+    /// memory disagree until the database is reopened, so the panic is latched as a failed
+    /// installation.
     pub(crate) fn latch_on_unwind<R>(&self, what: &'static str, change: impl FnOnce() -> R) -> R {
         let latch = UnwindLatch { context: self, what };
         let changed = change();

@@ -12,7 +12,8 @@ use crate::table::FileMetadata;
 use crate::table::builder::Origin;
 
 impl Context {
-    /// Returns the origin that every table written for a column family records.
+    /// Returns the origin to record in the properties of a new table: the IDs of the database,
+    /// session and host, and the column family.
     pub(crate) fn origin(&self, family: &ColumnFamily) -> Origin {
         Origin {
             db_id: self.identity.database_id.clone(),
@@ -25,9 +26,9 @@ impl Context {
     }
 
     /// Opens tables that are about to be added to a version, so that no read has to open them. If
-    /// not all can be kept open, opens only the first ones. An error from opening a table is
-    /// reported not here, but by the first read that needs the table. The caller must not hold the
-    /// version lock and, where possible, not yet the turn to change the versions.
+    /// the number of tables kept open is limited, opens only the first ones. If a table cannot be
+    /// opened, the error is logged; the first read that needs the table reports it. The caller must
+    /// not hold the version lock and, where possible, not yet the turn to change the versions.
     ///
     /// # Errors
     /// Panicked, if user code panics. The tables must then not be added to a version.

@@ -1,9 +1,10 @@
 //! Approximate sizes of key ranges: RocksDB's `GetApproximateSizes` and
 //! `GetApproximateMemTableStats`.
 //!
-//! If a range covers part of a table, the index shows at which offsets the data blocks of the
-//! range's bounds begin. The share of the file between them is counted; no data block is read.
-//! Tables entirely inside the range are counted whole.
+//! If a range covers part of a table, the table's index gives the file offsets of the data blocks
+//! that contain the range's bounds. The bytes between these offsets are counted, plus a
+//! proportional share of the index and filter. No data block is read. Tables entirely inside the
+//! range are counted whole.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -22,7 +23,8 @@ use crate::version::Level;
 const PROFILE: ReadProfile =
     ReadProfile { purpose: Purpose::UserRead, verify_checksums: true, fill_cache: true };
 
-/// Overhead of a memtable entry over its key and value, in bytes: its trailer and two lengths.
+/// Bytes of a memtable entry in addition to its key and value: a trailer of 8 bytes and two
+/// lengths.
 const ENTRY_BYTES: u64 = 10;
 
 /// The kinds of files and memory that [`Db::approximate_sizes`] counts.
@@ -32,11 +34,12 @@ pub struct SizeOptions {
     pub include_files: bool,
     /// Count memtables. Default: false.
     pub include_memtables: bool,
-    /// Count blob files, by the share of the tables' bytes that is in the range. Default: false.
+    /// Count blob files. Their size in the range is estimated as the size of the tables in the
+    /// range, times the ratio of all blob files' size to all tables' size. Default: false.
     pub include_blob_files: bool,
-    /// Error margin, as a fraction. Let P be the total size of the tables that a range covers in
-    /// part, and W that of the tables that it covers whole. If P is less than this fraction of W,
-    /// half of P is counted and no index is read. Default: 0, with which the indexes are always
+    /// Error margin, as a fraction. Let P be the total size of the tables that a range may cover
+    /// only in part, and W that of the tables that it covers whole. If P is less than this fraction
+    /// of W, half of P is counted and no index is read. With the default, 0, the indexes are always
     /// read.
     pub files_size_error_margin: f64,
 }
@@ -277,8 +280,9 @@ fn bytes_before(
     Ok(share(offset, data, file.size()))
 }
 
-/// Converts a number of data bytes to bytes of the file: returns the share of `file` bytes that
-/// corresponds to `bytes` of `data` bytes.
+/// Converts an offset in the data blocks to an offset in the whole file, including index and
+/// filter: returns `file * bytes / data`, where `data` is the size of all data blocks and `file`
+/// the size of the file.
 fn share(bytes: u64, data: u64, file: u64) -> u64 {
     (bytes as f64 / data as f64 * file as f64) as u64
 }

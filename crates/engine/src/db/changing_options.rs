@@ -25,7 +25,7 @@ use crate::recovery::warnings;
 use crate::version::ManifestLimits;
 
 impl Database {
-    /// Locks the options and the set of column families against changes.
+    /// Takes the lock that is held while options or the set of column families change.
     pub(super) fn changing_options(&self) -> MutexGuard<'_, ()> {
         self.changing_options.lock()
     }
@@ -61,7 +61,8 @@ impl Database {
         Ok(())
     }
 
-    /// Performs step 3 for a column family: makes its new options take effect.
+    /// Makes the new options of a column family take effect. This is step 3 in the module's
+    /// description.
     fn change_family(&self, family: &ColumnFamily, options: ColumnFamilyOptions) {
         self.context.options.open().set_column_family(family.name(), options.clone());
         let readers = {
@@ -69,8 +70,7 @@ impl Database {
             Arc::new(self.context.readers.changed(&family.readers(), &all, family.name()))
         };
         {
-            // Held so that a compaction is picked with either the old or the new options, not a
-            // mixture.
+            // The lock makes a compaction be picked with either all old or all new options.
             let _versions = self.versions.lock();
             family.change(options, readers);
         }
@@ -109,7 +109,8 @@ impl Database {
         Ok(())
     }
 
-    /// Performs step 3 for the database: makes its new options take effect.
+    /// Makes the new options of the database take effect. This is step 3 in the module's
+    /// description.
     fn change_database(&self, before: &DbOptions, after: DbOptions) {
         self.context.options.change_database(after.clone());
         if after.max_open_files != before.max_open_files {
@@ -129,7 +130,8 @@ impl Database {
         self.compactions.compact_soon();
     }
 
-    /// Logs the warnings that are not in `known`, which were logged before.
+    /// Logs the warnings in `unmet`, except those in `known`, which were logged before this change
+    /// of options.
     fn warn_of(&self, unmet: Vec<String>, known: &[String]) {
         for warning in unmet.iter().filter(|warning| !known.contains(warning)) {
             self.context.info_log.warn(format_args!("{warning}"));

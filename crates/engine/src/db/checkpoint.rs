@@ -9,16 +9,19 @@
 //!    directory, or copied if they cannot be linked.
 //! 3. MANIFEST, both options files, IDENTITY and CURRENT are written there and synced. The options
 //!    name no directories, because all files of the checkpoint are in its own directory.
-//! 4. The directory is renamed to its final name, unless another file has been given that name
-//!    meanwhile, and then the mark is removed. If the renaming or the removal cannot be made
-//!    durable, both are undone before anything else is removed.
+//! 4. The directory is renamed to its final name, and then the mark is removed. The rename fails if
+//!    a file or directory with the final name has been created meanwhile. If the rename or the
+//!    removal of the mark cannot be made durable, both are undone, and only then are the staged
+//!    files removed.
 //!
 //! A crash before step 4 leaves a marked directory whose name ends in `.tmp`. The next checkpoint
 //! with the same final name replaces this directory. A directory without the mark was not made by a
-//! checkpoint and is kept. A crash in step 4 leaves a checkpoint with the mark; the mark is removed
-//! when the checkpoint is first opened for writing. The call that creates a checkpoint returns only
-//! when the removal of the mark is durable: the final name may itself end in `.tmp`, and a later
-//! checkpoint could replace a marked directory.
+//! checkpoint and is kept.
+//!
+//! A crash in step 4 leaves a checkpoint with the mark; the mark is removed when the checkpoint is
+//! first opened for writing. The call that creates a checkpoint returns only when the removal of
+//! the mark is durable. The reason is that the final name may itself end in `.tmp`, so that a later
+//! checkpoint could take the finished checkpoint for a staging directory and replace it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -41,7 +44,8 @@ const MANIFEST: u64 = 1;
 /// What a checkpoint contains.
 struct Contents {
     edits: Vec<VersionEdit>,
-    /// The name of each column family, and the super version that keeps its files.
+    /// The name of each column family, and a super version that keeps the family's files from being
+    /// removed.
     sources: Vec<(String, std::sync::Arc<SuperVersion>)>,
 }
 
@@ -50,7 +54,8 @@ impl Database {
     pub(super) fn checkpoint(&self, directory: &Path) -> Result<()> {
         let _working = self.context.background.begin_work()?;
         let storage = &*self.context.storage;
-        // Strips a trailing slash. Otherwise the staging directory would be inside this directory.
+        // Strips a trailing slash. With the slash, the staging directory would be inside
+        // `directory`.
         let directory: &Path = &directory.components().collect::<PathBuf>();
         let Some(name) = directory.file_name() else {
             let message = "a checkpoint needs a path that ends with a name";
@@ -77,8 +82,8 @@ impl Database {
         if let Err(error) = self.end_staging(directory) {
             return match self.unname_checkpoint(&staging, directory) {
                 Ok(()) => self.give_up_staging(&staging, error),
-                // Undoing failed too. What remains is a complete checkpoint, with the final or the
-                // staging name, with or without the mark.
+                // Step 4 failed and could not be undone. What remains is a complete checkpoint. It
+                // may have the final or the staging name, and may have the mark or not.
                 Err(stays) => {
                     self.context
                         .info_log
@@ -91,21 +96,25 @@ impl Database {
         Ok(())
     }
 
-    /// Performs the rest of step 4, after `directory` was renamed to its final name.
+    /// Makes the rename of `directory` to its final name durable, and removes the mark. This is the
+    /// rest of step 4 in the module's description.
     fn end_staging(&self, directory: &Path) -> Result<()> {
         let storage = &*self.context.storage;
         sync_parent(storage, directory)?;
         let [mark, aside] = marks(directory);
-        // The mark is renamed, not removed, because undoing a removal could fail for lack of space.
+        // The mark is renamed rather than removed: if the sync fails, the mark must be restored,
+        // and creating a file could fail for lack of space.
         storage.rename(&mark, &aside)?;
         storage.sync_directory(directory)?;
-        // If this removal fails, the first opening for writing removes the file.
+        // If this removal fails, the file is removed when the checkpoint is first opened for
+        // writing.
         let _ = storage.remove(&aside);
         Ok(())
     }
 
-    /// Undoes step 4, so that if the removal is interrupted by a crash, no incomplete checkpoint
-    /// has the final name.
+    /// Undoes step 4 of the module's description: restores the mark and the staging name. The
+    /// staged files are removed after this. A crash during their removal thus leaves a staging
+    /// directory, and no incomplete checkpoint under the final name.
     fn unname_checkpoint(&self, staging: &Path, directory: &Path) -> Result<()> {
         let storage = &*self.context.storage;
         let [mark, aside] = marks(directory);
@@ -117,10 +126,11 @@ impl Database {
         Ok(sync_parent(storage, staging)?)
     }
 
-    /// Performs step 1: flushes the memtables. Returns the contents of the checkpoint.
+    /// Flushes the memtables, which is step 1 of the module's description. Returns the contents of
+    /// the checkpoint.
     fn checkpoint_contents(&self) -> Result<Contents> {
-        // A flush without waiting writes comes first: most of the data is flushed while writes
-        // continue.
+        // Flushes once while writes continue. Only the data written since then is flushed while
+        // writes wait.
         let families = self.context.shared.family_set();
         self.writes.flush(&families.iter().collect::<Vec<_>>())?;
         let leadership = self.writes.lead()?;
@@ -129,8 +139,8 @@ impl Database {
         let all: Vec<_> = families.iter().collect();
         let awaited = self.writes.seal_for_flush(&leadership, &all)?;
         self.writes.wait_for_flush(&awaited)?;
-        // Versions are installed under this lock, so the edits name exactly the files that the
-        // sources keep.
+        // Versions are installed under this lock, so `edits` names exactly the files that `sources`
+        // keeps from being removed.
         let versions = self.versions.lock();
         let edits = versions.snapshot();
         let sources = families
@@ -141,7 +151,8 @@ impl Database {
         Ok(Contents { edits, sources })
     }
 
-    /// Performs steps 2 and 3: fills the staging directory.
+    /// Fills the staging directory. This is the rest of step 2, and step 3, of the module's
+    /// description.
     fn fill_checkpoint(&self, aside: &Path, contents: &Contents) -> Result<()> {
         let storage = &*self.context.storage;
         let io_modes = self.context.readers.io_modes();
@@ -173,8 +184,9 @@ impl Database {
             edit.new_files.iter_mut().for_each(|file| file.path_id = 0);
         }
         if let Some(number) = edits.iter().filter_map(|edit| edit.log_number).max() {
-            // The checkpoint needs no log, but a database that tracks its logs refuses to open
-            // without any log.
+            // The checkpoint has no data in logs. But the MANIFEST of a database that tracks its
+            // logs lists them, and a database in which all listed logs are missing is refused. So
+            // the checkpoint gets one empty log.
             let log = aside.join(FileKind::Wal(number).to_string());
             write_whole(storage, &log, &[], Purpose::Checkpoint)?;
             edits.iter_mut().for_each(|edit| edit.existing_logs = None);
@@ -187,8 +199,8 @@ impl Database {
         set_current(storage, aside, MANIFEST, MANIFEST)
     }
 
-    /// Returns every file that the checkpoint shares with the database, with its name in the
-    /// checkpoint.
+    /// Returns every table and blob file that the checkpoint shares with the database: its path in
+    /// the database, and its name in the checkpoint.
     fn checkpoint_files(&self, contents: &Contents) -> BTreeMap<PathBuf, String> {
         let mut files = BTreeMap::new();
         for (family, source) in &contents.sources {

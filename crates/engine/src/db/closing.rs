@@ -2,12 +2,13 @@
 //!
 //! 1. Writes end: writers that wait for the end of a stall give up, the closing thread becomes the
 //!    leader of the write queue, and later writes are refused.
-//! 2. Unlogged writes are flushed, unless `avoid_flush_during_shutdown` is set.
+//! 2. Data that is in memtables but not in the log is flushed, unless `avoid_flush_during_shutdown`
+//!    is set.
 //! 3. The background threads end. Compactions are aborted, and so are ingestions that are still
 //!    copying files. Closing waits for ingestions and checkpoints in user threads, because the next
 //!    opening will assign the same file numbers.
-//! 4. The log is written out, and its file is truncated to the log's length. Followers of the logs
-//!    end.
+//! 4. Buffered records of the log are written, and its preallocated file is truncated to its
+//!    contents. Iterators that follow the logs end.
 //! 5. The locks are released.
 //!
 //! A crash at any step has the same effect as a crash before closing: acknowledged synced writes
@@ -30,8 +31,8 @@ use crate::error::{Error, Result};
 use crate::panics;
 use crate::wal::{LogDurability, PreallocationListener};
 
-/// Maximum time for which closing waits until readers have released obsolete tables. Also the
-/// interval between the checks.
+/// `LAST_WAIT` is the maximum time for which closing waits until readers have released obsolete
+/// tables. `BETWEEN_LOOKS` is the interval between the checks.
 const LAST_WAIT: Duration = Duration::from_millis(100);
 const BETWEEN_LOOKS: Duration = Duration::from_millis(1);
 
@@ -123,7 +124,8 @@ impl Database {
         };
         self.context.errors.begin_closing();
         self.context.stall.wake();
-        // A panic is caught, so that the threads end and the locks are released even then.
+        // Catches a panic, so that the steps below run in any case: the threads end and the locks
+        // are released.
         let flushed = panics::catch("closing", || self.end_writes());
         self.context.errors.close();
         let _waiting = self.context.stall.pressure().wait();
@@ -147,7 +149,8 @@ impl Database {
         result
     }
 
-    /// Performs steps 1 and 2. If an error is latched, returns it and does not flush.
+    /// Ends writes and flushes unlogged data, which are steps 1 and 2 of the module's description.
+    /// If an error is latched, returns it and does not flush.
     fn end_writes(&self) -> Result<()> {
         let leadership = self.writes.lead()?;
         let was_latched = self.context.errors.latched();
@@ -169,13 +172,13 @@ impl Database {
         }
     }
 
-    /// Removes the tables that nobody reads. The next open removes the remaining ones.
+    /// Removes the obsolete tables that no reader uses. The next open removes the remaining ones.
     fn remove_last_obsolete_tables(&self) {
         let began = Instant::now();
         loop {
             while epoch::collect() > 0 {}
-            // Another database's thread may have taken the tables that were retired here, and be
-            // about to drop them.
+            // Retired objects are shared by all databases of the process. A thread of another
+            // database may have taken this database's retired tables, and be about to drop them.
             let some_may_go = epoch::waiting() > 0;
             self.versions.obsolete().remove_unread_at_once();
             let may_go = some_may_go && !self.versions.obsolete().list().is_empty();
@@ -186,7 +189,8 @@ impl Database {
         }
     }
 
-    /// Performs step 4: ends the logs.
+    /// Makes the contents of the logs complete and ends the readers that follow them. This is step
+    /// 4 of the module's description.
     fn close_logs(&self) -> Result<()> {
         let mut logs = self.writes.logs();
         logs.end_following();

@@ -30,9 +30,10 @@ pub(super) struct Database {
     pub(super) options_files: OptionsFiles,
     /// Held while the options or the set of column families change.
     pub(super) changing_options: Mutex<()>,
-    /// The background threads, if the cleaning thread must end them because it closes the database.
+    /// The background threads. Set if the last handle was dropped by a thread that cannot close the
+    /// database; the cleaning thread then closes it and ends these threads.
     pub(super) abandoned: Mutex<Option<Threads>>,
-    /// Held until the database is closed.
+    /// The locks on the database's directories; `None` when the database is closed.
     pub(super) locks: Mutex<Option<Locks>>,
     #[expect(dead_code, reason = "dropped last, to close the tables of the versions")]
     pub(super) closing: Closing,
@@ -59,13 +60,13 @@ impl Database {
         let compact = || self.compactions.compact_range(family, begin, end, options);
         panics::catch(format!("a compaction of '{}'", family.name()), || {
             if self.context.stall.state().stopped_by().is_some() {
-                // If writes are stopped, the flush would wait until they resume, and they may be
-                // waiting for this compaction. So the compaction runs before the flush, too.
+                // While writes are stopped, the flush would wait until they resume. Writes may only
+                // resume after this compaction, so it also runs before the flush.
                 compact()?;
             }
             self.writes.flush(&[family])?;
             compact()?;
-            // The compaction may have made other levels due for compaction.
+            // The compaction may have filled other levels so that they need compaction.
             self.compactions.compact_soon();
             Ok(())
         })
@@ -82,8 +83,8 @@ impl Database {
         }
     }
 
-    /// Writes an OPTIONS file with the current options, after the database has changed. A failure
-    /// is only logged.
+    /// Writes an OPTIONS file with the current options, after column families were created or
+    /// dropped. A failure is only logged.
     pub(super) fn update_options_file(&self) {
         if let Err(error) = self.options_files.write(&self.all_options()) {
             self.context.info_log.warn(format_args!("the OPTIONS file was not written: {error}"));

@@ -62,7 +62,7 @@ pub(crate) fn destroy(directory: &Path, mut options: OpenOptions) -> Result<()> 
         remove_old_logs(storage, &home.path.join(below))?;
     }
     remove_files(storage, &home.path, |kind| !goes_last(kind))?;
-    // The files that identify the database are removed only when the removal of the others is
+    // The files that identify the database are only removed when the removal of all other files is
     // durable.
     storage.sync_directory(&home.path)?;
     remove_files(storage, &home.path, |kind| kind != FileKind::Lock)?;
@@ -73,7 +73,8 @@ pub(crate) fn destroy(directory: &Path, mut options: OpenOptions) -> Result<()> 
     Ok(())
 }
 
-/// Whether a file of this kind identifies the database to which the other files belong.
+/// Whether a file of this kind identifies the database and its directories, or is LOCK. Such files
+/// are removed after all others.
 fn goes_last(kind: FileKind) -> bool {
     matches!(
         kind,
@@ -94,7 +95,7 @@ fn remove_directory(storage: &dyn Storage, directory: &Path) -> Result<()> {
 fn database_id(storage: &dyn Storage, home: &Path) -> Result<String> {
     let number = match manifest::current(storage, home) {
         Ok(number) => Some(number),
-        // An earlier attempt to destroy the database may have removed the file.
+        // CURRENT is missing if an earlier attempt to destroy the database was interrupted.
         Err(_) => newest_manifest(storage, home)?,
     };
     let manifest = number.and_then(|number| Manifest::read(storage, home, number).ok());
@@ -111,8 +112,8 @@ fn newest_manifest(storage: &dyn Storage, home: &Path) -> Result<Option<u64>> {
     Ok(numbers.max())
 }
 
-/// Refuses a directory that is not a database's home: a directory that contains files a database
-/// may need, but no file with a database ID.
+/// Refuses a directory that contains a MANIFEST or files with data, but no file from which a
+/// database ID can be read. Such a directory is not the home of a database that can be destroyed.
 fn check_is_home(storage: &dyn Storage, found: &Directories) -> Result<()> {
     let (files, home) = (found.home_files(), &found.home().path);
     let is_readable = |kind| match kind {
@@ -140,8 +141,9 @@ fn check_is_home(storage: &dyn Storage, found: &Directories) -> Result<()> {
 /// # Errors
 /// Invalid argument, for a directory with files whose owner is unknown.
 fn doomed<'a>(found: &'a Directories, options: &OpenOptions) -> Result<Vec<&'a OutsideDirectory>> {
-    // CURRENT is missing if an earlier attempt has begun. That attempt may have released its claim
-    // on a directory in which other files remain.
+    // CURRENT is missing if an earlier attempt to destroy the database was interrupted. That
+    // attempt may have removed the database's files in an outside directory and its claim, and left
+    // the files of others there.
     let is_begun = !found.home_files().has(FileKind::Current);
     let is_nearly_over = found.home_files().iter().all(goes_last);
     let mut doomed = Vec::new();
@@ -181,8 +183,9 @@ fn destroy_outside(storage: &dyn Storage, home: &Home, directory: &OutsideDirect
     remove_directory(storage, &directory.path)
 }
 
-/// Removes the logs in a directory of unneeded logs, and the directory if it becomes empty. If the
-/// directory has a CURRENT file or a claim, nothing is removed.
+/// Removes the logs in `directory`, which is a subdirectory for logs that are no longer needed.
+/// Then removes the directory if it is empty. If the directory has a CURRENT file or a claim, it
+/// belongs to another database, and nothing is removed.
 fn remove_old_logs(storage: &dyn Storage, directory: &Path) -> Result<()> {
     let [current, claim] = [FileKind::Current, FileKind::Claim].map(|kind| kind.to_string());
     match storage.list(directory) {
@@ -199,7 +202,8 @@ fn remove_old_logs(storage: &dyn Storage, directory: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Removes the files in a directory that are of these kinds, according to their names.
+/// Removes the files in `directory` for whose kind `is_doomed` returns true. The kind is derived
+/// from the file name.
 fn remove_files(
     storage: &dyn Storage,
     directory: &Path,

@@ -134,9 +134,11 @@ struct Range {
     options: ReadOptions,
     start: Bound<Vec<u8>>,
     end: Bound<Vec<u8>>,
-    /// Positioned on the entry last yielded from the front; `None` until an entry was.
+    /// The cursor at the front, on the entry that it yielded last; `None` if it has not yielded any
+    /// entry yet.
     front: Option<DbIterator>,
-    /// Positioned on the entry last yielded from the back; `None` until an entry was.
+    /// The cursor at the back, on the entry that it yielded last; `None` if it has not yielded any
+    /// entry yet.
     back: Option<DbIterator>,
 }
 

@@ -28,8 +28,8 @@ impl Database {
         let mut options = options.clone();
         sanitize_column_family(&mut options, &database, false);
         check_column_family(&options, &database)?;
-        // No other thread writes while this lead is held, so the log number below is that of the
-        // first log that can hold writes to the new family.
+        // While this thread is the leader of the write queue, no other thread writes. So no log
+        // before the current one can hold writes to the new family.
         let _leadership = self.writes.lead()?;
         self.context.errors.check()?;
         if self.context.shared.family_set().by_name(name).is_some() {
@@ -118,7 +118,8 @@ impl Database {
         directories.claim(storage, &id, &Needed::default())
     }
 
-    /// Drops a column family. Its readers continue; its files are removed when no reader is left.
+    /// Drops a column family. Its existing readers continue; its files are removed when no reader
+    /// is left.
     pub(super) fn drop_family(&self, family: &ColumnFamily) -> Result<()> {
         if family.id() == 0 {
             return Err(Error::invalid_argument("the default column family cannot be dropped"));
@@ -134,8 +135,8 @@ impl Database {
         let edit = VersionEdit {
             column_family: family.id(),
             column_family_drop: true,
-            // The edit raises the number of the oldest needed log, because logs are removed below,
-            // and a check that all needed logs exist must not miss them.
+            // Logs are removed below. The edit raises the number of the oldest needed log first;
+            // otherwise the next opening would find needed logs missing.
             min_log_number_to_keep: Some(self.flushes.oldest_needed_log_without(family)),
             ..VersionEdit::default()
         };

@@ -525,7 +525,7 @@ impl Db {
     }
 
     /// Compacts the keys of the column family `default` from `begin` to `end`, both inclusive, down
-    /// to the last level, and waits until it is done; `None` is the first or the last key.
+    /// to the last level, and waits until it is done. `None` means no bound.
     ///
     /// Like [`Db::compact_range_cf_opt`] with default options.
     ///
@@ -538,7 +538,7 @@ impl Db {
     }
 
     /// Compacts the keys of the column family `default` from `begin` to `end`, both inclusive, down
-    /// to the last level, and waits until it is done; `None` is the first or the last key.
+    /// to the last level, and waits until it is done. `None` means no bound.
     ///
     /// Like [`Db::compact_range_cf_opt`], with the given options.
     ///
@@ -556,7 +556,7 @@ impl Db {
     }
 
     /// Compacts the keys of `family` from `begin` to `end`, both inclusive, down to the last level,
-    /// and waits until it is done; `None` is the first or the last key.
+    /// and waits until it is done. `None` means no bound.
     ///
     /// Like [`Db::compact_range_cf_opt`] with default options.
     ///

@@ -24,8 +24,8 @@ pub struct LiveFile {
     pub size: u64,
     /// The smallest user key in the table.
     pub smallest_key: Vec<u8>,
-    /// The largest user key in the table; if a range tombstone ends the table, the tombstone's
-    /// exclusive end.
+    /// The largest user key in the table. If the end of a range tombstone is beyond all other keys
+    /// of the table, that end, which is exclusive.
     pub largest_key: Vec<u8>,
     /// The lowest sequence number in the table.
     pub smallest_sequence: Sequence,
@@ -48,8 +48,8 @@ pub struct LiveFile {
 }
 
 impl Db {
-    /// Returns the current tables of all column families, by column family and level. Compactions
-    /// may remove them at any time; a checkpoint keeps them.
+    /// Returns the current tables of all column families, ordered by column family and level.
+    /// Compactions may remove the files at any time. To keep them, create a checkpoint.
     pub fn live_files(&self) -> Vec<LiveFile> {
         self.column_families().iter().flat_map(live_files_of).collect()
     }

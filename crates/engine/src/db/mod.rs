@@ -74,7 +74,8 @@ pub struct Db {
 
 struct Inner {
     default_family: ColumnFamily,
-    /// The opening ID that the database's column families have.
+    /// Identifies this opening of the database. The database's column families have the same ID, so
+    /// that handles from another database or opening are detected.
     opening: OpeningId,
     directory: PathBuf,
     storage: Arc<dyn Storage>,
@@ -82,7 +83,7 @@ struct Inner {
     left_out: Vec<LeftOut>,
     warnings: Vec<String>,
     is_new: bool,
-    /// The part for writing; `None` in a read-only handle.
+    /// The components and threads for writing; `None` in a read-only handle.
     writing: Option<Writing>,
 }
 

@@ -28,7 +28,7 @@ impl Opened {
     /// Opens the database in `directory` for writing.
     ///
     /// # Errors
-    /// As [`crate::Db::open`].
+    /// The errors of [`crate::Db::open`].
     pub(super) fn open(directory: &Path, options: &OpenOptions) -> Result<Self> {
         recovery::open(directory, options).and_then(Self::from_recovered)
     }

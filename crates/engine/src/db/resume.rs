@@ -4,19 +4,22 @@
 //!
 //! 1. Writes wait, because the resuming thread becomes the leader of the write queue.
 //! 2. If writing the MANIFEST failed, a new MANIFEST is written from the state in memory.
-//! 3. If the log failed for lack of space or file descriptors, a new log is begun; nothing more is
+//! 3. If the log failed for lack of space or file descriptors, a new log is begun. Nothing more is
 //!    written to the old logs.
 //! 4. The memtables of all column families are flushed, since the failed log may lack entries that
 //!    the memtables have.
-//! 5. One group of edits adds the tables and states that no column family needs a log before the
-//!    new log, so that a refused write in the failed log is never replayed.
+//! 5. One group of edits adds the tables and records that no column family needs a log before the
+//!    new log. A write that failed but is in the failed log is therefore never replayed.
 //! 6. Writes resume.
 //!
 //! A crash before the end of step 5 has the same effect as a crash before resuming: the old logs
-//! exist, and the new log is empty. The edits must be one group: otherwise a crash between the
-//! edits of two column families would leave tables of one family that are ahead of the other
-//! family's logs, so that a refused batch would apply to some families only. If a step fails,
-//! writes stay refused and resuming can be tried again.
+//! exist, and the new log is empty.
+//!
+//! The edits of all column families must be one group. If each family had its own edit, a crash
+//! between two edits would leave the flushed tables of one family without those of the other. A
+//! refused batch that is only in memory would then survive in one family and not in the other.
+//!
+//! If a step fails, writes stay refused and resuming can be tried again.
 
 use crate::background::{ErrorState, FailedPart};
 use crate::column_family::ColumnFamily;
@@ -27,8 +30,8 @@ use crate::error::{Error, Result};
 impl Database {
     /// Resumes writes after an error, if that is possible.
     pub(super) fn resume(&self) -> Result<()> {
-        // Retrying at this point may already unblock a flush that waits for space, and stopped
-        // writes that wait for that flush.
+        // Retries a flush that waits for space. This alone can end the wait of writes that are
+        // stopped until that flush is complete.
         self.context.background.try_again();
         self.context.round(FailedPart::Upkeep, "resuming", || self.resume_leading())?
     }
@@ -38,13 +41,13 @@ impl Database {
     /// made per failure.
     pub(super) fn resume_after_shortage(&self) {
         if self.context.errors.takes_try(self.context.options.fixed().max_bgerror_resume_count) {
-            // An error is ignored, because callers whose writes are refused get the latched
-            // failure.
+            // The error is ignored: the failure stays latched, and callers whose writes are refused
+            // get it.
             let _ = self.resume_leading();
         }
     }
 
-    /// Performs all steps as leader of the write queue.
+    /// Performs all steps of the module's description, as leader of the write queue.
     fn resume_leading(&self) -> Result<()> {
         let _leadership = self.writes.lead()?;
         if self.context.errors.is_closed() {
@@ -72,8 +75,8 @@ impl Database {
         Ok(())
     }
 
-    /// Performs steps 3 to 5 after a failure of the log. Until they succeed, the log refuses all
-    /// writes.
+    /// Begins a new log and flushes the memtables after a failure of the log. These are steps 3 to
+    /// 5 of the module's description. Until they succeed, the log refuses all writes.
     fn leave_failed_log(&self, error: Error) -> Result<()> {
         let number =
             self.writes.logs().start_over(&self.context.numbers, self.context.published())?;
@@ -84,7 +87,8 @@ impl Database {
         left
     }
 
-    /// Performs only step 4, for the case that the log is intact.
+    /// Flushes all memtables, for the case that the log is intact. This is step 4 of the module's
+    /// description.
     fn flush_everything(&self) -> Result<()> {
         self.context.shared.family_set().iter().for_each(|family: &ColumnFamily| {
             family.request_flush(true);

@@ -11,11 +11,11 @@ use crate::db::Database;
 use crate::epoch::{self, heavy};
 use crate::error::{Error, Result};
 
-/// The threads of a database. Dropping this joins the threads, so they must have been signalled to
-/// end before. If one of the threads itself drops this, that thread is not joined.
+/// The background threads of a database. Dropping this joins them, so they must have been signalled
+/// to end before. If one of these threads itself drops this, it does not join itself.
 #[derive(Debug, Default)]
 pub(super) struct Threads {
-    /// Joined when this is dropped.
+    /// The flushing and the cleaning thread.
     others: Vec<Thread>,
     compacting: Vec<Thread>,
 }
@@ -42,8 +42,8 @@ impl Threads {
         self.grow(database)
     }
 
-    /// Starts compacting threads up to the maximum number of concurrent compactions. If there are
-    /// more threads than that, some rest.
+    /// Starts compacting threads until there are as many as compactions may run concurrently. If
+    /// that number was lowered, the surplus threads stay idle.
     ///
     /// # Errors
     /// Errors from starting a thread. The database continues with the threads that run.
@@ -77,7 +77,8 @@ fn spawn(
 impl Database {
     /// Runs the flushing thread's loop until the database is closed.
     fn run_flushes(&self) {
-        // Writers wait for flushes when memtables are full.
+        // Registers this thread as one for which users wait: writers wait for flushes when
+        // memtables are full.
         sync::serve_users();
         loop {
             let task = self.context.background.next_flush();
@@ -95,7 +96,7 @@ impl Database {
                 self.dump_statistics_if_due();
                 self.writes.sample_write_times_if_due();
             };
-            // A failure is latched and reported to refused callers.
+            // An error is already latched, and returned to callers that are refused because of it.
             let _ = self.context.round(FailedPart::Upkeep, "the upkeep of statistics", upkeep);
         }
     }
@@ -105,7 +106,8 @@ impl Database {
         let _collector = heavy::Collector::begin();
         loop {
             match self.context.background.next_cleaning() {
-                // A failure is latched and reported to refused callers.
+                // An error is already latched, and returned to callers that are refused because of
+                // it.
                 Cleaning::Remove => {
                     drop(self.context.round(FailedPart::Upkeep, CLEANING, || self.clean()));
                 }
@@ -118,8 +120,8 @@ impl Database {
 
     /// Removes the tables that no reader uses, with a pause after each.
     fn clean(&self) {
-        // Done here and not in the flushing thread: the resuming thread becomes the leader of the
-        // write queue, and the current leader may be waiting for a flush.
+        // The cleaning thread resumes, not the flushing thread. Resuming waits until the leader of
+        // the write queue gives up the lead, and the leader may be waiting for a flush.
         self.resume_after_shortage();
         epoch::collect();
         heavy::collect();

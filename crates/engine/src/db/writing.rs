@@ -18,12 +18,13 @@ use crate::version::manifest::{self, Manifest};
 use crate::write::WriteOptions;
 
 thread_local! {
-    /// The batch for single operations. The thread reuses it, so that these operations need not
-    /// allocate.
+    /// The batch with which this thread performs single operations, such as a put. It is reused, so
+    /// that single operations need not allocate.
     static SINGLE: Cell<WriteBatch> = Cell::new(WriteBatch::new());
 }
 
-/// Maximum size of a batch that is kept for reuse, in bytes.
+/// Maximum size in bytes of a batch that is kept for reuse. A larger batch is freed after its
+/// operation.
 const SINGLE_BYTES_KEPT: usize = 64 << 10;
 
 impl Db {
@@ -39,9 +40,9 @@ impl Db {
     /// # Errors
     /// Busy, if the database is open for writing elsewhere; not found, if there is none; the errors
     /// of [`Db::open_read_only`]; corruption, if `create_if_missing` is set and there are files of
-    /// a database that lost its CURRENT; invalid argument and not supported, with its name, for an
-    /// option that contradicts another or needs a feature that is not implemented; no space and
-    /// I/O, the latter also for a thread that the system cannot start, with its name.
+    /// a database that lost its CURRENT; invalid argument, naming the option, if options contradict
+    /// each other; not supported, naming the option, for a feature that is not implemented; no
+    /// space; I/O, also for a thread that the system cannot start, naming the thread.
     pub fn open(directory: impl AsRef<Path>, options: &OpenOptions) -> Result<Self> {
         let directory = directory.as_ref();
         Opened::open(directory, options).and_then(|opened| Self::writing(directory, opened))
@@ -53,7 +54,7 @@ impl Db {
     /// Like [`Db::open`] with `create_if_missing`.
     ///
     /// # Errors
-    /// Busy, if the database is open for writing elsewhere; corruption; no space and I/O: see
+    /// Busy, if the database is open for writing elsewhere; corruption, no space and I/O: see
     /// [`Db::open`].
     pub fn open_default(directory: impl AsRef<Path>) -> Result<Self> {
         let mut options = OpenOptions::default();
@@ -122,15 +123,18 @@ impl Db {
 
     /// Removes `key` from `family`. The key must have been put exactly once since this method last
     /// removed it, or exactly once in total. The tombstone is dropped as soon as a compaction finds
-    /// it together with that put, while a tombstone of [`Db::delete`] stays until no deeper level
-    /// can have the key.
+    /// it together with that put. A tombstone of [`Db::delete`], in contrast, stays until no deeper
+    /// level can have the key.
     ///
     /// This contract is RocksDB's. If a key was put twice, or merged, an older value may become
     /// visible again, as in RocksDB. The same may happen to a key that was removed by both methods,
     /// once flushes or compactions have dropped what the other method wrote. If they find a
     /// deletion together with a put and its single deletion, they keep the deletion; RocksDB does
-    /// not. A single deletion directly above a deletion, with no put between them, stops
-    /// compactions as corruption, unless `enforce_single_del_contracts` is disabled.
+    /// not.
+    ///
+    /// If a compaction finds that the next older record under a single deletion is a deletion
+    /// instead of a put, compactions stop with a corruption error, unless
+    /// `enforce_single_del_contracts` is disabled.
     ///
     /// # Errors
     /// The errors of [`Db::put_cf_opt`].
@@ -186,9 +190,9 @@ impl Db {
     /// supported, for records of prepared transactions; limit reached, if no sequence number is
     /// left; read-only, for a handle that was opened for reading; closed, for one that was closed;
     /// busy, if writes are stalled and [`WriteOptions::no_slowdown`] is set; no space and I/O,
-    /// after which writes are refused with that error until [`Db::resume`] or reopening. A failed
-    /// batch may be present after reopening, like one whose process ended before it was
-    /// acknowledged.
+    /// after which writes are refused with that error until [`Db::resume`] or reopening. After a
+    /// failed write, the batch may nevertheless be present when the database is reopened. The same
+    /// is true of a batch that was being written when the process ended.
     ///
     /// # Panics
     /// Panics if a user's comparator panics. Concurrent and later writers then get an error.
@@ -217,7 +221,7 @@ impl Db {
     }
 
     /// Flushes memtables, compacts the keys from `begin` to `end`, both inclusive, down to the last
-    /// level, and waits until the compaction is complete. `None` is the first or the last key.
+    /// level, and waits until the compaction is complete. `None` means no bound.
     ///
     /// # Errors
     /// The errors of [`Db::flush_cf`]; corruption, with the file, for damaged tables, which stay as
@@ -238,9 +242,9 @@ impl Db {
     /// RocksDB: all or none. If two of the tables contain the same key, the later table takes
     /// precedence.
     ///
-    /// Writes wait while the tables are installed: for the duration of a write of the MANIFEST and,
-    /// if memtables hold keys in the files' range, of a flush. When this returns, everything is on
-    /// the device.
+    /// Writes wait while the tables are installed, which takes one write of the MANIFEST. If
+    /// memtables hold keys in the files' range, writes also wait for their flush. When this
+    /// returns, everything is on the device.
     ///
     /// # Errors
     /// Not found; corruption, for a file that is damaged or not a table; invalid argument, for a
@@ -279,7 +283,8 @@ impl Db {
     }
 
     /// Pauses compactions until [`Db::continue_compactions`] has been called as many times as this
-    /// method, and waits until no compaction runs. Writes stall if they would without compactions.
+    /// method. Waits until no compaction runs. Writes may stall during the pause, because the
+    /// compaction backlog grows.
     ///
     /// # Errors
     /// Read-only, for a handle that was opened for reading.
@@ -406,7 +411,8 @@ impl Db {
         self.database().map_or(StallState::Normal, |database| database.context.stall.state())
     }
 
-    /// Returns the error after which writes are refused, if any; closing does not change it.
+    /// Returns the error because of which writes are refused, if any. Closing the database does not
+    /// change it.
     pub fn background_error(&self) -> Option<Error> {
         self.database().ok()?.context.errors.failure()
     }
@@ -485,8 +491,9 @@ impl Db {
         add: impl FnOnce(&mut WriteBatch, u32) -> tailwater_format::Result<()>,
     ) -> Result<()> {
         self.check_writable(family)?;
-        // The batch is taken out while it is used, because a user's callback in this thread may
-        // write, too. If the thread is ending, the thread-local value may already be destroyed.
+        // The batch is taken out of the thread-local value while it is used, because a user's
+        // callback in this thread may write, too. If the thread is ending, the value may already be
+        // destroyed.
         let mut batch = SINGLE.try_with(Cell::take).unwrap_or_default();
         batch.clear();
         add(&mut batch, family.id())?;
@@ -497,7 +504,7 @@ impl Db {
         written
     }
 
-    /// Refuses a foreign or dropped column family.
+    /// Refuses a column family that was dropped or belongs to another opening of a database.
     #[inline]
     fn check_writable(&self, family: &ColumnFamily) -> Result<()> {
         self.check_family(family)?;

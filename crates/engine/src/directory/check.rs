@@ -14,9 +14,9 @@ use crate::version::Version;
 
 /// The logs that a database needs.
 pub(crate) struct NeededLogs<'a> {
-    /// The directory of the logs.
+    /// The log directory.
     pub(crate) directory: &'a Path,
-    /// The option `wal_dir`.
+    /// The value of the option `wal_dir`, as given.
     pub(crate) option: &'a Path,
     /// Number of the oldest log that is needed.
     pub(crate) oldest: u64,
@@ -27,9 +27,9 @@ pub(crate) struct NeededLogs<'a> {
 }
 
 impl Directories {
-    /// Checks that every table and blob file of a version is in its directory, with the length
-    /// recorded in the MANIFEST. `paths` are the directories of the column family's tables, by path
-    /// id; blob files are in the first.
+    /// Checks that every table and blob file of a version exists with the length recorded in the
+    /// MANIFEST. `paths` are the directories of the column family's tables; a table's path id is an
+    /// index into them. Blob files are in the first of them.
     ///
     /// # Errors
     /// Corruption, naming the file.
@@ -93,8 +93,9 @@ impl Directories {
         Error::corruption(&directory.join(kind.to_string()), message)
     }
 
-    /// Checks that no log that is known to have existed is missing, and that no log that may be
-    /// needed is in another directory. Appends the logs that are left out, and warnings.
+    /// Checks the logs before recovery: every needed log that the MANIFEST lists must exist, and no
+    /// log that may be needed may be in another directory. If missing logs are accepted, appends
+    /// them to `left_out`. Appends a warning if the MANIFEST lists no logs and there is none.
     ///
     /// # Errors
     /// Corruption, naming the log; invalid argument, for a log in a directory other than the log
@@ -138,23 +139,25 @@ impl Directories {
     }
 
     /// Refuses logs that may be needed but are in directories of the database other than the log
-    /// directory, unless the log directory has the same log. If the log directory is not yet
-    /// claimed, its log with the same number may belong to another database: then it counts as the
-    /// same log only if its bytes are equal.
+    /// directory. A log is accepted there if the log directory, too, has it.
+    ///
+    /// If the database has not yet claimed the log directory, a log there with the same number may
+    /// belong to another database. Then the two logs must have equal bytes to count as the same
+    /// log.
     fn check_strays(
         &self,
         storage: &dyn Storage,
         needed: &NeededLogs<'_>,
         in_place: &Files,
     ) -> Result<()> {
-        // Versions before 0.2 used this log directory if `wal_dir` was a relative path.
+        // If `wal_dir` was a relative path, versions before 0.2 took it relative to the home.
         let below_home = self.home().path.join(needed.option);
         let below = match self.files_in(storage, &below_home)? {
             Some(_) => Files::default(),
             None => Files::list(storage, &below_home)?,
         };
-        // Those versions made no claims, so a directory with a claim or a CURRENT belongs to
-        // another database.
+        // Versions before 0.2 made no claims. So if this directory has a claim or a CURRENT file,
+        // it belongs to another database.
         let is_anothers = below.has(FileKind::Claim) || below.has(FileKind::Current);
         let below = if is_anothers { Files::default() } else { below };
         let home = [(self.home().path.as_path(), self.home_files()), (&below_home, &below)];
@@ -213,8 +216,8 @@ fn have_same_bytes(storage: &dyn Storage, one: &Path, other: &Path) -> Result<bo
     }
 }
 
-/// Checks the length of a file of this kind in `directory`; `listed` is the length from the
-/// directory listing, if it was requested.
+/// Checks that the file of kind `kind` in `directory` has `expected` bytes. `listed` is its length
+/// from the directory listing, if lengths were requested for the listing.
 fn check_length(
     storage: &dyn Storage,
     directory: &Path,

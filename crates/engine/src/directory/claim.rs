@@ -17,13 +17,13 @@ use tailwater_io::{FileIdentity, IoMode, Purpose, Storage};
 use crate::error::{Error, Result};
 use crate::version::write_whole;
 
-/// Maximum length of a claim, in bytes.
+/// Maximum number of bytes that are read from a claim.
 const CLAIM_BYTES_MAX: u64 = 64 << 20;
 
 /// A database's home, as recorded in claims.
 #[derive(Debug, Clone)]
 pub(crate) struct Home {
-    /// Its absolute path, with links resolved.
+    /// The absolute path of the home, with links resolved.
     pub(crate) path: PathBuf,
     pub(crate) identity: FileIdentity,
 }
@@ -36,8 +36,8 @@ impl Home {
         Ok(Self { path, identity })
     }
 
-    /// Returns the claim of the database with this id and home on a directory. The directory is
-    /// given by its absolute path with links resolved.
+    /// Returns the claim by which the database with this id and this home claims `directory`, an
+    /// absolute path with links resolved. `identity` is the directory's device and inode.
     pub(super) fn claim(
         &self,
         database_id: &str,
@@ -52,13 +52,20 @@ impl Home {
         }
     }
 
-    /// Whether a claim on a directory belongs to the database with this id and home. A renamed home
-    /// keeps its device and inode. The device number may change when the home's filesystem is
-    /// mounted again; then the inode and the path must match. If the directory is inside the home,
-    /// a copy of the home includes a copy of the directory, which belongs to the copied database. A
-    /// mount point inside the home is not copied: the home and its copy share that directory, which
-    /// belongs to the home at the path in the claim. A database without a durable id is identified
-    /// by its home alone.
+    /// Whether `claim`, which was found in `directory`, belongs to the database with this id and
+    /// this home.
+    ///
+    /// The database ids must be equal. An id is empty if the database has no durable id, and an
+    /// empty id equals every id. In addition, one of two conditions must hold:
+    ///
+    /// - The claim names this home: the inode is equal, and the device or the path is equal. A
+    ///   renamed home keeps device and inode. The device number may change when the home's
+    ///   filesystem is mounted again.
+    /// - The directory is inside the home, at the same relative path as in the claim. A copy of the
+    ///   home includes a copy of such a directory, which belongs to the copied database. If the
+    ///   directory still has the device and inode in the claim, it was not copied: it is a mount
+    ///   point that the home and its copy share. Then it belongs to the home whose path is in the
+    ///   claim.
     pub(super) fn is_named_by(
         &self,
         claim: &Claim,
@@ -106,10 +113,10 @@ pub(super) fn make_claim(storage: &dyn Storage, directory: &Path, claim: &Claim)
     let linked = match storage.link(&aside, &path) {
         Ok(()) => Ok(()),
         Err(_) => match read_claim(storage, directory)? {
-            // An earlier attempt created the claim before a crash.
+            // An earlier attempt created this claim, and a crash followed.
             Some(there) if there == *claim => Ok(()),
             Some(there) => Err(claimed_by(directory, &there)),
-            // The link failed although there is no claim: the filesystem does not support links.
+            // There is no claim, so the link failed because the filesystem does not support links.
             None => storage.rename(&aside, &path).map_err(Error::from),
         },
     };
@@ -161,8 +168,8 @@ fn write_aside(storage: &dyn Storage, directory: &Path, claim: &Claim) -> Result
     Ok(aside)
 }
 
-/// Returns the temporary path of a claim. The path depends on the home, so that databases that
-/// claim a directory at the same time write to different files.
+/// Returns the path of the temporary file to which a claim is written first. The path depends on
+/// the home, so that databases that claim a directory at the same time write to different files.
 fn aside_path(directory: &Path, home: FileIdentity) -> PathBuf {
     let FileIdentity { device, inode } = home;
     directory.join(format!("{}-{device}-{inode}.dbtmp", FileKind::Claim))

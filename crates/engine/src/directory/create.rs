@@ -17,8 +17,8 @@ pub(crate) fn create_directory(storage: &dyn Storage, directory: &Path) -> Resul
     for ancestor in directory.ancestors().filter(|ancestor| !ancestor.as_os_str().is_empty()) {
         if storage.metadata(ancestor).is_ok_and(|metadata| metadata.is_directory) {
             match sync_parent(storage, ancestor) {
-                // Where the system refuses writes, no earlier call can have created the directory,
-                // so its name need not be synced.
+                // If the system refuses writes, no earlier call can have created the directory, so
+                // its name need not be synced.
                 Err(error) if is_refused(&error) => {}
                 synced => synced?,
             }

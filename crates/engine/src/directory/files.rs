@@ -11,14 +11,15 @@ use crate::file_numbers::FILE_NUMBER_MAX;
 /// The files in a directory that have a database's file names, sorted. Other files are left out.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Files {
-    /// Each with its length in bytes, or [`UNKNOWN`].
+    /// The files, each with its length in bytes, or [`UNKNOWN`].
     files: Vec<(FileKind, u64)>,
 }
 
-/// Placeholder for a length that was not requested.
+/// Placeholder for the length of a file whose length was not requested, or that was gone when its
+/// length was read.
 const UNKNOWN: u64 = u64::MAX;
 
-/// The name of a table's file.
+/// The extension of a table's file name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TableName {
     /// `.sst`.
@@ -75,10 +76,11 @@ impl Files {
         self.files.binary_search_by_key(&kind, |(kind, _)| *kind).ok()
     }
 
-    /// Returns the table with a number as it was found: its name and, if requested, its length in
-    /// bytes. `next` is the position to try first, and becomes the position after the table. For
-    /// successive tables of a level this usually avoids a search, since most were created in the
-    /// order of their keys.
+    /// Returns the name and, if requested, the length in bytes of the table with this number.
+    ///
+    /// `next` is the index to try before a binary search, and becomes the index after the table.
+    /// Callers look up the tables of a level in key order. Most of them were created in that order
+    /// and so have successive numbers, which makes a search rare.
     pub(crate) fn table_near(
         &self,
         number: u64,
@@ -121,7 +123,8 @@ impl Files {
         })
     }
 
-    /// Returns the times in the names of old information logs, in ascending order.
+    /// Returns the times in the names of old information logs, in microseconds since 1970, in
+    /// ascending order.
     pub(crate) fn old_info_logs(&self) -> impl Iterator<Item = u64> + '_ {
         self.iter().filter_map(|kind| match kind {
             FileKind::OldInfoLog(time_us) => Some(time_us),
@@ -145,8 +148,9 @@ impl Files {
     }
 }
 
-/// Returns the kind of a file if a database may have given it its name. A name that parses, but is
-/// written in another form or has a number too large for the file number counter, does not count.
+/// Returns the kind of a file if a database may have given it this name; `None` for all other
+/// names. Two sorts of names parse but are never given by a database: names with another spelling
+/// of the number, and names with a number above [`FILE_NUMBER_MAX`].
 fn kind_of_own_name(name: &str) -> Option<FileKind> {
     if let Some(number) = number_of_table(name) {
         return Some(FileKind::Table(number));
@@ -157,8 +161,8 @@ fn kind_of_own_name(name: &str) -> Option<FileKind> {
     })
 }
 
-/// Returns the number in a table's name of the usual length: a fast path, since there may be very
-/// many tables.
+/// Returns the number in the name of a table, if the name has six digits, the usual length. This is
+/// a fast path, since there may be very many tables.
 fn number_of_table(name: &str) -> Option<u64> {
     let digits = name.strip_suffix(".sst").filter(|digits| digits.len() == 6)?;
     let is_digits = digits.bytes().all(|byte| byte.is_ascii_digit());

@@ -31,13 +31,14 @@ pub(crate) struct Locks {
     #[expect(dead_code, reason = "held until it is dropped")]
     home: Box<dyn FileLock>,
     outside: Vec<(FileIdentity, Box<dyn FileLock>)>,
-    /// The storage that guards the locked directories, if any.
+    /// The storage whose guard is extended to each directory that is locked; `None` if there is no
+    /// guard.
     guard: Option<Arc<GuardedStorage>>,
 }
 
 impl Locks {
-    /// Creates the set with the lock on the home. `guard` is the storage that guards the locked
-    /// directories, if any.
+    /// Creates the set with the lock on the home. If `guard` is given, it will also guard each
+    /// directory that is locked later.
     pub(crate) fn of_home(home: Box<dyn FileLock>, guard: Option<Arc<GuardedStorage>>) -> Self {
         Self { home, outside: Vec::new(), guard }
     }
@@ -84,16 +85,18 @@ impl Locks {
 /// A directory outside the home.
 #[derive(Debug)]
 pub(crate) struct OutsideDirectory {
-    /// Its absolute path, with links resolved; if it is missing, the path in the options.
+    /// The absolute path of the directory, with links resolved. If the directory is missing, the
+    /// path in the options.
     pub(crate) path: PathBuf,
-    /// `None` if it is missing.
+    /// The device and inode of the directory; `None` if the directory is missing.
     identity: Option<FileIdentity>,
     pub(crate) ownership: Ownership,
-    /// The files found there.
+    /// The files found in the directory.
     pub(crate) files: Files,
-    /// The options that name it; empty if only the database's own record names it.
+    /// The options that name the directory. Empty if only the database's own record of claimed
+    /// directories names it.
     pub(crate) options: Vec<&'static str>,
-    /// Whether the database's own record lists it as claimed.
+    /// Whether the database's own record of claimed directories lists the directory.
     pub(crate) is_recorded: bool,
 }
 
@@ -102,13 +105,13 @@ pub(crate) struct OutsideDirectory {
 pub(crate) enum Ownership {
     /// The directory does not exist.
     Missing,
-    /// It has no claim.
+    /// The directory exists but has no claim.
     Unclaimed,
-    /// The database has claimed it.
+    /// The database has claimed the directory.
     Own(Claim),
-    /// Another database has claimed it, and the caller adopts it.
+    /// Another database has claimed the directory, and the caller adopts it.
     Adopted(Claim),
-    /// Another database has claimed it.
+    /// Another database has claimed the directory.
     Foreign(Claim),
 }
 
@@ -123,14 +126,15 @@ impl Ownership {
 }
 
 impl OutsideDirectory {
-    /// Returns the files that may be removed once they are obsolete: none before the database has
-    /// claimed the directory.
+    /// Returns the files that belong to the database and may be removed when they are obsolete.
+    /// Returns none if the database has not claimed the directory.
     pub(crate) fn removable(&self) -> impl Iterator<Item = FileKind> + '_ {
         let is_own = matches!(self.ownership, Ownership::Own(_));
         self.claimable().filter(move |_| is_own)
     }
 
-    /// Returns the files with data that the claim does not list as foreign.
+    /// Returns the tables, blob files and logs in the directory, except those that the claim lists
+    /// as foreign.
     pub(crate) fn claimable(&self) -> impl Iterator<Item = FileKind> + '_ {
         let kept = match &self.ownership {
             Ownership::Own(claim) | Ownership::Adopted(claim) => claim.kept.as_slice(),
@@ -141,8 +145,9 @@ impl OutsideDirectory {
         self.files.iter().filter(move |kind| holds_data(*kind) && !is_kept(kind))
     }
 
-    /// Returns the names of the files with data that do not belong to the database, given that the
-    /// database needs only `needed`.
+    /// Returns the names of the tables, blob files and logs in this directory that do not belong to
+    /// the database. `needed` lists all files that the database needs. A log is only needed in the
+    /// directory `wal_dir`.
     fn not_own(&self, needed: &Needed) -> Vec<String> {
         let has_logs = self.options.contains(&"wal_dir");
         let is_own = |kind| match kind {
@@ -193,7 +198,7 @@ impl OutsideDirectory {
 
 impl Directories {
     /// Finds the directories of the database in `home`: those named by the options, and those that
-    /// it has claimed. `database_id` is its durable id, empty if it has none.
+    /// the database has claimed. `database_id` is the database's durable id, empty if it has none.
     ///
     /// [`Self::check`] refuses directories that belong to another database.
     pub(crate) fn find(
@@ -206,7 +211,7 @@ impl Directories {
         Self::find_with_home_files(storage, home, home_files, options, database_id)
     }
 
-    /// Like [`Self::find`], with the listed files of the home.
+    /// Like [`Self::find`], with the files of the home that the caller has listed.
     pub(crate) fn find_with_home_files(
         storage: &dyn Storage,
         home: Home,
@@ -222,7 +227,8 @@ impl Directories {
         for path in read_record(storage, &found.home.path)? {
             found.add(storage, &path, None, database_id, false)?;
         }
-        // Recorded directories that no longer belong to the database are ignored.
+        // Directories that only the record names, and that no longer belong to the database, are
+        // ignored.
         found.outside.retain(|directory| {
             !directory.options.is_empty() || matches!(directory.ownership, Ownership::Own(_))
         });
@@ -261,7 +267,8 @@ impl Directories {
         let ownership = match identity {
             None => Ownership::Missing,
             Some(identity) => match self.ownership(storage, &path, identity, database_id, adopts) {
-                // The record only serves to find obsolete files.
+                // An error is ignored if only the record names the directory, since the record is
+                // only used to find obsolete files.
                 Err(error) if option.is_none() && !error.is_out_of_descriptors() => return Ok(()),
                 ownership => ownership?,
             },
@@ -289,7 +296,7 @@ impl Directories {
         adopts: bool,
     ) -> Result<Ownership> {
         let claim = match read_claim(storage, path) {
-            // The caller adopts the directory even if its claim is unreadable.
+            // With an unreadable claim, the directory is adopted as if it had an empty claim.
             Err(error) if error.is_corruption() && adopts => Some(Claim::default()),
             claim => claim?,
         };
@@ -381,7 +388,8 @@ impl Directories {
     pub(crate) fn check_for_new(&self, storage: &dyn Storage) -> Result<()> {
         self.check_home(storage)?;
         let lost = self.home_files.iter().find(|&kind| {
-            // The other files may remain from a crash during the creation of a database.
+            // Files of other kinds, and MANIFEST-000001, may remain from a crash while a database
+            // was created.
             holds_data(kind) || matches!(kind, FileKind::Manifest(number) if number != 1)
         });
         if let Some(kind) = lost {
@@ -414,8 +422,8 @@ impl Directories {
         }
     }
 
-    /// Locks the outside directories that are not yet in `locks`, against other processes, whatever
-    /// the home of their database.
+    /// Locks the outside directories that are not yet in `locks`. A locked directory cannot be used
+    /// by another process, even by one whose database has another home.
     ///
     /// # Errors
     /// Busy, if another process or handle has locked a directory, or has claimed it since it was
@@ -424,8 +432,9 @@ impl Directories {
         self.outside.iter().try_for_each(|directory| locks.add(storage, directory))
     }
 
-    /// Creates missing directories, and syncs the names of directories that the database has not
-    /// yet claimed: an earlier attempt may have ended before syncing them.
+    /// Creates missing directories. Also syncs the names of existing directories that the database
+    /// has not yet claimed, because an earlier attempt may have created them and ended before the
+    /// sync.
     pub(crate) fn create(&mut self, storage: &dyn Storage) -> Result<()> {
         for directory in &mut self.outside {
             if matches!(directory.ownership, Ownership::Own(_)) {
@@ -441,9 +450,9 @@ impl Directories {
         Ok(())
     }
 
-    /// Claims the directories that the database has not yet claimed. The claim lists as foreign all
-    /// existing files with data that the database does not need. Claiming does not make the files
-    /// found earlier [removable](OutsideDirectory::removable).
+    /// Claims the directories that the database has not yet claimed. A claim lists as foreign all
+    /// tables, blob files and logs in the directory that the database does not need. The files
+    /// found before the claim do not become [removable](OutsideDirectory::removable).
     pub(crate) fn claim(
         &self,
         storage: &dyn Storage,
@@ -460,7 +469,8 @@ impl Directories {
                         // The home was renamed, or its device number changed.
                         replace_claim(storage, &directory.path, &claim)?;
                     } else if !directory.is_recorded {
-                        // An earlier opening may have ended right after it made the claim.
+                        // An earlier opening may have ended after it made the claim and before it
+                        // synced the directory.
                         storage.sync_directory(&directory.path)?;
                     }
                 }
@@ -481,15 +491,16 @@ impl Directories {
         self.write_record(storage)
     }
 
-    /// Removes the claims on empty directories that no option names any more. `needed` was passed
-    /// to [`Self::left_over`], whose result has been removed.
+    /// Removes the claims on directories that no option names any more, if no foreign or needed
+    /// files are left there. The caller must have removed the files that [`Self::left_over`]
+    /// returned for the same `needed`.
     pub(crate) fn give_up_unused(&self, storage: &dyn Storage, needed: &Needed) -> Result<()> {
         for directory in self.outside.iter().filter(|directory| directory.options.is_empty()) {
             let with_data = directory.files.iter().filter(|&kind| holds_data(kind)).count();
             let removed = directory.removable().filter(|&kind| !needed.has(kind)).count();
             if removed == with_data {
-                // The removal of the files is made durable first: after a crash, there must be no
-                // files without the claim.
+                // The removal of the files is made durable before the claim is removed. Otherwise,
+                // after a crash, the files could be there without the claim.
                 storage.sync_directory(&directory.path)?;
                 remove_claim(storage, &self.home, &directory.path)?;
             }
@@ -497,7 +508,8 @@ impl Directories {
         Ok(())
     }
 
-    /// Records the directories that the database has claimed, unless they are recorded already.
+    /// Records the directories that the database has claimed in a file in the home, unless the
+    /// record already lists exactly these directories.
     fn write_record(&self, storage: &dyn Storage) -> Result<()> {
         let mut paths = Vec::new();
         paths.extend(self.outside.iter().map(|directory| directory.path.clone()));
@@ -512,17 +524,18 @@ impl Directories {
         let lines = paths.iter().map(|path| format!("{}\n", path.to_string_lossy()));
         let text: String = lines.collect();
         write_whole(storage, &aside, text.as_bytes(), Purpose::Metadata)?;
-        // A crash here is safe: the older record counts, and the claims exist.
+        // A crash here is safe: the previous record remains, and the claims in the directories are
+        // already written.
         storage.rename(&aside, &path)?;
-        // The MANIFEST edit of a new column family may follow, and must not be durable without the
-        // record.
+        // The MANIFEST edit of a new column family may follow. It must not become durable before
+        // the record.
         storage.sync_directory(home)?;
         Ok(())
     }
 }
 
-/// Returns the directories that the database in a home has claimed, according to its own record. An
-/// invalid record counts as missing: the record only serves to find obsolete files.
+/// Returns the directories that the database in `home` has claimed, according to the record in the
+/// home. Invalid parts of the record are ignored, since it is only used to find obsolete files.
 fn read_record(storage: &dyn Storage, home: &Path) -> Result<Vec<PathBuf>> {
     let path = home.join(FileKind::ClaimedDirectories.to_string());
     let file = match storage.open(&path, IoMode::Buffered, Purpose::Metadata) {

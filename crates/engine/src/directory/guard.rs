@@ -22,8 +22,8 @@ use crate::epoch::EpochCell;
 #[derive(Debug)]
 pub(crate) struct GuardedStorage {
     files: Arc<dyn Storage>,
-    /// The guarded directories. They are read whenever a file is opened, without a lock, so that
-    /// background threads share no lock with users.
+    /// The paths and identities of the guarded directories. Every opening of a file reads them.
+    /// They are read without a lock, so that a user never waits for a background thread here.
     guarded: EpochCell<Vec<(PathBuf, FileIdentity)>>,
 }
 

@@ -15,12 +15,13 @@ use crate::version::write_whole;
 pub(crate) struct DatabaseIdentity {
     pub(crate) database_id: String,
     pub(crate) session_id: String,
-    /// The host name; empty if it is not to be recorded.
+    /// The host name that new tables record; empty if tables are not to record it.
     pub(crate) host_id: String,
 }
 
 impl DatabaseIdentity {
-    /// Returns the ID if these options make it durable; empty if it changes with every opening.
+    /// Returns the database ID if the options make it persist in a file. Returns an empty string if
+    /// every opening creates a new ID.
     pub(crate) fn durable_id(&self, options: &DbOptions) -> &str {
         match options.write_identity_file || options.write_dbid_to_manifest {
             true => &self.database_id,
@@ -32,15 +33,16 @@ impl DatabaseIdentity {
 /// Returns a new database ID, a random UUID.
 pub(crate) fn new_identity() -> String {
     let random = fastrand::u128(..);
-    // Version 4, variant 1.
+    // Sets the version field to 4 and the variant field to 1, as RFC 9562 requires for a random
+    // UUID.
     let bits = random & !(0xf << 76) & !(0x3 << 62) | 0x4 << 76 | 0x2 << 62;
     let hex = format!("{bits:032x}");
     let part = |from: usize, to: usize| hex.get(from..to).unwrap_or_default();
     [part(0, 8), part(8, 12), part(12, 16), part(16, 20), part(20, 32)].join("-")
 }
 
-/// Writes the database's ID to IDENTITY. Its directory entry is synced together with the entry of
-/// CURRENT: every opening writes CURRENT after IDENTITY, and before anything depends on the ID.
+/// Writes the database's ID to IDENTITY, without syncing the directory. Every opening writes
+/// CURRENT afterwards and then syncs the directory, before anything depends on the ID.
 pub(crate) fn write_identity(storage: &dyn Storage, directory: &Path, id: &str) -> Result<()> {
     let aside = directory.join(FileKind::Temporary(0).to_string());
     write_whole(storage, &aside, id.as_bytes(), Purpose::Metadata)?;
@@ -68,7 +70,7 @@ pub(crate) fn read_identity(storage: &dyn Storage, directory: &Path) -> Result<O
 }
 
 /// Returns the database ID that persists across openings, if there is one. `in_manifest` is the ID
-/// in the MANIFEST.
+/// in the MANIFEST, if it has one; otherwise the ID is read from IDENTITY.
 pub(crate) fn durable_id(
     storage: &dyn Storage,
     directory: &Path,

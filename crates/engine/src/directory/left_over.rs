@@ -21,7 +21,8 @@ pub(crate) struct Needed {
 }
 
 impl Needed {
-    /// Whether the database needs a file, given that the file belongs to the database.
+    /// Whether the database needs a file of this kind and number. The caller must know that the
+    /// file belongs to the database.
     pub(crate) fn has(&self, kind: FileKind) -> bool {
         match kind {
             FileKind::Table(number) | FileKind::LevelDbTable(number) => {

@@ -50,7 +50,8 @@ impl<T: Send + Sync + 'static> EpochCell<T> {
         }
     }
 
-    /// Replaces the pointer. The returned value must be retired: readers may be using it.
+    /// Replaces the pointer. The caller must retire the returned value, because readers may still
+    /// use it.
     fn exchange(&self, value: Option<Arc<T>>) -> Option<Arc<T>> {
         let old = self.pointer.swap(into_pointer(value), Ordering::AcqRel);
         // SAFETY: a pointer that is not null is from `Arc::into_raw`, and the swap took the cell's
@@ -68,7 +69,7 @@ impl<T: Send + Sync + 'static> FullEpochCell<T> {
         Self(EpochCell::new(Some(value)))
     }
 
-    /// Returns the value, as [`EpochCell::load`].
+    /// Returns the value, which stays valid while the guard lives, even if the cell is changed.
     #[inline]
     pub(crate) fn load<'g>(&self, _guard: &'g Guard) -> Held<'g, T> {
         let pointer = self.0.pointer.load(Ordering::Acquire);
@@ -118,8 +119,8 @@ impl<'g, T> Held<'g, T> {
     /// Returns a reference that lives as long as the guard.
     #[inline]
     pub(crate) fn get(self) -> &'g T {
-        // SAFETY: a reference that is not dropped while the guard lives, for 'g, keeps the value
-        // alive.
+        // SAFETY: some reference to the value is not dropped while the guard lives, which is at
+        // least for 'g. That reference keeps the value alive.
         unsafe { self.pointer.as_ref() }
     }
 
@@ -160,7 +161,7 @@ impl<T: fmt::Debug> fmt::Debug for Held<'_, T> {
 }
 
 impl<T: Send + Sync + 'static> Drop for EpochCell<T> {
-    /// Retires the value, because a reader borrows it for the lifetime of a guard, which may
+    /// Retires the value rather than dropping it: a reader may still use it, since its guard may
     /// outlive the cell.
     fn drop(&mut self) {
         self.store(None);

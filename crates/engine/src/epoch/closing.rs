@@ -1,7 +1,8 @@
 //! Collection of retired objects when their owner is dropped.
 
-/// Collects retired objects when its owner is dropped, so that files without readers are closed by
-/// then. It must be the owner's last field, because fields are dropped in order of declaration.
+/// Collects retired objects when its owner is dropped, so that files without readers are closed
+/// when the drop ends. It must be the owner's last field, because fields are dropped in order of
+/// declaration.
 #[derive(Debug)]
 pub(crate) struct Closing;
 

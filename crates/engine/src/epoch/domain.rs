@@ -11,24 +11,26 @@
 //! consistent fence, scans the slots, and frees objects whose stamp is lower than every count that
 //! it saw. Consider a reader whose slot holds `p`, and an object with stamp `s`:
 //!
-//! - `p > s`: the reader's load of the clock, made an acquire by the fence after it, read the
-//!   advance that made `s` or a later one. Advances are read-modify-writes, so each continues the
-//!   release sequence of those before it: the unlinking happens before the reader's loads, which
-//!   therefore do not find the object. It may be freed.
+//! - `p > s`: the reader's load of the clock read the advance that made `s`, or a later advance.
+//!   The fence after the load makes the load an acquire. Advances are read-modify-writes, so each
+//!   continues the release sequence of those before it. The unlinking therefore happens before the
+//!   reader's loads of shared pointers, which do not find the object. It may be freed.
 //! - `p <= s`, and the collector sees `p`: the object is kept.
-//! - `p <= s`, and the collector does not see `p`. If the reader's fence were before the
-//!   collector's in the total order of such fences, the scan would have read the slot's `p` or
-//!   something newer; newer means that the reader has left or entered again, and both are release
-//!   stores that the scan's acquire load pairs with, so its use of the object happened before the
-//!   object is freed. Otherwise the collector's fence comes first. The object was unlinked before
-//!   that fence, since the collector read a count above `s` from the clock; so the reader's loads,
-//!   after its own fence, find it unlinked. That is why the clock is read before the fence, and why
-//!   [`Domain::oldest_pinned`] never returns more than the count it read: its result holds for
-//!   every stamp below it, however late the stamp is compared.
+//! - `p <= s`, and the collector does not see `p`. Sequentially consistent fences have a total
+//!   order, so there are two cases:
+//!   - The reader's fence is before the collector's. Then the scan has read a newer value than `p`
+//!     from the slot: the reader has left or entered again. Both are release stores, and the scan's
+//!     load is an acquire. So the reader's use of the object happened before the object is freed.
+//!   - The collector's fence is before the reader's. The collector had read a count above `s` from
+//!     the clock, so the object was unlinked before the collector's fence. The reader's loads come
+//!     after its own fence, and so find the object unlinked.
 //!
-//! A slot itself is never freed, only reused. It is pushed before its owner's first fence, so by
-//! the same argument, if a scan misses a new slot, the slot's owner sees that collector's
-//! unlinking.
+//! The last case needs the clock to be read before the collector's fence. It also needs
+//! [`Domain::oldest_pinned`] never to return more than the count that it read. Its result then
+//! holds for every stamp below it, even for a stamp that is compared with it much later.
+//!
+//! A slot itself is never freed, only reused. It is pushed before its owner's first fence. By the
+//! same argument, if a scan misses a new slot, the slot's owner sees that collector's unlinking.
 
 #![expect(unsafe_code, reason = "slots form a linked list that is read without a lock")]
 
@@ -40,10 +42,10 @@ use super::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering, constructor, fen
 /// The value in the slot of a thread that is not reading.
 const NOT_PINNED: u64 = 0;
 
-/// The slot in which a thread announces the clock's count at which it began to read.
+/// The slot in which a thread stores the clock's count at which it began to read.
 ///
-/// Aligned to the two cache lines that processors fetch together, so that announcing does not
-/// disturb other threads.
+/// Aligned to 128 bytes, because processors may fetch two adjacent cache lines together. A store to
+/// one slot therefore does not slow down the owners of other slots.
 #[repr(align(128))]
 pub(crate) struct Slot {
     /// The clock's count when the thread entered, or [`NOT_PINNED`].
@@ -66,13 +68,14 @@ unsafe impl Sync for Slot {}
 unsafe impl Send for Slot {}
 
 impl Slot {
-    /// Ends the announcement: the owner no longer reads anything shared.
+    /// Stores that the slot's owner no longer reads shared objects.
     #[inline]
     pub(crate) fn leave(&self) {
         self.pinned.store(NOT_PINNED, Ordering::Release);
     }
 
-    /// Releases the slot for another thread. The owner must have left.
+    /// Makes the slot available to another thread. The owner must have called [`Self::leave`]
+    /// before.
     pub(crate) fn release(&self) {
         self.ending.store(false, Ordering::Relaxed);
         self.taken.store(false, Ordering::Release);
@@ -144,8 +147,8 @@ impl Domain {
     #[inline]
     pub(crate) fn enter(&self, slot: &Slot) {
         let count = self.clock.0.load(Ordering::Relaxed);
-        // Release, because a collector may read this store instead of the store of the previous
-        // `leave`.
+        // Release ordering: a collector may read this store instead of the store of the preceding
+        // `leave`. The owner's earlier reads must then happen before the collector frees an object.
         slot.pinned.store(count, Ordering::Release);
         fence(Ordering::SeqCst);
     }

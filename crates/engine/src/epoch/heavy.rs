@@ -1,8 +1,9 @@
 //! Objects that take long to drop, such as the memory of a memtable.
 //!
 //! The last reference to such an object may be dropped by a user's thread, together with an
-//! iterator. So the object is passed to a thread that is registered as a [`Collector`]; if there is
-//! none, the object is dropped immediately. No reader may be able to see the object.
+//! iterator. The object is then passed to a thread that is registered as a [`Collector`], so that
+//! the user's thread need not drop it. If there is no collector, the object is dropped immediately.
+//! The caller must ensure that no reader can see the object any more.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -1,9 +1,9 @@
 //! Epochs: memory is freed once no reader that could see it is left.
 //!
 //! Versions of the tree, blocks in the cache and the cache's tables are read without a lock and
-//! without counting references. A reader [`pin`]s while it reads; the thread that unlinks an object
-//! passes it to [`retire`], and a background thread drops it in [`collect`] when every reader that
-//! was pinned at that time has left.
+//! without counting references. A reader [`pin`]s while it reads. The thread that unlinks an object
+//! passes it to [`retire`]. A background thread drops the object in [`collect`] when every reader
+//! has left that was pinned when the object was retired.
 //!
 //! # Invariants
 //!
@@ -23,8 +23,8 @@
 //!
 //! # Private garbage
 //!
-//! A structure that keeps its unlinked objects under a lock it already holds can stamp them itself:
-//! it unlinks an object, then calls [`advance`], and may free the object once the returned stamp is
+//! A structure that keeps its unlinked objects under a lock it already holds can stamp them itself.
+//! It unlinks an object, then calls [`advance`], and may free the object when the returned stamp is
 //! lower than [`oldest_pinned`]. A stamp may serve any number of objects. The block cache works
 //! this way.
 
@@ -70,7 +70,7 @@ thread_local! {
     static ENDING: Ending = const { Ending };
 }
 
-/// Its destructor runs at the end of a thread.
+/// A thread-local value whose destructor runs at the end of the thread.
 struct Ending;
 
 impl Drop for Ending {
@@ -135,11 +135,12 @@ impl Drop for Guard {
     }
 }
 
-/// A point in the order of unlinkings, see [`advance`] and [`oldest_pinned`].
+/// A count of the clock. Epochs order the unlinking of objects: see [`advance`] and
+/// [`oldest_pinned`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Epoch(u64);
 
-/// Stamps everything that the calling thread has unlinked so far.
+/// Returns the stamp of everything that the calling thread has unlinked so far.
 ///
 /// Writes a cache line that every [`pin`] reads, so a caller with many objects should stamp several
 /// with one call.
@@ -149,16 +150,16 @@ pub(crate) fn advance() -> Epoch {
 
 /// Returns an epoch such that no reader, now or later, can see an object with a lower stamp.
 ///
-/// Scans one slot for each thread that was reading when the number of reading threads was at its
-/// maximum.
+/// Scans all slots. There are as many as the largest number of threads that owned a slot at the
+/// same time.
 pub(crate) fn oldest_pinned() -> Epoch {
     Epoch(PROCESS.domain.oldest_pinned())
 }
 
-/// Hands over an object: a later [`collect`] drops it once no guard remains whose holder could see
-/// it.
+/// Passes an object to the collector: a later [`collect`] drops it when no guard remains whose
+/// holder could see it.
 ///
-/// The caller must have unlinked it. Lock-free; allocates.
+/// The caller must have unlinked the object. Lock-free; allocates.
 pub(crate) fn retire<T: Send + 'static>(object: T) {
     let stamp = PROCESS.domain.advance();
     PROCESS.retired.push(stamp, Box::new(object));

@@ -1,8 +1,8 @@
 //! Retired objects that readers may still see.
 //!
 //! Adding an object is lock-free, so that a low-priority thread can do it: it pushes onto a stack.
-//! A collector moves the whole stack into a queue that only collectors lock. It drops the objects
-//! that are due after it has released the lock, so that a slow drop delays no other thread, and a
+//! A collector moves the whole stack into a queue that only collectors lock. It releases this lock
+//! before it drops the objects that are due. A slow drop therefore delays no other thread, and a
 //! drop may itself retire or collect.
 
 #![expect(unsafe_code, reason = "the stack's links are boxes in atomic pointers")]
@@ -19,7 +19,7 @@ use super::domain::Domain;
 /// An object and the stamp taken when it was unlinked.
 struct Waiting {
     stamp: u64,
-    /// Only ever dropped. `Any` allows any type.
+    /// The object, which is only kept to be dropped. `Any` allows any type.
     #[expect(dead_code, reason = "held only to be dropped")]
     object: Box<dyn Any + Send>,
 }
@@ -34,7 +34,7 @@ struct Link {
 pub(super) struct Retired {
     /// Objects not yet seen by a collector, the newest first.
     stack: AtomicPtr<Link>,
-    /// Objects that were not yet due when a collector last checked.
+    /// Objects that readers might still see when a collector last checked.
     queue: Mutex<Vec<Waiting>>,
     /// Number of objects that are retired and not completely dropped.
     count: AtomicUsize,
@@ -82,8 +82,8 @@ impl Retired {
         }
     }
 
-    /// Returns the number of waiting objects. The drops of all other objects happen before it
-    /// returns.
+    /// Returns the number of retired objects that are not yet completely dropped. If an object is
+    /// no longer counted, its drop happened before this returns.
     pub(super) fn count(&self) -> usize {
         self.count.load(Ordering::Acquire)
     }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::*;
 
-/// Counts its drops, and detects that it was dropped.
+/// An object that counts its drops, and remembers whether it was dropped.
 struct Canary {
     number: u64,
     check: AtomicU64,
@@ -113,8 +113,8 @@ fn a_thread_that_ends_releases_its_slot() {
     assert!(std::ptr::eq(second, domain.take_slot()));
     assert!(!std::ptr::eq(first, domain.take_slot()));
 
-    // If slots were not reused, scans would take as long as the number of threads that ever
-    // existed.
+    // Many threads that start and end must reuse slots. Without reuse, the number of slots would
+    // grow with every thread, and so would the time of a scan.
     for _ in 0..200 {
         thread::scope(|scope| scope.spawn(|| drop(pin())).join().expect("pins"));
     }
@@ -161,9 +161,11 @@ fn a_guard_protects_after_its_threads_slot_was_released() {
     }
 }
 
-/// The objects of this test are numbers, which a single store frees: a slower free could miss the
-/// short window in which a reader's announcement is still in its processor's store buffer. Stores
-/// to contended cache lines keep that buffer full and so lengthen the window.
+/// An object of this test is a number. The writer frees all numbers below some number with a single
+/// store, because a slower free could miss the failure that the test looks for: a reader's
+/// announcement is still in its processor's store buffer while the reader already reads. This
+/// window is short. To lengthen it, both threads store to contended cache lines, which keeps the
+/// store buffer full.
 #[test]
 fn an_announcement_is_visible_before_the_reads_that_follow_it() {
     #[repr(align(128))]
@@ -203,8 +205,8 @@ fn an_announcement_is_visible_before_the_reads_that_follow_it() {
         start.wait();
         let begin = Instant::now();
         let is_enough = |freed: u64| freed.min(looks.0.load(Ordering::Relaxed)) >= ENOUGH;
-        // If the machine never runs both threads at the same time, the test cannot fail and gives
-        // up.
+        // If the two threads never run at the same time on this machine, the test cannot find a
+        // failure, and gives up.
         let is_hopeless = |number| number % 256 == 0 && begin.elapsed() > Duration::from_secs(2);
         while !is_enough(freed) && !is_hopeless(number) && !stop.load(Ordering::Relaxed) {
             number += 1;

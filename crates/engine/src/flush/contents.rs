@@ -4,10 +4,10 @@
 //! is dropped, unless the newer one is a merge operand, which needs it. A version that a range
 //! tombstone hides from every reader is dropped, too.
 //!
-//! Single deletions are kept, and so are the older writes that they may delete: if either were
-//! dropped without the other, compaction would pair the remaining one with the wrong record. A
-//! deletion that is older than such a write is kept as well: compaction drops the single deletion
-//! and the write together, and then only the older deletion hides records in deeper levels.
+//! Single deletions are kept, and so are the older writes that they may delete. If only one of the
+//! two were dropped, a compaction would pair the other with the wrong record. A deletion that is
+//! older than such a write is kept as well: a compaction drops the single deletion and the write
+//! together, and afterwards only the older deletion hides records in deeper levels.
 
 use std::sync::Arc;
 
@@ -37,22 +37,23 @@ pub(super) struct Contents<'t> {
 /// The effect of a kept record on older records of its key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Last {
-    /// It hides no record.
+    /// The record hides no older record: it is a merge operand, or no record of the key was kept
+    /// yet.
     Transparent,
-    /// It is a single deletion, which hides no record in a flush.
+    /// The record is a single deletion, which hides no older record in a flush.
     SingleDeletion,
     /// The record, which has this sequence number, hides an older one if no snapshot lies between
     /// the two.
     Hides(Sequence),
-    /// Like `Hides`, but older deletions are kept as well: the record is a value directly below a
-    /// single deletion. A compaction will drop the two together, and the older deletion must then
-    /// still hide the records below it.
+    /// Like `Hides`, but older deletions are kept as well. The record is a value, and the next
+    /// newer record of its key is a single deletion. A compaction will drop the two together, and
+    /// an older deletion must then still hide the records that are older than itself.
     HidesAllBut(Sequence),
 }
 
 impl<'t> Contents<'t> {
-    /// Creates an iterator over the records of `memtables`, newest first, whose range tombstones
-    /// are `tombstones`.
+    /// Creates an iterator over the records of `memtables`, which are given newest first.
+    /// `tombstones` are the range tombstones of all memtables.
     pub(super) fn new(
         comparator: &Comparator,
         memtables: &[Arc<MemTable>],
@@ -111,8 +112,9 @@ impl<'t> Contents<'t> {
 }
 
 impl Last {
-    /// Whether `record`, an older record of the same key and in this stripe, must be kept because
-    /// it is visible or needed.
+    /// Whether `record` must be kept because it is visible or needed. `self` is the effect of the
+    /// last kept record of the same key, which is newer. `stripe` is the range of sequence numbers
+    /// between two adjacent snapshots that contains `record`.
     fn keeps(self, record: &ParsedKey<'_>, stripe: Stripe) -> bool {
         match (self, record.value_type) {
             (_, ValueType::SingleDeletion) | (Self::HidesAllBut(_), ValueType::Deletion) => true,
@@ -121,7 +123,8 @@ impl Last {
         }
     }
 
-    /// Returns the effect on older records after one more record of the same key is kept.
+    /// Returns the combined effect on older records after another record of the same key, with this
+    /// type and sequence number, is kept.
     fn then(self, value_type: ValueType, sequence: Sequence) -> Self {
         match value_type {
             ValueType::Merge => Self::Transparent,
@@ -133,10 +136,12 @@ impl Last {
     }
 }
 
-/// Finds the range tombstones that hide records. The records must be given in ascending order.
+/// Finds out whether range tombstones hide records. The records must be given in ascending order of
+/// their keys.
 struct Cover<'t> {
     comparator: Comparator,
-    /// The tombstones left to search: those that end after the key of the last record searched for.
+    /// The tombstones that end after the key of the last record given. Only these can hide later
+    /// records.
     tombstones: &'t [StripedFragment<'t>],
 }
 

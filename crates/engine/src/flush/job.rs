@@ -24,16 +24,16 @@ struct Due<'a> {
 pub(super) struct Flushed<'a> {
     pub(super) family: &'a ColumnFamily,
     memtables: &'a [SealedMemTable],
-    /// The table of their records; `None` if no record was left to write.
+    /// The table that holds the records of the memtables; `None` if no record was left to write.
     table: Option<FlushedTable>,
-    /// Metadata of the table, once it is open.
+    /// Metadata of the table; `None` until the table is opened.
     file: Option<Arc<FileMetadata>>,
 }
 
-/// The logs that are still needed when a flush is installed.
+/// Which logs are still needed when a flush has been installed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Logs {
-    /// The logs that hold entries of memtables that are not in tables after the flush.
+    /// The logs that hold entries of memtables that are not yet in tables.
     AsNeeded,
     /// Only logs with this number or a higher number, for all column families.
     From(u64),
@@ -59,8 +59,8 @@ impl FlushScheduler {
     }
 
     /// Flushes all sealed memtables, however small, and releases the logs with numbers below
-    /// `number`, the number of the log with the first entries of all active memtables. The flush
-    /// takes effect atomically for all column families.
+    /// `number`. No active memtable may have entries in those logs. The flush takes effect
+    /// atomically for all column families.
     fn flush_leaving_logs(&self, number: u64) -> Result<()> {
         let _flushing = self.flushing();
         let families = self.context.shared.family_set();
@@ -77,8 +77,8 @@ impl FlushScheduler {
         Ok(())
     }
 
-    /// Seals and flushes the memtables after a failure of the log. `number` is the new log; older
-    /// logs are released.
+    /// Seals and flushes the memtables after a failure of the log. `number` is the number of the
+    /// new log; older logs are released.
     pub(crate) fn flush_into_new_log(&self, number: u64) -> Result<()> {
         let families = self.context.shared.family_set();
         let sealing = self.sealing();
@@ -93,8 +93,8 @@ impl FlushScheduler {
         self.flush_leaving_logs(number)
     }
 
-    /// Returns the memtables to flush. The sealing lock is held meanwhile, so that of memtables
-    /// that are sealed together either all or none are included.
+    /// Returns the column families to flush, with their sealed memtables. Holds the sealing lock,
+    /// so that of memtables that are sealed together either all or none are included.
     fn due<'a>(&self, families: &'a FamilySet) -> Vec<Due<'a>> {
         let _sealing = self.sealing();
         families.iter().filter(|family| family.wants_flush()).map(Due::of).collect()
@@ -113,8 +113,8 @@ impl FlushScheduler {
         flushed
     }
 
-    /// Performs steps 1 and 2 for several column families. If one fails, the tables of all are
-    /// removed.
+    /// Writes and syncs one table for each column family, which are steps 1 and 2 of the flush
+    /// module's description. If one table fails, all are removed.
     fn write_tables<'a>(&self, due: &'a [Due<'a>]) -> Result<Vec<Flushed<'a>>> {
         let mut flushed: Vec<Flushed<'a>> = Vec::new();
         for &Due { family, ref memtables } in due.iter().filter(|due| !due.memtables.is_empty()) {
@@ -129,7 +129,7 @@ impl FlushScheduler {
         Ok(flushed)
     }
 
-    /// Removes unreferenced tables. The next open removes files that remain.
+    /// Removes tables that no MANIFEST names. If a removal fails, the next open removes the file.
     fn remove_tables(&self, flushed: Vec<Flushed<'_>>) {
         for Flushed { family, table, file, .. } in flushed {
             let written = || table.map(|table| Arc::new(FileMetadata::new(table.file)));
@@ -141,11 +141,11 @@ impl FlushScheduler {
         }
     }
 
-    /// Performs steps 3 to 6: installs the tables.
+    /// Installs the tables. These are steps 3 to 6 of the flush module's description.
     fn install(&self, mut flushed: Vec<Flushed<'_>>, logs: Logs) -> Result<()> {
         let synced = self.sync_closed_logs().and_then(|()| self.record_logs());
         if let Err(error) = synced.and_then(|()| self.open_tables(&mut flushed)) {
-            // No MANIFEST names the tables yet, and a retry writes new ones.
+            // No MANIFEST names the tables yet, and a retry writes new tables.
             self.remove_tables(flushed);
             return Err(error);
         }
@@ -161,7 +161,8 @@ impl FlushScheduler {
             .latch_on_unwind("a flush", || self.install_tables(flushed, warm, logs, min_log_number))
     }
 
-    /// Performs step 4: gives the tables their epoch numbers, and opens them.
+    /// Gives the tables their epoch numbers, and opens them. This is step 4 of the flush module's
+    /// description.
     fn open_tables(&self, flushed: &mut [Flushed<'_>]) -> Result<()> {
         for Flushed { family, table, file, .. } in flushed {
             let Some(table) = table else { continue };
@@ -175,7 +176,8 @@ impl FlushScheduler {
         Ok(())
     }
 
-    /// Performs steps 5 and 6: writes the edits, and lets readers see the tables.
+    /// Writes the edits to the MANIFEST, and lets readers see the tables. These are steps 5 and 6
+    /// of the flush module's description.
     fn install_tables(
         &self,
         mut flushed: Vec<Flushed<'_>>,
@@ -194,11 +196,11 @@ impl FlushScheduler {
         }
         let files: Vec<_> = flushed.iter().filter_map(|it| it.file.clone()).collect();
         let written = self.context.write_edits(installation, edits, &files);
-        // No edit names the tables of dropped column families, whether or not the other tables were
-        // installed.
+        // No edit names the tables of dropped column families, so they are removed even if the
+        // edits were not written.
         self.remove_tables(dropped);
         let written = written?;
-        // A flush replaces no tables.
+        // The empty iterators are the replaced tables: a flush replaces none.
         warm.install(&files, std::iter::empty()).forget(std::iter::empty());
         let installed = written.install();
         for Flushed { family, memtables, .. } in flushed {
@@ -210,7 +212,8 @@ impl FlushScheduler {
 
 impl<'a> Due<'a> {
     fn of(family: &'a ColumnFamily) -> Self {
-        // Memtables sealed from here on request their own flush.
+        // The request is cleared before the sealed memtables are listed. A memtable that is sealed
+        // later requests a flush of its own.
         family.request_flush(false);
         Self { family, memtables: family.sealed() }
     }
@@ -234,8 +237,8 @@ fn edit(flushed: &Flushed<'_>, min_log_number: u64) -> VersionEdit {
     }
 }
 
-/// Adds to the edits of a flush that no column family needs a log with a number below `number`.
-/// That includes column families that have nothing to flush.
+/// Adds to the edits of a flush, for every column family, that it needs no log with a number below
+/// `number`. Column families that have nothing to flush get an edit of their own.
 fn leave_logs(edits: &mut Vec<VersionEdit>, versions: &VersionSet, number: u64) {
     for &id in versions.families().keys() {
         match edits.iter_mut().find(|edit| edit.column_family == id) {

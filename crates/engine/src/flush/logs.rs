@@ -7,21 +7,21 @@ use crate::error::Result;
 use crate::wal::LogSet;
 
 impl FlushScheduler {
-    /// Returns the number of the oldest log that is needed after the column family `dropped` is
-    /// dropped.
+    /// Returns the number of the oldest log that will be needed when the column family `dropped`
+    /// has been dropped.
     pub(crate) fn oldest_needed_log_without(&self, dropped: &ColumnFamily) -> u64 {
         self.oldest_needed_log(&[], Some(dropped))
     }
 
-    /// Returns the number of the oldest log that is needed after the memtables of `flushed` are in
-    /// tables and the column family `dropped` is dropped.
+    /// Returns the number of the oldest log that will be needed when the memtables of `flushed` are
+    /// in tables and the column family `dropped`, if given, has been dropped.
     pub(super) fn oldest_needed_log(
         &self,
         flushed: &[Flushed<'_>],
         dropped: Option<&ColumnFamily>,
     ) -> u64 {
-        // The current log is read before the memtables: entries that are added later to a memtable
-        // that is empty now are in this log or a later one.
+        // The number of the current log is read before the memtables. If a memtable is empty now,
+        // entries that are added to it later are in this log or a later one.
         let mut oldest = self.logs.lock().current_number();
         let families = self.context.shared.family_set();
         let is_kept = |family: &&ColumnFamily| dropped.is_none_or(|it| it.id() != family.id());
@@ -37,8 +37,8 @@ impl FlushScheduler {
         oldest
     }
 
-    /// Records the existing logs in the next MANIFEST edit, so that recovery notices a log that
-    /// goes missing later. The directory entries of the logs are synced first.
+    /// Makes the next MANIFEST edit record which logs exist, so that recovery notices if one of
+    /// them is missing. Syncs the directory entries of the logs first.
     pub(crate) fn record_logs(&self) -> Result<()> {
         let (directory, logs) = {
             let logs = self.logs.lock();
@@ -51,8 +51,9 @@ impl FlushScheduler {
         Ok(())
     }
 
-    /// Step 7: releases the logs that are not needed according to the MANIFEST. A log that the
-    /// MANIFEST lists as needed must be kept, because replay would report its removal as a loss.
+    /// Releases the logs that are not needed according to the MANIFEST. This is step 7 of the flush
+    /// module's description. A log that the MANIFEST lists as needed is kept, because recovery
+    /// would report it as lost.
     pub(crate) fn release_logs(&self) {
         let oldest = self.versions.lock().min_log_number();
         let unneeded = self.logs.lock().release(oldest);
@@ -63,9 +64,10 @@ impl FlushScheduler {
         }
     }
 
-    /// If there are several column families, syncs the complete logs before the MANIFEST adds
-    /// tables with newer data: otherwise a crash could keep the newer data of one column family and
-    /// lose older data of another. On failure, refuses writes.
+    /// Syncs all logs but the current one, if there are several column families. To be called
+    /// before the MANIFEST adds tables. Otherwise a crash could keep newer data of one column
+    /// family, which is in the tables, and lose older data of another, which is only in unsynced
+    /// logs. If a sync fails, writes are refused from then on.
     pub(crate) fn sync_closed_logs(&self) -> Result<()> {
         if self.context.shared.family_set().iter().nth(1).is_none() {
             return Ok(());

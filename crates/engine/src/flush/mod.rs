@@ -3,11 +3,11 @@
 //! # Order
 //!
 //! 1. The sealed memtables of a column family are merged into one table, without records that no
-//!    snapshot can see. Timed values get their preferred sequence numbers.
+//!    reader can see. Timed values get their preferred sequence numbers.
 //! 2. The table is synced, then its directory.
-//! 3. With several column families, complete logs are synced: the table may hold a part of a batch
-//!    whose other part is in another family's memtable, and a crash must not keep only one of the
-//!    two parts.
+//! 3. With several column families, all logs but the current one are synced. The reason is that the
+//!    table may hold one part of a batch whose other part is in another family's memtable. A crash
+//!    must not keep only one of the two parts.
 //! 4. The table is opened. No other thread knows of it yet.
 //! 5. The flush waits for its turn to install. It appends its edit to the MANIFEST: the new table,
 //!    and the logs that are no longer needed. With `atomic_flush` the edits of all families take
@@ -17,9 +17,9 @@
 //!
 //! # A crash
 //!
-//! Before the end of step 5 the table is unreferenced, and the next open removes it; the logs still
-//! hold everything. After step 5 the table is part of the database, and logs that were not removed
-//! are obsolete.
+//! Before the end of step 5 no MANIFEST names the table, and the next open removes it; the logs
+//! still hold everything. After step 5 the table is part of the database, and logs that were not
+//! removed are obsolete.
 
 mod contents;
 mod job;

@@ -1,5 +1,5 @@
-//! Schedules flushes: on the flush thread or, if background work is done inline, on the calling
-//! thread.
+//! Schedules flushes. They run on the flush thread or, if background work is done inline, on the
+//! calling thread.
 
 use std::sync::{Arc, MutexGuard};
 
@@ -23,10 +23,10 @@ pub(crate) struct FlushScheduler {
     pub(super) context: Arc<Context>,
     pub(super) versions: Arc<Versions>,
     pub(super) logs: Arc<Mutex<LogSet>>,
-    /// Write times of sequence numbers.
+    /// The recorded times at which sequence numbers were written.
     pub(super) write_times: Arc<WriteTimes>,
     compactions: Arc<CompactionScheduler>,
-    /// The buffers of tables that flushes write.
+    /// The write buffers for the tables that flushes write.
     pub(super) buffers: Mutex<BufferPool>,
     /// Threads that write the full buffers of flushes; `None` if background work is done inline.
     pub(super) writers: Option<Arc<Workers>>,
@@ -63,7 +63,8 @@ impl FlushScheduler {
         }
     }
 
-    /// Adapts the buffers to changed options. A running flush keeps its buffers.
+    /// Replaces the pool of write buffers after options have changed. A running flush keeps its
+    /// buffers.
     pub(crate) fn change_buffers(&self, options: &DbOptions) {
         *self.buffers.lock() = table_buffers(options, 1);
     }
@@ -77,8 +78,8 @@ impl FlushScheduler {
         }
     }
 
-    /// Like [`Self::flush_soon`], for a waiting caller: a flush that ran out of space is retried
-    /// immediately.
+    /// Like [`Self::flush_soon`], for a caller that waits for the flush. If a flush ran out of
+    /// space and pauses before a retry, the retry begins immediately.
     pub(crate) fn flush_now(&self) {
         if self.context.options.is_inline() {
             self.flush_here();
@@ -96,7 +97,7 @@ impl FlushScheduler {
     pub(crate) fn flush_round(&self) {
         let flushed = self.context.round(FailedPart::Flush, "a flush", || self.flush_until_done());
         self.context.background.round_ended(flushed.and_then(|done| done).err());
-        // New writes need the memory of the flushed memtables.
+        // Frees the flushed memtables here, because new writes need their memory.
         epoch::collect();
         heavy::collect();
     }
@@ -104,7 +105,7 @@ impl FlushScheduler {
     /// Flushes due memtables. After a shortage of space or file descriptors it retries, up to
     /// `max_bgerror_resume_count` times.
     fn flush_until_done(&self) -> Result<()> {
-        // After a latched failure, resuming does the flush.
+        // If a failure is latched, the memtables are flushed when writes resume.
         self.context.errors.failure().map_or(Ok(()), Err)?;
         let mut backoff = Backoff::new(self.context.options.fixed().bgerror_resume_retry_interval);
         let mut tries_left = self.context.options.fixed().max_bgerror_resume_count;
@@ -141,8 +142,9 @@ impl FlushScheduler {
         Err(failure)
     }
 
-    /// Whether a flush that failed because of a shortage can be retried. It cannot after a failed
-    /// write to the MANIFEST or the log, since the contents of its end are then unknown.
+    /// Whether a flush that failed for lack of space or file descriptors can be retried. It cannot
+    /// if a write to the MANIFEST or the log failed, because the contents of the end of that file
+    /// are then unknown.
     fn is_retried(&self) -> bool {
         self.failed_part() == FailedPart::Flush && self.context.errors.latched().is_none()
     }
@@ -154,12 +156,12 @@ impl FlushScheduler {
         }
     }
 
-    /// Locks flushing: only one thread flushes at a time.
+    /// Takes the lock that is held during a flush, so that only one thread flushes at a time.
     pub(super) fn flushing(&self) -> MutexGuard<'_, ()> {
         self.flushing.lock()
     }
 
-    /// Locks sealing: memtables are sealed together while this is held.
+    /// Takes the lock under which memtables of several column families are sealed together.
     pub(crate) fn sealing(&self) -> MutexGuard<'_, ()> {
         self.sealing.lock()
     }

@@ -28,13 +28,13 @@ use crate::table::builder::{Builder, FinishedTable, Origin, TableCompression};
 #[derive(Debug)]
 pub(crate) struct FlushedTable {
     pub(crate) file: NewFile,
-    /// The warm handover to the table.
+    /// The blocks of the table that are to be put into the caches when the table is installed.
     pub(crate) table_handover: Option<TableHandover>,
 }
 
 impl FlushScheduler {
-    /// Steps 1 and 2: writes and syncs a table of sealed memtables, which are given oldest first.
-    /// Returns `None` if no record is left to write.
+    /// Writes and syncs a table of sealed memtables, which are given oldest first. These are steps
+    /// 1 and 2 of the flush module's description. Returns `None` if no record is left to write.
     pub(crate) fn write_table(
         &self,
         family: &ColumnFamily,
@@ -64,7 +64,7 @@ impl FlushScheduler {
             }
             Ok(None) => Ok(None),
             Err(error) => {
-                // Nothing refers to the table; if its removal fails too, the next open removes it.
+                // Nothing refers to the table. If its removal fails, the next open removes it.
                 let _ = self.context.storage.remove(&path);
                 Err(error)
             }

@@ -1,9 +1,10 @@
-//! Converts timed values from their form in memtables to that in tables.
+//! Converts timed values from their form in memtables to that in tables. A timed value is a value
+//! that was put together with a time at which it counts as written (RocksDB's `TimedPut`).
 //!
-//! In a memtable, a timed value is stored with a write time. In a table, it is stored with its
-//! preferred sequence number: the last sequence number known to have been written by that time. If
-//! write times are not recorded, or that number is not below the record's own, the table gets a
-//! plain value. Source: `BuildTable` in `db/builder.cc`.
+//! In a memtable, a timed value is stored with its write time. In a table, it is stored with its
+//! preferred sequence number: the last sequence number known to have been written by that time. A
+//! plain value is stored instead if write times of sequence numbers are not recorded, or if the
+//! preferred number is not below the record's own. Source: `BuildTable` in `db/builder.cc`.
 
 use tailwater_format::key::{self, Sequence, ValueType, pack_trailer};
 use tailwater_format::timed_value;
@@ -24,10 +25,11 @@ impl<'t> TimedValues<'t> {
         Self { times, key: Vec::new(), value: Vec::new() }
     }
 
-    /// Returns the internal key and value of a record in a table.
+    /// Converts a record of a memtable to its form in a table. Returns the internal key and the
+    /// value.
     ///
     /// # Errors
-    /// Corruption, for a value too short to contain its time.
+    /// Corruption, for a timed value that is too short to contain its time.
     #[inline]
     pub(super) fn convert<'a>(
         &'a mut self,

@@ -8,17 +8,19 @@
 //! [recently](warm_set) from the page cache. Each record takes the warmth of its input block into
 //! the output. An output block is warm if enough of its bytes come from warm input blocks:
 //!
-//! - a block that is warm for the page cache is written through the page cache; the rest of the
+//! - A block that is warm for the page cache is written through the page cache. The rest of the
 //!   table bypasses it
-//!   ([`SequentialWriter::append_warm`](tailwater_io::stream::SequentialWriter::append_warm));
-//! - the uncompressed bytes of a block that is warm for the block cache are
+//!   ([`SequentialWriter::append_warm`](tailwater_io::stream::SequentialWriter::append_warm)).
+//! - The uncompressed bytes of a block that is warm for the block cache are
 //!   [staged](staged_blocks): copied aside, and inserted into the block cache when the output is
 //!   installed.
 //!
-//! If users read few of the blocks that were handed over to the page cache, only a sample of the
-//! blocks that are warm for the page cache alone is handed over. Near a write stall, no blocks that
-//! users read are handed over. Handover takes about as much memory as the inputs' cached blocks,
-//! which are dropped with the inputs.
+//! Handover to the page cache is limited if users read few of the blocks handed over before. Then,
+//! of the blocks that are warm for the page cache but not for the block cache, only a sample is
+//! handed over. Near a write stall, no block counts as warm.
+//!
+//! Handover takes about as much memory as the inputs' cached blocks, which are dropped with the
+//! inputs.
 //!
 //! Each table is built with a [`TableHandover`], and installed by
 //! [`WarmInstallation`](crate::table::WarmInstallation). The warm blocks of an output are in the
@@ -38,11 +40,10 @@ use crate::stats::{Statistics, Ticker};
 use staged_blocks::StagedBlocks;
 pub(crate) use warm_set::{Generations, HotRegions};
 
-/// Minimum share of a block's bytes that must come from warm blocks for the block to be warm:
-/// 1/WARM_PART.
+/// A block of an output is warm if at least 1/WARM_PART of its bytes come from warm blocks.
 const WARM_PART: usize = 4;
-/// Share of the blocks warm for the page cache alone that are still handed over, as a sample, while
-/// users read few of the blocks handed over: 1/SAMPLE_PART.
+/// While users read few of the blocks handed over to the page cache, one in SAMPLE_PART of the
+/// blocks that are warm only for the page cache is still handed over, as a sample.
 const SAMPLE_PART: usize = 16;
 
 /// The caches from which users read a block.
@@ -54,7 +55,7 @@ pub(crate) struct Warmth {
     pub(crate) paged: bool,
 }
 
-/// The kinds of data handed over between the tables of a column family.
+/// Which data the flushes and compactions of a column family hand over to the caches.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Shares {
     /// Whether compactions hand over blocks that users read.
@@ -62,7 +63,7 @@ pub(crate) struct Shares {
     /// Whether blocks are handed over to the page cache: true if users read through the page cache
     /// while compactions bypass it when writing.
     pub(crate) pages: bool,
-    /// Whether flushes hand over records that users read in memtables.
+    /// Whether flushes hand over the blocks with records that users read in memtables.
     pub(crate) flushes: bool,
     /// Whether compactions insert every block into the block cache.
     pub(crate) all_of_compactions: bool,
@@ -74,7 +75,7 @@ pub(crate) struct Shares {
 #[derive(Debug)]
 pub(crate) struct Handover {
     pub(crate) generations: Arc<Generations>,
-    /// Compaction pressure: near a stall, blocks that users read are not handed over.
+    /// The compaction pressure. Near a write stall, no block counts as warm.
     pub(crate) pressure: Arc<CompactionPressure>,
     /// The block cache of the tables.
     pub(crate) cache: Option<Arc<BlockCache>>,
@@ -83,7 +84,7 @@ pub(crate) struct Handover {
 }
 
 impl Handover {
-    /// Returns the kinds of data handed over.
+    /// Returns which data is handed over.
     pub(crate) fn shares(&self) -> Shares {
         self.shares
     }
@@ -119,8 +120,9 @@ impl Handover {
         &self.generations
     }
 
-    /// Returns the warmth of the block that has this key in the block cache. `is_resident` returns
-    /// whether the block is in the page cache, and is called only if that matters.
+    /// Returns the warmth of the input block whose key in the block cache is `key`. `is_resident`
+    /// returns whether the block is in the page cache. It is called only if the result depends on
+    /// it.
     pub(crate) fn warmth(
         &self,
         key: Key,
@@ -136,8 +138,9 @@ impl Handover {
         Warmth { cached, paged: self.shares.pages && (is_hot || cached) && is_resident() }
     }
 
-    /// Reserves memory for staging a block. Returns whether enough memory was left. `is_all` says
-    /// whether all blocks written are staged, rather than only those that users read.
+    /// Reserves memory for staging a block of `bytes` bytes. Returns whether enough memory was
+    /// left. `is_all` says whether all blocks of the table are staged, or only those that users
+    /// read.
     fn reserve_staging(&self, bytes: usize, is_all: bool) -> bool {
         self.cache.as_ref().is_some_and(|cache| cache.reserve_staging(bytes, is_all))
     }
@@ -158,7 +161,7 @@ impl Handover {
 /// A warm block of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct WarmBlock {
-    /// Its offset in the table.
+    /// Offset of the block in the table, in bytes.
     pub(crate) offset: u64,
     /// Whether the block was handed over to the page cache only, not to the block cache. Its first
     /// read is then counted, to judge whether handover is worthwhile.
@@ -169,35 +172,36 @@ pub(crate) struct WarmBlock {
 #[derive(Debug)]
 pub(crate) struct TableHandover {
     handover: Arc<Handover>,
-    /// Whether every block goes to the block cache.
+    /// Whether every block is inserted into the block cache, warm or not.
     takes_all: bool,
-    /// Bytes of the records in the current block: in total, from input blocks warm for the block
-    /// cache, and from input blocks warm for the page cache.
+    /// Total size of the records in the current block, in bytes. `cached_bytes` counts those from
+    /// input blocks that are warm for the block cache, and `paged_bytes` those from input blocks
+    /// that are warm for the page cache.
     bytes: usize,
     cached_bytes: usize,
     paged_bytes: usize,
-    /// Number of blocks so far of which only a sample was handed over, because users read few of
-    /// the blocks handed over.
+    /// Number of blocks for which [`Self::is_sample`] decided whether they are handed over.
     little_read: usize,
-    /// The table's warm blocks.
+    /// The warm blocks written so far.
     warm: Vec<WarmBlock>,
-    /// Whether any block goes to the page cache.
+    /// Whether any block so far is written through the page cache.
     is_paged: bool,
     /// The blocks staged for the block cache.
     staged: StagedBlocks,
-    /// The staged blocks, after they were copied into memory of the block cache.
+    /// The staged blocks, when they have been copied into memory of the block cache.
     cached: Vec<CachedBlock>,
-    /// Size of the staged blocks, in bytes.
+    /// Size of the staged blocks for which memory is reserved, in bytes.
     staged_bytes: usize,
 }
 
-/// A block in the memory of the block cache.
+/// A block that was copied into memory of the block cache, but is not yet inserted.
 #[derive(Debug)]
 struct CachedBlock {
-    /// Its offset in its table.
+    /// Offset of the block in its table, in bytes.
     offset: u64,
     block: Block,
-    /// Whether enough of its bytes come from blocks that users read in the block cache.
+    /// Whether the block is warm for the block cache. If not, it is inserted only because all
+    /// blocks are.
     is_warm: bool,
 }
 
@@ -219,7 +223,7 @@ impl TableHandover {
         }
     }
 
-    /// Adds a record of `bytes` to the current block.
+    /// Adds a record of `bytes` bytes, from an input block with this warmth, to the current block.
     #[inline]
     pub(crate) fn add(&mut self, bytes: usize, warmth: Warmth) {
         self.bytes += bytes;
@@ -227,8 +231,8 @@ impl TableHandover {
         self.paged_bytes += if warmth.paged { bytes } else { 0 };
     }
 
-    /// Ends the current block, which will be written at `offset`. Returns whether the block is to
-    /// be written through the page cache.
+    /// Ends the current block, which will be written at `offset`. `block` is its uncompressed
+    /// contents. Returns whether the block is to be written through the page cache.
     pub(crate) fn end_block(&mut self, offset: u64, block: &[u8]) -> bool {
         let enough = self.bytes.div_ceil(WARM_PART).max(1);
         let cached = self.cached_bytes >= enough;
@@ -247,8 +251,9 @@ impl TableHandover {
         paged
     }
 
-    /// Whether the current block is in the sample that is handed over although users read few of
-    /// the blocks handed over. The sample shows when users read such blocks again.
+    /// Whether the current block belongs to the sample of blocks that are handed over although
+    /// users read few of the blocks handed over. The sample reveals when users begin to read such
+    /// blocks.
     fn is_sample(&mut self) -> bool {
         self.little_read += 1;
         self.little_read % SAMPLE_PART == 1
@@ -260,9 +265,9 @@ impl TableHandover {
         self.is_paged
     }
 
-    /// Copies the staged blocks into the memory of the block cache, before the table is installed.
-    /// Must not be called during the turn to install, since copying takes time, nor on a
-    /// low-priority thread, since copying takes a lock that users' reads also take.
+    /// Copies the staged blocks into memory of the block cache, before the table is installed.
+    /// Copying takes time, so it must not be done during the turn to install. It also takes a lock
+    /// that users' reads take, so it must not be done on a low-priority thread.
     pub(crate) fn copy_into_cache(&mut self) {
         let Some(cache) = &self.handover.cache else { return };
         let cached = &mut self.cached;
@@ -274,8 +279,9 @@ impl TableHandover {
         });
     }
 
-    /// Inserts the staged blocks into the block cache, right before readers see the table. `file`
-    /// is the table's key in the cache, and `hot_regions` is the table's part of the warm set.
+    /// Inserts the staged blocks into the block cache. To be called right before readers see the
+    /// table. `file` identifies the table in the cache, and `hot_regions` is the table's part of
+    /// the warm set.
     pub(crate) fn install(mut self, file: u64, hot_regions: &HotRegions) {
         debug_assert!(self.staged.is_empty(), "staged blocks were not copied into the cache");
         hot_regions.inherit(&self.warm);
@@ -287,8 +293,9 @@ impl TableHandover {
             let (key, charge) = (Key { file, offset }, block.memory());
             cache.blocks.insert(key, block, charge, Priority::Low);
             if is_warm {
-                // The new block then stays cached as long as the input block that it replaces would
-                // have. A later compaction hands it over again only if users read it.
+                // The new block is kept as long as if users had just read it, because users read
+                // the input blocks that it replaces. This does not count as a read. A later
+                // compaction hands the block over again only if users read it.
                 cache.blocks.warm(key);
             }
         }

@@ -10,9 +10,9 @@ const CHUNK: usize = (1 << 20) - 4096;
 
 /// Staged blocks of a table that is being written.
 ///
-/// The thread that writes the table stages blocks, without a lock; another thread inserts the
-/// blocks into the cache. If the blocks were on the heap, their freed memory would stay in the heap
-/// of the thread that writes the table.
+/// The thread that writes the table stages blocks without a lock; another thread inserts the blocks
+/// into the cache. The blocks are not allocated on the heap: the allocator would keep their freed
+/// memory for the thread that writes the table, instead of returning it to the system.
 #[derive(Debug, Default)]
 pub(super) struct StagedBlocks {
     chunks: Vec<AlignedBuffer>,
@@ -22,11 +22,13 @@ pub(super) struct StagedBlocks {
 /// A staged block.
 #[derive(Debug)]
 struct StagedBlock {
-    /// Its offset in the table.
+    /// Offset of the block in the table, in bytes.
     offset: u64,
-    /// Whether enough of its bytes come from blocks that users read in the block cache.
+    /// Whether the block is warm for the block cache. If not, it is staged only because all blocks
+    /// are.
     is_warm: bool,
-    /// Index of the block's chunk, and the block's offset in that chunk, in bytes.
+    /// Index of the chunk that holds the block. `start` is the block's offset in that chunk and
+    /// `length` its length, in bytes.
     chunk: usize,
     start: usize,
     length: usize,

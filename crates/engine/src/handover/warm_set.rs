@@ -6,10 +6,10 @@
 //! [`GENERATION_NS`], or when the regions read in it would fill the available memory; so the hot
 //! regions approximate the data that memory holds.
 //!
-//! Regions that were handed over are marked until they are read. For each generation, the bytes
-//! handed over are counted, and how many of them users read. Handover is judged by the bytes handed
-//! over before the current generation, since users have had time to read those bytes. At the end of
-//! each generation, the counts of older generations are halved.
+//! Regions that were handed over are marked until they are read. For each generation, two numbers
+//! of bytes are counted: those handed over, and those of them that users read. Handover is judged
+//! by the bytes handed over before the current generation, since users have had time to read those
+//! bytes. At the end of each generation, the counts of older generations are halved.
 //!
 //! # Threads
 //! All functions may be called from any thread, and take no lock. A bit that is set while its map
@@ -31,7 +31,8 @@ const ENOUGH_HANDED_OVER: u64 = 16 << 20;
 /// Minimum share of handed-over bytes that users must read for handover to be worthwhile:
 /// 1/READ_PART.
 const READ_PART: u64 = 8;
-/// Number of regions per table above which a larger region size is chosen.
+/// Maximum number of regions of a table, unless that needs regions above the maximum size. Regions
+/// of a larger table are larger.
 const REGIONS_WANTED: u64 = 1 << 15;
 
 /// The current generation and its counts, shared by all tables of a database.
@@ -43,7 +44,8 @@ pub(crate) struct Generations {
     /// Value of `found` at which the generation ends: the available memory, in bytes.
     limit: u64,
     began_ns: AtomicU64,
-    /// Bytes handed over to the page cache only, and how many of them users have read.
+    /// Bytes handed over to the page cache but not to the block cache. `read` counts those of them
+    /// that users have read.
     handed_over: Account,
     read: Account,
 }
@@ -70,9 +72,10 @@ impl Account {
 }
 
 impl Generations {
-    /// Starts the first generation, with memory for `limit` bytes.
+    /// Starts the first generation. `limit` is the available memory, in bytes.
     pub(crate) fn new(limit: u64) -> Self {
-        // Neither the first generation nor the one before it is 0, the initial generation of maps.
+        // The first generation is 2, so that neither it nor the previous one has the number 0,
+        // which the maps of a new table have.
         let current = AtomicU32::new(2);
         Self {
             current,
@@ -84,10 +87,11 @@ impl Generations {
         }
     }
 
-    /// Ends the current generation if it has lasted [`GENERATION_NS`].
+    /// Ends the current generation if it has lasted [`GENERATION_NS`] at the time `now_ns`. The
+    /// first call only records the time.
     pub(crate) fn pass(&self, now_ns: u64) {
         let began_ns = self.began_ns.load(Relaxed);
-        // The clock may start at any value, so the first call only records it.
+        // 0 means that no call has recorded the time yet.
         let is_first = began_ns == 0;
         let is_over = is_first || now_ns.saturating_sub(began_ns) >= GENERATION_NS;
         let is_ours = || self.began_ns.compare_exchange(began_ns, now_ns, Relaxed, Relaxed).is_ok();
@@ -126,14 +130,14 @@ pub(crate) struct HotRegions {
     generations: Arc<Generations>,
     region: u32,
     regions: u64,
-    /// `None` until a region is hot.
+    /// `None` until a region is read or handed over.
     maps: OnceLock<Maps>,
 }
 
 #[derive(Debug)]
 struct Maps {
-    /// The maps of two generations: each with the number of its generation and its bits, at the
-    /// index given by the lowest bit of that number.
+    /// A generation number and a map of bits for each of two generations. The index of a generation
+    /// is its number modulo 2.
     of_generations: [(AtomicU32, Bits); 2],
     /// The regions that were handed over and not read since.
     handed_over: Bits,
@@ -174,8 +178,9 @@ impl HotRegions {
         })
     }
 
-    /// Marks the regions of blocks as hot until the current generation ends, since these blocks
-    /// replace hot blocks of the inputs.
+    /// Marks the regions of warm blocks of a new table as hot until the current generation ends, as
+    /// if they had been read in the previous generation. Such blocks replace hot blocks of the
+    /// inputs.
     pub(crate) fn inherit(&self, blocks: &[WarmBlock]) {
         if blocks.is_empty() {
             return;
@@ -201,7 +206,8 @@ impl HotRegions {
 }
 
 impl Maps {
-    /// Returns the bits of the current or the previous generation.
+    /// Returns the bits of `generation`, which must be the current or the previous one. If the map
+    /// still has bits of an older generation, clears them.
     fn of(&self, generation: u32) -> &Bits {
         let (of, bits) = &self.of_generations[(generation & 1) as usize];
         let known = of.load(Relaxed);
@@ -287,8 +293,8 @@ mod tests {
         let hot_regions = hot_regions(4 * 4096, 1 << 20);
         (0..6).for_each(|region| assert!(!hot_regions.record_read(region * 4096)));
         assert!((0..6).all(|region| hot_regions.is_hot(region * 4096)));
-        // In the new generation, only these reads count towards its end, and they do not reach the
-        // limit.
+        // The fourth read ended the first generation. Regions 4 and 5 were read in the new one, so
+        // reading them again does not count, and the new generation does not end.
         (4..6).for_each(|region| assert!(!hot_regions.record_read(region * 4096)));
         assert!(hot_regions.is_hot(0));
         (6..9).for_each(|region| assert!(!hot_regions.record_read(region * 4096)));
@@ -331,7 +337,8 @@ mod tests {
         assert!(!worth_it(), "a sixteenth was read");
         second[..first.len()].iter().for_each(|&block| assert!(hot_regions.record_read(block)));
         assert!(worth_it());
-        // At the end of a generation, the bytes read and the bytes handed over are halved alike.
+        // At the end of a generation, the bytes read and the bytes handed over are both halved, so
+        // their ratio stays the same.
         pass();
         assert!(worth_it());
         pass();

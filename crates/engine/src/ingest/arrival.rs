@@ -17,16 +17,16 @@ use crate::table::{FileMetadata, NewFiles, table_buffers};
 /// A file that was linked or copied into the database's directory.
 #[derive(Debug)]
 pub(super) struct Arrival {
-    /// The number in its name.
+    /// The file number in the name of the linked or copied file.
     pub(super) number: u64,
     pub(super) path: PathBuf,
-    /// Whether it was copied rather than linked.
+    /// Whether the file was copied rather than linked.
     pub(super) is_copy: bool,
 }
 
 impl Ingester {
-    /// Links or copies a file into the directory, and syncs the file but not the directory. The
-    /// linked or copied file is opened as a table, to check it. After an error, it is removed.
+    /// Links or copies an external file into the database's directory. Syncs the new file but not
+    /// the directory, and opens it as a table to check it. After an error, the new file is removed.
     pub(super) fn bring(
         &self,
         family: &ColumnFamily,
@@ -36,7 +36,7 @@ impl Ingester {
         let number = self.context.numbers.take();
         let path = family.new_table_path(number);
         let is_copy = self.link_or_copy(file, &path, options)?;
-        // Checks that the file is the one that was examined.
+        // Opening the table checks that the file was not replaced since it was examined.
         let table = FileMetadata::new(file.new_file(number, 0, 0, 0));
         let opened = family.readers().tables.open_uncached(&table, Purpose::Ingestion);
         opened.map(drop).inspect_err(|_| self.remove_arrival(&path))?;

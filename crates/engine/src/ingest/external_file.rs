@@ -19,7 +19,8 @@ use crate::table::{
 };
 use crate::verify;
 
-/// The supported version of external tables.
+/// The supported version of the format of tables written for ingestion, as recorded in their
+/// properties.
 const VERSION: u32 = 2;
 /// Size of the cache of index and filter partitions while a table is examined, in bytes.
 const PARTITION_CACHE: usize = 16 << 20;
@@ -30,19 +31,19 @@ const PROFILE: ReadProfile =
 /// A file to be ingested.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ExternalFile {
-    /// Its original path.
+    /// The file's original path.
     pub(super) path: PathBuf,
-    /// Its length in bytes.
+    /// Length of the file, in bytes.
     pub(super) size: u64,
-    /// Its smallest internal key, range tombstones included, at sequence number 0.
+    /// The smallest internal key, range tombstones included, with sequence number 0.
     pub(super) smallest: Vec<u8>,
-    /// Its largest internal key, range tombstones included.
+    /// The largest internal key, range tombstones included.
     pub(super) largest: Vec<u8>,
-    /// Number of records, range tombstones included.
+    /// Number of records in the file, range tombstones included.
     pub(super) entries: u64,
-    /// Number of range tombstones.
+    /// Number of range tombstones in the file.
     pub(super) range_deletions: u64,
-    /// Its unique id; `[0, 0]` if it has none.
+    /// The table's unique id, as in RocksDB; `[0, 0]` if it has none.
     pub(super) unique_id: [u64; 2],
     /// Length of everything after the data blocks, in bytes; 0 if unknown.
     pub(super) tail_size: u64,
@@ -89,19 +90,20 @@ impl ExternalFile {
         })
     }
 
-    /// Returns its smallest user key.
+    /// Returns the smallest user key of the file.
     pub(super) fn begin(&self) -> &[u8] {
         key::user_key(&self.smallest)
     }
 
-    /// Returns its largest user key. It may be the exclusive end of a range tombstone, but is
-    /// treated as included.
+    /// Returns the largest user key of the file. If it is the exclusive end of a range tombstone,
+    /// callers treat it as inclusive nevertheless.
     pub(super) fn end(&self) -> &[u8] {
         key::user_key(&self.largest)
     }
 
-    /// Returns the version edit's entry for the table in a level, with all its records at a
-    /// sequence number. Its times are those of the ingestion, in seconds since 1970.
+    /// Returns the metadata with which a version edit adds the file as table `number` in `level`.
+    /// All its records get the sequence number `sequence`. `now_s` is the time of the ingestion, in
+    /// seconds since 1970.
     pub(super) fn new_file(
         &self,
         number: u64,
@@ -119,7 +121,8 @@ impl ExternalFile {
             largest_sequence: sequence,
             oldest_ancestor_time_s: now_s,
             creation_time_s: now_s,
-            // A table of a single range tombstone is only useful once it has been compacted.
+            // A table with a single range tombstone and no other record only serves to delete data.
+            // It is marked, so that a compaction soon deletes that data.
             marked_for_compaction: self.range_deletions == 1 && self.entries == 1,
             unique_id: self.unique_id,
             tail_size: self.tail_size,
@@ -233,13 +236,14 @@ fn bounds(path: &Path, table: &Arc<TableReader>) -> Result<(Vec<u8>, Vec<u8>)> {
     })
 }
 
-/// Checks an internal key and returns it at sequence number 0.
+/// Checks an internal key. Returns the key with its sequence number replaced by 0.
 fn checked(path: &Path, internal_key: &[u8]) -> Result<Vec<u8>> {
     let parsed = ParsedKey::parse(internal_key).map_err(|error| Error::decoding(path, 0, error))?;
     Ok(ParsedKey { sequence: 0, ..parsed }.to_vec())
 }
 
-/// Returns a bound with the assigned sequence number; the end of a range tombstone keeps its own.
+/// Returns the smallest or largest key of a file with the sequence number that the file was
+/// assigned. A bound that is the end of a range tombstone is returned unchanged.
 fn at_sequence(bound: &[u8], sequence: Sequence) -> Vec<u8> {
     match ParsedKey::parse(bound) {
         Ok(parsed) if parsed.sequence == 0 => ParsedKey { sequence, ..parsed }.to_vec(),

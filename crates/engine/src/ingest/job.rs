@@ -32,7 +32,8 @@ struct Placed {
     edits: Vec<VersionEdit>,
     /// The tables that the edits add, opened.
     added: Vec<Arc<FileMetadata>>,
-    /// The highest sequence number, including those of the files.
+    /// The highest sequence number in the database after the ingestion. It may be assigned to a
+    /// file.
     last_sequence: Sequence,
 }
 
@@ -48,17 +49,19 @@ struct Job {
 }
 
 impl Ingester {
-    /// Ingests all files or none. Returns the result for each, in their order.
+    /// Ingests all files or none. Returns one element for each request, with the results of its
+    /// files in their order.
     pub(crate) fn ingest(&self, requests: &[ExternalFiles<'_>]) -> Result<Vec<Vec<IngestedFile>>> {
         self.context.errors.check()?;
-        // Keeps other processes from opening the database until the last file is installed or
-        // removed.
+        // Makes closing wait for this ingestion. Otherwise another process could open the database
+        // before the last file is installed or removed.
         let _working = self.context.background.begin_work()?;
         self.check_requests(requests)?;
         let statistics = self.context.shared.statistics.as_deref();
         let begun_ns = self.context.clock.monotonic_ns();
         let started = statistics.map(|statistics| (statistics, statistics.start()));
-        // A panic fails the ingestion like an error, and leaves no file.
+        // A panic while the files are examined becomes an error of this ingestion. No file was
+        // created yet.
         let mut jobs = panics::catch(INGESTION, || {
             requests.iter().map(|request| self.examine(request)).collect::<Result<Vec<Job>>>()
         })?;
@@ -115,7 +118,7 @@ impl Ingester {
         }
     }
 
-    /// Performs step 1: examines the files.
+    /// Examines the files of a request. This is step 1 of the ingest module's description.
     fn examine(&self, request: &ExternalFiles<'_>) -> Result<Job> {
         let ExternalFiles { family, paths, options } = *request;
         let examine = |path: &&Path| {
@@ -132,7 +135,8 @@ impl Ingester {
         })
     }
 
-    /// Performs step 2: links or copies the files into the database's directory.
+    /// Links or copies the files into the database's directory. This is step 2 of the ingest
+    /// module's description.
     fn copy_files(&self, jobs: &mut [Job]) -> Result<()> {
         let mut directories = BTreeSet::new();
         for job in jobs {
@@ -150,7 +154,7 @@ impl Ingester {
         Ok(())
     }
 
-    /// Performs steps 3 to 7: places and installs the files.
+    /// Places and installs the files. These are steps 3 to 7 of the ingest module's description.
     fn place_and_install(&self, jobs: &mut [Job]) -> Result<()> {
         let due = self.families_to_flush(jobs)?;
         if !due.is_empty() {
@@ -169,7 +173,8 @@ impl Ingester {
         self.install_files(jobs)
     }
 
-    /// Returns the column families with memtable records in the key range of a file.
+    /// Returns the column families that have records in memtables within the key range of one of
+    /// their files.
     fn families_to_flush(&self, jobs: &[Job]) -> Result<Vec<ColumnFamily>> {
         let mut due = Vec::new();
         for job in jobs {
@@ -191,14 +196,14 @@ impl Ingester {
         Ok(due)
     }
 
-    /// Flushes column families while writes are blocked.
+    /// Flushes column families while this thread leads the write queue, so that writes wait.
     fn flush_leading(&self, leadership: &Leadership<'_>, due: &[ColumnFamily]) -> Result<()> {
         let awaited = self.writes.seal_for_flush(leadership, &due.iter().collect::<Vec<_>>())?;
         self.writes.wait_for_flush(&awaited)
     }
 
-    /// Looks up overlaps with tables while writes continue. The results are cached; the placement
-    /// is decided later.
+    /// Finds out which tables have records in the key ranges of the files, while writes continue.
+    /// The results are cached for the decision on the placement, which follows while writes wait.
     fn look_up_overlaps(&self, jobs: &mut [Job]) -> Result<()> {
         for job in jobs {
             let source = job.family.super_version();
@@ -234,19 +239,21 @@ impl Ingester {
         Ok(())
     }
 
-    /// Performs steps 6 and 7. The caller must lead the write queue.
+    /// Places and installs the files, which are steps 6 and 7 of the ingest module's description.
+    /// The caller must lead the write queue.
     fn install_files(&self, jobs: &mut [Job]) -> Result<()> {
         let mut installation = self.versions.begin_installation();
-        // The placement depends on the running compactions, which must not change before the files
-        // are installed.
+        // The placement depends on which compactions run, so no compaction may begin until the
+        // files are installed.
         installation.hold_claims();
         let list = &self.context.shared.snapshots;
         let must_hide = jobs.iter().any(|job| job.options.snapshot_consistency);
         let is_watched = must_hide && list.count() > 0;
         let mut placed = self.place_and_open(&installation, jobs, is_watched)?;
-        // A snapshot taken between here and the installation would see files without a sequence
-        // number appear, so snapshots are blocked. They need not be blocked if all files get a
-        // sequence number, or if consistency with snapshots is not requested.
+        // A file without a sequence number of its own is visible to every snapshot. If a snapshot
+        // were taken between here and the installation, the file would appear in it later. So
+        // snapshots are blocked, unless all files get sequence numbers or consistency with
+        // snapshots is not requested.
         let mut snapshots = (must_hide && !is_watched).then(|| list.hold_still());
         if snapshots.as_ref().is_some_and(|held| !held.is_empty()) {
             // A snapshot was taken while the tables were opened, so all files must get a sequence
@@ -265,7 +272,8 @@ impl Ingester {
             let versions = jobs.iter().map(version).collect::<Result<Vec<_>>>()?;
             // The sequence number is published before the versions. A read loads its version first
             // and then the sequence number, so a read with a new version also has the new number. A
-            // snapshot takes its number first, so it could see the files appear.
+            // snapshot loads the number first. It must not be taken between the two steps, since
+            // the files would appear in it later.
             self.context.shared.published.store(last_sequence, Ordering::Release);
             for (job, version) in jobs.iter().zip(versions) {
                 job.family.install(version, &[]);
@@ -305,8 +313,8 @@ impl Ingester {
         for (job, edit) in jobs.iter().zip(&edits) {
             let new = |file: &NewFile| Arc::new(FileMetadata::new(file.clone()));
             let files: Vec<_> = edit.new_files.iter().map(new).collect();
-            // Opened during the turn to install, because the level of a table decides how it is
-            // opened. Writes are blocked in any case.
+            // The tables are opened during the turn to install, because how a table is opened
+            // depends on its level, which is decided in this turn. Writes wait in any case.
             self.context.open_new_tables(&job.family, &files)?;
             added.extend(files);
         }
@@ -333,7 +341,7 @@ impl Ingester {
         let is_halfway =
             matches!(self.context.errors.latched(), Some((FailedPart::Installation, _)));
         if is_halfway || self.versions.lock().failure().is_some() {
-            // The MANIFEST may name them. If it does not, the next open removes them.
+            // The MANIFEST may name the files. If it does not, the next open removes them.
             return;
         }
         for arrival in jobs.iter().flat_map(|job| &job.arrivals) {
@@ -341,7 +349,8 @@ impl Ingester {
         }
     }
 
-    /// Performs step 8 for the files of a job. Returns their results.
+    /// Removes the original names of a job's files if they were moved, which is step 8 of the
+    /// ingest module's description. Returns the results for the files.
     fn finish_job(&self, job: &Job, micros: u64) -> Vec<IngestedFile> {
         let mut ingested = Vec::new();
         for ((file, arrival), place) in job.files.iter().zip(&job.arrivals).zip(&job.places) {

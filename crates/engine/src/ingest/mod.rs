@@ -7,31 +7,31 @@
 //! # Order
 //!
 //! 1. The files to be ingested are examined at their original paths ([`external_file`]): whether
-//!    each is a table that can be ingested, and its key range. Tables of this database are not
-//!    moved ([`own_tables`]). This step changes nothing.
-//! 2. They are linked or copied into the database's directory ([`arrival`]) and synced, and then
-//!    the directory is synced.
-//! 3. Memtables with records in their key ranges are flushed.
-//! 4. The ingestion leads the write queue, which blocks writes. Records written in the key ranges
+//!    each is a table that can be ingested, and its key range. With `move_files`, a file that
+//!    already is a table of this database is refused ([`own_tables`]). This step changes nothing.
+//! 2. The files are linked or copied into the database's directory ([`arrival`]) and synced, and
+//!    then the directory is synced.
+//! 3. Memtables with records in the files' key ranges are flushed.
+//! 4. The ingestion leads the write queue, so that writes wait. Records written in the key ranges
 //!    since step 3 are flushed.
-//! 5. With several column families, closed logs are synced, as before the edit of a flush: a file
-//!    must not survive a crash that loses records logged before it, since its column family would
-//!    then be ahead of the logs.
-//! 6. The ingestion waits for its turn to install, in which no compaction is claimed. Each file
-//!    gets the deepest possible level, and a sequence number if it hides anything ([`place`]).
-//!    Overlaps with tables were looked up before ([`overlap`]), and stay valid since tables are
-//!    immutable. Then the files are opened.
-//! 7. One atomic group of edits adds the files of all column families. The sequence numbers are
-//!    published, then readers get the new versions: a read takes its version first, and so sees all
-//!    the files of a column family or none. No snapshot is taken between these two steps, since it
-//!    would see the files appear.
+//! 5. With several column families, all logs but the current one are synced, as before the edit of
+//!    a flush. Otherwise a crash could keep the ingested files of one family and lose older writes
+//!    of another.
+//! 6. The ingestion waits for its turn to install. No compaction begins during this turn. Each file
+//!    is assigned the deepest possible level, and a sequence number if the file hides anything
+//!    ([`place`]). The overlaps with tables were looked up before ([`overlap`]), and stay valid
+//!    since tables are immutable. Then the files are opened.
+//! 7. One atomic group of edits adds the files of all column families. Then the sequence numbers
+//!    are published, and after them the new versions. A read takes its version first, and so sees
+//!    all the files of a column family or none. No snapshot is taken between these two
+//!    publications, since the files would appear in it later.
 //! 8. Writes continue. With `move_files` the original names are removed.
 //!
 //! # A crash
 //!
-//! Before the end of step 7's sync nothing was ingested, and the next open removes the files from
-//! the directory. After that sync everything was ingested; until the end of step 8 original names
-//! may remain.
+//! Before the edits of step 7 are synced, nothing is ingested, and the next open removes the files
+//! from the directory. After that sync, everything is ingested; until the end of step 8, original
+//! names may remain.
 //!
 //! # An error
 //!

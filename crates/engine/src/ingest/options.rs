@@ -45,7 +45,7 @@ pub struct IngestOptions {
     pub link_files: bool,
     /// Copies files that cannot be linked.
     pub failed_move_fall_back_to_copy: bool,
-    /// Existing snapshots do not see the files.
+    /// Hides the files from snapshots that exist at the time of the ingestion.
     pub snapshot_consistency: bool,
     /// Allows assigning a file a sequence number for all its records. A file needs a sequence
     /// number if it hides any record of the database.
@@ -56,12 +56,14 @@ pub struct IngestOptions {
     pub verify_checksums_before_ingest: bool,
     /// Fails if a file cannot be placed in the last level.
     pub fail_if_not_bottommost_level: bool,
-    /// Not supported, refused: ingestion as the oldest data (RocksDB's `ingest_behind`).
+    /// Not supported; true is refused. RocksDB's `ingest_behind`: ingests the files below all
+    /// existing data.
     pub ingest_behind: bool,
-    /// Not supported, refused: sequence numbers are written to the MANIFEST only, as by RocksDB
-    /// since 5.16.
+    /// Not supported; true is refused. Sequence numbers are written to the MANIFEST only and not to
+    /// the files, as by RocksDB since 5.16.
     pub write_global_seqno: bool,
-    /// Not supported, refused: ingestion of database tables with their own sequence numbers.
+    /// Not supported; true is refused. Ingests tables of a database, whose records keep their own
+    /// sequence numbers.
     pub allow_db_generated_files: bool,
 }
 
@@ -84,7 +86,7 @@ impl Default for IngestOptions {
 }
 
 impl IngestOptions {
-    /// Refuses unsupported and contradictory options, by name.
+    /// Refuses unsupported and contradictory options. The error names the option.
     pub(super) fn check(&self) -> Result<()> {
         let refused = [
             (self.ingest_behind, "ingest_behind"),
@@ -137,11 +139,11 @@ impl IngestOptions {
 /// ```
 #[derive(Debug, Clone, Copy)]
 pub struct ExternalFiles<'a> {
-    /// The column family.
+    /// The column family into which the files are ingested.
     pub family: &'a ColumnFamily,
-    /// The files.
+    /// The paths of the files.
     pub paths: &'a [&'a Path],
-    /// The options.
+    /// The options of the ingestion of these files.
     pub options: IngestOptions,
 }
 
@@ -149,20 +151,20 @@ pub struct ExternalFiles<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct IngestedFile {
-    /// Its original path.
+    /// The original path of the file.
     pub path: PathBuf,
-    /// The number of its table.
+    /// The file number of the new table.
     pub number: u64,
-    /// Its level.
+    /// The level of the new table.
     pub level: usize,
-    /// The sequence number of its records: 0 if it hides no other data.
+    /// The sequence number assigned to all records of the file; 0 if none was assigned.
     pub sequence: Sequence,
-    /// Its length in bytes.
+    /// Length of the file, in bytes.
     pub size: u64,
-    /// Number of records, range tombstones included.
+    /// Number of records in the file, range tombstones included.
     pub entries: u64,
-    /// Number of range tombstones.
+    /// Number of range tombstones in the file.
     pub range_deletions: u64,
-    /// Whether it was copied rather than linked.
+    /// Whether the file was copied rather than linked.
     pub is_copy: bool,
 }

@@ -1,9 +1,9 @@
 //! Overlaps of a file's key range with records of the database.
 //!
 //! A table whose key range overlaps that of a file may have no record inside the file's range. Such
-//! a table does not conflict with the file, so tables are searched for records. Results are cached,
-//! since neither files nor tables change. Most tables are searched while writes continue, and only
-//! new tables while writes are blocked.
+//! a table does not conflict with the file, so each table that overlaps is searched for records.
+//! The results are cached, since neither files nor tables change. Most tables are searched before
+//! writes are blocked; only tables created since then are searched while writes wait.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,12 +24,14 @@ const PROFILE: ReadProfile =
 /// Cached overlaps: which tables have records or range tombstones in the key ranges of files.
 #[derive(Debug, Default)]
 pub(super) struct Overlaps {
-    /// The known overlaps, by the file's index and the table's number.
+    /// The results so far: whether the table with a number has records in the range of the file at
+    /// an index.
     known: BTreeMap<(usize, u64), bool>,
 }
 
 impl Overlaps {
-    /// Whether a table has records or range tombstones in the key range of the file at an index.
+    /// Whether a table has records or range tombstones in the key range of `file`. The result is
+    /// cached under `place`, the file's index in the ingestion, and the table's number.
     pub(super) fn with_table(
         &mut self,
         place: usize,
@@ -79,7 +81,7 @@ fn tombstones_overlap(tombstones: &FragmentedRangeTombstones, file: &ExternalFil
     })
 }
 
-/// Returns the internal key before all records of a user key.
+/// Returns an internal key that sorts before all records of a user key.
 fn first_of(user_key: &[u8]) -> Vec<u8> {
     let mut internal_key = Vec::new();
     let trailer = pack_trailer(MAX_SEQUENCE, ValueType::FOR_SEEK);

@@ -1,8 +1,7 @@
 //! Detection of files that already are tables of a database.
 //!
-//! An ingested table can be ingested again, even from the database's own directory. Moving such a
-//! table would give it a second name in the directory and remove its first name, which versions
-//! refer to.
+//! A table can be ingested again, even from the database's own directory. Moving such a table would
+//! give it a second name in the directory and remove its first name, by which versions find it.
 
 use std::path::{Path, PathBuf};
 
@@ -16,7 +15,7 @@ use crate::error::{Error, Result};
 /// A table of the database.
 struct OwnTable {
     path: PathBuf,
-    /// Its length in bytes.
+    /// Length of the table, in bytes.
     size: u64,
 }
 
@@ -35,7 +34,8 @@ impl Ingester {
         for file in files {
             self.refuse_table_of_another(&file.path)?;
             let identity = self.context.storage.identity(&file.path)?;
-            // Tables are immutable, so a table with another length is another file.
+            // Only tables of the file's length are compared by identity. Since tables never change,
+            // the others cannot be this file.
             let own_tables = own_tables.get_or_insert_with(|| self.own_tables());
             for table in own_tables.iter().filter(|table| table.size == file.size) {
                 if self.identity_of(&table.path)? == Some(identity) {
@@ -67,7 +67,8 @@ impl Ingester {
         Ok(())
     }
 
-    /// Returns the tables of all column families, and obsolete ones that are still read.
+    /// Returns the tables of the current versions of all column families, and obsolete tables that
+    /// are still read.
     fn own_tables(&self) -> Vec<OwnTable> {
         let mut own_tables = Vec::new();
         for family in self.context.shared.family_set().iter() {
@@ -87,7 +88,7 @@ impl Ingester {
         own_tables
     }
 
-    /// Returns the identity of the file at a path; `None` if there is none.
+    /// Returns the device and inode of the file at a path; `None` if there is no file.
     fn identity_of(&self, path: &Path) -> Result<Option<FileIdentity>> {
         match self.context.storage.identity(path) {
             Ok(identity) => Ok(Some(identity)),

@@ -60,8 +60,8 @@ pub struct SstFileWriter {
     buffers: BufferPool,
     format: Arc<Format>,
     compression: TableCompression,
-    /// The origin that the next table records. Its file number is that of the last table until the
-    /// next one is opened.
+    /// The origin that the next table records: the session and host ids, and a file number. The
+    /// number is that of the last table until the next one is opened.
     origin: Origin,
     open: Option<OpenTable>,
 }
@@ -71,7 +71,7 @@ pub struct SstFileWriter {
 struct OpenTable {
     builder: Builder,
     info: ExternalFileInfo,
-    /// Buffer of the current internal key.
+    /// Buffer for the internal key that is being added.
     key: Vec<u8>,
 }
 
@@ -80,19 +80,20 @@ struct OpenTable {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ExternalFileInfo {
-    /// The file.
+    /// The path of the file.
     pub file_path: PathBuf,
     /// The first key, ignoring range deletions.
     pub smallest_key: Vec<u8>,
     /// The last key, ignoring range deletions.
     pub largest_key: Vec<u8>,
-    /// The key at which the first range deletion begins.
+    /// The smallest key at which a range deletion begins, inclusive.
     pub smallest_range_del_key: Vec<u8>,
-    /// The key before which the last range deletion ends.
+    /// The largest key at which a range deletion ends, exclusive.
     pub largest_range_del_key: Vec<u8>,
-    /// Length of the file, in bytes; while it is being written, of the complete blocks.
+    /// Length of the file, in bytes. While the file is being written, the length of its complete
+    /// blocks.
     pub file_size: u64,
-    /// Number of keys, without range deletions.
+    /// Number of entries, without range deletions.
     pub num_entries: u64,
     /// Number of range deletions.
     pub num_range_del_entries: u64,
@@ -137,7 +138,8 @@ impl SstFileWriter {
         })
     }
 
-    /// Records the column family in the tables; no other column family can then ingest them.
+    /// Records the column family in the tables. They can then be ingested into this column family
+    /// only.
     #[must_use]
     pub fn for_column_family(mut self, family: &ColumnFamily) -> Self {
         self.origin.column_family_id = Some(family.id());
@@ -160,7 +162,7 @@ impl SstFileWriter {
             return Err(Error::invalid_argument(message).in_file(&open.info.file_path));
         }
         let directory = path.parent().unwrap_or(path);
-        // Warnings are dropped, since there is no LOG.
+        // Warnings are ignored, since a writer has no LOG.
         self.io_modes.try_in(&*self.storage, directory, &[Purpose::Ingestion])?;
         let files = NewFiles {
             storage: &*self.storage,
@@ -210,10 +212,11 @@ impl SstFileWriter {
     }
 
     /// Deletes every key from `begin` to `end`, exclusive, that the database holds when it ingests
-    /// the table. If both are equal, nothing is deleted.
+    /// the table. Keys of the table itself are not deleted. If `begin` and `end` are equal, nothing
+    /// is deleted.
     ///
     /// # Errors
-    /// The errors of [`SstFileWriter::put`]; invalid argument, for an end before the beginning.
+    /// The errors of [`SstFileWriter::put`]; invalid argument, if `end` comes before `begin`.
     #[inline]
     pub fn delete_range(&mut self, begin: impl AsRef<[u8]>, end: impl AsRef<[u8]>) -> Result<()> {
         self.add_range_deletion(begin.as_ref(), end.as_ref())
@@ -276,7 +279,8 @@ impl SstFileWriter {
                 Ok(info)
             }
             Err(error) => {
-                // The file is incomplete.
+                // The incomplete file is removed. The error that the caller gets is the one from
+                // writing.
                 let _ = self.storage.remove(&info.file_path);
                 Err(error)
             }
@@ -307,7 +311,7 @@ impl SstFileWriter {
 }
 
 impl Drop for SstFileWriter {
-    /// Removes an unfinished table.
+    /// Removes a table that was not finished.
     fn drop(&mut self) {
         if let Some(OpenTable { builder, info, .. }) = self.open.take() {
             builder.abandon();
@@ -317,7 +321,7 @@ impl Drop for SstFileWriter {
 }
 
 impl OpenTable {
-    /// Sets the current internal key, with sequence number 0.
+    /// Sets the internal key to be added, with sequence number 0.
     fn set_key(&mut self, user_key: &[u8], value_type: ValueType) {
         self.key.clear();
         put_internal_key(&mut self.key, user_key, pack_trailer(0, value_type as u8));

@@ -13,7 +13,7 @@ use tailwater_io::{IoMode, Purpose, ReadFile, Storage};
 use super::read_exactly;
 use crate::error::{Error, Result};
 
-/// Size of the window that is searched for the next record after damage, in bytes.
+/// Number of bytes read at a time in the search for the next record after damage.
 const SEARCH_WINDOW: usize = 64 << 10;
 
 /// A reader of a blob file. It keeps one record in memory.
@@ -22,9 +22,10 @@ pub struct BlobFileReader {
     header: Result<BlobFileHeader>,
     footer: Result<BlobFileFooter>,
     decompressor: Decompressor,
-    /// Length of the file.
+    /// Length of the file, in bytes.
     length: u64,
-    /// Offset at which the records end.
+    /// Offset of the end of the records: the start of the footer or, without a footer, the end of
+    /// the file.
     records_end: u64,
     position: u64,
 }
@@ -36,11 +37,11 @@ pub enum BlobItem {
     Record(BlobRecord),
     /// Bytes that are not a record.
     Damage {
-        /// Their offset.
+        /// Offset of the first of these bytes in the file.
         offset: u64,
-        /// Their number, up to the next record or the end of the records.
+        /// Number of bytes, up to the next record with valid checksums or the end of the records.
         length: u64,
-        /// The error at their offset.
+        /// The reason why no record begins at `offset`.
         error: Error,
     },
 }
@@ -48,21 +49,21 @@ pub enum BlobItem {
 /// A record of a blob file.
 #[derive(Debug)]
 pub struct BlobRecord {
-    /// Its offset.
+    /// Offset of the record in the file.
     pub offset: u64,
-    /// Its length, including header and key, in bytes.
+    /// Length of the record with header, key and value, in bytes.
     pub length: u64,
-    /// The offset of its value, as in a blob index.
+    /// Offset of the value in the file. A blob index refers to a value by this offset.
     pub value_offset: u64,
-    /// The user key.
+    /// The user key of the value.
     pub key: Vec<u8>,
-    /// The length of the value as it is stored, in bytes.
+    /// Length of the value as stored, which may be compressed, in bytes.
     pub stored_length: u64,
-    /// The time at which it expires, in seconds since 1970; 0 for never.
+    /// The time at which the value expires, in seconds since 1970; 0 for never.
     pub expiration: u64,
-    /// The length of the value in bytes, or why it cannot be read: a checksum mismatch, or bytes
-    /// that do not decompress. `None` if the file's header is damaged, so that the compression is
-    /// unknown.
+    /// Length of the uncompressed value in bytes, or the reason why the value cannot be read: a
+    /// checksum mismatch, or bytes that do not decompress. `None` if the file's header is damaged,
+    /// which leaves the compression unknown.
     pub value_length: Result<Option<u64>>,
 }
 
@@ -83,7 +84,7 @@ impl BlobFileReader {
         let footer = read(footer_at, BLOB_FOOTER_LENGTH).and_then(|bytes| {
             BlobFileFooter::decode(&bytes).map_err(|error| Error::decoding(path, footer_at, error))
         });
-        // A file that was not closed has no footer, and its records extend to its end.
+        // A file that was not closed has no footer. Its records extend to the end of the file.
         let records_end = if footer.is_ok() { footer_at } else { length };
         let position = BLOB_HEADER_LENGTH as u64;
         let decompressor = Decompressor::new();
@@ -105,13 +106,14 @@ impl BlobFileReader {
         &self.header
     }
 
-    /// Returns the footer, or a description of its damage; a file that was not closed has none.
+    /// Returns the footer, or a description of its damage. A file that was not closed has no
+    /// footer, which also is reported as damage.
     pub fn footer(&self) -> &Result<BlobFileFooter> {
         &self.footer
     }
 
-    /// Returns the next item; `None` at the end. A record with a damaged header has no known
-    /// length, so after it the next record with valid checksums is searched for.
+    /// Returns the next item; `None` at the end. If the header of a record is damaged, the record's
+    /// length is unknown. Reading then continues at the next record with valid checksums.
     ///
     /// # Errors
     /// I/O errors.
@@ -182,7 +184,8 @@ impl BlobFileReader {
         Ok(Some(value.len() as u64))
     }
 
-    /// Returns the offset of the next record with valid checksums, or the end of the records.
+    /// Returns the offset of the first record with valid checksums at or after `from`. If there is
+    /// none, returns the end of the records.
     fn next_whole_record(&self, from: u64) -> Result<u64> {
         let mut window_at = from;
         while window_at < self.records_end {

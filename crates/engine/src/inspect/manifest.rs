@@ -14,7 +14,7 @@ use super::record_log::{Item, Items};
 use crate::error::{Error, ErrorKind, Result};
 use crate::version::manifest::{self, Manifest};
 
-/// Minimum number of levels shown for a column family.
+/// Minimum number of levels in the state of a column family. Levels without tables are added.
 const LEVEL_COUNT: usize = 7;
 
 /// A reader of a MANIFEST.
@@ -28,11 +28,12 @@ pub struct ManifestReader {
 pub enum ManifestItem {
     /// A record and its edit.
     Edit {
-        /// The number of records before it.
+        /// Number of records before this one.
         number: u64,
-        /// Its location and form.
+        /// The location and form of the record.
         placement: Placement,
-        /// The edit, or why it does not decode; offsets count from the edit's first byte.
+        /// The edit, or the reason why it does not decode. Offsets in the reason count from the
+        /// edit's first byte.
         edit: std::result::Result<Box<VersionEdit>, tailwater_format::Error>,
     },
     /// Bytes that are not a record.
@@ -70,7 +71,7 @@ impl ManifestReader {
                 Some(Item::Irregularity(irregularity)) => {
                     return Ok(Some(ManifestItem::Irregularity(irregularity)));
                 }
-                // Records about logs have no meaning in a MANIFEST.
+                // Records of these types are about logs, and have no meaning in a MANIFEST.
                 Some(Item::TimestampSizes { .. } | Item::Predecessor { .. }) => continue,
                 Some(Item::Record { placement, payload }) => (placement, payload),
             };
@@ -85,13 +86,13 @@ impl ManifestReader {
 /// The state of a database according to its MANIFEST.
 #[derive(Debug, Clone)]
 pub struct ManifestState {
-    /// The file.
+    /// The path of the MANIFEST.
     pub path: PathBuf,
-    /// The number in its name.
+    /// The number in the MANIFEST's name.
     pub number: u64,
     /// The database's id, if the MANIFEST has it.
     pub database_id: Option<String>,
-    /// The next file number.
+    /// The lowest file number that is not yet in use.
     pub next_file_number: u64,
     /// The highest sequence number in tables.
     pub last_sequence: Sequence,
@@ -99,54 +100,56 @@ pub struct ManifestState {
     pub max_column_family: u32,
     /// No column family needs logs with a lower number.
     pub min_log_number_to_keep: u64,
-    /// Logs with a recorded synced length, and that length in bytes.
+    /// The synced length, in bytes, of each log for which the MANIFEST records one, by log number.
     pub synced_logs: BTreeMap<u64, u64>,
-    /// The number of records in the file.
+    /// Number of records in the MANIFEST.
     pub records: u64,
-    /// If the file ends inside a record, its offset and a description.
+    /// If the file ends inside a record: the offset of that record and a description.
     pub torn: Option<(u64, String)>,
-    /// The number of edits of an incomplete group at the end, which have no effect.
+    /// Number of edits at the end of the file that belong to an incomplete group. They have no
+    /// effect.
     pub unfinished_edits: usize,
-    /// The column families that were not dropped, by id.
+    /// The column families that were not dropped, in the order of their ids.
     pub column_families: Vec<FamilyState>,
 }
 
 /// The state of a column family according to a MANIFEST.
 #[derive(Debug, Clone)]
 pub struct FamilyState {
-    /// Its id; 0 is the default one.
+    /// The id of the column family; 0 is `default`.
     pub id: u32,
-    /// Its name.
+    /// The name of the column family.
     pub name: String,
-    /// The name of its comparator.
+    /// The name of the comparator.
     pub comparator: String,
-    /// All its writes in logs with a lower number are in tables.
+    /// All writes to the column family that are in logs with a lower number are in tables.
     pub log_number: u64,
-    /// Its tables by level: in level 0 newest first, in the others in key order; by number if its
-    /// comparator is not built in.
+    /// The tables by level. The tables of level 0 are ordered from the newest to the oldest, and
+    /// those of deeper levels by key. If the comparator is not built in, all levels are ordered by
+    /// file number.
     pub levels: Vec<Vec<NewFile>>,
-    /// Its blob files, by number.
+    /// The blob files, in the order of their file numbers.
     pub blob_files: Vec<BlobFileState>,
 }
 
 /// The state of a blob file according to a MANIFEST.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BlobFileState {
-    /// The edit that added it.
+    /// The record of the version edit that added the blob file.
     pub added: BlobFileAddition,
-    /// Number of its garbage blobs, which nothing refers to.
+    /// Number of garbage blobs in the file, which no table refers to.
     pub garbage_count: u64,
-    /// The size of its garbage blobs, in bytes.
+    /// Total size of the garbage blobs in the file, in bytes.
     pub garbage_bytes: u64,
 }
 
 impl FamilyState {
-    /// Returns the number of its tables.
+    /// Returns the number of the column family's tables.
     pub fn table_count(&self) -> usize {
         self.levels.iter().map(Vec::len).sum()
     }
 
-    /// Returns the size of its tables, in bytes.
+    /// Returns the total size of the column family's tables, in bytes.
     pub fn table_bytes(&self) -> u64 {
         self.levels.iter().flatten().map(|file| file.size).fold(0, u64::saturating_add)
     }
@@ -195,8 +198,8 @@ pub fn current(storage: &dyn Storage, directory: &Path) -> Result<u64> {
     })
 }
 
-/// Returns the state that results from the edits of `MANIFEST-<number>`, by the rules for opening a
-/// database.
+/// Returns the state that results from the edits of `MANIFEST-<number>`. The edits are applied and
+/// checked as when a database is opened.
 ///
 /// # Errors
 /// Corruption, with file, record and offset, if a database with this MANIFEST could not be opened;

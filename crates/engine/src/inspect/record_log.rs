@@ -15,24 +15,25 @@ use tailwater_io::{Purpose, ReadFile};
 use crate::error::Result;
 use crate::record_log::{self, FileSource};
 
-/// The type of the record that states the compression of later records.
+/// The type of the record that states how all later records are compressed.
 const COMPRESSION_TYPE: u8 = 9;
 
-/// Reason given for the remains of an earlier log in a recycled file.
+/// The reason reported for the remains of an earlier log in a recycled file.
 const LEFT_BEHIND: &str = "remains of an earlier use of the file: the log ends before it";
 
 /// The location and form of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Placement {
-    /// Offset of its first header.
+    /// Offset of the record's first header in the file.
     pub offset: u64,
-    /// Its length in the file, headers included, in bytes.
+    /// Length of the record in the file, with the headers of all fragments, in bytes.
     pub length: u64,
-    /// Number of fragments; more than one if it crosses a block boundary.
+    /// Number of fragments of the record; more than one if the record crosses a block boundary.
     pub fragments: u32,
-    /// Whether its fragments carry the log's number, so that the file can be recycled.
+    /// Whether the fragments carry the log's number. In a recycled file, this number distinguishes
+    /// them from remains of an earlier log.
     pub recyclable: bool,
-    /// Whether it is compressed, with zstd.
+    /// Whether the record is compressed with zstd.
     pub compressed: bool,
 }
 
@@ -40,13 +41,13 @@ pub struct Placement {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum IrregularityKind {
-    /// They contradict the format.
+    /// Bytes that contradict the format.
     Damage,
     /// The file ends inside a record or fragment.
     Torn,
     /// Preallocated space that was never written.
     Unwritten,
-    /// A record of an ignorable type, which pads a log to a boundary.
+    /// A record of a type that readers ignore, which pads a log to a boundary.
     Padding,
     /// Remains of an earlier log in a recycled file: whole records or part of one.
     Stale,
@@ -55,8 +56,7 @@ pub enum IrregularityKind {
 }
 
 impl IrregularityKind {
-    /// Returns its name for summaries: `damage`, `torn`, `unwritten`, `padding`, `stale`,
-    /// `undecompressable`.
+    /// Returns the name of the kind for summaries, such as `damage`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Damage => "damage",
@@ -72,11 +72,12 @@ impl IrregularityKind {
 /// Bytes of a record log that are not a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Irregularity {
-    /// Their kind.
+    /// The kind of the bytes.
     pub kind: IrregularityKind,
-    /// Their offset, or the offset at which the irregularity was detected.
+    /// Offset of the bytes in the file, or the offset at which it was detected that they are not a
+    /// record.
     pub offset: u64,
-    /// Number of bytes skipped, including those of an unfinished record before it.
+    /// Number of bytes skipped. If an unfinished record is before them, its bytes are counted, too.
     pub length: u64,
     /// Number of consecutive irregularities of the same kind merged into this one.
     pub count: u64,
@@ -86,12 +87,14 @@ pub struct Irregularity {
 }
 
 impl Irregularity {
-    /// Returns what a recovery mode does if this is the first irregularity that ends the log.
+    /// Returns what recovery in the mode `mode` does at these bytes, if no earlier irregularity has
+    /// ended the log.
     pub fn verdict(&self, mode: RecoveryMode) -> Verdict {
         mode.verdict(&self.event)
     }
 
-    /// Whether data was lost, torn or damaged, rather than never written.
+    /// Whether these bytes may have been data that is lost, torn or damaged. False for bytes that
+    /// were never written as data of this log.
     pub fn loses_data(&self) -> bool {
         match &self.event {
             Event::Stale(stale) => stale.in_record,
@@ -133,7 +136,8 @@ impl Irregularity {
             );
         let (kind, reason) = match (may_end_log, damage.own) {
             (false, _) => (IrregularityKind::Damage, damage.reason.to_string()),
-            // In a recycled file, nothing else shows where a crash interrupted a write.
+            // In a recycled file, remains of an earlier log follow the interrupted write. So damage
+            // of this log's own fragment, with no valid fragment after it, counts as a torn write.
             (true, true) => (IrregularityKind::Torn, damage.reason.to_string()),
             (true, false) => (IrregularityKind::Stale, LEFT_BEHIND.to_owned()),
         };
@@ -195,16 +199,17 @@ pub(super) struct Items {
     length: u64,
 }
 
-/// The first header of a log.
+/// The type and the following field of a log's first header.
 struct Head {
     kind: u8,
-    /// The word after type and length: the log's number in a recyclable fragment, or the algorithm
-    /// in a compression record.
+    /// The four bytes after the type. In a recyclable fragment they are the log's number. In a
+    /// compression record they are the number of the compression algorithm.
     word: u32,
 }
 
 impl Items {
-    /// Opens a log. If its name has no number, the number in its first fragment is used.
+    /// Opens a log. If `number` is `None`, because the file's name has no number, the number in the
+    /// first recyclable fragment is used.
     pub(super) fn open(
         file: Arc<dyn ReadFile>,
         number: Option<u64>,
@@ -228,7 +233,7 @@ impl Items {
         self.length
     }
 
-    /// Returns the number of the compression algorithm that the log states.
+    /// Returns the number of the compression algorithm, if the log's first record states one.
     pub(super) fn compression(&self) -> Option<u32> {
         self.compression
     }
@@ -257,8 +262,9 @@ impl Items {
         }))
     }
 
-    /// Returns the offset of the next header. It skips the trailing bytes of a block, and the
-    /// compression record, for which the reader returns no event.
+    /// Returns the offset of the next header. The bytes at the end of a block that are too few for
+    /// a header are skipped. A compression record is skipped too, since the reader returns no event
+    /// for it.
     fn next_header(&self) -> u64 {
         match (self.reader.offset(), self.compression) {
             (0, Some(_)) => RECYCLABLE_HEADER_LENGTH as u64,
@@ -284,15 +290,15 @@ fn is_recyclable(kind: u8) -> bool {
     matches!(kind, 5..=8 | 11 | 131)
 }
 
-/// Returns the offset of the first header at or after `position`, past the trailing bytes of a
-/// block.
+/// Returns the offset of the first header at or after `position`. If too few bytes for a header are
+/// left in the block, that is the start of the next block.
 fn header_at(position: u64) -> u64 {
     let block = BLOCK_LENGTH as u64;
     let left = block - position % block;
     if left < HEADER_LENGTH as u64 { position + left } else { position }
 }
 
-/// Reads the fragment headers of a complete record.
+/// Returns the location and form of a complete record, by reading the headers of its fragments.
 fn placement(
     file: &dyn ReadFile,
     Range { start, end }: Range<u64>,

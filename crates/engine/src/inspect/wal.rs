@@ -26,16 +26,16 @@ pub struct LogReader {
 pub enum LogItem<'a> {
     /// A record, which holds a batch.
     Batch(LogBatch<'a>),
-    /// Sizes of user-defined timestamps: column family and bytes.
+    /// A record with the sizes of user-defined timestamps in later batches.
     TimestampSizes {
-        /// Offset of the record.
+        /// Offset of the record in the file.
         offset: u64,
-        /// Column families and the sizes of their timestamps.
+        /// The id of each column family, and the size of its timestamps in bytes.
         sizes: Vec<(u32, u16)>,
     },
-    /// The log's record about its predecessor.
+    /// A record that describes the log before this one.
     Predecessor {
-        /// Offset of the record.
+        /// Offset of the record in the file.
         offset: u64,
         /// The contents of the record.
         predecessor: PredecessorWal,
@@ -51,11 +51,13 @@ pub struct LogBatch<'a> {
     pub placement: Placement,
     /// The batch's bytes, decompressed.
     pub payload: &'a [u8],
-    /// The sequence number of the first operation; 0 without a header.
+    /// The sequence number of the first operation; 0 if the batch is too short for a header.
     pub sequence: Sequence,
-    /// Number of sequence numbers that the batch uses, according to its header; 0 without a header.
+    /// Number of sequence numbers that the batch uses, according to its header; 0 if the batch is
+    /// too short for a header.
     pub count: u32,
-    /// The reason why the batch itself is invalid, if it is. Offsets count from its first byte.
+    /// The reason why the batch is invalid, if it is. Offsets in the reason count from the batch's
+    /// first byte.
     pub problem: Option<Refusal>,
 }
 
@@ -110,8 +112,9 @@ impl LogReader {
         self.items.compression()
     }
 
-    /// Returns the next item; `None` at the end. Reading continues after damage, as in the recovery
-    /// mode that skips damaged records, so later items may not be valid contents of the log.
+    /// Returns the next item; `None` at the end. Reading continues after damage, as recovery does
+    /// in the mode that skips damaged records. Later items may therefore not be valid contents of
+    /// the log.
     ///
     /// # Errors
     /// I/O errors.

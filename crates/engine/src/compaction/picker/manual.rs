@@ -2,10 +2,11 @@
 //!
 //! A range is compacted level by level, from the first level that overlaps it to the last
 //! ([`first_step`], [`next_step`]). Each level is compacted in compactions of up to
-//! `max_compaction_bytes`. At the end the tables of the last level can be rewritten, except those
-//! that the request itself wrote.
+//! `max_compaction_bytes`. Finally, the tables of the last level can be rewritten in place. The
+//! rewrite can leave out the tables that the same request has just written.
 //!
-//! Under universal and FIFO compaction everything is merged in one compaction.
+//! Universal and FIFO compaction ignore the range: all tables of the column family are merged in
+//! one compaction.
 //!
 //! Source: `CompactRangeInternal` in `db/db_impl/db_impl_compaction_flush.cc`,
 //! `PickCompactionForCompactRange` in `db/compaction/compaction_picker.cc`.
@@ -20,18 +21,19 @@ use crate::compaction::picker::tree::{Files, Tree, total_size};
 use crate::options::CompactionStyle;
 use crate::version::{Compaction, Reason};
 
-/// The range to compact. Under universal and FIFO compaction everything is compacted instead.
+/// The range to compact. Universal and FIFO compaction ignore the range and compact all tables.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ManualRange<'k> {
     pub(crate) input_level: usize,
-    /// The levels between the input level and the output level are empty.
+    /// The level to which the range is compacted. The levels between the input level and this one
+    /// are empty.
     pub(crate) output_level: usize,
     /// The first user key, inclusive; `None` is unbounded.
     pub(crate) begin: Option<&'k [u8]>,
     /// The last user key, inclusive; `None` is unbounded.
     pub(crate) end: Option<&'k [u8]>,
-    /// Limits inputs to tables with a lower number, so that a rewrite skips tables that the same
-    /// request wrote.
+    /// If set, only tables with a lower file number than this are compacted. A rewrite thus skips
+    /// the tables that the same request has written.
     pub(crate) older_than: Option<u64>,
     /// The next file number at the time of the request: tables with this number or a higher one
     /// were written later, and need not be compacted.
@@ -43,13 +45,13 @@ pub(crate) struct ManualRange<'k> {
 pub(crate) enum ManualPick {
     /// The range has nothing to compact.
     Nothing,
-    /// A running compaction conflicts: retry when one has ended.
+    /// A running compaction conflicts with the range. Retry when a running compaction has ended.
     Conflict,
     /// A compaction.
     Compact {
         compaction: Compaction,
-        /// The user key at which the next compaction of the range begins; `None` if this is the
-        /// last one.
+        /// The user key at which the next compaction of the same range begins; `None` if no further
+        /// compaction of the range is needed.
         next_begin: Option<Vec<u8>>,
     },
 }
@@ -70,6 +72,7 @@ pub enum BottommostRewrite {
     /// Rewrites no table of the last level.
     Skip,
     /// If there is a compaction filter, rewrites the tables that the request did not write itself.
+    /// Otherwise rewrites none.
     #[default]
     IfHaveCompactionFilter,
     /// Rewrites all tables.
@@ -78,8 +81,8 @@ pub enum BottommostRewrite {
     ForceOptimized,
 }
 
-/// Returns the first step of compacting a range of user keys, both inclusive; `None` if no table
-/// overlaps it.
+/// Returns the first step of compacting the user keys from `begin` to `end`, both inclusive.
+/// Returns `None` if there is nothing to compact.
 pub(crate) fn first_step(
     context: &PickContext<'_>,
     begin: Option<&[u8]>,
@@ -103,8 +106,7 @@ pub(crate) fn first_step(
     }
 }
 
-/// Returns the step after the step `done`; `None` if `done` was the last. `context` has the current
-/// version.
+/// Returns the step after the step `done`; `None` if `done` was the last.
 pub(crate) fn next_step(
     context: &PickContext<'_>,
     done: ManualStep,
@@ -182,9 +184,9 @@ fn pick_everything(
     Ok(ManualPick::Compact { compaction, next_begin })
 }
 
-/// Returns the user key at which the next compaction of the range begins, if this compaction had to
-/// leave out some of the wanted tables. `None` if it left out none, or only tables written after
-/// the request.
+/// Returns the user key at which the next compaction of the range begins, if `compaction` has fewer
+/// input tables than `wanted`. Tables that were written after the request are not counted as
+/// missing. Returns `None` if no table is missing.
 fn begin_of_rest(
     tree: &Tree<'_>,
     wanted: &Files<'_>,
@@ -197,7 +199,7 @@ fn begin_of_rest(
     let left = left.filter(|file| file.number() < range.asked_at);
     let smallest = left.map(|file| file.smallest_user_key());
     let first = smallest.min_by(|a, b| comparator.compare(a, b))?;
-    // The tables may extend beyond the range.
+    // The first missing table may begin before the requested range.
     let begin = range.begin.filter(|begin| comparator.compare(begin, first).is_gt());
     Some(begin.unwrap_or(first).to_vec())
 }
@@ -213,7 +215,8 @@ fn pick_level(tree: &Tree<'_>, range: ManualRange<'_>) -> Result<ManualPick, Bus
         return Err(Busy);
     }
     let mut has_more = older_than.is_some_and(|number| keep_older(&mut files, number));
-    // Tables of level 0 may overlap, and none may be compacted without older ones.
+    // Level 0 is not truncated here. Its tables may overlap, so a table may only move down together
+    // with the older tables that it overlaps.
     has_more |= input_level > 0 && keep_affordable(tree, &mut files, output_level);
     if files.is_empty() {
         return Ok(ManualPick::Nothing);
@@ -241,7 +244,8 @@ fn pick_level(tree: &Tree<'_>, range: ManualRange<'_>) -> Result<ManualPick, Bus
     Ok(ManualPick::Compact { compaction, next_begin })
 }
 
-/// Truncates the tables to those that fit into one compaction. Returns whether there were more.
+/// Truncates `files` so that a compaction of them has at most `max_compaction_bytes`, or a single
+/// file of this level. Returns whether files were removed.
 fn keep_affordable(tree: &Tree<'_>, files: &mut Files<'_>, output_level: usize) -> bool {
     let Some(first) = files.first() else { return false };
     let smallest = first.smallest();
@@ -258,8 +262,8 @@ fn keep_affordable(tree: &Tree<'_>, files: &mut Files<'_>, output_level: usize) 
     too_many.is_some()
 }
 
-/// Keeps only the first run of tables with numbers below `number`. Returns whether there are more
-/// such tables after it.
+/// Keeps only the first uninterrupted sequence of tables whose file numbers are below `number`.
+/// Returns whether more tables with such numbers follow it.
 fn keep_older(files: &mut Files<'_>, number: u64) -> bool {
     let skipped = files.iter().take_while(|file| file.number() >= number).count();
     files.drain(..skipped);

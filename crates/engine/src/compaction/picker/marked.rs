@@ -19,7 +19,8 @@ fn free_files(version: &Version, level_count: usize) -> impl Iterator<Item = Mar
     files.filter(|(_, file)| !file.is_being_compacted())
 }
 
-/// Returns tables that are marked for compaction, except in the last non-empty level.
+/// Returns the tables that have the flag `marked_for_compaction`, are not being compacted and are
+/// not in the last non-empty level.
 pub(super) fn marked_by_themselves(version: &Version) -> impl Iterator<Item = Marked<'_>> {
     let levels = non_empty_levels(version).saturating_sub(1).max(1);
     free_files(version, levels).filter(|(_, file)| file.added().marked_for_compaction)
@@ -31,19 +32,23 @@ impl<'a> Tree<'a> {
         free_files(self.context.version, level_count)
     }
 
-    /// Returns tables that are marked for compaction.
+    /// Like the free function [`marked_by_themselves`], for the version of this tree.
     pub(super) fn marked_by_themselves(&self) -> Vec<Marked<'a>> {
         marked_by_themselves(self.context.version).collect()
     }
 
-    /// Returns tables that have no data below their range, and whose versions of a key no snapshot
-    /// distinguishes. A rewrite of such a table drops tombstones and hidden versions, and sets
-    /// sequence numbers to 0. A rewrite does not change sequence numbers that preserve write times,
-    /// so a table that has such numbers must age first; otherwise it would be rewritten repeatedly.
+    /// Returns the tables that can be rewritten in the last level of their key range to free space.
+    /// No deeper level has data in the range of such a table, and all its records are older than
+    /// the oldest snapshot. A rewrite drops tombstones and overwritten versions, and sets sequence
+    /// numbers to 0.
+    ///
+    /// The option `preserve_internal_time_seconds` makes a rewrite keep recent sequence numbers. A
+    /// table is therefore only returned when it is older than that period; otherwise it would be
+    /// rewritten again and again.
     pub(super) fn marked_at_the_bottom(&self) -> Vec<Marked<'a>> {
         let delay_s = u64::from(self.options().bottommost_file_compaction_delay);
         let delay_s = delay_s.max(self.options().preserved_seconds());
-        // Tables created later than this are skipped.
+        // The latest creation time of a table to return, in seconds since 1970.
         let youngest_s = match delay_s {
             0 => Some(u64::MAX),
             _ => self.context.now_s.checked_sub(delay_s).filter(|&time_s| time_s > 0),
@@ -94,8 +99,9 @@ impl<'a> Tree<'a> {
         is_oldest && !self.is_range_below(level, smallest, largest)
     }
 
-    /// Whether a level below `level` has a table that overlaps a range of user keys. If `level` is
-    /// 0, whether any level below it has a table at all.
+    /// Whether a level deeper than `level` has a table that overlaps the user keys from `smallest`
+    /// to `largest`. For level 0 the range is ignored: returns whether any deeper level has a
+    /// table.
     pub(super) fn is_range_below(&self, level: usize, smallest: &[u8], largest: &[u8]) -> bool {
         let compare = |a: &[u8], b: &[u8]| self.context.comparator.compare(a, b);
         (level + 1..self.level_count()).any(|below| {

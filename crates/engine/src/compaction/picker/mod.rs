@@ -5,18 +5,19 @@
 //! Level 0 holds the tables that flushes write, which may overlap. Every deeper level is one sorted
 //! run with a target size ([`level_targets`]). Each level has a score, the ratio of its size to the
 //! target ([`scores`]). The level with the highest score is compacted into the next one, or level 0
-//! into the base level; [`priority`] orders its tables. Tables that are marked for another reason
-//! come last ([`marked`]).
+//! into the base level; [`priority`] decides which tables of the level come first. If no score
+//! requires a compaction, tables that need one for another reason, such as their age, are compacted
+//! ([`marked`]).
 //!
 //! # Order
 //!
 //! 1. The first tables of a level are selected ([`leveled`], [`level_0`]).
-//! 2. Adjacent tables are added until no user key is split. Then the tables of the output level
-//!    that overlap the selected ones are added. Finally, further tables of the input level are
-//!    added, as long as they overlap no further tables of the output level ([`inputs`],
-//!    [`round_robin`]).
-//! 3. A compaction that needs a table that is being compacted, or a range to which a running
-//!    compaction writes, is abandoned ([`running`]).
+//! 2. Adjacent tables of the level are added until no user key is both in a selected table and in a
+//!    neighbour that is not selected. Then the tables of the output level that overlap the selected
+//!    ones are added. Finally, further tables of the input level are added, as long as they overlap
+//!    no further tables of the output level ([`inputs`], [`round_robin`]).
+//! 3. The compaction is abandoned if one of its tables is already being compacted, or if a running
+//!    compaction writes to an overlapping range of the output level ([`running`]).
 //! 4. The rest of the compaction is derived from the inputs ([`finish`]). Tables that need no merge
 //!    are moved to the output level, several at a time ([`moves`]).
 //!
@@ -81,15 +82,14 @@ pub(crate) struct PickContext<'a> {
     pub(crate) comparator: &'a Comparator,
     /// The time, in seconds since 1970.
     pub(crate) now_s: u64,
-    /// The oldest snapshot that remained when a snapshot was last released, or the last sequence
-    /// number at that point in time if none remained; 0 before the first release. Bottommost tables
-    /// whose records are all older than this number are rewritten. Before the first release no
-    /// table is rewritten for this reason, since no snapshot was released whose obsolete records a
-    /// rewrite could drop.
+    /// The sequence number of the oldest snapshot that remained when a snapshot was last released.
+    /// If none remained, the last sequence number at the time of that release; 0 if no snapshot has
+    /// been released yet. Bottommost tables whose records are all older than this number are
+    /// rewritten, because the released snapshot may have kept obsolete records in them.
     pub(crate) oldest_snapshot: Sequence,
     /// The round-robin cursors of levels.
     pub(crate) cursors: &'a CompactCursors,
-    /// The running compactions of this column family, whose inputs are marked.
+    /// The running compactions of this column family. Their inputs are marked as being compacted.
     pub(crate) running: &'a [Arc<Compaction>],
     /// Maximum number of level-0 tables of a compaction, which keeps all of these tables open at
     /// the same time. The maximum is always large enough for a compaction to make progress.

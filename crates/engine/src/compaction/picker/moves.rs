@@ -23,9 +23,10 @@ struct Move<'t, 'a> {
 }
 
 impl<'a> Tree<'a> {
-    /// Adds neighbours of an input table that overlaps no table of the output level, as long as the
-    /// neighbours overlap none either, so that all these tables are moved together. Returns whether
-    /// any neighbour was added. `place` is the table's index in its level.
+    /// If the only input table overlaps no table of the output level, adds neighbours that overlap
+    /// none either, so that all these tables are moved without a merge. Returns whether any
+    /// neighbour was added. `place` is the input table's index in its level. With `only_right`,
+    /// only tables with larger keys are added.
     pub(super) fn extend_move(
         &self,
         inputs: &mut Inputs<'a>,
@@ -61,7 +62,8 @@ impl<'a> Tree<'a> {
 }
 
 impl Move<'_, '_> {
-    /// Whether there is a clean cut after a table: it shares no user key with the next one.
+    /// Whether there is a clean cut after the table at index `place`: it shares no user key with
+    /// the next table.
     fn is_cut_behind(&self, place: usize) -> bool {
         match (self.files.get(place), self.files.get(place + 1)) {
             (Some(left), Some(right)) => {

@@ -10,7 +10,7 @@ use crate::compaction::picker::tree::{files_of, total_size};
 use crate::options::{ColumnFamilyOptions, CompactionStyle};
 use crate::version::Version;
 
-/// Minimum number of marked tables for compactions to run concurrently.
+/// Number of tables with the flag `marked_for_compaction` from which compactions run concurrently.
 const MARKED_TABLES: usize = 2;
 
 /// Estimates how many bytes compactions must process until every level is within its target size.
@@ -43,8 +43,8 @@ pub(crate) fn pending_compaction_bytes(version: &Version, options: &ColumnFamily
         coming = size.saturating_sub(targets.max_bytes(level));
         let next = level_bytes(level + 1);
         if coming > 0 && next > 0 {
-            // Each byte that moves down is merged with bytes of the next level, in the ratio of the
-            // two levels' sizes.
+            // Moving a byte down also rewrites bytes of the next level. On average, their number is
+            // the ratio of the next level's size to this level's size.
             let fan_out = next as f64 / size as f64 + 1.0;
             pending = pending.saturating_add((coming as f64 * fan_out) as u64);
         }
@@ -52,8 +52,9 @@ pub(crate) fn pending_compaction_bytes(version: &Version, options: &ColumnFamily
     pending
 }
 
-/// Returns how many bytes exceed the limit of FIFO compaction, for tables and blob files together
-/// or for tables alone.
+/// Returns by how many bytes a column family exceeds the size limit of FIFO compaction. If
+/// `max_data_files_size` is set, it limits tables and blob files together; otherwise
+/// `max_table_files_size` limits the tables alone.
 fn above_fifo_size(version: &Version, options: &ColumnFamilyOptions) -> u64 {
     let fifo = &options.compaction_options_fifo;
     let of_tables = version.files().map(|(_, file)| file.size()).sum::<u64>();
@@ -90,9 +91,10 @@ fn has_many_in_level_0(tables: usize, options: &ColumnFamilyOptions) -> bool {
     trigger >= 0 && i64::try_from(tables).unwrap_or(i64::MAX) >= many
 }
 
-/// Returns the minimum backlog for concurrent compactions, in bytes: a quarter of the soft limit,
-/// or an eighth of the last level but at least twice `max_bytes_for_level_base`, whichever is less.
-/// It is 0 without a soft limit. (RocksDB uses all bottommost tables instead of the last level.)
+/// Returns the backlog in bytes from which compactions run concurrently. It is the smaller of two
+/// values: a quarter of the soft limit, and an eighth of the last level's size, which counts as at
+/// least twice `max_bytes_for_level_base`. Without a soft limit it is 0. (RocksDB uses the size of
+/// all bottommost tables instead of the last level's.)
 fn many_bytes(version: &Version, options: &ColumnFamilyOptions) -> u64 {
     let by_limit = options.soft_pending_compaction_bytes_limit / 4;
     let last = version.levels().iter().rfind(|level| !level.files().is_empty());

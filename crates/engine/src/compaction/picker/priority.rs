@@ -10,8 +10,8 @@ use crate::compaction::picker::tree::Tree;
 use crate::options::CompactionPriority;
 use crate::table::FileMetadata;
 
-/// Number of steps by which the boost of a level grows before the boost of the next deeper level
-/// begins.
+/// Number of steps by which the boost of a level ([`TtlBoost`]) has grown when the boost of the
+/// next deeper level begins.
 const BOOST_RATIO: u64 = 16;
 
 impl Tree<'_> {
@@ -47,8 +47,8 @@ impl Tree<'_> {
     }
 
     /// Returns a ratio for each table of a level: the size of the tables that it overlaps in the
-    /// next level, relative to its own size, in units of 1/1024, reduced for old tables. The table
-    /// with the lowest ratio is compacted first.
+    /// next level, divided by its own size, in units of 1/1024. The ratios of old tables are
+    /// lowered by [`TtlBoost`]. The table with the lowest ratio is compacted first.
     fn overlapping_ratios(&self, level: usize) -> Vec<u64> {
         let comparator = self.context.comparator;
         let is_less = |a: &[u8], b: &[u8]| key::compare_internal(comparator, a, b).is_lt();
@@ -89,8 +89,10 @@ impl Tree<'_> {
     }
 }
 
-/// Raises the priority of tables whose age exceeds half of `ttl`: the shallower the level, the
-/// earlier, so that data reaches the last level in time without a burst at the end.
+/// Raises the priority of tables whose data is older than half of `ttl`, by lowering their overlap
+/// ratio. The shallower the level, the earlier the boost begins and the faster it grows. Data thus
+/// moves down level by level and reaches the last level before the `ttl` ends, without a burst of
+/// compactions at the end.
 struct TtlBoost {
     now_s: u64,
     /// Age of a table's data from which the boost applies, in seconds; `None` for never.
@@ -112,7 +114,7 @@ impl TtlBoost {
         Self { now_s, begin_s: Some(half.saturating_add(range)), step_s }
     }
 
-    /// Returns the divisor of a table's ratio.
+    /// Returns the number by which the overlap ratio of a table is divided.
     fn of(&self, file: &FileMetadata) -> u64 {
         let age_s = self.now_s.saturating_sub(file.oldest_ancestor_time_s());
         match self.begin_s {

@@ -2,8 +2,8 @@
 //!
 //! A level's cursor is the position at which its last compaction ended. The next compaction of the
 //! level begins with the table at the cursor, and takes the following tables until the level is
-//! within its target size. The cursor then moves to the next table, and wraps around at the end. It
-//! is stored in the MANIFEST.
+//! within its target size. The cursor then moves to the next table, and wraps around at the end of
+//! the level. Cursors are stored in the MANIFEST.
 //!
 //! Source: `SortFileByRoundRobin` and `GetNextCompactCursor` in `db/version_set.{h,cc}`,
 //! `SetupOtherFilesWithRoundRobinExpansion` in `db/compaction/compaction_picker_level.cc`.
@@ -20,8 +20,8 @@ use crate::options::CompactionPriority;
 use crate::table::FileMetadata;
 use crate::version::{Compaction, Reason};
 
-/// Returns the cursor of a compaction's input level after the compaction, if the cursor moves.
-/// `context` is the one with which the compaction was picked.
+/// Returns the position of the input level's cursor after `compaction`. Returns `None` if the
+/// compaction does not move the cursor. `context` is the one with which the compaction was picked.
 pub(crate) fn next_cursor(
     context: &PickContext<'_>,
     compaction: &Compaction,
@@ -49,8 +49,8 @@ impl<'a> Tree<'a> {
         if place < files.len() { place } else { 0 }
     }
 
-    /// Adds the tables after the first inputs, until the level is small enough without them or the
-    /// compaction would be too large.
+    /// Adds the tables that follow the first inputs. Stops when the level without the inputs is
+    /// within its target size, or when the compaction would exceed `max_compaction_bytes`.
     pub(super) fn widen_round_robin(&self, inputs: &mut Inputs<'a>, output_level: usize) {
         let (level, files) = (inputs.level, self.files(inputs.level));
         let free = files.iter().filter(|file| !file.is_being_compacted());

@@ -15,7 +15,8 @@ impl<'a> Tree<'a> {
         self.context.running.iter().any(|running| is_universal || running.start_level() == 0)
     }
 
-    /// Whether a running compaction writes to the same level in the range of these inputs.
+    /// Whether a running compaction writes to `output_level` in a range of user keys that overlaps
+    /// the range of `inputs`.
     pub(super) fn collides(&self, inputs: &[&Inputs<'a>], output_level: usize) -> bool {
         let comparator = self.context.comparator;
         let range = self.range_of_all(inputs);

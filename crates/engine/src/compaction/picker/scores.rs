@@ -9,8 +9,9 @@ use crate::compaction::picker::tree::{Tree, total_size};
 use crate::options::{ColumnFamilyOptions, CompactionStyle, DbOptions};
 use crate::version::{CompactCursors, Version};
 
-/// Factor applied to scores of 1 or more with dynamic level sizes, so that data coming from above
-/// can lower a score without bringing it below 1.
+/// With dynamic level sizes, scores of 1 or more are multiplied by this factor. Bytes that are
+/// about to come down from the levels above then lower the score of an overfull level, usually
+/// without bringing it below 1.
 const SCALE: f64 = 10.0;
 
 /// The score of a level.
@@ -20,7 +21,8 @@ pub(super) struct Score {
     pub(super) value: f64,
 }
 
-/// Returns the scores by level: 0 for the last level, and for compaction styles other than leveled.
+/// Returns the score of each level. The score of the last level is 0, and so are all scores under
+/// compaction styles other than leveled.
 pub(crate) fn level_scores(
     version: &Version,
     options: &ColumnFamilyOptions,
@@ -30,7 +32,7 @@ pub(crate) fn level_scores(
     if options.compaction_style != CompactionStyle::Level {
         return by_level;
     }
-    // Scores depend only on the tables, and on which of them are being compacted.
+    // The scores do not depend on the fields that have placeholder values here.
     let (database, cursors) = (DbOptions::default(), CompactCursors::default());
     let tree = Tree::new(&PickContext {
         version,
@@ -69,7 +71,8 @@ impl Tree<'_> {
         scores
     }
 
-    /// Returns how many bytes of a level will move down.
+    /// Returns how many bytes must move down from a level: all bytes of level 0 and of a level to
+    /// be drained, or else the bytes above the level's target size.
     fn excess_bytes(&self, level: usize) -> u64 {
         let total = total_size(self.files(level));
         match level == 0 || self.targets.is_unnecessary(level) {
@@ -78,15 +81,16 @@ impl Tree<'_> {
         }
     }
 
-    /// Returns the compensated size of the tables of a level that are not being compacted, in
-    /// bytes.
+    /// Returns the total compensated size ([`Tree::compensated_size`]), in bytes, of the tables of
+    /// a level that are not being compacted.
     fn free_bytes(&self, level: usize) -> u64 {
         let free = self.files(level).iter().filter(|file| !file.is_being_compacted());
         free.map(|file| self.compensated_size(file)).fold(0, u64::saturating_add)
     }
 
-    /// Returns the score of level 0, from the number of its tables, since every read searches each
-    /// of them, and from their size, since compactions within level 0 leave few but large tables.
+    /// Returns the score of level 0. It depends on the number of tables, since every read searches
+    /// each of them. It also depends on their size, since compactions within level 0 leave few but
+    /// large tables.
     fn level_0_score(&self) -> f64 {
         let options = self.options();
         let count = self.files(0).iter().filter(|file| !file.is_being_compacted()).count();
@@ -102,7 +106,8 @@ impl Tree<'_> {
         let base_level = self.targets.base_level;
         let base_max = self.targets.max_bytes(base_level);
         if bytes > base_max {
-            // Level 0 exceeds the base level's target, so it is compacted before the base level.
+            // Level 0 is larger than the base level's target size. If it is also larger than the
+            // base level itself, its score rises above 1.
             let base_files = self.files(base_level).iter();
             let base_bytes =
                 base_files.map(|file| self.compensated_size(file)).fold(0, u64::saturating_add);
@@ -119,13 +124,16 @@ impl Tree<'_> {
         if !self.options().level_compaction_dynamic_level_bytes {
             return bytes / max_bytes;
         }
-        // Data that is coming down lowers the score, so that the level waits for it.
+        // Bytes that are about to come down from the levels above lower an overfull level's score,
+        // so that those levels are compacted first.
         let score = match is_within {
             true => bytes / max_bytes,
             false => bytes / (max_bytes + coming_bytes) * SCALE,
         };
         match self.targets.lowest_unnecessary_level {
-            // The level is to drain. Such levels drain after level 0, the upper ones first.
+            // This level is to be drained. Its score is just above `SCALE`, so a full level 0
+            // usually comes first. Of several levels to be drained, the shallowest has the highest
+            // score.
             Some(lowest) if level <= lowest && bytes > 0.0 => {
                 score.max(SCALE * (1.001 + 0.001 * (lowest - level) as f64))
             }

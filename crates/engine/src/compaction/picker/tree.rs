@@ -1,4 +1,4 @@
-//! The picker's view of a version, with derived figures.
+//! The picker's view of a version, with figures that are computed from it once.
 
 use std::sync::Arc;
 
@@ -7,7 +7,8 @@ use crate::options::ColumnFamilyOptions;
 use crate::table::{FileMetadata, FileStatistics};
 use crate::version::Version;
 
-/// Weight of a deletion, in values of average size.
+/// Weight of a deletion in a table's compensated size: the number of values of average size that it
+/// counts as.
 const DELETION_WEIGHT: u64 = 2;
 
 /// Tables of a version.
@@ -49,9 +50,9 @@ impl<'a> Tree<'a> {
         files_of(self.context.version, level)
     }
 
-    /// Returns a table's size in bytes, increased by the estimated size of the data that it
-    /// deletes. Range deletions always count; other deletions only count as far as they exceed half
-    /// of the entries.
+    /// Returns a table's size in bytes, increased by the estimated size of the data in deeper
+    /// levels that the table deletes. Range deletions always count. Of the point deletions, only
+    /// those that exceed half of the table's entries count.
     pub(super) fn compensated_size(&self, file: &FileMetadata) -> u64 {
         let statistics = file.statistics().copied().unwrap_or_default();
         let deletions = statistics.deletions.saturating_sub(statistics.range_deletions);
@@ -79,8 +80,9 @@ pub(super) fn total_size<'f>(files: impl IntoIterator<Item = &'f Arc<FileMetadat
     files.into_iter().fold(0, |total, file| total.saturating_add(file.size()))
 }
 
-/// Returns the average size of a value in tables with known statistics, scaled by their overall
-/// compression ratio, in bytes.
+/// Returns the average size of a value on disk, in bytes. It is computed from the tables whose
+/// statistics are known: their average size of an uncompressed value, times their compression
+/// ratio.
 fn average_value_bytes(version: &Version) -> u64 {
     let mut file_bytes = 0_u128;
     let mut sum = FileStatistics::default();

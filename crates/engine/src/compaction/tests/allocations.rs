@@ -8,8 +8,8 @@ use super::scene::{Record, Scene};
 /// Number of keys; each has a record in each of three tables.
 const KEYS: u64 = 10_000;
 
-/// Creates tables with every kind of record that is kept, dropped or merged, with blocks of
-/// `block_bytes` bytes.
+/// Creates three overlapping tables of level 0, with blocks of `block_bytes` bytes. In each of them
+/// values, merge operands and deletions alternate, and a range tombstone covers some keys.
 fn scene(block_bytes: usize) -> Scene {
     let mut scene = Scene::new(&format!(
         "merge_operator=stringappend;block_based_table_factory={{block_size={block_bytes};\
@@ -42,8 +42,9 @@ fn a_compaction_allocates_nothing_for_a_record() {
         })
     };
     let (large, mut small) = (scene(1 << 20), scene(4096));
-    // A table in a deeper level makes the compaction keep deletions, and merge operands only with
-    // each other.
+    // A table in a deeper level makes the compaction keep deletions. It also prevents merge
+    // operands without a value from being merged into a value; they are only merged with each
+    // other.
     small.add_table(6, &[Record::put("key000000", 1, ""), Record::put("key999999", 1, "")], None);
     for (what, scene, level) in
         [("into the last level", &large, 6), ("above another level", &small, 5)]

@@ -76,8 +76,8 @@ fn a_damaged_input_is_named_and_leaves_no_file() {
 
 #[test]
 fn no_failing_call_leaves_a_file() {
-    // The compaction reads through shared readers, and then through separate readers, all of which
-    // must be closed after it.
+    // The compaction reads through the shared readers of the tables or, with the second options,
+    // through its own readers. Even if it fails, no reader may hold a file open afterwards.
     for (options, failures_min) in [("", 5), ("use_direct_io_for_compaction_reads=true", 10)] {
         let storage = SimStorage::new(1);
         let scene = fill(Scene::simulated(options, &storage), 300);
@@ -106,7 +106,8 @@ fn a_wrong_record_count_names_the_tables() {
     let mut scene = filled(unchecked, 100);
     let number = scene.files(0)[0].number();
     change(&scene.directory.join(format!("{number:06}.sst")), |bytes| {
-        // The rest of "rocksdb.num.entries" after the prefix shared with the previous name.
+        // The property `rocksdb.num.entries`. Property names in the block are prefix-compressed, so
+        // only its last part is in the file.
         let name = b"entries";
         let at = bytes.windows(name.len()).position(|window| window == name).unwrap();
         assert_eq!(bytes[at + name.len()], 100);

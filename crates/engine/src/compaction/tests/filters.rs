@@ -74,8 +74,8 @@ fn the_filter_sees_the_newest_value_of_each_key() {
     let (left, asked) = filtered(&[], &records, &[]);
     assert_eq!(left, "a@0keep c@0changed");
     assert_eq!(asked, ["0 a Plain keep", "0 c Plain C", "0 d Plain R"]);
-    // A snapshot does not protect a value from the filter; a removed value becomes a deletion,
-    // which hides older versions.
+    // The filter is called for the newest value although a snapshot sees it. If a deeper level may
+    // have older versions, a removed value becomes a deletion, which hides them.
     let (left, _) = filtered(&[5], &records, &[]);
     assert_eq!(left, "a@9keep a@0R c@6changed");
     let (left, _) = filtered(&[], &records[5..], &[Record::put("d", 1, "deep")]);

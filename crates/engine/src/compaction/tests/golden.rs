@@ -1,9 +1,10 @@
 //! The same tables compacted by RocksDB and by Tailwater.
 //!
-//! RocksDB writes a database and compacts it while snapshots are held; Tailwater compacts a copy of
-//! the database made before RocksDB's compaction. The results must be the same, record for record,
-//! and table for table unless RocksDB cuts within a user key, which Tailwater never does. RocksDB
-//! leaves range tombstones in pieces that Tailwater joins.
+//! RocksDB writes a database and compacts it while snapshots are held. Tailwater compacts a copy of
+//! the database made before RocksDB's compaction. The resulting records must be the same. The
+//! boundaries of the resulting tables must be the same too, unless RocksDB splits the versions of a
+//! user key between two tables, which Tailwater never does. RocksDB leaves range tombstones in
+//! pieces that Tailwater joins; the tests join RocksDB's pieces before they compare.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,9 +23,9 @@ use crate::open_options::OpenOptions;
 use crate::range_tombstone::{self, StripedFragment};
 use crate::table::FileMetadata;
 
-/// Number of databases of each kind.
+/// Number of databases that each test compares.
 const DATABASES: usize = 15;
-/// Target size of a table when tables are compared, in bytes.
+/// Target size of a table, in bytes, in databases for which the boundaries of tables are compared.
 const TABLE_BYTES: u64 = 600;
 
 /// A database written by RocksDB.
@@ -51,8 +52,8 @@ impl Subject {
         Self { path, script, snapshots, table_bytes, written: 0 }
     }
 
-    /// Writes and flushes records. If the database is to have snapshots, takes them between the
-    /// writes.
+    /// Records the steps that write these records and flush them. In a database with snapshots,
+    /// also records steps that take snapshots between the writes.
     fn write(&mut self, rng: &mut Rng, records: &[Record]) {
         for record in records {
             let Record { key, value, kind, .. } = record;
@@ -72,7 +73,7 @@ impl Subject {
         self.script.flush("default");
     }
 
-    /// Executes all recorded steps.
+    /// Lets RocksDB execute all steps recorded so far.
     fn run(&mut self, oracle: &mut Oracle, context: &str) -> String {
         let script = std::mem::take(&mut self.script);
         oracle.run(&script).unwrap_or_else(|error| panic!("{context}: {error}"))
@@ -106,7 +107,8 @@ fn copy_directory(from: &Path, to: &Path) {
     }
 }
 
-/// Calls `test` with databases, each in its own directory.
+/// Calls `test` for each of [`DATABASES`] databases, with the path of a directory for it. Does
+/// nothing without RocksDB.
 fn with_databases(part: &str, mut test: impl FnMut(&mut Oracle, PathBuf, &mut Rng, &str)) {
     let Some(mut oracle) = Oracle::start(part) else { return };
     let mut seed = seed::rng();
@@ -118,12 +120,13 @@ fn with_databases(part: &str, mut test: impl FnMut(&mut Oracle, PathBuf, &mut Rn
     }
 }
 
-/// Returns the pieces of a random history that are flushed one by one.
+/// Returns a random history, divided into `count` pieces, each of which is to be flushed to a
+/// table, and the name of its merge operator.
 fn pieces(rng: &mut Rng, count: usize) -> (Vec<Vec<Record>>, &'static str) {
     let operator = ["stringappend", "uint64add", "stringappendtest", "max", "put"];
     let operator = operator[rng.usize(..operator.len())];
     let known = MergeOperator::built_in(operator).unwrap();
-    // Either many tables of keys written once or twice, or few tables of keys written often.
+    // Either a short history of few keys, or a long history of many keys.
     let (keys, length) = if rng.bool() { (24, 200) } else { (400, 3000) };
     let length = rng.usize(4 * count..length);
     let mut history = History::plain(rng, length, keys, known);
@@ -135,7 +138,7 @@ fn pieces(rng: &mut Rng, count: usize) -> (Vec<Vec<Record>>, &'static str) {
     (pieces, operator)
 }
 
-/// Whether two tables of a level have versions of one user key.
+/// Whether a user key has versions in two adjacent tables of a level.
 fn cuts_within_key(files: &[Arc<FileMetadata>]) -> bool {
     files.windows(2).any(|pair| {
         let is_exclusive = key::split(pair[0].largest()).unwrap().1 == u64::MAX << 8 | 0xF;
@@ -166,7 +169,7 @@ fn joined_contents(scene: &Scene, file: &FileMetadata) -> Contents {
     Contents { records, tombstones: joined }
 }
 
-/// Compares a level of Tailwater's with RocksDB's.
+/// Asserts that a level has the same contents in Tailwater's and in RocksDB's database.
 fn compare(ours: &Scene, theirs: &Scene, level: usize, context: &str) {
     let level_contents = |scene: &Scene| {
         let mut all = Contents::default();
@@ -241,7 +244,8 @@ fn compaction_above_other_levels_matches_rocksdb() {
         subject.run(oracle, context);
         let mut ours = subject.copy("copy");
         if ours.files(0).len() < count - 1 {
-            // A piece of the history produced no table, so RocksDB would wait for another table.
+            // A piece of the history produced no table when it was flushed. RocksDB would wait for
+            // another table before it compacts.
             subject.script.line(&[&"close"]);
             subject.run(oracle, context);
             return;
@@ -253,8 +257,8 @@ fn compaction_above_other_levels_matches_rocksdb() {
         subject.script.line(&[&"close"]);
         subject.run(oracle, context);
         let theirs = open(&subject.path);
-        // If deeper levels have tables, an output may grow to twice the target size before it is
-        // cut at a grandparent's bound.
+        // As in RocksDB, if deeper levels have tables, an output may grow to twice the target size
+        // before it is cut at a grandparent's bound.
         let mut compaction = ours.levels(&[0, 1]);
         if !compaction.is_bottommost && !compaction.grandparents.is_empty() {
             compaction.max_output_file_bytes *= 2;

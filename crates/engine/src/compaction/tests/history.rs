@@ -11,9 +11,10 @@ use crate::merge_operator::MergeOperator;
 pub(super) struct History {
     pub(super) records: Vec<Record>,
     operator: MergeOperator,
-    /// Whether the history contains entities and timed values.
+    /// Whether the history contains entities and values with a preferred sequence number.
     has_rare: bool,
-    /// For each key that only single deletions delete, whether it has a value.
+    /// For each key, whether it has a value; only maintained for the keys that are removed by
+    /// single deletions.
     put_once: Vec<bool>,
 }
 
@@ -23,7 +24,8 @@ impl History {
         Self::of(rng, count, 24, operator, true)
     }
 
-    /// Creates a history of random writes to `keys` keys, without entities and timed values.
+    /// Creates a history of random writes to `keys` keys, without entities and without values that
+    /// have a preferred sequence number.
     pub(super) fn plain(rng: &mut Rng, count: usize, keys: usize, operator: MergeOperator) -> Self {
         Self::of(rng, count, keys, operator, false)
     }
@@ -56,7 +58,8 @@ impl History {
             return record(ValueType::RangeDeletion, self::key(end));
         }
         if number.is_multiple_of(4) {
-            // A key that only single deletions delete is put at most once before it is deleted.
+            // This key is removed by single deletions, so there must be a single deletion between
+            // two puts.
             let has_value = &mut self.put_once[number];
             let kind = if *has_value { ValueType::SingleDeletion } else { ValueType::Value };
             *has_value = !*has_value;

@@ -15,7 +15,7 @@ use crate::merge_operator::MergeOperator;
 use crate::table::FileMetadata;
 use crate::version::InputLevel;
 
-/// Number of histories for each operator.
+/// Number of random histories in a round of the test.
 const ROUNDS: usize = 60;
 /// Number of compactions of each history.
 const COMPACTIONS: usize = 6;
@@ -40,7 +40,8 @@ fn compactions_preserve_the_result_of_every_read() {
         check(&scene, &history, &format!("{context}, at first"));
         for at in 0..COMPACTIONS {
             let context = format!("{context}, compaction {at}");
-            // Parts start at low priority, pause somewhere, and continue at normal priority.
+            // The parts of a compaction may start at low priority. After `looks` checks of the
+            // priority they pause, and continue at normal priority.
             let looks = seed.rng.usize(..30);
             scene.low_priority = seed.rng.bool().then(|| Arc::new(LowPriority::over_after(looks)));
             compact(&mut scene, &mut seed.rng, &history, &context);
@@ -49,7 +50,8 @@ fn compactions_preserve_the_result_of_every_read() {
     }
 }
 
-/// Divides the history into pieces, the oldest for the deepest level.
+/// Divides the history into pieces of consecutive writes. The oldest piece is written to the
+/// deepest level, and each newer piece to a shallower level, or to level 0.
 fn random_scene(
     rng: &mut Rng,
     storage: &SimStorage,
@@ -86,8 +88,8 @@ fn random_scene(
     scene
 }
 
-/// Writes a piece of the history as tables of a level, cut between user keys, with its range
-/// tombstones.
+/// Writes a piece of the history as tables of a level. The tables are cut between user keys, and
+/// range tombstones are truncated at the cuts.
 fn add_run(scene: &mut Scene, rng: &mut Rng, level: usize, piece: &[Record]) {
     let mut cuts: Vec<Vec<u8>> = Vec::new();
     if level > 0 {
@@ -123,7 +125,8 @@ fn add_run(scene: &mut Scene, rng: &mut Rng, level: usize, piece: &[Record]) {
     }
 }
 
-/// Compacts some tables into the next non-empty level, or into the last.
+/// Compacts some tables of a random level into the next level or the next non-empty level. Tables
+/// of level 6 are rewritten.
 fn compact(scene: &mut Scene, rng: &mut Rng, history: &History, context: &str) {
     let filled: Vec<usize> = (0..6).filter(|&level| !scene.files(level).is_empty()).collect();
     let level = if filled.is_empty() { 6 } else { filled[rng.usize(..filled.len())] };
@@ -145,8 +148,7 @@ fn compact(scene: &mut Scene, rng: &mut Rng, history: &History, context: &str) {
     }
     let mut inputs = vec![InputLevel { level, files }];
     if output_level > level {
-        // Tables in levels between the two could overlap the inputs, so the test compacts only into
-        // the next non-empty level.
+        // Tables in levels between the input level and the output level could overlap the inputs.
         let between = (level + 1..output_level).any(|level| !scene.files(level).is_empty());
         assert!(!between, "{context}: from level {level} to {output_level}");
         let files = overlapping(scene, &inputs[0].files, output_level);
@@ -168,7 +170,7 @@ fn compact(scene: &mut Scene, rng: &mut Rng, history: &History, context: &str) {
     }
 }
 
-/// Returns the tables of a level that overlap others.
+/// Returns the tables of `level` that overlap any of `files`.
 fn overlapping(scene: &Scene, files: &[Arc<FileMetadata>], level: usize) -> Vec<Arc<FileMetadata>> {
     let smallest = files.iter().map(|file| file.smallest_user_key()).min().unwrap();
     let largest = files.iter().map(|file| file.largest_user_key()).max().unwrap();

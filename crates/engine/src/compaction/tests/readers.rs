@@ -14,7 +14,7 @@ use crate::table::ReadPlan;
 /// Maximum request size that the device reports, in bytes.
 const REQUEST_BYTES_MAX: u64 = 64 << 10;
 
-/// Returns the average request size of a compaction of large tables, in bytes.
+/// Compacts large tables. Returns the average size of a read request, in bytes.
 fn bytes_of_a_read(options: &str, request_bytes_max: Option<u64>) -> u64 {
     let storage = SimStorage::new(1);
     if let Some(bytes) = request_bytes_max {
@@ -55,8 +55,8 @@ fn with_tombstones(storage: &SimStorage) -> Scene {
     scene
 }
 
-/// The objects with which a compaction reads its inputs; `None` for those that the test has
-/// dropped.
+/// The objects through which a compaction reads its inputs. A field is `None` when the test has
+/// dropped its object.
 #[derive(Default)]
 struct Left {
     inputs: Option<Inputs>,
@@ -115,7 +115,8 @@ fn readers_close_after_their_last_use_in_any_drop_order() {
         for part in order {
             left.check(&format!("{order:?}, before {part}"));
             left.let_go_of(part);
-            // Range tombstones are in memory and need no open file.
+            // Dropping `cover` closes nothing: it holds range tombstones in memory and no open
+            // file.
             let reads = left.inputs.is_some() || left.iterator.is_some();
             assert_eq!(scene.open_budget.taken() > 0, reads, "{order:?}, after {part}");
         }

@@ -65,8 +65,8 @@ fn deletions_without_deeper_versions_are_dropped() {
     assert_eq!(compacted("", &[], &records, &[]).unwrap(), "d@0=4");
     let deeper = [put("b", 1), put("c", 2)];
     assert_eq!(compacted("", &[], &records, &deeper).unwrap(), "c@8- d@4=4");
-    // A snapshot that sees the value keeps the deletion; a snapshot that sees no version of the key
-    // does not.
+    // A snapshot at 3 sees the value, so the value and its deletion are kept. A snapshot at 2 sees
+    // no version of the key, so both are dropped.
     assert_eq!(compacted("", &[3], &records, &[]).unwrap(), "a@9- a@0=3 d@4=4");
     assert_eq!(compacted("", &[2], &records, &[]).unwrap(), "d@4=4");
 }
@@ -92,8 +92,9 @@ fn a_deletion_below_a_single_deletion_breaks_the_contract() {
     assert_eq!(compacted(lenient, &[], &records, &[]).unwrap(), "");
 }
 
-/// Regression test: a deletion was dropped because a newer write hid it, then that write was
-/// dropped together with its single deletion: records in a deeper level became visible again.
+/// Regression test: a deletion was dropped because a newer write hid it. The same compaction
+/// dropped that write together with its single deletion. Older versions in a deeper level became
+/// visible again.
 #[test]
 fn a_deletion_below_a_dropped_single_deletion_pair_is_kept() {
     let records = [single("a", 9), put("a", 7), Record::delete("a", 5)];
@@ -102,17 +103,18 @@ fn a_deletion_below_a_dropped_single_deletion_pair_is_kept() {
     assert_eq!(compacted("", &[], &records, &[]).unwrap(), "");
     let above = [&[put("a", 12)], &records[..]].concat();
     assert_eq!(compacted("", &[], &above, &deeper).unwrap(), "a@12=12 a@5-");
-    // The write and its single deletion are still in different stripes: a later compaction will
-    // drop them together.
+    // A snapshot between the write and its single deletion keeps both. A later compaction will drop
+    // them together, so the older deletion must be kept.
     assert_eq!(compacted("", &[8], &records, &deeper).unwrap(), "a@9-- a@7=7 a@5-");
     assert_eq!(compacted("", &[8], &records, &[]).unwrap(), "a@9-- a@0=7");
-    // A snapshot sees records below the deletion.
+    // A snapshot that sees a version older than the deletion keeps the deletion, too.
     let seen = [&records[..], &[put("a", 3)]].concat();
     assert_eq!(compacted("", &[3], &seen, &[]).unwrap(), "a@5- a@0=3");
     let lenient = "enforce_single_del_contracts=false";
     let mixed = [single("a", 9), Record::delete("a", 5)];
     assert_eq!(compacted(lenient, &[], &mixed, &deeper).unwrap(), "a@5-");
-    // A write without a single deletion above it does hide an older deletion, which is dropped.
+    // A write without a newer single deletion is kept. It hides the older deletion, which is
+    // dropped.
     let plain = [put("a", 7), Record::delete("a", 5)];
     assert_eq!(compacted("", &[], &plain, &deeper).unwrap(), "a@7=7");
     let pairs = [single("a", 9), put("a", 8), single("a", 7), put("a", 6), Record::delete("a", 5)];
@@ -164,8 +166,8 @@ fn operands_fold_over_the_default_column_of_an_entity() {
     }
 }
 
-/// Regression test: compactions returned an entity's other columns for an operator whose
-/// `FullMergeV3` in RocksDB turns an entity into a plain value.
+/// Regression test: a compaction applied a merge operator to an entity and kept the entity's other
+/// columns, although the operator's `FullMergeV3` in RocksDB turns an entity into a plain value.
 #[test]
 fn operands_replace_an_entity_if_the_operator_drops_its_columns() {
     struct Newest;
@@ -239,13 +241,15 @@ fn a_timed_value_gets_its_preferred_sequence_number() {
     let deeper = [put("0", 1), put("z", 1)];
     let as_it_was = compacted("", &[], &[timed(9, 4)], &deeper).unwrap();
     assert!(as_it_was.starts_with("a@9timedv"), "{as_it_was}");
-    // The tombstone is older than the value, but newer than its preferred number.
+    // The range tombstone is older than the write of the value, but newer than the value's
+    // preferred sequence number, with which the tombstone would delete the value. So the number is
+    // not applied.
     let records = [timed(9, 4), range("a", 6, "b")];
     assert!(compacted("", &[], &records, &[]).unwrap().starts_with("a@0timedv"));
 }
 
-/// Regression test: if a flush had stored a value's write time in place of its preferred sequence
-/// number, compactions kept the write time forever, and RocksDB took it for a sequence number.
+/// Regression test: a flush could store a value's write time in place of its preferred sequence
+/// number. Compactions then kept the write time forever, and RocksDB took it for a sequence number.
 #[test]
 fn a_timed_value_without_a_lower_preferred_number_is_a_plain_value() {
     let timed = |sequence, preferred: u64| {
@@ -280,7 +284,8 @@ fn unreferenced_blobs_are_counted_as_garbage() {
     scene.add_table(0, &[put("a", 4), Record::delete("bb", 5)], None);
     let compaction = scene.levels(&[0, 6]);
     let outcome = scene.compact(compaction).unwrap();
-    // A blob's record is its header of 32 bytes, the key and the value.
+    // A blob's record is a header of 32 bytes, the key and the value. The blobs of `a` and `bb`
+    // have become garbage.
     let garbage = BlobFileGarbage { number: 7, blob_count: 2, blob_bytes: 43 + 54 };
     assert_eq!(outcome.blob_garbage, [garbage]);
     assert_eq!(outcome.outputs[0].oldest_blob_file_number, Some(7));

@@ -36,7 +36,7 @@ use crate::version::{Compaction, InputLevel, Reason, Version, VersionBuilder};
 /// Number of levels of a version.
 const LEVELS: usize = 7;
 
-/// A record of a table, or a range tombstone, whose value is its end.
+/// A record of a table. In a range tombstone, `key` is the start and `value` the exclusive end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Record {
     pub(super) key: Vec<u8>,
@@ -78,7 +78,8 @@ pub(super) struct Contents {
     pub(super) tombstones: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
-/// A column family of tables, whose compactions the tests run explicitly.
+/// A column family with tables but without a database. Nothing compacts it in the background; the
+/// tests run each compaction.
 pub(super) struct Scene {
     pub(super) directory: PathBuf,
     pub(super) storage: Arc<dyn Storage>,
@@ -96,19 +97,20 @@ pub(super) struct Scene {
     pub(super) parts: usize,
     pub(super) max_output_file_bytes: u64,
     pub(super) max_overlap_bytes: u64,
-    /// The directory of the tables, if the scene owns it; removed with the scene.
+    /// The temporary directory of the tables, if the scene has created one. Dropping the scene
+    /// removes it.
     _own: Option<TempDir>,
 }
 
 impl Scene {
-    /// Creates a scene without tables, with these options.
+    /// Creates a scene without tables, in a temporary directory.
     pub(super) fn new(options: &str) -> Self {
         let mut open = OpenOptions::new(Arc::new(PosixStorage::new()));
         open.set_options(options).unwrap();
         Self::opened(&open)
     }
 
-    /// Creates a scene without tables, with these options, in its own directory.
+    /// Creates a scene without tables, in a temporary directory. `open` has its options.
     pub(super) fn opened(open: &OpenOptions) -> Self {
         let own = tempfile::tempdir().unwrap();
         let mut scene =
@@ -266,7 +268,7 @@ impl Scene {
         self.compaction(inputs.collect(), *levels.last().unwrap())
     }
 
-    /// Creates a job without running it.
+    /// Creates the job that runs a compaction.
     pub(super) fn job(&self, compaction: Compaction) -> Job {
         let compression = TableCompression::for_level(
             &self.options,
@@ -386,7 +388,7 @@ impl Scene {
         all
     }
 
-    /// Returns the number of files.
+    /// Returns the number of files in the scene's directory.
     pub(super) fn file_count(&self) -> usize {
         self.storage.list(&self.directory).unwrap().len()
     }
@@ -396,7 +398,8 @@ impl Scene {
 const PROFILE: ReadProfile =
     ReadProfile { purpose: Purpose::UserRead, verify_checksums: true, fill_cache: false };
 
-/// Records as text: `key@sequence:kind=value`, with a space between two.
+/// Formats records and range tombstones, separated by spaces: `key@sequence`, a mark for the kind
+/// (none for a value), and the value.
 pub(super) fn text(contents: &Contents) -> String {
     let show = |(internal_key, value): &(Vec<u8>, Vec<u8>)| {
         let (user_key, trailer) = key::split(internal_key).unwrap();

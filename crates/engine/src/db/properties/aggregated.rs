@@ -1,7 +1,8 @@
 //! The sum of the properties of several tables, in the format of RocksDB's
 //! `TableProperties::ToString`.
 //!
-//! Only numbers are added. Other entries are shown as for a table that lacks them.
+//! Only numeric properties are added up. The other entries have the values that RocksDB shows for a
+//! table without these properties.
 
 use std::fmt::{Display, Write as _};
 
@@ -11,7 +12,8 @@ use tailwater_io::Purpose;
 use crate::column_family::SuperVersion;
 use crate::error::Result;
 
-/// The entries that follow the numbers. They cannot be added up.
+/// The entries after the numeric ones, with the values that RocksDB shows for a table without these
+/// properties. The values of `SLOW` and `FAST` are replaced by sums.
 const NOTHING: [(&str, &str); 24] = [
     ("filter policy name", "N/A"),
     ("prefix extractor name", "N/A"),
@@ -38,11 +40,12 @@ const NOTHING: [(&str, &str); 24] = [
     ("unique ID", "N/A"),
     ("Sequence number to time mapping", ""),
 ];
-/// Names of two numeric entries.
+/// Names of the two entries of [`NOTHING`] that are numbers and are added up.
 const SLOW: &str = "slow compression estimated data size";
 const FAST: &str = "fast compression estimated data size";
 
-/// Returns the sum of the properties of all tables, or only of the tables of a level.
+/// Returns the sum of the properties of the tables of `level`, or of all tables if `level` is
+/// `None`.
 pub(super) fn text(source: &SuperVersion, level: Option<usize>) -> Result<String> {
     let mut sum = Sum::default();
     for (number, file) in source.version().files() {

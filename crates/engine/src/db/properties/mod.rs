@@ -1,8 +1,9 @@
 //! Properties: figures of a column family, identified by RocksDB's names.
 //!
 //! Names, units and text formats are those of RocksDB (`db/internal_stats.cc`), so that tools made
-//! for RocksDB can read them. A name that RocksDB does not have, or a property of work that a
-//! read-only handle never does, has no value. Tailwater's own names begin with `tailwater.`.
+//! for RocksDB can read them. An unknown name has no value. In a read-only handle, properties of
+//! background work, such as flushes, have no value either. Properties that RocksDB does not have
+//! begin with `tailwater.`.
 
 mod aggregated;
 mod blobs;

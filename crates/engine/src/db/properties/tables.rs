@@ -36,8 +36,9 @@ fn total_table_bytes(family: &ColumnFamily) -> u64 {
     saturating_sum(sizes.into_values())
 }
 
-/// Returns the time when the oldest key was written, in seconds since 1970. Tables made by
-/// compactions do not record that time.
+/// Returns the time when the oldest key was written, in seconds since 1970. Returns `None` unless
+/// the column family uses FIFO compaction without merging: tables made by compactions do not record
+/// that time.
 pub(super) fn estimated_oldest_key_time_s(
     source: &SuperVersion,
     family: &ColumnFamily,
@@ -70,7 +71,8 @@ pub(super) fn level_stats(version: &Version) -> String {
     text
 }
 
-/// Lists every table with its bounds. A read-only handle has a single version, with number 1.
+/// Lists every table with its bounds and every blob file. RocksDB's format includes the number of
+/// the version; Tailwater does not number versions and always writes 1.
 pub(super) fn sstables(version: &Version) -> String {
     let mut text = String::new();
     for (number, level) in version.levels().iter().enumerate() {

@@ -1,13 +1,16 @@
 //! Placement of ingested files: their levels and sequence numbers.
 //!
-//! A file goes to the deepest level such that no level above has records that the file hides, and
-//! no table of the level itself overlaps the file's key range. The output of a running compaction
-//! counts as an overlap in its level. A file that hides records gets the next sequence number, and
-//! so is newer than all existing data. A file that existing snapshots must not see also gets that
-//! number. A file that hides nothing keeps sequence number 0.
+//! A file hides the records of the database that are in its key range. The file goes to the deepest
+//! level for which two conditions hold: no shallower level has records that the file hides, and no
+//! table of the level itself overlaps the file's key range. The output of a running compaction
+//! counts as an overlap in its level.
+//!
+//! A file that hides records gets the next sequence number, and so is newer than all existing data.
+//! A file that existing snapshots must not see also gets that number. A file that hides nothing
+//! keeps sequence number 0.
 //!
 //! If files overlap each other, they are divided into batches of files that do not overlap. Each
-//! batch is newer than the previous batch, and goes to a level above it.
+//! batch is newer than the previous batch, and goes to shallower levels.
 //!
 //! Source: `AssignLevelAndSeqnoForIngestedFile` in `db/external_sst_file_ingestion_job.cc`.
 
@@ -31,7 +34,7 @@ use crate::version::{Compaction, Version};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Placement {
     pub(super) level: usize,
-    /// The sequence number of its records; 0 if it hides nothing.
+    /// The sequence number for all records of the file; 0 if the file hides nothing.
     pub(super) sequence: Sequence,
 }
 
@@ -44,9 +47,9 @@ pub(super) struct FamilyContext<'a> {
     pub(super) style: CompactionStyle,
     /// Number of levels.
     pub(super) levels: usize,
-    /// The base level: the levels between 0 and this one stay empty.
+    /// The base level, to which level 0 is compacted. The levels between 0 and this one stay empty.
     pub(super) base_level: usize,
-    /// The highest assigned sequence number.
+    /// The highest sequence number assigned before the ingestion.
     pub(super) last_sequence: Sequence,
     /// Whether there are snapshots that must not see the files.
     pub(super) is_watched: bool,
@@ -56,16 +59,17 @@ pub(super) struct FamilyContext<'a> {
 /// The rules for placing a batch of files that do not overlap each other.
 #[derive(Debug, Clone, Copy)]
 struct BatchRules {
-    /// Whether every file gets a sequence number.
+    /// Whether every file gets a sequence number, even one that hides nothing.
     numbers_all: bool,
-    /// The files go to levels above this level; if this is 0, they go to level 0.
+    /// Each file goes to a level with a number below this one. If this is 0, all files go to level
+    /// 0.
     below: usize,
 }
 
 impl FamilyContext<'_> {
     /// Returns the placements of files, in their order. `overlaps` returns whether a table has any
-    /// record in the key range of the file at an index, and is called only for tables whose key
-    /// range overlaps that of the file.
+    /// record in the key range of a file, which it gets with its index in `files`. It is called
+    /// only for tables whose key range overlaps that of the file.
     pub(super) fn places(
         &self,
         files: &[ExternalFile],
@@ -122,8 +126,9 @@ impl FamilyContext<'_> {
         Ok(Placement { level, sequence: if is_numbered { last_sequence + 1 } else { 0 } })
     }
 
-    /// Returns the deepest level above `below` to which a file can go, and whether the file hides
-    /// records in that level or in deeper ones.
+    /// Returns the deepest level with a number below `below` to which a file can go. Also returns
+    /// whether a table or a running compaction prevents the file from going deeper; the file then
+    /// hides records.
     fn deepest_level(
         &self,
         file: &ExternalFile,
@@ -149,7 +154,8 @@ impl FamilyContext<'_> {
         Ok((deepest, false))
     }
 
-    /// Whether a running compaction writes to a level within a file's key range.
+    /// Whether a running compaction writes to `level` in a range that overlaps the file's key
+    /// range.
     fn is_written(&self, level: usize, file: &ExternalFile) -> bool {
         let running = self.running.iter().filter(|running| running.output_level == level);
         running.filter_map(|running| running.user_keys(self.comparator)).any(|(from, to)| {

@@ -14,16 +14,17 @@ use crate::options::CompactionStyle;
 use crate::table::FileMetadata;
 use crate::version::{Compaction, InputLevel, Reason, Version, VersionBuilder};
 
-/// The last assigned sequence number, and the number of levels.
+/// `LAST` is the highest sequence number assigned before the ingestion, and `LEVELS` the number of
+/// levels.
 const LAST: u64 = 100;
 const LEVELS: usize = 7;
 
-/// The state as text: `2: a-c` is a table of level 2 with records throughout its bounds, `2: a~c`
-/// one with records only at its bounds.
+/// A column family. Each table is given as text: `2: a-c` is a table of level 2 that has records in
+/// every part of its range `a` to `c`; `2: a~c` has records only at `a` and `c`.
 #[derive(Debug, Clone)]
 struct World {
     tables: Vec<&'static str>,
-    /// Running compactions, by their key range and output level: `a-c > 2`.
+    /// Running compactions as text: `a-c > 2` writes to level 2 in the range `a` to `c`.
     running: Vec<&'static str>,
     base_level: usize,
     style: CompactionStyle,
@@ -43,8 +44,8 @@ impl World {
         }
     }
 
-    /// Returns the level and sequence number of each file, given by its first and last key: `a-c`,
-    /// or `a-c)` if the last key is the end of a range tombstone.
+    /// Returns the level and sequence number assigned to each file. A file is given as `a-c`, its
+    /// first and last key, or as `a-c)` if the last key is the exclusive end of a range tombstone.
     fn places(&self, files: &[&str]) -> Result<Vec<(usize, u64)>> {
         let mut edit = VersionEdit::default();
         let mut sparse = Vec::new();
@@ -89,7 +90,7 @@ impl World {
     }
 }
 
-/// Parses internal keys from `a-c`.
+/// Returns the smallest and largest internal key of a range given as `a-c`.
 fn bounds(text: &str, sequence: u64) -> (Vec<u8>, Vec<u8>) {
     let (begin, end) = text.split_once('-').expect("two keys");
     let key = |user_key: &str| {
@@ -139,7 +140,7 @@ fn a_file_goes_to_the_deepest_level_above_any_overlap() {
         (&["6: c-e"], "a-c", (5, 101)),
         (&["2: b-b", "4: a-c"], "a-c", (1, 101)),
         (&["0: b-b"], "a-c", (0, 101)),
-        // A table whose key range overlaps the file's but has no records there is ignored.
+        // A table whose key range overlaps the file's, but which has no records in it, is ignored.
         (&["2: a~z"], "b-c", (6, 0)),
         (&["6: a~z"], "b-c", (5, 0)),
         (&["5: a~z", "6: b-b"], "b-c", (4, 101)),
@@ -164,8 +165,8 @@ fn a_file_goes_above_the_output_of_a_running_compaction() {
     assert_eq!(world("a-c > 3").place("b-d"), (2, 101));
     assert_eq!(world("a-c > 3").place("d-e"), (6, 0));
     assert_eq!(world("a-c > 1").place("c-d"), (0, 101));
-    // The output of a running compaction also counts if its level was the base level when the
-    // compaction began, but is above the base level now.
+    // The running compaction writes to level 3, which was the base level when it began. The base
+    // level is 5 now. The output still counts as an overlap, so the file goes above level 3.
     let higher = World { base_level: 5, ..world("a-c > 3") };
     assert_eq!(higher.place("b-d"), (0, 101));
 }

@@ -1,4 +1,4 @@
-//! Blocks of a table, as stored, and their entries.
+//! Blocks of a table as stored in the file, and the entries in them.
 
 use std::path::PathBuf;
 
@@ -15,16 +15,16 @@ use crate::inspect::read_exactly;
 /// A block of entries, as stored in the file.
 #[derive(Debug)]
 pub struct BlockReport {
-    /// Its location.
+    /// The location of the block in the file.
     pub handle: BlockHandle,
-    /// The number of its compression.
+    /// The number of the compression type in the block's trailer.
     pub compression_type: u8,
-    /// The checksum in its trailer.
+    /// The checksum in the block's trailer.
     pub stored_checksum: u32,
-    /// The checksum of its bytes.
+    /// The checksum computed from the block's stored bytes.
     pub computed_checksum: u32,
-    /// Its contents, or why they cannot be read. A wrong checksum alone does not prevent reading
-    /// them.
+    /// The contents of the block, or the reason why they cannot be read. A wrong checksum alone
+    /// does not prevent reading them.
     pub contents: Result<BlockContents>,
 }
 
@@ -40,11 +40,11 @@ pub struct BlockContents {
 /// An entry of a data block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Entry<'a> {
-    /// Its offset in the uncompressed block.
+    /// Offset of the entry in the uncompressed block, in bytes.
     pub offset: u32,
     /// The user key; the whole key if it is too short for an internal key.
     pub user_key: &'a [u8],
-    /// The sequence number as stored: ingested tables store 0.
+    /// The sequence number stored in the entry. It is 0 in a table that was written for ingestion.
     pub sequence: Sequence,
     /// The number of the entry's type.
     pub type_number: u8,
@@ -52,7 +52,7 @@ pub struct Entry<'a> {
     pub value: &'a [u8],
 }
 
-/// A block without its trailer.
+/// A decompressed block, and the fields of its trailer.
 pub(super) struct Unpacked {
     pub(super) compression_type: u8,
     pub(super) stored_checksum: u32,
@@ -66,14 +66,14 @@ impl BlockReport {
         self.stored_checksum == self.computed_checksum
     }
 
-    /// Returns its compression, if known.
+    /// Returns the block's compression; `None` if its number is unknown.
     pub fn compression(&self) -> Option<Compression> {
         Compression::from_byte(self.compression_type)
     }
 }
 
 impl Entry<'_> {
-    /// Returns the entry's type, if known.
+    /// Returns the entry's type; `None` if its number is unknown.
     pub fn value_type(&self) -> Option<ValueType> {
         ValueType::from_byte(self.type_number)
     }
@@ -85,7 +85,7 @@ impl BlockContents {
         &self.bytes
     }
 
-    /// Returns its layout.
+    /// Returns the locations of the block's entries, values and restart array.
     pub fn layout(&self) -> &Layout {
         &self.layout
     }
@@ -108,7 +108,7 @@ impl BlockContents {
         })
     }
 
-    /// Calls `each` with every key as stored and every value.
+    /// Calls `each` with every key and value. The keys are not split into user key and trailer.
     pub(super) fn for_each_raw(
         &self,
         mut each: impl FnMut(&[u8], &[u8]) -> Result<()>,

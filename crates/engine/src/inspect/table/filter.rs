@@ -10,17 +10,18 @@ use crate::error::Result;
 /// Facts about a table's filter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FilterFacts {
-    /// The name of the filter policies that can read it, such as `rocksdb.BuiltinBloomFilter`.
+    /// The name of the family of filter policies that can read the filter, such as
+    /// `rocksdb.BuiltinBloomFilter`.
     pub policy: String,
-    /// Its location, or that of the index of its partitions.
+    /// The location of the filter or, if it has partitions, of the index of its partitions.
     pub handle: BlockHandle,
-    /// The locations of its partitions; none if it is one block.
+    /// The locations of the filter's partitions; empty if the filter is one block.
     pub partitions: Vec<BlockHandle>,
-    /// The size of its blocks, without trailers and the index of partitions, in bytes.
+    /// Total size of the filter's blocks in bytes, without trailers and the index of partitions.
     pub bytes: u64,
     /// The structure of the filter or of its first partition.
     pub structure: FilterStructure,
-    /// Whether it contains whole keys.
+    /// Whether the filter contains whole keys.
     pub whole_keys: bool,
     /// The name of the prefix extractor, if the filter contains prefixes.
     pub prefix_extractor: Option<String>,
@@ -29,32 +30,32 @@ pub struct FilterFacts {
 /// The structure of a filter block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FilterStructure {
-    /// It has no keys.
+    /// A filter without keys.
     Empty,
-    /// A Bloom filter of cache lines.
+    /// A Bloom filter in which all bits of a key are in one cache line.
     Bloom {
         /// Number of bits probed per key.
         probes: u8,
     },
     /// A Ribbon filter.
     Ribbon {
-        /// Number of blocks of 128 rows.
+        /// Number of blocks. Each has 128 rows.
         blocks: u32,
     },
-    /// A Bloom filter of format_version 4 and below.
+    /// A Bloom filter in the format of `format_version` 4 and below.
     LegacyBloom {
         /// Number of bits probed per key.
         probes: u8,
     },
-    /// Unknown: every key may be present.
+    /// A filter of an unknown type. A reader must assume that it contains every key.
     Unknown {
-        /// The marker byte of its type.
+        /// The marker byte that identifies the type.
         marker: u8,
     },
 }
 
 impl FilterStructure {
-    /// Decodes the last five bytes of a filter block.
+    /// Returns the structure of a filter block, which its last five bytes describe.
     fn of(block: &[u8]) -> Self {
         match block {
             [_, .., 0xff, 0, probes, 0, 0] => Self::Bloom { probes: probes & 0x1f },
@@ -84,7 +85,8 @@ impl TableFile {
         let properties = self.properties.as_ref().map_err(Clone::clone)?;
         let mut partitions = Vec::new();
         if partitioned {
-            // The index of filter partitions never has first keys.
+            // Only the index of data blocks may store first keys; the index of filter partitions
+            // never does.
             let delta_values = properties.index_value_is_delta_encoded;
             let format = IndexFormat { delta_values, first_keys: false };
             let (entries, damage) = self.index_block(handle, format)?;

@@ -10,37 +10,39 @@ use crate::error::{Error, Result};
 /// The readable part of a table's index.
 #[derive(Debug, Default)]
 pub struct Index {
-    /// The location of its root.
+    /// The location of the index or, if it has two levels, of its root.
     pub root: BlockHandle,
-    /// Whether its keys are user keys rather than internal keys.
+    /// Whether the keys of the index are user keys rather than internal keys.
     pub user_keys: bool,
-    /// Its partitions, if it has two levels.
+    /// The partitions of the index; empty unless it has two levels.
     pub partitions: Vec<IndexPartition>,
     /// The entries that refer to data blocks, in order.
     pub entries: Vec<IndexEntry>,
-    /// Errors from damaged parts, whose data blocks are missing from `entries`.
+    /// Errors from damaged parts of the index. `entries` lacks the data blocks to which these parts
+    /// refer.
     pub damage: Vec<Error>,
 }
 
 /// A partition of a two-level index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IndexPartition {
-    /// Its key in the root.
+    /// The key of the partition in the root of the index.
     pub key: Vec<u8>,
-    /// Its location.
+    /// The location of the partition.
     pub handle: BlockHandle,
-    /// The number of data blocks to which it refers.
+    /// Number of data blocks to which the partition refers.
     pub entries: usize,
 }
 
 /// An entry that refers to a data block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IndexEntry {
-    /// A key at or above the last key of the block, and below the first key of the next.
+    /// A key that is at or above the last key of the data block, and below the first key of the
+    /// next one.
     pub key: Vec<u8>,
-    /// The location of the block.
+    /// The location of the data block.
     pub handle: BlockHandle,
-    /// The block's first internal key, if the index stores it.
+    /// The first internal key of the data block, if the index stores it.
     pub first_key: Option<Vec<u8>>,
 }
 
@@ -80,7 +82,8 @@ impl TableFile {
         Ok(index)
     }
 
-    /// Returns the entries of an index block up to the first that does not decode, and the error.
+    /// Returns the entries of an index block up to the first that does not decode. Also returns the
+    /// error from decoding, or a checksum error.
     pub(super) fn index_block(
         &self,
         handle: BlockHandle,

@@ -1,7 +1,7 @@
-//! Tables (SST files), part by part.
+//! Inspects tables (SST files) part by part.
 //!
-//! A [`TableFile`] needs nothing but the file: no comparator, since entries are shown in the order
-//! of the file.
+//! A [`TableFile`] needs only the file. It needs no comparator, since entries are shown in the
+//! order in which the file stores them.
 
 mod block;
 mod filter;
@@ -33,16 +33,16 @@ pub struct TableFile {
     meta_blocks: Result<Vec<MetaEntry>>,
     properties: Result<Properties>,
     dictionary: Result<Option<DecompressionDictionary>>,
-    /// Checksum errors in meta blocks that decode nevertheless.
+    /// Checksum errors in the metaindex, properties and dictionary blocks that decode nevertheless.
     damage: Vec<Error>,
 }
 
 /// A block that the metaindex names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MetaEntry {
-    /// Its name, such as `rocksdb.properties`.
+    /// The name of the block, such as `rocksdb.properties`.
     pub name: Vec<u8>,
-    /// Its location.
+    /// The location of the block.
     pub handle: BlockHandle,
 }
 
@@ -111,17 +111,19 @@ impl TableFile {
         &self.damage
     }
 
-    /// Returns the blocks that the metaindex names, in its order, or its error.
+    /// Returns the blocks that the metaindex names, in the order of the metaindex. If the metaindex
+    /// cannot be read, returns the error.
     pub fn meta_blocks(&self) -> &Result<Vec<MetaEntry>> {
         &self.meta_blocks
     }
 
-    /// Returns the properties, or their error.
+    /// Returns the table's properties, or the error from reading them.
     pub fn properties(&self) -> &Result<Properties> {
         &self.properties
     }
 
-    /// Returns the dictionary with which data blocks are compressed, if there is one, or its error.
+    /// Returns the dictionary with which data blocks are compressed, or the error from reading it.
+    /// Returns `None` if the table has no dictionary.
     pub fn dictionary(&self) -> Result<Option<&[u8]>> {
         match &self.dictionary {
             Ok(dictionary) => Ok(dictionary.as_ref().map(DecompressionDictionary::bytes)),
@@ -129,8 +131,8 @@ impl TableFile {
         }
     }
 
-    /// Calls `each` with every range tombstone: an entry whose value is the end of the range.
-    /// Returns their number.
+    /// Calls `each` with every range tombstone, as an entry. The entry's user key is the start of
+    /// the range, and its value the exclusive end. Returns the number of range tombstones.
     ///
     /// # Errors
     /// Corruption, if the block of the tombstones or the metaindex is damaged; errors from `each`.
@@ -143,15 +145,15 @@ impl TableFile {
         damage.pop().map_or(Ok(count), Err)
     }
 
-    /// Returns the handle of the first meta block that `wanted` accepts.
+    /// Returns the location of the first meta block for whose kind `wanted` returns true.
     fn meta_handle(&self, wanted: impl Fn(MetaBlock<'_>) -> bool) -> Result<Option<BlockHandle>> {
         let entries = self.meta_blocks.as_ref().map_err(Clone::clone)?;
         let mut entries = entries.iter();
         Ok(entries.find(|entry| entry.kind().is_some_and(&wanted)).map(|entry| entry.handle))
     }
 
-    /// Reads a block of entries that is not compressed with the dictionary. Adds a checksum error
-    /// to `damage`.
+    /// Reads a block of entries other than a data block; such blocks are compressed without the
+    /// dictionary. If the checksum does not match, appends an error to `damage`.
     fn meta_contents(&self, handle: BlockHandle, damage: &mut Vec<Error>) -> Result<BlockContents> {
         let report = self.block_with(handle, None)?;
         damage.extend(self.checksum_damage(
@@ -162,7 +164,7 @@ impl TableFile {
         report.contents
     }
 
-    /// Returns the error for a block whose checksum does not match.
+    /// Returns an error if the stored and the computed checksum of a block differ.
     fn checksum_damage(&self, handle: BlockHandle, stored: u32, computed: u32) -> Option<Error> {
         let message =
             || format!("corrupt block: expected checksum {computed:#010x}, found {stored:#010x}");
@@ -197,7 +199,8 @@ impl TableFile {
 
     fn read_dictionary(&self, damage: &mut Vec<Error>) -> Result<Option<DecompressionDictionary>> {
         let found = self.meta_handle(|kind| kind == MetaBlock::CompressionDictionary);
-        // Without a metaindex, data blocks cannot be found either.
+        // If the metaindex cannot be read, the dictionary counts as missing: without the metaindex,
+        // no data block can be found that would need it.
         let Some(handle) = found.unwrap_or_default() else { return Ok(None) };
         let unpacked = self.unpack(handle, None)?;
         let (stored, computed) = (unpacked.stored_checksum, unpacked.computed_checksum);

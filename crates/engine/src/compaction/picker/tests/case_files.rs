@@ -1,8 +1,8 @@
-//! Case files: each has lines that set up a scene, then commands, each followed by its output in
-//! lines that begin with `| `.
+//! Case files. Each has lines that set up a column family, and commands. A command is followed by
+//! its expected output, in lines that begin with `| `.
 //!
-//! `TAILWATER_REWRITE=1` writes the current output into the files, to be reviewed before it is
-//! committed.
+//! If the environment variable `TAILWATER_REWRITE` is set, the test replaces the expected output in
+//! the files with the current output, which is to be reviewed before it is committed.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -60,7 +60,8 @@ fn write(path: &Path, text: &str) {
     std::fs::write(path, text).unwrap();
 }
 
-/// Returns the text with the current output. A line that begins with `#` starts a new scene.
+/// Executes the text of a case file. Returns the text with the current output instead of the
+/// expected one. A line that begins with `#` starts a new case with an empty column family.
 fn answer(text: &str) -> String {
     let mut out = String::new();
     let mut world = World::new("");
@@ -77,7 +78,7 @@ fn answer(text: &str) -> String {
     out
 }
 
-/// Executes one line. Returns no output for a line that sets up the scene.
+/// Executes one line. Returns no output for a line that sets up the column family.
 fn run(world: &mut World, line: &str) -> String {
     let (command, rest) = line.split_once(' ').unwrap_or((line, ""));
     match command {
@@ -126,14 +127,15 @@ fn run(world: &mut World, line: &str) -> String {
     String::new()
 }
 
-/// Sets a level's cursor from the text `LEVEL KEY`.
+/// Sets the cursor of a level. `text` is `LEVEL KEY`.
 fn set_cursor(world: &mut World, text: &str) {
     let (level, key) = text.split_once(' ').expect("a level and a key");
     let cursor = CompactCursor { level: level.parse().unwrap(), key: internal_key(key, 1 << 40) };
     world.cursors.set(&cursor);
 }
 
-/// Begins the compaction described by the text `NUMBER... -> LEVEL`.
+/// Begins a compaction. `text` is `NUMBER... -> LEVEL`: the file numbers of the input tables, and
+/// the output level.
 fn begin(world: &mut World, text: &str) {
     let (numbers, output_level) = text.split_once(" -> L").expect("numbers and a level");
     let mut inputs: Vec<InputLevel> = Vec::new();
@@ -170,7 +172,7 @@ fn pick_one(world: &World) -> String {
     }
 }
 
-/// Picks all compactions that can run concurrently.
+/// Picks and begins compactions until no more can run concurrently. Returns their descriptions.
 fn pick_all(world: &mut World) -> String {
     let mut text = String::new();
     while let Some(compaction) = pick(&world.context()) {
@@ -180,7 +182,7 @@ fn pick_all(world: &mut World) -> String {
     text + &pick_one(world)
 }
 
-/// Runs one compaction after another, until none is left.
+/// Runs one compaction after another until none is picked. Gives up after 100 compactions.
 fn settle(world: &mut World) -> String {
     let mut text = String::new();
     for _ in 0..100 {
@@ -197,8 +199,9 @@ fn parse_range(text: &str) -> (Option<&str>, Option<&str>) {
     (Some(begin).filter(|key| !key.is_empty()), Some(end).filter(|key| !key.is_empty()))
 }
 
-/// Describes the compactions of a range from one level to another, given as `LEVEL LEVEL BEGIN..END
-/// [NUMBER]`, each picked as if the previous one had changed nothing.
+/// Describes the compactions of a range from one level to another. `text` is `LEVEL LEVEL
+/// BEGIN..END [NUMBER]`, where `NUMBER` limits the inputs to tables with lower file numbers. The
+/// compactions are not executed, so each is picked from the same tables.
 fn pick_manually(world: &World, text: &str) -> String {
     let mut words = text.split_whitespace();
     let mut level = || words.next().unwrap().trim_start_matches('L').parse().unwrap();
@@ -230,8 +233,8 @@ fn pick_manually(world: &World, text: &str) -> String {
     }
 }
 
-/// Describes all compactions of a range down to the last level, given as `BEGIN..END [REWRITE]`,
-/// each picked after the previous ones.
+/// Describes all compactions of a range down to the last level, given as `BEGIN..END [REWRITE]`.
+/// Each compaction is executed before the next is picked.
 fn to_the_bottom(world: &mut World, text: &str) -> String {
     let (range, rewrite) = text.split_once(' ').unwrap_or((text, ""));
     let (begin, end) = parse_range(range);

@@ -8,7 +8,8 @@ use super::world::World;
 use crate::table::FileMetadata;
 use crate::version::{Compaction, InputLevel};
 
-/// Whether a bound is the end of a range tombstone, which is not in the table.
+/// Whether a table's largest key is the end of a range tombstone. The table has no record of that
+/// user key, since the end is exclusive.
 fn is_exclusive(largest: &[u8]) -> bool {
     let exclusive = pack_trailer(MAX_SEQUENCE, ValueType::RangeDeletion as u8);
     key::split(largest).is_some_and(|(_, trailer)| trailer == exclusive)
@@ -48,8 +49,9 @@ pub(super) fn check(world: &World, compaction: &Compaction) -> Result<(), String
     check_move(world, compaction)
 }
 
-/// Checks that inputs are free tables in the order of their level, and below level 0 adjacent and
-/// between clean cuts.
+/// Checks that no input is already being compacted, and that the inputs are in the order of their
+/// level. Below level 0 also checks that the inputs are adjacent, and share no user key with the
+/// tables before and after them.
 fn check_level(world: &World, input: &InputLevel) -> Result<(), String> {
     let files = world.version.levels()[input.level].files();
     let mut places = Vec::new();
@@ -83,8 +85,8 @@ fn check_level(world: &World, input: &InputLevel) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks that tables compacted down from level 0 include the older tables that they overlap, and
-/// that tables merged within level 0 are adjacent.
+/// If tables of level 0 are compacted to a deeper level, checks that every older table that they
+/// overlap is also an input. If they are merged within level 0, checks that they are adjacent.
 fn check_level_0(world: &World, compaction: &Compaction) -> Result<(), String> {
     let Some(input) = compaction.inputs.first().filter(|input| input.level == 0) else {
         return Ok(());
@@ -108,7 +110,8 @@ fn check_level_0(world: &World, compaction: &Compaction) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks that no level between the first and the last has tables in the range.
+/// Checks that the levels between the first input level and the output level have no table, other
+/// than inputs, that shares a user key with an input.
 fn check_between(world: &World, compaction: &Compaction) -> Result<(), String> {
     let first = compaction.inputs[0].level;
     for level in first + 1..compaction.output_level {
@@ -132,7 +135,8 @@ fn range(world: &World, compaction: &Compaction) -> (Vec<u8>, Vec<u8>, bool) {
     (from, to, is_exclusive(largest))
 }
 
-/// Checks that no remaining table of the output level overlaps the possible range of outputs.
+/// Checks that the key range of all inputs overlaps no table of the output level that is not an
+/// input. The outputs can extend over that whole range.
 fn check_outputs(world: &World, compaction: &Compaction) -> Result<(), String> {
     if compaction.output_level == 0 {
         return Ok(());
@@ -153,7 +157,8 @@ fn check_outputs(world: &World, compaction: &Compaction) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks that no running compaction writes to the same range.
+/// Checks that no running compaction writes to an overlapping range of the same level, unless that
+/// is level 0. Also checks that no two compactions take tables of level 0 to a deeper level.
 fn check_running(world: &World, compaction: &Compaction) -> Result<(), String> {
     let (from, to, _) = range(world, compaction);
     for running in &world.running {
@@ -174,7 +179,8 @@ fn check_running(world: &World, compaction: &Compaction) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks that a bottommost compaction has no tables below its range.
+/// Checks that a compaction into a level below 0 is marked as bottommost exactly if no deeper level
+/// has tables in its key range.
 fn check_bottommost(world: &World, compaction: &Compaction) -> Result<(), String> {
     let (from, to, _) = range(world, compaction);
     let below = world.version.levels()[compaction.output_level + 1..].iter();
@@ -192,7 +198,8 @@ fn check_bottommost(world: &World, compaction: &Compaction) -> Result<(), String
     Ok(())
 }
 
-/// Checks that moved tables overlap neither each other nor tables of the output level.
+/// If tables are moved without a merge, checks that all are of one level and do not overlap each
+/// other. [`check_outputs`] checks the overlaps with the output level.
 fn check_move(world: &World, compaction: &Compaction) -> Result<(), String> {
     if !compaction.is_move {
         return Ok(());

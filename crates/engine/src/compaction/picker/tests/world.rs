@@ -1,4 +1,5 @@
-//! A column family without data: tables that consist of metadata only, and compactions of them.
+//! A simulated column family: its tables have metadata but no files, and its compactions only
+//! replace metadata.
 
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use crate::options::{
 use crate::table::FileMetadata;
 use crate::version::{CompactCursors, Compaction, Version, VersionBuilder};
 
-/// A column family without data.
+/// A column family whose tables have metadata but no files.
 pub(super) struct World {
     pub(super) options: ColumnFamilyOptions,
     pub(super) database: DbOptions,
@@ -66,7 +67,7 @@ impl World {
         }
     }
 
-    /// Changes the version.
+    /// Applies an edit to the version.
     pub(super) fn apply(&mut self, edit: &VersionEdit) {
         let mut builder = VersionBuilder::from_version(&self.version, &[]);
         builder.apply(edit).unwrap_or_else(|problem| panic!("{problem}"));
@@ -100,7 +101,8 @@ impl World {
         self.running.push(Arc::new(compaction));
     }
 
-    /// Ends a running compaction as if no record of its inputs had been dropped.
+    /// Ends the running compaction at index `at` of `running`. The outputs are computed as if no
+    /// record of the inputs had been dropped.
     pub(super) fn end(&mut self, at: usize) {
         let compaction = self.running.remove(at);
         if let Some(cursor) = next_cursor(&self.context(), &compaction) {

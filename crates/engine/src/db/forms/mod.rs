@@ -1,0 +1,9 @@
+//! Short forms of the methods of [`Db`], with the method names of crate `rocksdb`.
+//!
+//! Each operation has a full form: the suffix `_cf` means that it takes a column family, and `_opt`
+//! that it takes options, which are the last parameter. The shorter forms use the column family
+//! `default` and default options, and are inlined calls of the full form.
+
+mod maintenance;
+mod reading;
+mod writing;

@@ -186,8 +186,8 @@ fn written_blocks_and_filters_are_verified_if_the_options_ask_for_it() {
         allocations(|| db.flush_cf(&family).expect("a flush")).1
     };
     let without = flush("");
-    // A filter takes 100 bits per key. The blocks hold the decimal number of each key, mostly five
-    // digits, ten times.
+    // Each option with the approximate bytes that its verification allocates. The filter takes 100
+    // bits per key. A value is a key's number in decimal, mostly five digits, ten times.
     for (option, bytes) in [
         ("verify_compression", u64::from(KEYS) * 40),
         ("detect_filter_construct_corruption", u64::from(KEYS) * 100 / 8),

@@ -19,7 +19,7 @@ const DESCRIPTORS: usize = 2;
 /// The open-file budget of compactions, shared by the compactions of a database.
 #[derive(Debug)]
 pub(crate) struct OpenBudget {
-    /// The budget, in file descriptors, like `taken`.
+    /// The budget, in file descriptors.
     capacity: AtomicUsize,
     taken: AtomicUsize,
 }
@@ -29,12 +29,12 @@ pub(crate) struct OpenBudget {
 pub(crate) struct OpenPermit(Arc<OpenBudget>);
 
 impl OpenBudget {
-    /// Creates a budget of `descriptors`.
+    /// Creates a budget of `descriptors` file descriptors.
     pub(crate) fn new(descriptors: usize) -> Self {
         Self { capacity: AtomicUsize::new(descriptors), taken: AtomicUsize::new(0) }
     }
 
-    /// Changes the budget.
+    /// Changes the budget to `descriptors` file descriptors.
     pub(crate) fn set(&self, descriptors: usize) {
         self.capacity.store(descriptors, Ordering::Relaxed);
     }

@@ -33,12 +33,13 @@ const RELIEF_MIN: usize = 16;
 /// After relief lowered the bound, the bound grows by one each time that this many openings of
 /// tables have closed others.
 const CLOSED_PER_GROWTH: usize = 32;
-/// Number of times that relief checks whether closed files were released, and the wait between two
-/// checks.
+/// Number of times that relief checks whether closed files were released. Two checks are
+/// `BETWEEN_LOOKS` apart.
 const LOOKS: usize = 20;
 const BETWEEN_LOOKS: Duration = Duration::from_micros(100);
 
-/// Minimum number of entries at which the entries of deleted tables are removed.
+/// Minimum length of the list of open tables at which the entries of deleted tables are removed
+/// from it.
 const PRUNED_MIN: usize = 1024;
 
 /// All caches of open files in the process.
@@ -80,7 +81,7 @@ pub(crate) struct OpenTables {
 struct ClockHand {
     /// The open tables, in the order in which the hand visits them.
     open: VecDeque<Weak<FileMetadata>>,
-    /// Number of entries at which the entries of deleted tables are removed next.
+    /// Length of `open` at which the entries of deleted tables are removed next.
     pruned_at: usize,
     /// Number of times that opening a table closed others because relief had lowered the bound.
     closed: usize,
@@ -238,7 +239,8 @@ impl ClockHand {
         self.open.push_back(Arc::downgrade(file));
     }
 
-    /// Removes the entries of deleted tables. The memory of their metadata is freed only by this.
+    /// Removes the entries of deleted tables. An entry is a weak reference, which keeps the memory
+    /// of the table's metadata allocated.
     fn prune(&mut self) {
         self.open.retain(|file| file.strong_count() > 0);
     }
@@ -296,7 +298,8 @@ fn close_some_of_all(exhausted: Exhausted) -> bool {
     for keeper in &keepers {
         closed |= keeper.close_some(exhausted);
     }
-    // A read or memtable insert in progress keeps all closed files open until the operation ends.
+    // A read or memtable insert in progress pins its epoch, which keeps all closed files open until
+    // the operation ends.
     for _ in 0..LOOKS {
         if epoch::collect() > 0 {
             return true;

@@ -46,7 +46,8 @@ struct InputReaders {
 }
 
 impl TableCache {
-    /// Creates a cache for a column family of the database of `open`, with no open table.
+    /// Creates the table cache of a column family, without open tables. `open` limits and closes
+    /// the open tables of the whole database.
     pub(crate) fn new(
         storage: Arc<dyn Storage>,
         directories: Vec<PathBuf>,
@@ -148,7 +149,8 @@ impl TableCache {
             return Ok(table);
         }
         if purpose == Purpose::CompactionRead {
-            // A compaction may run at low priority, and must not take a lock that users take.
+            // A compaction may run at low priority. It must not take a lock that users take, since
+            // they would wait while the compaction is not scheduled.
             return self.open_uncached(file, purpose).map(Arc::new);
         }
         self.open_shared(file, purpose)
@@ -187,14 +189,14 @@ impl TableCache {
         Ok(table)
     }
 
-    /// Returns the number of tables that may be opened in advance, which is the maximum number of
-    /// tables kept open.
+    /// Returns the number of tables that may be opened before they are read, which is the maximum
+    /// number of open tables.
     pub(crate) fn open_max(&self) -> usize {
         self.open.capacity()
     }
 
-    /// Returns the number of new tables that may be opened in advance without closing each other or
-    /// tables in use.
+    /// Returns the number of new tables that may be opened before they are read, without causing
+    /// each other or tables in use to be closed.
     pub(crate) fn new_tables_max(&self) -> usize {
         match self.open.capacity() {
             usize::MAX => usize::MAX,

@@ -29,12 +29,13 @@ use crate::version::manifest::{self, FamilyState, Manifest};
 /// Severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// Information; nothing is wrong.
+    /// For information only: nothing is wrong.
     Note,
     /// A log or MANIFEST ends inside its last record, as after a crash.
     TornTail,
-    /// Not verified, and not known to be damaged: it needs an unsupported feature, an object that
-    /// was not supplied, such as a comparator, or more open files than the process may have.
+    /// A part of the database could not be verified, so it is unknown whether it is damaged.
+    /// Verifying it needs an unsupported feature, an object that was not supplied, such as a
+    /// comparator, or more open files than the process may have.
     Unsupported,
     /// Bytes contradict their checksum or each other, or something is missing.
     Damage,
@@ -98,7 +99,7 @@ impl Report {
         self.add(Severity::Unsupported, path, offset, format!("not supported: {feature}"));
     }
 
-    /// Adds an error from reading `path`.
+    /// Adds a finding for an error that occurred while reading `path`.
     fn error(&mut self, path: &Path, error: &Error) {
         let named = error.path().unwrap_or(path);
         let severity = match error.kind() {
@@ -141,7 +142,8 @@ struct Family {
     name: String,
     comparator: Comparator,
     version: Version,
-    /// All its writes in logs with a lower number are in tables.
+    /// Number of the oldest log that the family needs: all its writes in logs with a lower number
+    /// are in tables.
     log_number: u64,
 }
 

@@ -23,14 +23,14 @@ use crate::wal::{batch, unwritten};
 /// The state while logs are read in order.
 struct LogProgress<'a> {
     numbers: &'a Numbers,
-    /// The sequence number after the last batch; `None` before the first.
+    /// The sequence number that follows the last batch read; `None` before the first batch.
     next_sequence: Option<u64>,
     /// Irregularities that are damage only if records follow: offset, message, and the kind of the
     /// ending if none follow.
     doubtful: Vec<(u64, String, EndingKind)>,
     /// Where the previous log ended, if that is before the end of its file.
     ending: Option<Ending>,
-    /// The number and length of the previous log.
+    /// The number of the previous log and its length in bytes.
     previous: Option<(u64, u64)>,
 }
 
@@ -47,7 +47,8 @@ struct Ending {
 enum EndingKind {
     /// Inside a record.
     Torn,
-    /// Before bytes of the file's earlier use, or before a damaged record.
+    /// Before bytes that belong either to the file's earlier use or to a damaged record of this
+    /// log.
     Doubtful,
     /// Before bytes of the file's earlier use.
     Recycled,
@@ -61,7 +62,7 @@ struct Log<'a> {
     /// Where the previous log ended, if that is before the end of its file.
     before: Option<Ending>,
     is_first_batch: bool,
-    /// Offset of unwritten space, if no batch was found after it.
+    /// Offset of the first unwritten space (zeros) after which no batch was found, if any.
     unwritten_from: Option<u64>,
 }
 
@@ -353,7 +354,8 @@ fn sequence(record: &Record<'_>) -> Option<u64> {
     BatchReader::new(record.payload).map(|batch| batch.sequence()).ok()
 }
 
-/// Whether damage may be bytes of a recycled file's earlier use.
+/// Whether the damaged bytes may belong to the earlier use of a recycled file, so that they are no
+/// damage of this log.
 fn may_be_earlier_use(damage: &Damage) -> bool {
     let reasons = matches!(
         damage.reason,

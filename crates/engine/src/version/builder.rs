@@ -196,8 +196,8 @@ fn sort_by_key(
 }
 
 /// Returns the blob files that are still needed: the oldest file to which any table refers, and all
-/// newer files. Of these, files that hold only garbage are dropped, unless one is the oldest file
-/// of some table.
+/// newer files. Of these files, those that hold only garbage are dropped, except a file that is the
+/// oldest to which some table refers.
 fn drop_unreferenced(
     levels: &[Arc<Level>],
     mut blob_files: BTreeMap<u64, BlobFileMetadata>,

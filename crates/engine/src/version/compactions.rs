@@ -100,7 +100,7 @@ pub(crate) struct CompactCursors {
 }
 
 impl CompactCursors {
-    /// Moves a level's cursor.
+    /// Moves a level's cursor to the given key.
     pub(crate) fn set(&mut self, cursor: &CompactCursor) {
         let level = cursor.level as usize;
         if self.keys.len() <= level {

@@ -106,8 +106,8 @@ impl ManifestWriter {
             Ok((manifest, aside)) => self.complete_roll(manifest, &aside),
             Err(error) => match &mut self.current {
                 Some(manifest) if error.is_out_of_descriptors() => {
-                    // The next attempt waits until the file has grown, because it rewrites
-                    // everything.
+                    // The next attempt is made when the file has grown by an eighth, because each
+                    // attempt writes the whole state.
                     manifest.rolled_from = manifest.written + manifest.written / 8;
                     Ok(())
                 }
@@ -169,7 +169,8 @@ pub(crate) fn write_manifest(
     edits: &[VersionEdit],
 ) -> Result<ManifestFile> {
     let path = directory.join(FileKind::Manifest(number).to_string());
-    // If the file exists, it is of an opening that ended before CURRENT named the file.
+    // If the file exists, an earlier opening of the database created it and ended before CURRENT
+    // named it.
     let file = storage.create(&path, Create::Truncate, IoMode::Buffered, Purpose::Manifest)?;
     let mut manifest = ManifestFile {
         number,

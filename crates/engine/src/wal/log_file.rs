@@ -88,9 +88,9 @@ pub(super) enum Mode<'a> {
     Direct {
         /// Source of the log's preallocated file; `None` if the file is appended to.
         preallocator: Option<&'a Preallocator>,
-        /// The description of the previous log at its end.
+        /// The length of the previous log, and whether it used up its zeros.
         before: Ended,
-        /// Length at which a log is switched, in bytes.
+        /// Length at which the log ends and the next one begins, in bytes.
         max: u64,
     },
 }
@@ -233,7 +233,8 @@ impl LogFile {
                 self.file.write_durably_at(blocks.as_slice(), self.written, Purpose::Wal)?;
                 self.synced = end;
             }
-            // A later sync includes the metadata that is needed to read the new blocks.
+            // These blocks become durable with a later sync, which includes the metadata needed to
+            // read them.
             Durability::Durable | Durability::Whenever => {
                 self.file.write_all_at(blocks.as_slice(), self.written, Purpose::Wal)?;
             }
@@ -379,8 +380,9 @@ fn begin_buffered(
     match file.allocate(0, preallocate) {
         Ok(()) => Ok((file, preallocate)),
         Err(error) if error.is_no_space() => {
-            // Reserving failed, but the records may fit once the space that was reserved is freed.
-            // A failed truncation leaves only less space.
+            // The disk has too little space for the whole reservation, but perhaps enough for the
+            // records. So the part that was reserved is freed. If the truncation fails, only that
+            // space is unavailable.
             let _ = file.truncate(0);
             Ok((file, 0))
         }

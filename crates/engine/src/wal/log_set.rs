@@ -280,7 +280,8 @@ impl LogSet {
     fn write_buffered(&mut self) -> Result<()> {
         self.check()?;
         if self.current.is_in_flight() {
-            // The bytes in memory belong to a group that will itself be written in flight.
+            // The bytes in the buffer belong to a group that its leader will write in flight, with
+            // [`LogSet::begin_pipelined`].
             return Ok(());
         }
         let written = self.current.write_out(self.options.bytes_per_sync);
@@ -370,7 +371,8 @@ impl LogSet {
     /// Closes the current log and begins another.
     pub(crate) fn switch(&mut self, number: u64) -> Result<()> {
         self.write_buffered()?;
-        // A recycled file may be too short as well, so a preallocated file is preferred.
+        // If the current log has used up its preallocated space, a recycled file may be too short,
+        // too. So a preallocated file is preferred then.
         let recycled = if self.is_another_quicker() { None } else { self.recyclable.pop_front() };
         let predecessor = Some(self.current.as_predecessor());
         let (is_direct, ended) = (self.suited.is_direct(), self.current.as_ended());
@@ -383,8 +385,9 @@ impl LogSet {
         }
         self.live.push_back(LiveLog::current(&self.current));
         self.followed.begin(number, MAX_SEQUENCE);
-        // Remains of an older log are cut off, too. Replay could take them for the end of all logs,
-        // and would then refuse tables with later data.
+        // If the file was recycled, the remains of the older log after this log's end are cut off,
+        // too. Otherwise replay could take this end for the end of all logs, and would then refuse
+        // the database because tables have later data.
         let given_back = if closed.may_be_longer() { closed.cut_off() } else { Ok(()) };
         let is_any_direct = closed.is_direct() || self.current.is_direct();
         if closed.is_dirty() {
@@ -482,7 +485,7 @@ impl LogSet {
         &self.options.directory
     }
 
-    /// Whether a batch may be in memory that is not yet in a file.
+    /// Whether memory may hold a batch that is not yet in a file.
     pub(crate) fn holds_back(&self) -> bool {
         self.current.buffered() > 0 && !self.current.is_empty()
     }

@@ -43,11 +43,12 @@ use crate::panics;
 /// Maximum number of bytes of zeros written by one request.
 const PIECE_MAX: u64 = 64 << 10;
 /// A log counts as full when less preallocated space is left than the smaller of 1/LEFT_OVER_PARTS
-/// of the space and LEFT_OVER_MAX bytes. The remainder is kept because a group that does not fit
-/// into the space waits for metadata.
+/// of the space and LEFT_OVER_MAX bytes. The next log then begins early, because a group that does
+/// not fit into the preallocated space would wait for the filesystem's metadata.
 const LEFT_OVER_PARTS: u64 = 16;
 const LEFT_OVER_MAX: u64 = 64 << 10;
-/// Length of the next preallocated file relative to the last log, if that log used up its space.
+/// Length of the next preallocated file, as a multiple of the last log's length, if that log used
+/// up its space.
 const GROWTH: u64 = 4;
 
 /// Callbacks for events of the preallocation thread.

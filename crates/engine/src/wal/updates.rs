@@ -101,7 +101,7 @@ pub(crate) struct LogsOf {
     pub(crate) published: Box<dyn Fn() -> Sequence + Send + Sync>,
     pub(crate) storage: Arc<dyn Storage>,
     pub(crate) directory: PathBuf,
-    /// Whether a batch may be in memory that is not yet in a file.
+    /// Whether memory may hold a batch that is not yet in a file.
     pub(crate) holds_back: bool,
 }
 
@@ -172,7 +172,8 @@ impl Updates {
             let Some(found) = self.read()? else { return Ok(None) };
             let is_published = self.is_published(found.last_sequence());
             if found.last_sequence() > self.look.last_sequence {
-                // The rest of this log was not published, and never will be.
+                // The rest of this log was never published, because the log was abandoned after a
+                // failure.
                 if !self.next_log()? {
                     return Ok(None);
                 }
@@ -221,8 +222,8 @@ impl Updates {
         sequence <= self.published
     }
 
-    /// Refuses a batch that does not begin with the due number; the first batch must only contain
-    /// it.
+    /// Returns an error for a batch that does not begin with the due number. The first batch that
+    /// the iterator finds may also begin below the due number and contain it.
     fn check_order(&self, found: &FoundBatch) -> Result<()> {
         let (first, due) = (found.batch.sequence(), self.due);
         if first == due || !self.is_started && (first < due || due == 0) {

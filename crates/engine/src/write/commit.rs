@@ -150,9 +150,9 @@ impl WritePath {
         written
     }
 
-    /// Step 3 for a group: numbers its operations and appends it to the log, in one write and at
-    /// most one sync. With `may_pipeline` the write may be left to the caller, which performs it in
-    /// flight.
+    /// Performs step 3 of the write path (see [`crate::write`]) for a group: numbers its operations
+    /// and appends it to the log, in one write and at most one sync. With `may_pipeline` the write
+    /// may be left to the caller, which performs it in flight.
     fn log(
         &self,
         leadership: &Leadership<'_>,
@@ -209,8 +209,8 @@ impl WritePath {
         self.context.errors.check()
     }
 
-    /// Performs steps 4 and 5 for a group that is in the log: inserts it into memtables and
-    /// publishes it.
+    /// Performs steps 4 and 5 of the write path (see [`crate::write`]) for a group that is in the
+    /// log: inserts it into memtables and publishes it.
     fn commit(
         &self,
         batch: &WriteBatch,

@@ -95,7 +95,8 @@ impl WritePath {
         self.write_times.update(options.iter().map(|options| &**options), published, now_s);
     }
 
-    /// Spreads times over the initial sequence numbers of a new database.
+    /// Assigns write times to the sequence numbers with which a new database begins, spread evenly
+    /// over the time span that the options preserve.
     pub(crate) fn spread_write_times(&self) {
         let options = self.context.family_options();
         let (last, now_s) = (self.context.published(), self.context.now_s());

@@ -130,7 +130,8 @@ pub(crate) fn log(number: u64, puts: &[(u64, &str)]) -> Vec<u8> {
     log_by(Writer::new(number, false), puts)
 }
 
-/// Like [`log`], by a writer that has not written anything.
+/// Returns the bytes that `writer` writes for the puts, like [`log`]. `writer` must not have
+/// written anything before.
 pub(crate) fn log_by(mut writer: Writer, puts: &[(u64, &str)]) -> Vec<u8> {
     let mut log = Vec::new();
     for (sequence, key) in puts {

@@ -48,12 +48,12 @@ impl fmt::Display for Micros {
     }
 }
 
-/// Converts bytes to MB.
+/// Converts bytes to MB (2^20 bytes).
 pub(super) fn megabytes(bytes: u64) -> f64 {
     bytes as f64 / f64::from(1 << 20)
 }
 
-/// Converts bytes to GB.
+/// Converts bytes to GB (2^30 bytes).
 pub(super) fn gigabytes(bytes: u64) -> f64 {
     bytes as f64 / f64::from(1 << 30)
 }

@@ -120,7 +120,8 @@ impl TableCompression {
     }
 }
 
-/// Converts an option's value. `Inherited` cannot occur, since the options were checked.
+/// Converts the compression type of an option to that of a table's format. `Inherited` cannot occur
+/// here, since checking the options refuses it for these options.
 fn format_compression(kind: CompressionType) -> Compression {
     match kind {
         CompressionType::None | CompressionType::Inherited => Compression::None,

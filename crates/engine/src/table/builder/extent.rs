@@ -9,7 +9,8 @@ use tailwater_format::{Comparator, Error, Result, timed_value, wide_column};
 /// The extent of a table.
 #[derive(Debug, Clone)]
 pub(super) struct Extent {
-    /// The internal key of the first entry; empty without entries.
+    /// The internal key of the first entry; empty if the table has no entries, but perhaps range
+    /// tombstones.
     first_key: Vec<u8>,
     /// The smallest internal key; empty in an empty table.
     pub(super) smallest: Vec<u8>,
@@ -18,7 +19,8 @@ pub(super) struct Extent {
     pub(super) smallest_sequence: Sequence,
     pub(super) largest_sequence: Sequence,
     pub(super) oldest_blob_file_number: Option<u64>,
-    /// The smallest preferred sequence number of the timed values.
+    /// The smallest preferred sequence number of the timed values, which are values that were put
+    /// with an explicit write time; `Sequence::MAX` if there are none.
     pub(super) smallest_preferred_sequence: Sequence,
 }
 
@@ -59,8 +61,8 @@ impl Extent {
         }
     }
 
-    /// Ends the entries; `last_key` is the internal key of the last one. Called only if there are
-    /// entries.
+    /// Adds the range of all entries' keys to the extent, after the last entry. `last_key` is the
+    /// internal key of the last entry. Called only if there are entries.
     pub(super) fn end(&mut self, comparator: &Comparator, last_key: &[u8]) {
         let first_key = std::mem::take(&mut self.first_key);
         self.add_range(comparator, &first_key, last_key);

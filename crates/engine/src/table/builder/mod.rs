@@ -81,7 +81,7 @@ pub struct Builder {
     /// Buffer for the finished block that is being written.
     finished_block: Vec<u8>,
     separator: Vec<u8>,
-    /// The table's part of the warm handover, if any.
+    /// The blocks that warm handover keeps in memory, if it is enabled.
     table_handover: Option<TableHandover>,
     /// Write times of sequence numbers, if they are to be stored in the table.
     times: Option<Arc<SequenceTimes>>,
@@ -136,8 +136,8 @@ impl Builder {
         self
     }
 
-    /// Enables warm handover: keeps in memory the new blocks whose records come from blocks that
-    /// users read.
+    /// Enables warm handover: the blocks of this table whose records come from blocks that users
+    /// read recently stay in memory.
     #[must_use]
     pub(crate) fn with_handover(mut self, table_handover: Option<TableHandover>) -> Self {
         self.table_handover = table_handover;
@@ -151,7 +151,8 @@ impl Builder {
         self
     }
 
-    /// Like [`Builder::add`], for an entry from a block with the given warmth.
+    /// Adds an entry like [`Builder::add`]. `warmth` says from which caches users read the block
+    /// from which a compaction took the entry.
     #[inline]
     pub(crate) fn add_warm(
         &mut self,
@@ -188,12 +189,9 @@ impl Builder {
         self.add_range_tombstone_within(start, end, start, &tombstone_end(end))
     }
 
-    /// Adds a range tombstone that a compaction truncated at the bounds of the file. The table's
-    /// key range grows only by the part between two internal keys, both included.
-    ///
-    /// # Errors
-    /// The errors of [`Builder::add_range_tombstone`]; corruption, for bounds that are out of
-    /// order.
+    /// Adds a range tombstone that a compaction truncated at the bounds of the file. The tombstone
+    /// is stored from `start` to `end`. The table's key range grows only to include the internal
+    /// keys from `smallest` to `largest`, both included.
     pub fn add_range_tombstone_within(
         &mut self,
         start: &[u8],

@@ -35,7 +35,7 @@ pub(crate) struct TableIterator {
     index: IndexIterator,
     block: Option<Arc<Cached<Block>>>,
     handle: BlockHandle,
-    /// The warmth of the current block; set only for compaction reads.
+    /// The caches from which users read the current block; set only for compaction reads.
     warmth: Warmth,
     cursor: Cursor,
     read_ahead: ReadAhead,
@@ -142,7 +142,7 @@ impl TableIterator {
         }
     }
 
-    /// Returns the warmth of the current block; set only for compaction reads.
+    /// Returns the caches from which users read the current block; set only for compaction reads.
     #[inline]
     pub(crate) fn warmth(&self) -> Warmth {
         self.warmth

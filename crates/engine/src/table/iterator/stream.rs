@@ -36,7 +36,7 @@ pub(crate) struct Streaming {
 pub(super) struct BlockStream {
     streaming: Arc<Streaming>,
     reader: Option<SequentialReader>,
-    /// Whether `reader` is reading the iterator's current table.
+    /// Whether `reader` is reading the iterator's current table, rather than the table before.
     is_here: bool,
     charge: ReadAheadCharge,
 }

@@ -24,7 +24,8 @@ pub(crate) fn compare_to(
     Target { comparator, user_key, trailer }.compare(entry)
 }
 
-/// Prepares an index block for searches.
+/// Adds key prefixes to an index block, if the comparator is bytewise: searches compare the
+/// prefixes before they decode keys.
 pub(super) fn prepare_index(
     block: Block,
     comparator: &Comparator,

@@ -19,12 +19,12 @@ pub(super) struct Problem {
 /// missing.
 #[derive(Debug, Clone)]
 pub(super) struct PossibleEnd {
-    /// The problem if batches follow but batches directly before them are missing.
+    /// The problem if a batch follows the position, and batches are missing between them.
     pub(super) missing: Problem,
-    /// The problem if no batches follow; `None` if the log may regularly end here.
+    /// The problem if no batch follows the position; `None` if an intact log may end here.
     pub(super) at_end: Option<Problem>,
-    /// Whether the modes that stop at damage apply the batches that follow, provided that none is
-    /// missing before them.
+    /// Whether the recovery modes that stop at damage apply the batches that follow the position,
+    /// provided that no batch is missing before them.
     pub(super) may_go_on: bool,
     /// Whether the log would end here before the end of its file. Replay then continues only with a
     /// log that begins with the next sequence number.

@@ -44,13 +44,14 @@ enum By {
     /// The leader of a group in flight: the next leader may begin before this one ends.
     LeaderInFlight,
     Themselves,
-    /// Nobody: the members panic before they insert.
+    /// Nobody, because the members panic before they insert.
     NobodyInTheEnd,
 }
 
 impl By {
-    /// Returns the durability of the writes. Both orders are tested this way: after a synced group
-    /// the members are notified before the next leader, otherwise after it.
+    /// Returns the durability of the writes. The durability determines whom a leader notifies
+    /// first: after a synced group the members, otherwise the next leader. The models cover both
+    /// orders.
     fn durability(self) -> Durability {
         match self {
             Self::Leader | Self::LeaderInFlight => Durability::Synced,

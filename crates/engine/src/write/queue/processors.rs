@@ -102,7 +102,7 @@ mod real {
     struct Seen(AtomicU64);
 
     thread_local! {
-        /// The earliest possible beginning of the thread's slice.
+        /// The thread's last wake-up or yield: its current time slice began then or later.
         static SLICE_BEGAN: Cell<Option<Instant>> = const { Cell::new(None) };
         /// The thread's processor time when it last yielded.
         static PROCESSOR_TIME_AT_YIELD: Cell<Duration> = const { Cell::new(Duration::ZERO) };
@@ -199,7 +199,7 @@ mod real {
             }
         }
 
-        /// Whether writers yield at present.
+        /// Whether writers take turns at `now_ns`, that is, whether they yield.
         fn are_taken(&self, now_ns: u64) -> bool {
             now_ns >= self.yields_from_ns.load(Relaxed)
         }
@@ -275,8 +275,9 @@ mod real {
             }
         }
 
-        /// Checks that a single processor used by writers is judged by itself, whatever the number
-        /// of processors of the machine.
+        /// Checks that the time lost to other threads is compared only with the time of the
+        /// processors that writers use: here one processor, whatever the number of processors of
+        /// the machine.
         #[test]
         fn processors_without_writers_do_not_count() {
             let turns = Turns::new();

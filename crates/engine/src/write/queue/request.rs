@@ -147,7 +147,8 @@ impl Request {
 }
 
 impl Drop for Request {
-    /// Uncounts a last notification that the writer never took because it panicked while inserting.
+    /// Subtracts the writer from the count of held-up writers if it never took its last
+    /// notification because it panicked while inserting.
     fn drop(&mut self) {
         if self.signal.load(Ordering::Relaxed) == NOTIFIED {
             processors::resumes(false);

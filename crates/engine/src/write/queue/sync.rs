@@ -41,7 +41,7 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock()
 }
 
-/// Locks in a model.
+/// Locks, in a loom model.
 #[cfg(all(loom, test))]
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
@@ -53,7 +53,7 @@ pub(super) fn wait<'m, T>(changed: &Condvar, guard: MutexGuard<'m, T>) -> MutexG
     changed.wait(guard)
 }
 
-/// Waits in a model.
+/// Waits for a notification of `changed`, in a loom model.
 #[cfg(all(loom, test))]
 pub(super) fn wait<'m, T>(changed: &Condvar, guard: MutexGuard<'m, T>) -> MutexGuard<'m, T> {
     changed.wait(guard).unwrap_or_else(std::sync::PoisonError::into_inner)

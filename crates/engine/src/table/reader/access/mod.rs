@@ -25,7 +25,8 @@ pub(crate) struct ReadProfile {
     pub(crate) fill_cache: bool,
 }
 
-/// A way to access blocks.
+/// The kinds of access to blocks: [`Resident`] for blocks in memory only, [`Loading`] also from the
+/// file.
 pub(crate) trait BlockAccess {
     /// Returns the block at `handle`; `None` if this kind of access cannot provide the block.
     fn block<'a>(
@@ -87,7 +88,7 @@ impl Probe {
         }
     }
 
-    /// Adds `by` to the tickers of this event.
+    /// Adds `by` to the tickers of this probe.
     fn add_to(self, statistics: &Statistics, by: u64) {
         let (ticker, also) = Self::TICKERS[self as usize];
         let recorder = statistics.recorder();

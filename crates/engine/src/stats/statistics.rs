@@ -61,8 +61,9 @@ pub struct Statistics {
     baseline: Mutex<Totals>,
 }
 
-/// Aligned to two cache lines, because processors prefetch lines in pairs: a thread that writes its
-/// counters must not invalidate a line that another thread uses.
+/// The counters of one thread, or those that several threads share. Aligned to two cache lines,
+/// because processors prefetch lines in pairs: a thread that writes its counters must not
+/// invalidate a line that another thread uses.
 #[repr(align(128))]
 struct Counters {
     tickers: [AtomicU64; Ticker::COUNT],

@@ -37,8 +37,8 @@ figures! {
         BlockCacheMiss = "rocksdb.block.cache.miss",
         /// Lookups in the block cache that found the block.
         BlockCacheHit = "rocksdb.block.cache.hit",
-        /// Blocks inserted into the block cache, including inserts of blocks that were already
-        /// there.
+        /// Inserts of blocks into the block cache, including inserts of blocks that the cache
+        /// already held.
         BlockCacheAdd = "rocksdb.block.cache.add",
         /// Blocks that the block cache refused because they did not fit.
         BlockCacheAddFailures = "rocksdb.block.cache.add.failures",
@@ -94,9 +94,9 @@ figures! {
         KeysWritten = "rocksdb.number.keys.written",
         /// Gets, including those of absent keys.
         KeysRead = "rocksdb.number.keys.read",
-        /// Total size of the batches that were written.
+        /// Total size of the batches that were written, in bytes.
         BytesWritten = "rocksdb.bytes.written",
-        /// Total size of the values that gets found.
+        /// Total size of the values that gets found, in bytes.
         BytesRead = "rocksdb.bytes.read",
         /// Seeks of iterators, including those to the first or last key.
         DbSeek = "rocksdb.number.db.seek",
@@ -110,7 +110,8 @@ figures! {
         DbNextFound = "rocksdb.number.db.next.found",
         /// Steps backward that ended on a key.
         DbPrevFound = "rocksdb.number.db.prev.found",
-        /// Total size of the keys and values of the entries at which iterators were positioned.
+        /// Total size, in bytes, of the keys and values of the entries at which iterators were
+        /// positioned.
         IterBytesRead = "rocksdb.db.iter.bytes.read",
         /// Seeks by which iterators skipped the remaining versions of a key, after stepping past
         /// many of them.
@@ -141,7 +142,7 @@ figures! {
         MultigetKeysFound = "rocksdb.number.multiget.keys.found",
         /// Syncs of the logs, each of which may sync several logs.
         WalSynced = "rocksdb.wal.synced",
-        /// Total size of the batches that were logged.
+        /// Total size of the batches that were logged, in bytes.
         WalBytes = "rocksdb.wal.bytes",
         /// Batches that their own writer wrote, as the leader of its write group.
         WriteBySelf = "rocksdb.write.self",
@@ -149,13 +150,13 @@ figures! {
         WriteByOther = "rocksdb.write.other",
         /// Batches that were logged.
         WriteWithWal = "rocksdb.write.wal",
-        /// The bytes that compactions read.
+        /// Number of bytes that compactions read.
         CompactReadBytes = "rocksdb.compact.read.bytes",
-        /// The bytes that compactions wrote.
+        /// Number of bytes that compactions wrote.
         CompactWriteBytes = "rocksdb.compact.write.bytes",
-        /// The bytes of tables that flushes wrote.
+        /// Total size of the tables that flushes wrote, in bytes.
         FlushWriteBytes = "rocksdb.flush.write.bytes",
-        /// The bytes that iterators read ahead.
+        /// Number of bytes that iterators read ahead.
         PrefetchBytes = "rocksdb.prefetch.bytes",
         /// Blocks that iterators found in their readahead buffers.
         PrefetchHits = "rocksdb.prefetch.hits",

@@ -8,7 +8,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::merge_operator::FamilyMergeOperator;
 use crate::table::sink::{Owner, Sink};
 
-/// Whether a lookup must search older sources.
+/// Whether a point lookup must continue to search older sources (memtables and tables).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
     /// The result is undecided: the lookup continues with older sources.
@@ -75,7 +75,8 @@ impl<'a, S: Sink> Lookup<'a, S> {
         self.covering = self.covering.max(sequence.unwrap_or(0));
     }
 
-    /// Whether a range tombstone was found that covers the key in all older sources.
+    /// Whether a range tombstone that covers the key was found. It deletes all records of the key
+    /// in older sources.
     #[inline]
     pub(crate) fn is_covered(&self) -> bool {
         self.covering > 0

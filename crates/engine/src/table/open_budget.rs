@@ -9,7 +9,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Minimum number of level-0 tables that a compaction may always merge at a time.
+/// Number of level-0 tables that a compaction may always merge at a time, however small its share
+/// of the budget.
 const FAN_IN_MIN: usize = 4;
 
 /// Number of descriptors per input file of a compaction: one for the file, and one for its
@@ -24,7 +25,7 @@ pub(crate) struct OpenBudget {
     taken: AtomicUsize,
 }
 
-/// An open file, which counts against the budget until this is dropped.
+/// A permit for an open file. The file counts against the budget until the permit is dropped.
 #[derive(Debug)]
 pub(crate) struct OpenPermit(Arc<OpenBudget>);
 

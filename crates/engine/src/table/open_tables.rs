@@ -30,8 +30,8 @@ const UNBOUNDED: usize = usize::MAX;
 const RELIEF_PART: usize = 8;
 const RELIEF_MIN: usize = 16;
 
-/// After relief lowered the bound, the bound grows by one each time that this many openings of
-/// tables have closed others.
+/// After relief lowered the bound on open tables, opening a table may require closing another one.
+/// After every CLOSED_PER_GROWTH such openings, the bound grows by one.
 const CLOSED_PER_GROWTH: usize = 32;
 /// Number of times that relief checks whether closed files were released. Two checks are
 /// `BETWEEN_LOOKS` apart.
@@ -103,7 +103,7 @@ impl OpenTables {
         self.capacity.load(Ordering::Relaxed)
     }
 
-    /// Whether reads of tables must be recorded.
+    /// Whether reads of tables must be recorded, because some tables may soon be closed.
     #[inline]
     pub(crate) fn tracks_reads(&self) -> bool {
         self.tracks_reads.load(Ordering::Relaxed)
@@ -289,7 +289,8 @@ impl ClockHand {
 
 /// Closes some files of every database in this process. Returns whether it closed any.
 fn close_some_of_all(exhausted: Exhausted) -> bool {
-    // Another thread may have closed files that are not yet released.
+    // Another thread may have closed readers whose files are still open. Collecting releases these
+    // files.
     if epoch::collect() > 0 {
         return true;
     }

@@ -63,15 +63,15 @@ pub struct Report {
     pub findings: Vec<Finding>,
     /// Number of tables read.
     pub tables: u64,
-    /// Number of records in those tables, range tombstones included.
+    /// Number of records in the tables read, range tombstones included.
     pub entries: u64,
     /// Number of blob files read.
     pub blob_files: u64,
-    /// Number of blobs in those files.
+    /// Number of blobs in the blob files read.
     pub blobs: u64,
     /// Number of write-ahead logs read.
     pub logs: u64,
-    /// Number of batches in those logs.
+    /// Number of batches in the write-ahead logs read.
     pub batches: u64,
     /// Total size of the files read, in bytes.
     pub bytes: u64,
@@ -221,7 +221,8 @@ impl Verification<'_> {
         let family_count = manifest.column_families.len();
         let families = self.families(&path, manifest.column_families.into_values());
         self.check_numbers(&path, &numbers, &families);
-        // Files of a column family that could not be read would be reported as obsolete.
+        // If a column family could not be read, its files are unknown, and checking the directories
+        // would report them as obsolete.
         if families.len() == family_count {
             self.check_directories(&part, &numbers, &families);
         }
@@ -302,7 +303,7 @@ struct ManifestPart {
     existing_logs: Option<Vec<u64>>,
 }
 
-/// The counters of a MANIFEST.
+/// The numbers that a MANIFEST records for the whole database.
 struct Numbers {
     manifest: u64,
     next_file_number: u64,

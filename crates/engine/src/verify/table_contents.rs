@@ -21,7 +21,8 @@ use crate::table::{FileMetadata, Loading, ReadProfile, TableReader};
 pub(super) const PROFILE: ReadProfile =
     ReadProfile { purpose: Purpose::Verification, verify_checksums: true, fill_cache: true };
 
-/// The bounds of a table's records in the MANIFEST.
+/// The bounds of a table's internal keys and sequence numbers according to the MANIFEST, all
+/// inclusive.
 pub(super) struct Bounds<'a> {
     smallest: &'a [u8],
     largest: &'a [u8],

@@ -221,8 +221,9 @@ fn is_torn_inside(file: &dyn ReadFile, offset: u64) -> Result<bool> {
     Ok(sectors.any(|sector| sector.iter().all(|&byte| byte == 0)))
 }
 
-/// Whether a later edit follows the bytes at `offset`. The edits of one group are written together,
-/// so edits of a group may follow an incomplete edit and do not count as later.
+/// Whether a later edit follows the bytes at `offset`. Edits that belong to a group do not count as
+/// later: the edits of a group are written together, so a crash can leave intact edits of a group
+/// behind an incomplete one.
 fn is_followed(
     reader: &mut RecordReader<FileSource>,
     file: &dyn ReadFile,

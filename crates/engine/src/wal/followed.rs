@@ -48,7 +48,7 @@ struct CompleteLog {
     last_sequence: Sequence,
 }
 
-/// The known state of a log at a point in time.
+/// What followers may know about a log at a point in time.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LogState {
     /// End of the part that is complete in its file, in bytes.

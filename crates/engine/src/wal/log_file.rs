@@ -31,13 +31,13 @@ pub(super) struct LogFile {
     encoder: Writer,
     /// Encoded bytes that are not yet written.
     buffer: Vec<u8>,
-    /// End of the written bytes.
+    /// End of the written bytes, as a file offset.
     written: u64,
     /// Offset of the next write. The bytes from `written` to this offset are in flight.
     next: u64,
-    /// End of the part that is known to be on the device.
+    /// End of the part that is known to be on the device, as a file offset.
     synced: u64,
-    /// End of the bytes whose write-back was started.
+    /// End of the bytes whose write-back was started, as a file offset.
     write_back: u64,
     /// Number of bytes reserved, from the start of the file.
     reserved: u64,

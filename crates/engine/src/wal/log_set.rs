@@ -304,7 +304,7 @@ impl LogSet {
         Some(write)
     }
 
-    /// Completes a group. `written` is the result of its write.
+    /// Completes a group in flight. `written` is the result of its write.
     pub(crate) fn end_pipelined(
         &mut self,
         write: PipelinedWrite,

@@ -114,7 +114,7 @@ struct Unfinished {
     length: u64,
 }
 
-/// A description of the previous log at its end.
+/// The length of a log that has ended, and whether it used up its zeros.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Ended {
     /// The log's length in bytes.
@@ -219,7 +219,7 @@ pub(super) struct ZeroedSpan {
 }
 
 impl ZeroedSpan {
-    /// Whether the span extends to `end`, in bytes.
+    /// Whether the span extends at least to the file offset `end`.
     pub(super) fn reaches(&self, end: u64) -> bool {
         end <= self.end
     }

@@ -88,7 +88,7 @@ impl Disk {
     }
 }
 
-/// The I/O modes of a database.
+/// The I/O modes of a database, as option strings.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct IoModes {
     /// Option string for Tailwater only. It has Tailwater's own options, and the options for writes

@@ -6,7 +6,7 @@ use tailwater_format::blob::BlobIndex;
 use tailwater_format::key::{self, MAX_SEQUENCE, ParsedKey, Sequence, ValueType};
 use tailwater_format::{Comparator, Error, Result, timed_value, wide_column};
 
-/// The extent of a table.
+/// The ranges of a table's keys and sequence numbers, and its oldest blob file.
 #[derive(Debug, Clone)]
 pub(super) struct Extent {
     /// The internal key of the first entry; empty if the table has no entries, but perhaps range

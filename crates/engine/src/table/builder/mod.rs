@@ -202,7 +202,7 @@ impl Builder {
         self.latched(|builder| builder.add_tombstone(start, end, smallest, largest))
     }
 
-    /// Whether nothing was added.
+    /// Whether neither an entry nor a range tombstone was added.
     pub fn is_empty(&self) -> bool {
         self.properties.num_entries == 0
     }
@@ -358,7 +358,7 @@ impl Builder {
         Ok(())
     }
 
-    /// Converts an error from encoding an entry.
+    /// Converts the error of an encoder that refused an entry, and adds the file's path and offset.
     #[cold]
     fn refused(&self, error: tailwater_format::Error) -> Error {
         Error::decoding(self.output.path(), self.output.offset(), error)

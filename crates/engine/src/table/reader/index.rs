@@ -87,7 +87,8 @@ impl TableReader {
         }
     }
 
-    /// Returns a meta block. It is kept with the table, or accessed like any other block.
+    /// Returns an index or filter block, or the root of a partitioned one: the copy kept with the
+    /// open table or, if there is none, the block that `access` provides.
     #[inline]
     pub(super) fn meta_block<'a, A: BlockAccess>(
         &'a self,

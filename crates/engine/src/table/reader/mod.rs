@@ -137,7 +137,7 @@ pub(crate) struct TableReader {
 struct Index {
     root: MetaBlock,
     format: IndexFormat,
-    /// Whether keys are user keys rather than internal keys.
+    /// Whether the keys of the index are user keys rather than internal keys.
     user_keys: bool,
     /// Whether the root's entries refer to index blocks rather than data blocks.
     partitioned: bool,

@@ -110,7 +110,7 @@ fn blob_files_of(value_type: ValueType, value: &[u8]) -> tailwater_format::Resul
     numbers.flatten().collect()
 }
 
-/// The rules of replay.
+/// The rules that decide which logs and records are replayed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ReplayRules {
     /// The recovery mode.

@@ -79,11 +79,12 @@ mod real {
 
     static TURNS: Turns = Turns::new();
 
-    /// Padded to a pair of cache lines, because processors fetch them in pairs.
+    /// A counter that fills a pair of cache lines, because processors prefetch lines in pairs.
     #[repr(align(128))]
     struct HeldUp(AtomicIsize);
 
-    /// Writers' observations of the processors they run on. All times are those of [`now_ns`].
+    /// What writers observed about the processors on which they run. All times are those of
+    /// [`now_ns`].
     struct Turns {
         /// The time at which a writer was last seen running on each processor.
         seen_ns: [Seen; PROCESSORS],
@@ -97,7 +98,7 @@ mod real {
         yields_from_ns: AtomicU64,
     }
 
-    /// Padded to a cache line of its own.
+    /// A time that fills a cache line, so that writers on different processors do not share lines.
     #[repr(align(64))]
     struct Seen(AtomicU64);
 

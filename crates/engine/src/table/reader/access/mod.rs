@@ -203,7 +203,7 @@ impl BlockAccess for Loading<'_> {
 }
 
 impl TableReader {
-    /// Returns the key of the block at `handle` in the block cache.
+    /// Returns the key under which the block cache holds the block at `handle`.
     #[inline]
     fn cache_key(&self, handle: BlockHandle) -> Key {
         Key { file: self.cache_id, offset: handle.offset }

@@ -164,8 +164,9 @@ fn a_seek_in_cached_data_allocates_nothing() {
 }
 
 /// Tests that the verification of written blocks and filters is executed. Only damaged memory could
-/// make a verification fail, so the test looks for its allocations: it rebuilds the blocks or the
-/// filter, which takes far more memory than other allocations vary by.
+/// make a verification fail, so the test measures how much memory a flush allocates with and
+/// without verification. A verification rebuilds the blocks or the filter, which takes far more
+/// memory than the other allocations of two flushes differ by.
 #[test]
 fn written_blocks_and_filters_are_verified_if_the_options_ask_for_it() {
     const KEYS: u32 = 20_000;

@@ -70,8 +70,8 @@ pub(crate) struct FileStatistics {
 
 impl FileStatistics {
     /// Creates the statistics from `properties`. In old tables, the numbers of records and
-    /// deletions do not include range tombstones. They are raised to at least the number of range
-    /// tombstones.
+    /// deletions do not include range tombstones. So each of the two numbers is raised to the
+    /// number of range tombstones if it is lower.
     pub(crate) fn of(properties: &Properties) -> Self {
         let deletions = properties.num_deletions.max(properties.num_range_deletions);
         Self {

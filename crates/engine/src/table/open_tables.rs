@@ -1,8 +1,8 @@
 //! The open tables of all column families of a database.
 //!
 //! If too many tables are open, a clock hand visits them. It passes over tables that were read
-//! since its last visit, and closes the first table that was not. A closed reader that is in use
-//! stays open until it is released.
+//! since its last visit, and closes the first table that was not. If the reader of a closed table
+//! is still in use, its file stays open until the reader is released.
 //!
 //! The bound is the option `max_open_files`, or the tables' share of the process's limit on open
 //! files ([`OpenShares`]). Other code in the process may use more descriptors than were reserved

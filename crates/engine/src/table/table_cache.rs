@@ -40,8 +40,9 @@ pub(crate) struct TableCache {
 #[derive(Debug)]
 struct InputReaders {
     budget: Arc<OpenBudget>,
-    /// Readers that were opened to inspect their tables, by file number, kept for the merge.
-    /// Readers of tables below level 0 are kept only while less than half the budget is used.
+    /// Readers, by file number, that the compaction opened to inspect tables, and that it keeps for
+    /// the merge. Readers of tables below level 0 are kept only while less than half the budget is
+    /// used.
     kept: Mutex<HashMap<u64, Arc<TableReader>>>,
 }
 
@@ -74,8 +75,8 @@ impl TableCache {
         modes.fold(first, |all, mode| if mode == IoMode::Direct { mode } else { all })
     }
 
-    /// Returns the size of the largest request, in bytes, that none of the tables' devices splits,
-    /// if known.
+    /// Returns the maximum size of a request, in bytes, that every device with tables performs
+    /// without splitting it, if known.
     pub(crate) fn request_bytes_max(&self) -> Option<usize> {
         let directories = self.directories.iter();
         directories.filter_map(|at| self.io_modes.request_bytes_max(&*self.storage, at)).min()

@@ -1,9 +1,14 @@
 //! Verification: reads all files of a database and reports what is wrong with them.
 //!
 //! Unlike opening, verification does not stop at the first damage, but returns a list of findings.
-//! It checks every block's checksum, the order of keys, indexes and filters against the data
-//! blocks, counts and sizes against properties, bounds and numbers against the MANIFEST, logs, blob
-//! files and the references to them, and the directory as a whole. Verification changes no file.
+//! Verification changes no file. It checks
+//! - the checksum of every block, and the order of the keys,
+//! - indexes and filters against the data blocks,
+//! - counts and sizes against the tables' properties,
+//! - the bounds of tables, and file and sequence numbers, against the MANIFEST,
+//! - the logs,
+//! - the blob files, and the tables' references to them,
+//! - the directories as a whole: missing, obsolete and foreign files.
 
 mod blob;
 mod directory;

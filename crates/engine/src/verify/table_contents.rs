@@ -322,8 +322,8 @@ impl<'a> Contents<'a> {
         })
     }
 
-    /// Checks the MANIFEST's bounds: without range tombstones they are the first and the last key;
-    /// with range tombstones, the bounds may be wider.
+    /// Checks the bounds that the MANIFEST records for the table. Without range tombstones, the
+    /// bounds must be the first and the last key; with range tombstones, they may be wider.
     fn check_bounds(&mut self, bounds: Option<&Bounds<'_>>) {
         let Some(bounds) = bounds.filter(|_| self.counts.points > 0) else { return };
         let comparator = self.table.comparator();

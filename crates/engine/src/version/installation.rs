@@ -78,8 +78,8 @@ pub(crate) struct Installation<'v> {
     holds_claims: bool,
 }
 
-/// Edits that were written to the MANIFEST, and the resulting versions. Latches an error if it is
-/// dropped without being installed.
+/// Edits that were written to the MANIFEST, and the resulting versions. Dropping this value without
+/// installing the versions latches an error.
 #[must_use]
 pub(crate) struct Written<'v> {
     installation: Installation<'v>,

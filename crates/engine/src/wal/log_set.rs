@@ -3,13 +3,13 @@
 //! Each log begins with a description of the end of the previous log, so that replay does not
 //! continue past a gap that a crash of the machine left between two unsynced logs.
 //!
-//! A log is switched in three cases: when a memtable is sealed, so that the log of the next
-//! memtable holds nothing of an older memtable; when the log has reached its maximum length; and
-//! when its preallocated space ([`super::preallocation`]) is used up. Logs are synced oldest first,
-//! and a synced write is acknowledged only when every earlier log is on the device, too; otherwise
-//! a crash could keep that write and lose an earlier one. Before anything is written to a direct
-//! log, or to the log after a direct log, all earlier logs are synced, even if no writer requested
-//! a sync.
+//! A log is switched when a memtable is sealed, so that the log of the next memtable holds nothing
+//! of an older memtable; when the log has reached its maximum length; when its preallocated space
+//! ([`super::preallocation`]) is used up; and when another I/O mode suits better, as described
+//! below. Logs are synced oldest first, and a synced write is acknowledged only when every earlier
+//! log is on the device, too; otherwise a crash could keep that write and lose an earlier one.
+//! Before anything is written to a direct log, or to the log after a direct log, all earlier logs
+//! are synced, even if no writer requested a sync.
 //!
 //! Logs are buffered or direct ([`LogMode`]); each log keeps the mode in which it began. In mode
 //! `Auto` synced and unsynced groups are counted, and when most of the recent groups suit the other
@@ -400,8 +400,9 @@ impl LogSet {
     }
 
     /// Abandons all logs after a failure and begins another log. Everything in the abandoned logs
-    /// is still in memtables, which are flushed before the next write. Batches after
-    /// `last_sequence`, the last published number, are void. Returns the new log's number.
+    /// is still in memtables, which are flushed before the next write. Batches with numbers above
+    /// `last_sequence`, the last published number, were never published; followers ignore them.
+    /// Returns the new log's number.
     pub(crate) fn start_over(
         &mut self,
         numbers: &FileNumbers,

@@ -19,9 +19,9 @@
 //! A crash at any step leaves a temporary file, which the next opening removes, or a log with zeros
 //! at its end, which replay skips.
 //!
-//! The file of an unneeded log is removed like any other, not zeroed and reused: a read-only opener
-//! may be reading it. Only `recycle_log_file_num` reuses log files, as in RocksDB; recycled logs do
-//! not use this module.
+//! The file of an unneeded log is removed like any other, not zeroed and reused: a process that
+//! opened the database read-only may be reading it. Only `recycle_log_file_num` reuses log files,
+//! as in RocksDB; recycled logs do not use this module.
 //!
 //! If there is no disk space for zeros, or the zeros are used up before the next preallocated file
 //! is ready, logs are appended to, and each sync includes metadata.
@@ -71,8 +71,8 @@ struct Shared {
     numbers: FileNumbers,
     /// The lengths of preallocated files are multiples of this length in bytes, which is not 0.
     block: u64,
-    /// How writes to direct logs are made durable. The thread measures and chooses it when it
-    /// starts.
+    /// The method by which writes to direct logs are made durable. When the preallocation thread
+    /// starts, it measures the methods and chooses one.
     durability: Arc<LogDurability>,
     clock: Arc<dyn Clock>,
     work: Mutex<Work>,
@@ -166,7 +166,7 @@ impl Preallocator {
 
     /// Takes a preallocated file in which to begin a log; `None` if there is no disk space for it.
     /// `before` describes the previous log. It determines the length of the next preallocated file:
-    /// at least a block, and otherwise at most `max` bytes.
+    /// at most `max` bytes, but at least one block.
     pub(super) fn take(&self, before: Ended, max: u64) -> Option<PathBuf> {
         let shared = &self.shared;
         let mut work = shared.work.lock();

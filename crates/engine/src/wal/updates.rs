@@ -42,8 +42,8 @@ use crate::error::{Error, ErrorKind, Result};
 /// While the iterator lives, the logs that it has yet to read are neither removed nor overwritten,
 /// even if their contents are flushed. Once the iterator has passed a log, or is dropped, the log
 /// is released with the next flush. So an iterator that is not advanced keeps disk space in use.
-/// After the database is closed, the iterator returns an error of kind closed, so read to the end
-/// before.
+/// After the database is closed, the iterator returns an error of kind closed, so read all batches
+/// before closing it.
 ///
 /// The iterator can be sent between threads. It does not delay writers.
 ///

@@ -92,8 +92,8 @@ impl Disk {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct IoModes {
     /// Option string for Tailwater only. It has Tailwater's own options, and the options for writes
-    /// through mmap and without a buffer. RocksDB does not get the latter options: with them, it
-    /// faults at mapped files whose space is not allocated.
+    /// through mmap and without a buffer. RocksDB does not get the latter options, because with
+    /// them it crashes when it writes to a mapped file whose space is not allocated.
     pub(crate) ours: String,
     /// Option string with RocksDB's flags. It precedes `ours`.
     pub(crate) flags: String,

@@ -118,8 +118,8 @@ fn delayed_writers_complete_their_writes() {
             assert!(matches!(kind, None | Some(ErrorKind::Busy)), "{kind:?}");
         }
     });
-    // The first of these writes may succeed, because a delay begins only after some bytes have been
-    // written without one.
+    // The first of these writes may succeed, because delayed writers may write the bytes that were
+    // granted for idle time without waiting.
     let large = vec![b'v'; 100_000];
     let mut refused =
         (0..100).filter_map(|_| db.put_cf_opt(&default, b"impatient", &large, &NO_SLOWDOWN).err());

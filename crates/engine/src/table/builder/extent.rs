@@ -105,8 +105,8 @@ impl Extent {
     }
 }
 
-/// Returns the internal key of the end of a range tombstone whose exclusive end is a user key. It
-/// sorts before every record of that user key.
+/// Returns the internal key for the end of a range tombstone whose exclusive end is `user_key`. The
+/// internal key sorts before every record of `user_key`.
 pub(super) fn tombstone_end(user_key: &[u8]) -> Vec<u8> {
     let mut end = Vec::new();
     let trailer = key::pack_trailer(MAX_SEQUENCE, ValueType::RangeDeletion as u8);

@@ -129,9 +129,9 @@ pub(super) struct BlockLimits {
     /// Size above which a block ends before an entry that would make it exceed `size`, in bytes. 0
     /// disables this rule, so that a block ends only once it has reached `size`.
     almost_full: usize,
-    /// Whether a block and its trailer together must not exceed `size`. If `almost_full` is not 0,
-    /// a block then ends before any entry that would make it exceed `size`, even if the block is
-    /// smaller than `almost_full`.
+    /// Whether a block and its trailer together must not exceed `size`. If so, and if `almost_full`
+    /// is not 0, a block ends before any entry that would make it exceed `size`, even if the block
+    /// is smaller than `almost_full`.
     aligned: bool,
 }
 

@@ -20,7 +20,7 @@
 //!    syncs.
 //!
 //! # Crash
-//! Until the last step, no MANIFEST names the file, and after a crash recovery removes it. A
+//! Until the last step, no MANIFEST names the file. After a crash, recovery removes such a file. A
 //! partial file cannot be mistaken for a table: the footer is written last, and checksums protect
 //! the bytes before it.
 //!
@@ -92,7 +92,8 @@ impl Builder {
     /// Starts a table. `writer` writes to an empty file at `path`.
     ///
     /// # Errors
-    /// Not supported, for a compression that cannot be written or a level that it does not have.
+    /// Not supported, for a compression algorithm that cannot be written, or a compression level
+    /// that the algorithm does not have.
     pub fn new(
         format: Arc<Format>,
         compression: &TableCompression,
@@ -171,9 +172,9 @@ impl Builder {
     ///
     /// # Errors
     /// Corruption, for a key that is out of order or not an internal key, or for a malformed blob
-    /// index, entity or timed value; not supported, for a key or value of 4 GiB; errors from
-    /// writing the file, possibly from blocks written much earlier. Every later call returns the
-    /// same error.
+    /// index, entity or timed value; not supported, for a key or value of 4 GiB or more; errors
+    /// from writing the file, possibly from blocks written much earlier. Every later call returns
+    /// the same error.
     pub fn add(&mut self, internal_key: &[u8], value: &[u8]) -> Result<()> {
         self.latched(|builder| builder.add_entry(internal_key, value))
     }

@@ -225,8 +225,8 @@ impl TableIterator {
         self.check_order(target, Ordering::Less)
     }
 
-    /// Returns an error if the iterator is above the sought internal key, like
-    /// [`TableIterator::check_not_below`].
+    /// Returns an error if the iterator is above the sought internal key. This happens only in a
+    /// table whose records are out of order; a caller that seeks backward would then loop forever.
     pub(crate) fn check_not_above(&self, target: &[u8]) -> Result<()> {
         self.check_order(target, Ordering::Greater)
     }

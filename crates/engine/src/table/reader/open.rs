@@ -359,9 +359,10 @@ impl Opening<'_> {
     }
 }
 
-/// Returns the extractor of the prefixes in a table's filter. It is the column family's if that has
-/// the recorded name, otherwise the built-in one with that name. Without an extractor, the filter's
-/// prefixes are not used.
+/// Returns the extractor of the prefixes in a table's filter. The table records the extractor's
+/// name. If the column family's extractor has this name, it is returned, otherwise the built-in
+/// extractor with this name, if there is one. Without an extractor, lookups do not use the filter's
+/// prefixes.
 fn prefix_extractor(name: &[u8], context: &TableContext) -> Option<PrefixExtractor> {
     let name = str::from_utf8(name).ok()?;
     match &context.prefix_extractor {

@@ -49,8 +49,9 @@ impl Problem {
 }
 
 impl Finding {
-    /// Classifies an event. `may_be_stale` says whether a record of a log with a higher number is
-    /// accepted at this position; a record of a log with a lower number always is.
+    /// Classifies an event. A record of a log with a lower number counts as earlier content of a
+    /// recycled file. `may_be_stale` says whether a record of a log with a higher number does so,
+    /// too, at this position; otherwise it is a problem.
     pub(super) fn of(event: &Event<'_>, may_be_stale: bool) -> Self {
         match event {
             Event::Skipped(skipped) => Self::of_skipped(skipped),
@@ -79,9 +80,9 @@ impl Finding {
         Self::PossibleEnd(PossibleEnd { missing, at_end, may_go_on: true, ends_early: lossy })
     }
 
-    /// Classifies damage. In a recycled log, bytes that are not a fragment end the log, and a
-    /// broken fragment of this log may be a write that a crash cut off; in other logs, both are
-    /// damage.
+    /// Classifies damage. In a recycled log, bytes that are not a fragment of a record may be where
+    /// the log ends, and a broken fragment of this log may be a write that a crash cut off. In
+    /// other logs, both are damage.
     fn of_damage(damage: &Damage) -> Self {
         let Damage { offset, dropped: bytes, recycled, own, followed, reason } = *damage;
         let may_end = recycled

@@ -422,9 +422,10 @@ impl Replay<'_> {
         }
     }
 
-    /// Whether a record of a log with a higher number is accepted at this position; a record of a
-    /// log with a lower number always is. The strict modes do not recycle logs, but may read logs
-    /// that were recycled under other options.
+    /// Whether a record of a log with a higher number counts as earlier content of a recycled file
+    /// at this position, rather than as damage. A record of a log with a lower number always does.
+    /// The strict modes do not recycle logs, but may read logs that were recycled under other
+    /// options.
     fn may_be_stale(&self) -> bool {
         let is_strict = matches!(
             self.rules.mode,
@@ -540,8 +541,8 @@ impl Replay<'_> {
         Ok(())
     }
 
-    /// Stops replay in this log and leaves out the rest of the log. A later log may show that no
-    /// batch is missing.
+    /// Stops replay in this log and leaves out the rest of the log. If a later log shows that no
+    /// batch is missing, replay continues there.
     fn stop(&mut self, log: &Log, problem: Problem) -> Flow {
         self.stop_at(log, problem.offset, problem.reason.clone(), problem.torn);
         self.leave_out(log, problem.up_to_end_of(log));

@@ -289,8 +289,8 @@ fn a_panicking_leader_leaves_no_writer_waiting() {
                 member.let_insert(&inserting);
             }
             let taken = !group.is_empty();
-            // Drops the handles in the order in which a leader that returns early or unwinds drops
-            // its locals and then its parameter.
+            // Drops the handles as if the leader had returned early or panicked: first the leader's
+            // local variables, then its parameter `leadership`.
             drop(inserting);
             drop(group);
             drop(leadership);

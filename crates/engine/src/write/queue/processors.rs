@@ -61,8 +61,8 @@ mod real {
     /// If waking another thread took longer than this, the waking thread was preempted meanwhile.
     const WAKING_MAX: Duration = Duration::from_micros(20);
 
-    /// Maximum time from a yield until the writer runs again that is attributed to other writers,
-    /// in nanoseconds.
+    /// If a writer that yielded runs again within this time, in nanoseconds, the time counts as
+    /// used by other writers. A longer time counts as lost to threads other than writers.
     const AMONG_WRITERS_NS: u64 = 2_000_000;
     /// Length of the time window over which the time lost to other threads is summed, in
     /// nanoseconds.

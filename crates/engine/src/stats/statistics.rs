@@ -284,7 +284,7 @@ mod tests {
     #[test]
     fn threads_lose_no_count() {
         let statistics = Statistics::new();
-        // There are more threads than numbers, so that some threads share counters.
+        // More threads count than there are thread numbers, so that some threads share counters.
         std::thread::scope(|scope| {
             for _ in 0..NUMBERS + 16 {
                 scope.spawn(|| {

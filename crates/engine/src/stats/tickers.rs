@@ -61,7 +61,8 @@ figures! {
         BlockCacheBytesRead = "rocksdb.block.cache.bytes.read",
         /// Charge of all inserted blocks, in bytes.
         BlockCacheBytesWrite = "rocksdb.block.cache.bytes.write",
-        /// Inserts of blocks that another thread had inserted first.
+        /// Inserts of blocks that the cache already held, because another thread had inserted them
+        /// first.
         BlockCacheAddRedundant = "rocksdb.block.cache.add.redundant",
         BlockCacheIndexAddRedundant = "rocksdb.block.cache.index.add.redundant",
         BlockCacheFilterAddRedundant = "rocksdb.block.cache.filter.add.redundant",

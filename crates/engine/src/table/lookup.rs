@@ -175,7 +175,7 @@ impl<'a, S: Sink> Lookup<'a, S> {
 pub(crate) enum PlainValue<'a> {
     /// In the record.
     Here(&'a [u8]),
-    /// In a blob file, at this index.
+    /// In a blob file. The field is the encoded blob index.
     Blob(&'a [u8]),
 }
 

@@ -196,8 +196,9 @@ impl OpenTables {
 }
 
 impl KeepsFilesOpen for OpenTables {
-    /// Closes some tables that are not in use. If the process reached its own limit, the bound is
-    /// lowered to the number of remaining tables, but not below [`RELIEF_MIN`].
+    /// Closes some tables that are not in use. If the process reached its own limit on open files,
+    /// rather than the whole system its limit, the bound is lowered to the number of tables that
+    /// remain open, but not below [`RELIEF_MIN`].
     fn close_some(&self, exhausted: Exhausted) -> bool {
         let mut hand = self.hand.lock();
         hand.prune();

@@ -121,7 +121,7 @@ impl Report {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Progress {
-    /// The file that is being read.
+    /// The file that is about to be read.
     pub path: PathBuf,
     /// Bytes read so far, of all files.
     pub bytes_done: u64,

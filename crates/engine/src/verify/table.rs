@@ -240,7 +240,8 @@ impl Verification<'_> {
         Ok(())
     }
 
-    /// Checks the checksum of the whole file, if the MANIFEST has one of a supported function.
+    /// Checks the checksum of the whole file, if the MANIFEST records one and the function that
+    /// computed it is supported.
     fn check_file_checksum(&mut self, path: &Path, file: &FileMetadata) -> Result<()> {
         let Some(known) = &file.added().checksum else { return Ok(()) };
         if known.function != CRC32C_FUNCTION {

@@ -280,7 +280,7 @@ impl Verification<'_> {
         self.options.database().recycle_log_file_num == 0
     }
 
-    /// Checks a log's record about its predecessor.
+    /// Checks what a log records about the log before it.
     fn check_predecessor(
         &mut self,
         path: &Path,

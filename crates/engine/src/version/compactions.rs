@@ -48,7 +48,7 @@ pub(crate) enum Reason {
     LevelL0FilesNum,
     /// A level has too many bytes.
     LevelMaxLevelSize,
-    /// A caller requested it.
+    /// A caller requested the compaction.
     ManualCompaction,
     /// Tables were marked for compaction.
     FilesMarkedForCompaction,

@@ -136,8 +136,8 @@ impl Versions {
         Installation { versions: self, manifest, is_halfway: false, holds_claims: false }
     }
 
-    /// Writes a new MANIFEST of the state in memory, after a failure or at the start, and makes
-    /// CURRENT name it.
+    /// Writes a new MANIFEST of the state in memory, and makes CURRENT name it. Used when a
+    /// database is opened, and after a failure.
     pub(crate) fn start_over(&self) -> Result<()> {
         let mut installation = self.begin_installation();
         let new = self.lock().new_manifest();

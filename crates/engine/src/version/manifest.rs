@@ -55,7 +55,7 @@ pub(crate) struct Manifest {
     pub(crate) existing_logs: Option<Vec<u64>>,
     /// Number of records that were read.
     pub(crate) records: u64,
-    /// Offset of an incomplete record at the end of the file, if there is one.
+    /// The incomplete record at the end of the file, if there is one.
     pub(crate) torn: Option<Torn>,
     /// Number of edits of an incomplete group at the end of the file, which have no effect.
     pub(crate) unfinished_edits: usize,

@@ -116,7 +116,8 @@ impl ManifestWriter {
         }
     }
 
-    /// Writes a new MANIFEST, after a failure or at the start, and makes CURRENT name it.
+    /// Writes a new MANIFEST, and makes CURRENT name it. Used when a database is opened, and after
+    /// a failure.
     pub(super) fn start_over(&mut self, new: &NewManifest) -> Result<()> {
         let (manifest, aside) = self.prepare(new)?;
         self.complete_roll(manifest, &aside)

@@ -94,7 +94,7 @@ impl ObsoleteTables {
         self.tables.lock()
     }
 
-    /// Takes a table that no reader uses off the list.
+    /// Removes from the list a table that no reader uses, and returns it.
     fn next(&self) -> Option<Obsolete> {
         let mut obsolete = self.list();
         let at = obsolete.iter().position(|table| table.file.is_last())?;

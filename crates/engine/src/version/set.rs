@@ -180,7 +180,8 @@ impl VersionSet {
             && let Some(last) = edits.last_mut()
         {
             last.existing_logs.clone_from(&self.existing_logs);
-            // If writing the edit fails, the next MANIFEST is a new one, which also has the field.
+            // If writing the edit fails, nothing is written until a new MANIFEST is begun. The new
+            // MANIFEST lists the logs, too.
             self.is_log_list_new = false;
         }
     }

@@ -333,7 +333,7 @@ impl LogFile {
         self.direct.is_some()
     }
 
-    /// Returns the description of the log as if it ended here.
+    /// Returns the length of the log, and whether it has used up its zeros.
     pub(super) fn as_ended(&self) -> Ended {
         let length = self.length();
         let zeroed = self.direct.as_ref().and_then(|direct| direct.zeroed.as_ref());

@@ -51,7 +51,8 @@ pub(crate) const SIZES: [&[&str]; 2] = [
 /// Values of `wal_preallocation_block_size`, in bytes.
 const LOG_SPACE: [&str; 4] = ["0", "4096", "20000", "65536"];
 
-/// Alignment of direct transfers on a simulated disk that requires more than most disks, in bytes.
+/// Alignment of direct transfers, in bytes, on a simulated disk that requires a larger alignment
+/// than most disks.
 const LARGE_ALIGNMENT: usize = 16 << 10;
 
 /// A disk, and the I/O modes that it supports.
@@ -78,7 +79,7 @@ impl Disk {
         }
     }
 
-    /// Configures a simulated disk like this one.
+    /// Configures `storage` to behave like this disk.
     pub(crate) fn set_up(self, storage: &SimStorage) {
         match self {
             Self::Refuses(directory) => storage.refuse_direct(Path::new(directory)),

@@ -271,8 +271,8 @@ impl Builder {
         if key.value_type == ValueType::RangeDeletion {
             return Err(self.out_of_place("a range deletion among the entries", internal_key));
         }
-        // The block is empty only before the table's first entry, because a block ends only when
-        // the next one begins.
+        // An empty block means that this is the table's first entry, because a block ends only when
+        // the first entry of the next block is added.
         let comparator = &self.format.comparator;
         let last = self.block.last_key();
         if !self.block.is_empty() && key::compare_internal(comparator, last, internal_key).is_ge() {

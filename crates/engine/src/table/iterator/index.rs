@@ -11,7 +11,7 @@ use crate::cache::Cached;
 use crate::error::Result;
 use crate::table::{ReadProfile, TableReader};
 
-/// An iterator over the entries of a table's index. Each entry is about one data block.
+/// An iterator over the entries of a table's index. Each entry refers to one data block.
 #[derive(Default)]
 pub(super) struct IndexIterator {
     /// The whole index or, if the index is partitioned, its root.

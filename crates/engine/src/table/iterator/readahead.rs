@@ -43,7 +43,7 @@ impl ReadPlan {
 
 /// The readahead state of an iterator.
 pub(super) struct ReadAhead {
-    /// `None` until something is read ahead.
+    /// The bytes that were read ahead; `None` until something is read ahead.
     buffer: Option<AlignedBuffer>,
     charge: ReadAheadCharge,
     /// Offset of `buffer` in the file.

@@ -27,7 +27,8 @@ pub(crate) struct Streaming {
     pub(crate) workers: Option<Arc<Workers>>,
     /// The foreground reads to which the streams yield.
     pub(crate) foreground: Arc<Foreground>,
-    /// Upper bound, as a user key: blocks all of whose keys are above it are not read.
+    /// Upper bound of the keys to read, as a user key. Blocks all of whose keys are above the bound
+    /// are not read.
     pub(crate) until: Option<Vec<u8>>,
 }
 

@@ -63,7 +63,7 @@ struct Tail {
     start: u64,
 }
 
-/// The blocks that a metaindex names.
+/// The locations of the blocks that a metaindex names.
 #[derive(Default)]
 struct MetaIndex {
     properties: Option<BlockHandle>,

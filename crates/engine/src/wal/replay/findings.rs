@@ -57,7 +57,8 @@ impl Finding {
             Event::Skipped(skipped) => Self::of_skipped(skipped),
             Event::Damage(damage) => Self::of_damage(damage),
             Event::Torn(torn) => Self::of_torn(torn),
-            // Logs may have been recycled when the database was last open with other options.
+            // Even if logs are not recycled under the current options, they may have been recycled
+            // under earlier options.
             Event::Stale(stale) if may_be_stale || stale.is_older => Self::of_stale(stale),
             Event::Stale(Stale { offset, dropped, .. }) => {
                 let reason = "a record of a later log";

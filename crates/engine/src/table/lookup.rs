@@ -75,8 +75,8 @@ impl<'a, S: Sink> Lookup<'a, S> {
         self.covering = self.covering.max(sequence.unwrap_or(0));
     }
 
-    /// Whether a range tombstone that covers the key was found. It deletes all records of the key
-    /// in older sources.
+    /// Whether a range tombstone that covers the key was found. Such a tombstone deletes all
+    /// records of the key in older sources.
     #[inline]
     pub(crate) fn is_covered(&self) -> bool {
         self.covering > 0

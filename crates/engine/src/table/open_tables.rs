@@ -67,7 +67,7 @@ pub(crate) struct OpenTables {
     capacity: AtomicUsize,
     /// The value to which `capacity` recovers after relief lowered it.
     share: AtomicUsize,
-    /// Whether reads of tables are recorded, because the hand may close some tables soon.
+    /// Whether reads of tables are recorded, because the clock hand may close some tables soon.
     tracks_reads: AtomicBool,
     hand: Mutex<ClockHand>,
     /// The process's limit on open files, if it bounds the tables; otherwise 0.
@@ -88,7 +88,7 @@ struct ClockHand {
 }
 
 impl OpenTables {
-    /// Creates the set of a database, with no open tables.
+    /// Creates the empty set of a database's open tables.
     pub(crate) fn new(shares: OpenShares) -> Arc<Self> {
         let tables = Arc::new(Self::default());
         tables.set_bound(shares);
@@ -196,9 +196,9 @@ impl OpenTables {
 }
 
 impl KeepsFilesOpen for OpenTables {
-    /// Closes some tables that are not in use. If the process reached its own limit on open files,
-    /// rather than the whole system its limit, the bound is lowered to the number of tables that
-    /// remain open, but not below [`RELIEF_MIN`].
+    /// Closes some tables that are not in use. If the limit that was reached is the process's own,
+    /// not the system's, the bound is lowered to the number of tables that remain open, but not
+    /// below [`RELIEF_MIN`].
     fn close_some(&self, exhausted: Exhausted) -> bool {
         let mut hand = self.hand.lock();
         hand.prune();

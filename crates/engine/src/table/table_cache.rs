@@ -238,7 +238,7 @@ impl TableCache {
         let permit = self.inputs.as_ref().map(|inputs| inputs.budget.take());
         let opened = match self.storage.open(&path, mode, purpose) {
             Err(error) if error.is_not_found() => {
-                // The table's file may have LevelDB's name.
+                // The table's file may have LevelDB's extension, `.ldb`.
                 let old_name =
                     path.with_file_name(FileKind::LevelDbTable(file.number()).to_string());
                 let opened = self.storage.open(&old_name, mode, purpose);

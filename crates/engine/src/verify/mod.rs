@@ -50,13 +50,13 @@ pub enum Severity {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Finding {
-    /// Its severity.
+    /// The severity of the finding.
     pub severity: Severity,
     /// The affected file or directory.
     pub path: PathBuf,
     /// The offset in the file, in bytes, if known.
     pub offset: Option<u64>,
-    /// The problem.
+    /// The description of the problem.
     pub message: String,
 }
 

@@ -31,7 +31,7 @@ use crate::table::{
 
 /// Size of one read of a table, in bytes.
 const REQUEST_BYTES: usize = 512 << 10;
-/// Number of reads ahead.
+/// Number of read requests in flight ahead of the data that is being verified.
 const REQUESTS_AHEAD: usize = 3;
 /// Size of the cache of index and filter partitions while tables are read, in bytes.
 const PARTITION_CACHE: usize = 16 << 20;

@@ -45,12 +45,12 @@ struct Ending {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum EndingKind {
-    /// Inside a record.
+    /// The log ends inside a record.
     Torn,
-    /// Before bytes that belong either to the file's earlier use or to a damaged record of this
-    /// log.
+    /// The log ends before bytes that belong either to the file's earlier use or to a damaged
+    /// record of the log.
     Doubtful,
-    /// Before bytes of the file's earlier use.
+    /// The log ends before bytes of the file's earlier use.
     Recycled,
 }
 
@@ -298,7 +298,8 @@ impl Verification<'_> {
             }
             _ => format!("it names log {log_number} as its predecessor, which is missing"),
         };
-        // Unsynced logs may reach the device in any order.
+        // Unsynced logs may reach the device in any order, so a crash can explain that the earlier
+        // log is incomplete or missing.
         self.report.add(Severity::TornTail, path, None, message);
     }
 

@@ -52,7 +52,8 @@ impl VersionBuilder {
         levels.flat_map(|(number, level)| level.values().map(move |file| (number, file)))
     }
 
-    /// Returns the blob files that were added, by number.
+    /// Returns the blob files that the edits have added so far, by file number. Some of them may
+    /// hold only garbage.
     pub(crate) fn blob_files(&self) -> &BTreeMap<u64, BlobFileMetadata> {
         &self.blob_files
     }

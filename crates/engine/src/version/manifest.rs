@@ -184,8 +184,8 @@ impl Irregularity {
                 (*offset, *dropped, is_torn_inside(file, *offset)?, reason.to_string())
             }
             // A crash can leave zeros at the end of the file if its new length reached the device
-            // before the appended edits did. No other zeros occur, because the file is never
-            // preallocated.
+            // before the appended edits did. Nothing else leaves zeros there, because the file is
+            // never preallocated.
             Event::Skipped(skipped) if skipped.reason == SkippedReason::Zeros => {
                 let dropped = if skipped.lossy { skipped.dropped } else { 0 };
                 (skipped.offset, dropped, true, skipped.reason.to_string())

@@ -18,12 +18,13 @@ use tailwater_io::{Create, IoMode, Purpose, Storage, WriteFile};
 use crate::error::{Error, Result};
 use crate::options::DbOptions;
 
-/// The size at which a new MANIFEST is begun.
+/// The limits on the length of a MANIFEST. A new MANIFEST is begun when the current one reaches
+/// both limits.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ManifestLimits {
-    /// Maximum length of a MANIFEST, in bytes.
+    /// The limit on the length itself, in bytes.
     pub(crate) max_bytes: u64,
-    /// Maximum growth of a MANIFEST over its initial length, in percent.
+    /// The limit on the growth over the initial length, in percent of the initial length.
     pub(crate) max_growth_percent: u64,
 }
 

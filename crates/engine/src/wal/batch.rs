@@ -31,7 +31,8 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// Returns the verdict of a recovery mode. Unsupported features are refused in every mode.
+    /// Returns what recovery does in `mode` with a batch that is refused for this reason.
+    /// Unsupported features are an error in every mode.
     pub fn verdict(&self, mode: RecoveryMode) -> Verdict {
         match (self, mode) {
             (Self::Rejected(_), RecoveryMode::SkipAnyCorruptedRecords) => Verdict::Continue,

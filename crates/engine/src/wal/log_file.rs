@@ -70,9 +70,9 @@ struct Direct {
 /// The time by which written bytes must be durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Durability {
-    /// By the time the call returns.
+    /// The bytes must be durable when the call returns.
     Durable,
-    /// By the next sync.
+    /// The bytes must be durable after the next sync.
     Whenever,
 }
 

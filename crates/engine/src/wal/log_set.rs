@@ -65,7 +65,8 @@ pub(crate) struct LogOptions {
     pub(crate) max_buffered: usize,
     /// Whether a new log's directory entry is synced.
     pub(crate) sync_names: bool,
-    /// Whether syncs include all metadata.
+    /// Whether syncs also write metadata that is not needed to read the file (`fsync` rather than
+    /// `fdatasync`).
     pub(crate) full_sync: bool,
     /// Logs with a number below this are never removed, because it is not yet certain that they
     /// belong to this database.

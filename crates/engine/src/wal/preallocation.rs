@@ -291,7 +291,7 @@ impl Shared {
         }
     }
 
-    /// Creates a preallocated file immediately.
+    /// Creates a preallocated file on the calling thread, which waits until the file is complete.
     fn make(&self, length: u64) -> Result<PathBuf> {
         let mut unfinished = self.begin_file(length)?;
         while unfinished.zeroed < unfinished.length {

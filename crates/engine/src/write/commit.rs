@@ -350,7 +350,7 @@ impl WritePath {
 enum Logged {
     /// Logged with the requested durability.
     Done(Range<Sequence>),
-    /// To be written in flight by the caller.
+    /// Appended to the log's buffer. The caller writes the group in flight.
     InFlight(Range<Sequence>, PipelinedWrite),
 }
 

@@ -27,7 +27,7 @@ pub(crate) struct WritePath {
     pub(super) flushes: Arc<FlushScheduler>,
     pub(super) queue: Queue,
     pub(super) logs: Arc<Mutex<LogSet>>,
-    /// Write times of sequence numbers.
+    /// Samples of the times at which sequence numbers were written.
     pub(super) write_times: Arc<WriteTimes>,
     /// Set by an insert that filled a memtable; checked by the next leader.
     pub(super) has_full_memtable: AtomicBool,

@@ -21,7 +21,7 @@ pub(crate) struct Database {
 }
 
 impl Database {
-    /// Creates an empty directory.
+    /// Creates a database directory without files.
     pub(crate) fn new() -> Self {
         let storage = SimStorage::new(1);
         storage.create_directory(directory()).expect("the disk is empty");
@@ -97,7 +97,7 @@ fn directory() -> &'static Path {
     Path::new("/db")
 }
 
-/// Returns the first edit of a database of one column family.
+/// Returns the first edit in the MANIFEST of a database with one column family.
 pub(crate) fn first_edit() -> VersionEdit {
     VersionEdit {
         database_id: Some(IDENTITY.to_owned()),

@@ -137,7 +137,8 @@ impl IoModes {
                 .filter_map(|(is_set, value)| is_set.then_some(value)),
         );
         let writes_direct = direct.contains(&"use_direct_io_for_flush_and_compaction");
-        // Direct writes need a buffer, and neither can be combined with mmap.
+        // The options drawn below fit together: direct writes need a write buffer, and direct reads
+        // or writes cannot be combined with mapped ones.
         let space = LOG_SPACE[rng.usize(..LOG_SPACE.len())];
         let mut own = vec![format!("wal_preallocation_block_size={space}")];
         if !writes_direct && rng.u8(..8) == 0 {

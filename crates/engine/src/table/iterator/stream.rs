@@ -21,7 +21,7 @@ pub(crate) struct Streaming {
     pub(crate) request_bytes: usize,
     /// Number of requests in flight, beyond the one that is being decoded.
     pub(crate) depth: usize,
-    /// The buffers of requests.
+    /// The pool of the buffers into which requests read.
     pub(crate) buffers: BufferPool,
     /// Threads that perform the requests, if the system has no asynchronous I/O.
     pub(crate) workers: Option<Arc<Workers>>,

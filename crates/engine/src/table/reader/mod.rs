@@ -252,7 +252,8 @@ impl TableReader {
         self.context.auto_read_ahead
     }
 
-    /// Returns the memory of all readers of the database.
+    /// Returns the counter of the memory that all readers of the database use outside the block
+    /// cache.
     pub(crate) fn reader_memory(&self) -> &Arc<ReaderMemory> {
         &self.context.reader_memory
     }

@@ -50,8 +50,8 @@ impl Problem {
 
 impl Finding {
     /// Classifies an event. A record of a log with a lower number counts as earlier content of a
-    /// recycled file. `may_be_stale` says whether a record of a log with a higher number does so,
-    /// too, at this position; otherwise it is a problem.
+    /// recycled file. `may_be_stale` says whether, at this position, a record of a log with a
+    /// higher number does, too; otherwise such a record is a problem.
     pub(super) fn of(event: &Event<'_>, may_be_stale: bool) -> Self {
         match event {
             Event::Skipped(skipped) => Self::of_skipped(skipped),

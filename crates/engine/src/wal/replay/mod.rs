@@ -228,7 +228,7 @@ struct Stop {
 /// A difference between a log and the description of it in the next log.
 struct Contradiction {
     reason: String,
-    /// Whether the log, or its end, is missing.
+    /// Whether the earlier log, or its end, is missing.
     is_gap: bool,
 }
 

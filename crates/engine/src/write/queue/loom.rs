@@ -34,7 +34,8 @@ struct Database {
 // SAFETY: the models' subject is that the queue orders every access to the cells; loom checks each
 // one.
 unsafe impl Sync for Database {}
-// SAFETY: as for `Sync`.
+// SAFETY: the queue orders every access to the cells, whichever thread performs it; loom checks
+// each one.
 unsafe impl Send for Database {}
 
 /// Who inserts the batches of a group's members into the memtable.
@@ -146,7 +147,7 @@ impl Database {
     }
 
     fn insert(&self, sequence: usize, writer: usize) {
-        // SAFETY: as in `number`.
+        // SAFETY: loom fails the model if another access is not ordered before or after this.
         self.entries[sequence].with_mut(|entry| unsafe { *entry = writer });
     }
 
@@ -154,7 +155,7 @@ impl Database {
     fn read(&self) -> Vec<usize> {
         let published = self.published.load(Ordering::Acquire) as usize;
         let entries = &self.entries[1..=published];
-        // SAFETY: as in `number`.
+        // SAFETY: loom fails the model if another access is not ordered before or after this.
         entries.iter().map(|entry| entry.with(|entry| unsafe { *entry })).collect()
     }
 

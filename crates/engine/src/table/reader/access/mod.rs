@@ -105,7 +105,7 @@ impl Probe {
 /// Counts are buffered. If one of a table's blocks is not in memory, the counts for that table are
 /// dropped; the table is then searched again with [`Loading`], and counted there.
 pub(crate) struct Resident<'g> {
-    /// Keeps the blocks in memory while the guard lives.
+    /// The guard of an epoch. While it lives, blocks that were found stay in memory.
     pub(crate) guard: &'g Guard,
     counts: Counts,
 }

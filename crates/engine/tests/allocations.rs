@@ -164,8 +164,9 @@ fn a_seek_in_cached_data_allocates_nothing() {
 }
 
 /// Tests that the verification of written blocks and filters is executed. Only damaged memory could
-/// make a verification fail, so the test looks for its allocations: it rebuilds the blocks or the
-/// filter, which takes far more memory than other allocations vary by.
+/// make a verification fail, so the test measures how much memory a flush allocates with and
+/// without verification. A verification rebuilds the blocks or the filter, which takes far more
+/// memory than the other allocations of two flushes differ by.
 #[test]
 fn written_blocks_and_filters_are_verified_if_the_options_ask_for_it() {
     const KEYS: u32 = 20_000;
@@ -186,8 +187,8 @@ fn written_blocks_and_filters_are_verified_if_the_options_ask_for_it() {
         allocations(|| db.flush_cf(&family).expect("a flush")).1
     };
     let without = flush("");
-    // A filter takes 100 bits per key. The blocks hold the decimal number of each key, mostly five
-    // digits, ten times.
+    // Each option with the approximate bytes that its verification allocates. The filter takes 100
+    // bits per key. A value is a key's number in decimal, mostly five digits, ten times.
     for (option, bytes) in [
         ("verify_compression", u64::from(KEYS) * 40),
         ("detect_filter_construct_corruption", u64::from(KEYS) * 100 / 8),

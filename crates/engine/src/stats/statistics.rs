@@ -1,8 +1,9 @@
 //! [`Statistics`]: tickers and histograms of a database's operations.
 //!
-//! Counting takes no lock. Each of the first 128 threads has counters of its own, on cache lines
-//! that no other thread writes. A read sums the counters of all threads. A reset does not write the
-//! counters: it stores their sums as a baseline, which later reads subtract.
+//! Counting takes no lock. Up to 128 threads at a time have counters of their own, on cache lines
+//! that no other thread writes; any further threads share one set of counters. A read sums the
+//! counters of all threads. A reset does not write the counters: it stores their sums as a
+//! baseline, which later reads subtract.
 
 use std::fmt::{self, Write as _};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -16,16 +17,17 @@ use super::histograms::{Buckets, Distribution, Histogram, HistogramData};
 use super::thread_slot::{self, NUMBERS};
 use super::tickers::Ticker;
 
-/// The tickers and histograms of one database, or of several databases that share this object, by
-/// RocksDB's names.
+/// The tickers and histograms of one database, or of several databases that share this object. They
+/// have RocksDB's names.
 ///
 /// Without a statistics object
 /// ([`OpenOptions::set_statistics`](crate::open_options::OpenOptions::set_statistics)), each count
-/// costs only a branch. With one, gets, seeks and writes also read the clock. The figures are those
-/// that RocksDB keeps at its default level, `kExceptDetailedTimers`, as far as they apply to this
-/// engine; other names are unknown.
+/// costs only a branch. With one, gets, seeks and writes also read the clock. The object keeps the
+/// tickers and histograms that RocksDB keeps at its default level, `kExceptDetailedTimers`, except
+/// those that have no meaning in this engine. All other names are unknown.
 ///
-/// Any thread may use this object. Each thread that counts uses about 16 KiB of memory.
+/// Any thread may use this object. Each thread that counts something uses about 16 KiB of memory,
+/// up to 128 threads at a time; any further threads share one set of counters.
 ///
 /// ```
 /// # fn main() -> tailwater::Result<()> {
@@ -50,15 +52,18 @@ use super::tickers::Ticker;
 /// ```
 pub struct Statistics {
     clock: Arc<dyn Clock>,
-    /// For each numbered thread, the counters that it alone writes, indexed by the thread's number.
+    /// The counters of each thread that has a number ([`thread_slot`]), indexed by this number.
+    /// Only that thread writes them.
     own: Box<[OnceLock<Box<Counters>>]>,
-    /// Counters shared by threads without a number.
+    /// The counters shared by all threads without a number.
     shared: Counters,
-    /// The sums at the last reset.
+    /// The sums of all threads' counters at the last reset, which reads subtract.
     baseline: Mutex<Totals>,
 }
 
-/// Aligned to two cache lines, because processors fetch lines in pairs.
+/// The counters of one thread, or those that several threads share. Aligned to two cache lines,
+/// because processors prefetch lines in pairs: a thread that writes its counters must not
+/// invalidate a line that another thread uses.
 #[repr(align(128))]
 struct Counters {
     tickers: [AtomicU64; Ticker::COUNT],
@@ -243,7 +248,8 @@ pub(crate) struct Started(u64);
 /// The counters to which the calling thread adds.
 pub(crate) struct Recorder<'s> {
     counters: &'s Counters,
-    /// Whether only this thread writes the counters.
+    /// Whether only this thread writes the counters, so that it may add to them without atomic
+    /// read-modify-write instructions.
     is_own: bool,
 }
 
@@ -278,7 +284,7 @@ mod tests {
     #[test]
     fn threads_lose_no_count() {
         let statistics = Statistics::new();
-        // There are more threads than numbers, so that some threads share counters.
+        // More threads count than there are thread numbers, so that some threads share counters.
         std::thread::scope(|scope| {
             for _ in 0..NUMBERS + 16 {
                 scope.spawn(|| {

@@ -1,6 +1,6 @@
-//! A unique number for each living thread. Data indexed by this number has a single writer at a
-//! time. Unlike the numbers of `tailwater_io::thread::ordinal`, these numbers are few and are
-//! reused.
+//! Unique numbers below [`NUMBERS`] for that many living threads. Data indexed by a thread's number
+//! has a single writer at a time. When a thread ends, a later thread may get its number. The
+//! numbers of `tailwater_io::thread::ordinal`, by contrast, are unbounded and never reused.
 
 use std::cell::Cell;
 
@@ -29,7 +29,7 @@ thread_local! {
     static ENDING: Ending = const { Ending };
 }
 
-/// A value whose destructor runs at the end of its thread.
+/// A thread-local value whose destructor returns the number of the ending thread.
 struct Ending;
 
 impl Drop for Ending {

@@ -1,6 +1,6 @@
 //! Tickers, by RocksDB's names (`monitoring/statistics.cc`).
 
-/// Declares an enumeration of figures with their names in RocksDB.
+/// Declares an enumeration of figures (tickers or histograms) with their names in RocksDB.
 macro_rules! figures {
     ($(#[$about:meta])* $kind:ident { $($(#[$doc:meta])* $variant:ident = $name:literal,)* }) => {
         $(#[$about])*
@@ -37,8 +37,8 @@ figures! {
         BlockCacheMiss = "rocksdb.block.cache.miss",
         /// Lookups in the block cache that found the block.
         BlockCacheHit = "rocksdb.block.cache.hit",
-        /// Blocks inserted into the block cache, including inserts of blocks that were already
-        /// there.
+        /// Inserts of blocks into the block cache, including inserts of blocks that the cache
+        /// already held.
         BlockCacheAdd = "rocksdb.block.cache.add",
         /// Blocks that the block cache refused because they did not fit.
         BlockCacheAddFailures = "rocksdb.block.cache.add.failures",
@@ -61,7 +61,8 @@ figures! {
         BlockCacheBytesRead = "rocksdb.block.cache.bytes.read",
         /// Charge of all inserted blocks, in bytes.
         BlockCacheBytesWrite = "rocksdb.block.cache.bytes.write",
-        /// Inserts of blocks that another thread had inserted first.
+        /// Inserts of blocks that the cache already held, because another thread had inserted them
+        /// first.
         BlockCacheAddRedundant = "rocksdb.block.cache.add.redundant",
         BlockCacheIndexAddRedundant = "rocksdb.block.cache.index.add.redundant",
         BlockCacheFilterAddRedundant = "rocksdb.block.cache.filter.add.redundant",
@@ -82,7 +83,7 @@ figures! {
         BloomFilterPrefixTruePositive = "rocksdb.bloom.filter.prefix.true.positive",
         /// Gets that memtables answered.
         MemtableHit = "rocksdb.memtable.hit",
-        /// Gets that searched tables.
+        /// Gets that no memtable answered, and that searched tables.
         MemtableMiss = "rocksdb.memtable.miss",
         /// Gets that found their value in level 0.
         GetHitL0 = "rocksdb.l0.hit",
@@ -90,13 +91,13 @@ figures! {
         GetHitL1 = "rocksdb.l1.hit",
         /// Gets that found their value in a deeper level.
         GetHitL2AndUp = "rocksdb.l2andup.hit",
-        /// Operations that were written.
+        /// Operations (puts, deletions, merges and others) of the batches that were written.
         KeysWritten = "rocksdb.number.keys.written",
         /// Gets, including those of absent keys.
         KeysRead = "rocksdb.number.keys.read",
-        /// The bytes of batches that were written.
+        /// Total size of the batches that were written, in bytes.
         BytesWritten = "rocksdb.bytes.written",
-        /// The bytes of values that gets found.
+        /// Total size of the values that gets found, in bytes.
         BytesRead = "rocksdb.bytes.read",
         /// Seeks of iterators, including those to the first or last key.
         DbSeek = "rocksdb.number.db.seek",
@@ -110,50 +111,53 @@ figures! {
         DbNextFound = "rocksdb.number.db.next.found",
         /// Steps backward that ended on a key.
         DbPrevFound = "rocksdb.number.db.prev.found",
-        /// The bytes of keys and values at which iterators were positioned.
+        /// Total size, in bytes, of the keys and values of the entries at which iterators were
+        /// positioned.
         IterBytesRead = "rocksdb.db.iter.bytes.read",
-        /// Seeks of iterators past many versions of a key.
+        /// Seeks by which iterators skipped the remaining versions of a key, after stepping past
+        /// many of them.
         Reseeks = "rocksdb.number.reseeks.iteration",
         IteratorsCreated = "rocksdb.num.iterator.created",
         IteratorsDeleted = "rocksdb.num.iterator.deleted",
-        /// Tables that compactions opened for themselves with direct I/O. RocksDB has no such
-        /// ticker.
+        /// Tables that compactions opened with direct I/O for their own reads, in addition to the
+        /// reader that users share. RocksDB has no such ticker.
         CompactionDirectFileOpens = "tailwater.compaction.direct.file.opens",
-        /// Three tickers of warm handover, which RocksDB does not have. The first counts blocks
-        /// that compactions and flushes handed over. The second counts regions that were handed
-        /// over only to the page cache and that users have read since. The third counts bytes
-        /// handed over to the block cache.
+        /// Three tickers of warm handover, which keeps blocks that users read in memory when a
+        /// compaction replaces their tables. RocksDB does not have these tickers. The first counts
+        /// blocks that compactions and flushes handed over. The second counts regions of tables
+        /// that were handed over only to the page cache and that users have read since. The third
+        /// counts bytes handed over to the block cache.
         HandoverBlocks = "tailwater.handover.blocks",
         HandoverBlocksRead = "tailwater.handover.blocks.read",
         HandoverCachedBytes = "tailwater.handover.cached.bytes",
-        /// Tables opened, except those counted by the ticker of compactions with direct I/O.
+        /// Tables opened, except those that `CompactionDirectFileOpens` counts.
         FileOpens = "rocksdb.no.file.opens",
         /// Tables that could not be opened.
         FileErrors = "rocksdb.no.file.errors",
         /// Time that writers waited because writes were slowed down or stopped, in microseconds.
         StallMicros = "rocksdb.stall.micros",
-        /// Gets of several keys.
+        /// Calls that get several keys (multi-gets).
         MultigetCalls = "rocksdb.number.multiget.get",
         MultigetKeysRead = "rocksdb.number.multiget.keys.read",
         MultigetBytesRead = "rocksdb.number.multiget.bytes.read",
         MultigetKeysFound = "rocksdb.number.multiget.keys.found",
-        /// Requested syncs of logs.
+        /// Syncs of the logs, each of which may sync several logs.
         WalSynced = "rocksdb.wal.synced",
-        /// The bytes of batches that were logged.
+        /// Total size of the batches that were logged, in bytes.
         WalBytes = "rocksdb.wal.bytes",
-        /// Batches whose writer led their group.
+        /// Batches that their own writer wrote, as the leader of its write group.
         WriteBySelf = "rocksdb.write.self",
-        /// Batches that were written by another writer, the leader of the batch's group.
+        /// Batches that another writer wrote, the leader of the batch's write group.
         WriteByOther = "rocksdb.write.other",
         /// Batches that were logged.
         WriteWithWal = "rocksdb.write.wal",
-        /// The bytes that compactions read.
+        /// Number of bytes that compactions read.
         CompactReadBytes = "rocksdb.compact.read.bytes",
-        /// The bytes that compactions wrote.
+        /// Number of bytes that compactions wrote.
         CompactWriteBytes = "rocksdb.compact.write.bytes",
-        /// The bytes of tables that flushes wrote.
+        /// Total size of the tables that flushes wrote, in bytes.
         FlushWriteBytes = "rocksdb.flush.write.bytes",
-        /// The bytes that iterators read ahead.
+        /// Number of bytes that iterators read ahead.
         PrefetchBytes = "rocksdb.prefetch.bytes",
         /// Blocks that iterators found in their readahead buffers.
         PrefetchHits = "rocksdb.prefetch.hits",

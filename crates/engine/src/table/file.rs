@@ -26,24 +26,26 @@ pub(crate) struct FileMetadata {
     pub(crate) table: EpochCell<TableReader>,
     /// Held while the table is opened, so that only one thread reads its metadata.
     pub(crate) opening: Mutex<()>,
-    /// Whether the table was read since the clock hand of the open tables last visited it.
+    /// Whether the table was read since the clock hand that selects open tables to close last
+    /// visited it (see [`OpenTables`](super::OpenTables)).
     pub(crate) touched: AtomicBool,
     /// Whether the table is an input of a compaction. Accessed only under the lock that is held
     /// while compactions are picked.
     being_compacted: AtomicBool,
-    /// Whether the table's file has LevelDB's name.
+    /// Whether the table's file has LevelDB's extension, `.ldb`.
     has_leveldb_name: AtomicBool,
     /// Statistics of the table's contents, known once the table was written or first opened.
     statistics: OnceLock<FileStatistics>,
-    /// Counts the references to the file's bytes. Shared with the metadata of the same file in
-    /// other levels, in other versions.
+    /// A token whose references are counted: while any exists, the table's file must not be
+    /// removed. Shared with the [`FileMetadata`] of the same file at other levels in other
+    /// versions.
     bytes: Arc<FileBytes>,
-    /// The table's regions that users read recently; created on first use.
+    /// The regions of the table that users read recently, for warm handover; created on first use.
     hot_regions: OnceLock<Arc<HotRegions>>,
 }
 
-/// The bytes of a table's file. They are needed as long as any [`FileMetadata`] holds a reference
-/// to this object.
+/// A token for the bytes of a table's file. The file must exist as long as any [`FileMetadata`]
+/// holds a reference to this object.
 #[derive(Debug)]
 struct FileBytes;
 
@@ -68,8 +70,8 @@ pub(crate) struct FileStatistics {
 
 impl FileStatistics {
     /// Creates the statistics from `properties`. In old tables, the numbers of records and
-    /// deletions do not include range tombstones. They are raised to at least the number of range
-    /// tombstones.
+    /// deletions do not include range tombstones. So each of the two numbers is raised to the
+    /// number of range tombstones if it is lower.
     pub(crate) fn of(properties: &Properties) -> Self {
         let deletions = properties.num_deletions.max(properties.num_range_deletions);
         Self {
@@ -112,8 +114,8 @@ impl FileMetadata {
         Self { cache_id, has_leveldb_name, statistics, bytes, hot_regions, ..Self::new(added) }
     }
 
-    /// Whether only the caller still needs the table's file, because no version has the file in any
-    /// level. `self` must not be in a version that can still be acquired.
+    /// Whether `self` is the last reference to the table's file, so that the caller may remove the
+    /// file. `self` must not be in a version that can still be acquired.
     pub(crate) fn is_last(self: &Arc<Self>) -> bool {
         Arc::strong_count(self) == 1 && Arc::strong_count(&self.bytes) == 1
     }
@@ -126,7 +128,7 @@ impl FileMetadata {
         }
     }
 
-    /// Records that the table's file has LevelDB's name.
+    /// Records that the table's file has LevelDB's extension, `.ldb`.
     pub(crate) fn set_leveldb_name(&self) {
         self.has_leveldb_name.store(true, Ordering::Relaxed);
     }
@@ -151,7 +153,7 @@ impl FileMetadata {
         let _ = self.statistics.set(statistics);
     }
 
-    /// Returns the table's regions that users read recently.
+    /// Returns the regions of the table that users read recently, for warm handover.
     pub(crate) fn hot_regions(&self, generations: &Arc<Generations>) -> &Arc<HotRegions> {
         self.hot_regions
             .get_or_init(|| Arc::new(HotRegions::new(Arc::clone(generations), self.size())))

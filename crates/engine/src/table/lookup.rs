@@ -8,7 +8,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::merge_operator::FamilyMergeOperator;
 use crate::table::sink::{Owner, Sink};
 
-/// Whether a lookup must search older sources.
+/// Whether a point lookup must continue to search older sources (memtables and tables).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
     /// The result is undecided: the lookup continues with older sources.
@@ -17,10 +17,10 @@ pub(crate) enum Step {
     Done,
 }
 
-/// The result of the records of the key that were read so far.
+/// The result so far, given the records of the key that were read.
 #[derive(Debug, PartialEq, Eq)]
 enum Answer {
-    /// Undecided: no record so far ends the search.
+    /// Undecided: none of the records read so far decides the result.
     Open,
     /// The key is deleted.
     Deleted,
@@ -30,7 +30,8 @@ enum Answer {
     Base(Vec<u8>),
     /// The value, or the base of the merge operands, is in a blob file.
     Blob {
-        /// The key as it was written with the value.
+        /// The key as stored in the record. Its bytes may differ from the sought key's if the
+        /// comparator treats the two keys as equal.
         user_key: Vec<u8>,
         /// The blob index.
         index: Vec<u8>,
@@ -68,13 +69,14 @@ impl<'a, S: Sink> Lookup<'a, S> {
         key::pack_trailer(self.snapshot, ValueType::FOR_SEEK)
     }
 
-    /// Records that a tombstone at `sequence` covers the key.
+    /// Records that a range tombstone at `sequence` covers the key.
     #[inline]
     pub(crate) fn cover(&mut self, sequence: Option<Sequence>) {
         self.covering = self.covering.max(sequence.unwrap_or(0));
     }
 
-    /// Whether a range tombstone was found that covers the key in all older sources.
+    /// Whether a range tombstone that covers the key was found. Such a tombstone deletes all
+    /// records of the key in older sources.
     #[inline]
     pub(crate) fn is_covered(&self) -> bool {
         self.covering > 0
@@ -173,11 +175,12 @@ impl<'a, S: Sink> Lookup<'a, S> {
 pub(crate) enum PlainValue<'a> {
     /// In the record.
     Here(&'a [u8]),
-    /// In a blob file, at this index.
+    /// In a blob file. The field is the encoded blob index.
     Blob(&'a [u8]),
 }
 
-/// Returns the value of a record of one of the rarer types.
+/// Returns the value of a record, which must not be a deletion or merge operand: the default column
+/// of an entity, a timed value without its time, or the location in a blob file.
 ///
 /// # Errors
 /// Not supported, for keys with timestamps; corruption, for an entity or timed value that does not

@@ -12,9 +12,9 @@ use crate::error::Result;
 use crate::io_modes::IoModes;
 use crate::options::DbOptions;
 
-/// Number of bytes of a table after which the writeback of those bytes is started, if no option
-/// sets it. The table is synced at the end anyway, but writing all of it back then would delay
-/// users' reads.
+/// While a table is written, the writeback of its bytes is started each time this many bytes have
+/// been written, if no option sets another number. The table is synced at the end anyway, but
+/// writing all of it back at that time would delay users' reads.
 const EARLY_WRITEBACK: u64 = 1 << 20;
 
 /// Maximum buffer size of a writer, in bytes. Larger buffers would use memory without benefit.
@@ -107,8 +107,8 @@ impl NewFiles<'_> {
         Ok(writer)
     }
 
-    /// Keeps the warm blocks of a table that is being written in the page cache. If the file cannot
-    /// be opened for that purpose, no blocks are kept; that is not an error.
+    /// Keeps in the page cache the warm blocks of a table that is being written. If the file cannot
+    /// be opened for buffered writes, no blocks are kept; that is not an error.
     pub(crate) fn warm_through_page_cache(
         &self,
         writer: &mut SequentialWriter,

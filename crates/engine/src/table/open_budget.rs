@@ -9,7 +9,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Minimum number of level-0 tables that a compaction may always merge at a time.
+/// Number of level-0 tables that a compaction may always merge at a time, however small its share
+/// of the budget.
 const FAN_IN_MIN: usize = 4;
 
 /// Number of descriptors per input file of a compaction: one for the file, and one for its
@@ -19,22 +20,22 @@ const DESCRIPTORS: usize = 2;
 /// The open-file budget of compactions, shared by the compactions of a database.
 #[derive(Debug)]
 pub(crate) struct OpenBudget {
-    /// The budget, in file descriptors, like `taken`.
+    /// The budget, in file descriptors.
     capacity: AtomicUsize,
     taken: AtomicUsize,
 }
 
-/// An open file, which counts against the budget until this is dropped.
+/// A permit for an open file. The file counts against the budget until the permit is dropped.
 #[derive(Debug)]
 pub(crate) struct OpenPermit(Arc<OpenBudget>);
 
 impl OpenBudget {
-    /// Creates a budget of `descriptors`.
+    /// Creates a budget of `descriptors` file descriptors.
     pub(crate) fn new(descriptors: usize) -> Self {
         Self { capacity: AtomicUsize::new(descriptors), taken: AtomicUsize::new(0) }
     }
 
-    /// Changes the budget.
+    /// Changes the budget to `descriptors` file descriptors.
     pub(crate) fn set(&self, descriptors: usize) {
         self.capacity.store(descriptors, Ordering::Relaxed);
     }

@@ -5,7 +5,8 @@
 //! locks, inputs and outputs of compactions, and directories that are listed or synced. Tables and
 //! blob files share the rest; the option `max_open_files` can only reduce it.
 
-/// Number of files reserved for logs, the MANIFEST, locks, and the program's own files.
+/// Number of files reserved for logs, the MANIFEST and locks, and for files that the program opens
+/// outside the database.
 const OTHER_FILES: usize = 64;
 /// Maximum share of the limit that [`OTHER_FILES`] may be: 1/OTHER_PART.
 const OTHER_PART: usize = 4;
@@ -15,7 +16,7 @@ const COMPACTION_PART: usize = 4;
 const COMPACTIONS_MIN: usize = 32;
 /// Minimum number of tables kept open, however low the limit is.
 const TABLES_MIN: usize = 16;
-/// Maximum share of blob files in the files for users' reads: 1/BLOB_FILE_PART.
+/// Maximum share of blob files among the open files that serve users' reads: 1/BLOB_FILE_PART.
 const BLOB_FILE_PART: usize = 8;
 
 /// The maximum numbers of files that a database keeps open, by kind.

@@ -1,8 +1,8 @@
 //! The open tables of all column families of a database.
 //!
 //! If too many tables are open, a clock hand visits them. It passes over tables that were read
-//! since its last visit, and closes the first table that was not. A closed reader that is in use
-//! stays open until it is released.
+//! since its last visit, and closes the first table that was not. If the reader of a closed table
+//! is still in use, its file stays open until the reader is released.
 //!
 //! The bound is the option `max_open_files`, or the tables' share of the process's limit on open
 //! files ([`OpenShares`]). Other code in the process may use more descriptors than were reserved
@@ -30,15 +30,16 @@ const UNBOUNDED: usize = usize::MAX;
 const RELIEF_PART: usize = 8;
 const RELIEF_MIN: usize = 16;
 
-/// After relief lowered the bound, the bound grows by one each time that this many openings of
-/// tables have closed others.
+/// After relief lowered the bound on open tables, opening a table may require closing another one.
+/// After every CLOSED_PER_GROWTH such openings, the bound grows by one.
 const CLOSED_PER_GROWTH: usize = 32;
-/// Number of times that relief checks whether closed files were released, and the wait between two
-/// checks.
+/// Number of times that relief checks whether closed files were released. Two checks are
+/// `BETWEEN_LOOKS` apart.
 const LOOKS: usize = 20;
 const BETWEEN_LOOKS: Duration = Duration::from_micros(100);
 
-/// Minimum number of entries at which the entries of deleted tables are removed.
+/// Minimum length of the list of open tables at which the entries of deleted tables are removed
+/// from it.
 const PRUNED_MIN: usize = 1024;
 
 /// All caches of open files in the process.
@@ -66,7 +67,7 @@ pub(crate) struct OpenTables {
     capacity: AtomicUsize,
     /// The value to which `capacity` recovers after relief lowered it.
     share: AtomicUsize,
-    /// Whether reads of tables are recorded, because the hand may close some tables soon.
+    /// Whether reads of tables are recorded, because the clock hand may close some tables soon.
     tracks_reads: AtomicBool,
     hand: Mutex<ClockHand>,
     /// The process's limit on open files, if it bounds the tables; otherwise 0.
@@ -80,14 +81,14 @@ pub(crate) struct OpenTables {
 struct ClockHand {
     /// The open tables, in the order in which the hand visits them.
     open: VecDeque<Weak<FileMetadata>>,
-    /// Number of entries at which the entries of deleted tables are removed next.
+    /// Length of `open` at which the entries of deleted tables are removed next.
     pruned_at: usize,
     /// Number of times that opening a table closed others because relief had lowered the bound.
     closed: usize,
 }
 
 impl OpenTables {
-    /// Creates the set of a database, with no open tables.
+    /// Creates the empty set of a database's open tables.
     pub(crate) fn new(shares: OpenShares) -> Arc<Self> {
         let tables = Arc::new(Self::default());
         tables.set_bound(shares);
@@ -102,7 +103,7 @@ impl OpenTables {
         self.capacity.load(Ordering::Relaxed)
     }
 
-    /// Whether reads of tables must be recorded.
+    /// Whether reads of tables must be recorded, because some tables may soon be closed.
     #[inline]
     pub(crate) fn tracks_reads(&self) -> bool {
         self.tracks_reads.load(Ordering::Relaxed)
@@ -195,8 +196,9 @@ impl OpenTables {
 }
 
 impl KeepsFilesOpen for OpenTables {
-    /// Closes some tables that are not in use. If the process reached its own limit, the bound is
-    /// lowered to the number of remaining tables, but not below [`RELIEF_MIN`].
+    /// Closes some tables that are not in use. If the limit that was reached is the process's own,
+    /// not the system's, the bound is lowered to the number of tables that remain open, but not
+    /// below [`RELIEF_MIN`].
     fn close_some(&self, exhausted: Exhausted) -> bool {
         let mut hand = self.hand.lock();
         hand.prune();
@@ -238,7 +240,8 @@ impl ClockHand {
         self.open.push_back(Arc::downgrade(file));
     }
 
-    /// Removes the entries of deleted tables. The memory of their metadata is freed only by this.
+    /// Removes the entries of deleted tables. An entry is a weak reference, which keeps the memory
+    /// of the table's metadata allocated.
     fn prune(&mut self) {
         self.open.retain(|file| file.strong_count() > 0);
     }
@@ -287,7 +290,8 @@ impl ClockHand {
 
 /// Closes some files of every database in this process. Returns whether it closed any.
 fn close_some_of_all(exhausted: Exhausted) -> bool {
-    // Another thread may have closed files that are not yet released.
+    // Another thread may have closed readers whose files are still open. Collecting releases these
+    // files.
     if epoch::collect() > 0 {
         return true;
     }
@@ -296,7 +300,8 @@ fn close_some_of_all(exhausted: Exhausted) -> bool {
     for keeper in &keepers {
         closed |= keeper.close_some(exhausted);
     }
-    // A read or memtable insert in progress keeps all closed files open until the operation ends.
+    // A read or memtable insert in progress pins its epoch, which keeps all closed files open until
+    // the operation ends.
     for _ in 0..LOOKS {
         if epoch::collect() > 0 {
             return true;

@@ -40,13 +40,15 @@ pub(crate) struct TableCache {
 #[derive(Debug)]
 struct InputReaders {
     budget: Arc<OpenBudget>,
-    /// Readers that were opened to inspect their tables, by file number, kept for the merge.
-    /// Readers of tables below level 0 are kept only while less than half the budget is used.
+    /// Readers, by file number, that the compaction opened to inspect tables, and that it keeps for
+    /// the merge. Readers of tables below level 0 are kept only while less than half the budget is
+    /// used.
     kept: Mutex<HashMap<u64, Arc<TableReader>>>,
 }
 
 impl TableCache {
-    /// Creates a cache for a column family of the database of `open`, with no open table.
+    /// Creates the table cache of a column family, without open tables. `open` limits and closes
+    /// the open tables of the whole database.
     pub(crate) fn new(
         storage: Arc<dyn Storage>,
         directories: Vec<PathBuf>,
@@ -73,8 +75,8 @@ impl TableCache {
         modes.fold(first, |all, mode| if mode == IoMode::Direct { mode } else { all })
     }
 
-    /// Returns the size of the largest request, in bytes, that none of the tables' devices splits,
-    /// if known.
+    /// Returns the maximum size of a request, in bytes, that every device with tables performs
+    /// without splitting it, if known.
     pub(crate) fn request_bytes_max(&self) -> Option<usize> {
         let directories = self.directories.iter();
         directories.filter_map(|at| self.io_modes.request_bytes_max(&*self.storage, at)).min()
@@ -148,7 +150,8 @@ impl TableCache {
             return Ok(table);
         }
         if purpose == Purpose::CompactionRead {
-            // A compaction may run at low priority, and must not take a lock that users take.
+            // A compaction may run at low priority. It must not take a lock that users take, since
+            // they would wait while the compaction is not scheduled.
             return self.open_uncached(file, purpose).map(Arc::new);
         }
         self.open_shared(file, purpose)
@@ -187,14 +190,14 @@ impl TableCache {
         Ok(table)
     }
 
-    /// Returns the number of tables that may be opened in advance, which is the maximum number of
-    /// tables kept open.
+    /// Returns the number of tables that may be opened before they are read, which is the maximum
+    /// number of open tables.
     pub(crate) fn open_max(&self) -> usize {
         self.open.capacity()
     }
 
-    /// Returns the number of new tables that may be opened in advance without closing each other or
-    /// tables in use.
+    /// Returns the number of new tables that may be opened before they are read, without causing
+    /// each other or tables in use to be closed.
     pub(crate) fn new_tables_max(&self) -> usize {
         match self.open.capacity() {
             usize::MAX => usize::MAX,
@@ -235,7 +238,7 @@ impl TableCache {
         let permit = self.inputs.as_ref().map(|inputs| inputs.budget.take());
         let opened = match self.storage.open(&path, mode, purpose) {
             Err(error) if error.is_not_found() => {
-                // The table's file may have LevelDB's name.
+                // The table's file may have LevelDB's extension, `.ldb`.
                 let old_name =
                     path.with_file_name(FileKind::LevelDbTable(file.number()).to_string());
                 let opened = self.storage.open(&old_name, mode, purpose);

@@ -21,7 +21,8 @@ use crate::cache::Key;
 use crate::handover::TableHandover;
 use crate::table::{FileMetadata, ReadProfile};
 
-/// The handovers of warm blocks to tables that are being installed, with the tables' numbers.
+/// The blocks to keep in memory for each table that is being installed, with the table's file
+/// number.
 #[derive(Debug)]
 pub(crate) struct WarmInstallation {
     handovers: Vec<(u64, TableHandover)>,
@@ -35,9 +36,9 @@ pub(crate) struct HandedOver {
 }
 
 impl WarmInstallation {
-    /// Takes the handovers of new tables, with the tables' numbers. Must not be called during the
-    /// turn to change the versions, because copying takes time, nor from a low-priority thread,
-    /// because this takes a lock that users' reads take.
+    /// Prepares the installation of new tables, given the file number and the handover of each.
+    /// Must not be called during the turn to change the versions, because copying takes time, nor
+    /// from a low-priority thread, because this takes a lock that users' reads take.
     pub(crate) fn begin(mut handovers: Vec<(u64, TableHandover)>) -> Self {
         handovers.iter_mut().for_each(|(_, handover)| handover.copy_into_cache());
         Self { handovers }
@@ -102,8 +103,8 @@ impl HandedOver {
 
 /// Calls `visit` with the cache keys of a table's data blocks.
 fn for_each_block(file: &FileMetadata, visit: impl Fn(&BlockCache, Key)) {
-    // If finding the blocks required reading the index from the file, they are left in the cache
-    // until the table is deleted.
+    // With a partitioned index, finding the data blocks could require reading index blocks from the
+    // file. The data blocks of such a table are left in the cache until the table is deleted.
     let table = file.table.load_arc().filter(|table| !table.is_index_partitioned());
     let Some(table) = table else { return };
     let Some(cache) = table.handover().and_then(|handover| handover.cache.as_ref()) else { return };

@@ -58,8 +58,8 @@ impl Verification<'_> {
         }
     }
 
-    /// Checks that file and sequence numbers and column family ids are within the MANIFEST's
-    /// counters.
+    /// Checks that no file number, sequence number or column family id in use exceeds the
+    /// MANIFEST's counter for it.
     pub(super) fn check_numbers(&mut self, path: &Path, numbers: &Numbers, families: &[Family]) {
         for family in families {
             let tables = family.version.files().map(|(_, file)| file.number());
@@ -136,7 +136,7 @@ impl Verification<'_> {
         }
     }
 
-    /// Without a MANIFEST, checks each table on its own.
+    /// Checks each table by itself. Used if the MANIFEST could not be read.
     pub(super) fn lone_tables(&mut self) {
         let numbers = self.numbers(|kind| match kind {
             FileKind::Table(number) => Some(number),
@@ -165,7 +165,7 @@ impl Verification<'_> {
     }
 
     /// Returns the numbers that `select` returns for the files of the directory, in the order of
-    /// their names.
+    /// the files' names.
     fn numbers(&self, select: impl Fn(FileKind) -> Option<u64>) -> Vec<u64> {
         let entries = self.storage.list(self.directory).unwrap_or_default();
         entries.iter().filter_map(|entry| select(FileKind::parse(&entry.name)?)).collect()

@@ -1,9 +1,14 @@
 //! Verification: reads all files of a database and reports what is wrong with them.
 //!
 //! Unlike opening, verification does not stop at the first damage, but returns a list of findings.
-//! It checks every block's checksum, the order of keys, indexes and filters against the data
-//! blocks, counts and sizes against properties, bounds and numbers against the MANIFEST, logs, blob
-//! files and the references to them, and the directory as a whole. Verification changes no file.
+//! Verification changes no file. It checks
+//! - the checksum of every block, and the order of the keys,
+//! - indexes and filters against the data blocks,
+//! - counts and sizes against the tables' properties,
+//! - the bounds of tables, and file and sequence numbers, against the MANIFEST,
+//! - the logs,
+//! - the blob files, and the tables' references to them,
+//! - the directories as a whole: missing, obsolete and foreign files.
 
 mod blob;
 mod directory;
@@ -29,12 +34,13 @@ use crate::version::manifest::{self, FamilyState, Manifest};
 /// Severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// Information; nothing is wrong.
+    /// For information only: nothing is wrong.
     Note,
     /// A log or MANIFEST ends inside its last record, as after a crash.
     TornTail,
-    /// Not verified, and not known to be damaged: it needs an unsupported feature, an object that
-    /// was not supplied, such as a comparator, or more open files than the process may have.
+    /// A part of the database could not be verified, so it is unknown whether it is damaged.
+    /// Verifying it needs an unsupported feature, an object that was not supplied, such as a
+    /// comparator, or more open files than the process may have.
     Unsupported,
     /// Bytes contradict their checksum or each other, or something is missing.
     Damage,
@@ -44,13 +50,13 @@ pub enum Severity {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Finding {
-    /// Its severity.
+    /// The severity of the finding.
     pub severity: Severity,
     /// The affected file or directory.
     pub path: PathBuf,
     /// The offset in the file, in bytes, if known.
     pub offset: Option<u64>,
-    /// The problem.
+    /// The description of the problem.
     pub message: String,
 }
 
@@ -62,15 +68,15 @@ pub struct Report {
     pub findings: Vec<Finding>,
     /// Number of tables read.
     pub tables: u64,
-    /// Number of records in those tables, range tombstones included.
+    /// Number of records in the tables read, range tombstones included.
     pub entries: u64,
     /// Number of blob files read.
     pub blob_files: u64,
-    /// Number of blobs in those files.
+    /// Number of blobs in the blob files read.
     pub blobs: u64,
     /// Number of write-ahead logs read.
     pub logs: u64,
-    /// Number of batches in those logs.
+    /// Number of batches in the write-ahead logs read.
     pub batches: u64,
     /// Total size of the files read, in bytes.
     pub bytes: u64,
@@ -98,7 +104,7 @@ impl Report {
         self.add(Severity::Unsupported, path, offset, format!("not supported: {feature}"));
     }
 
-    /// Adds an error from reading `path`.
+    /// Adds a finding for an error that occurred while reading `path`.
     fn error(&mut self, path: &Path, error: &Error) {
         let named = error.path().unwrap_or(path);
         let severity = match error.kind() {
@@ -115,7 +121,7 @@ impl Report {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Progress {
-    /// The file that is being read.
+    /// The file that is about to be read.
     pub path: PathBuf,
     /// Bytes read so far, of all files.
     pub bytes_done: u64,
@@ -141,7 +147,8 @@ struct Family {
     name: String,
     comparator: Comparator,
     version: Version,
-    /// All its writes in logs with a lower number are in tables.
+    /// Number of the oldest log that the family needs: all its writes in logs with a lower number
+    /// are in tables.
     log_number: u64,
 }
 
@@ -219,7 +226,8 @@ impl Verification<'_> {
         let family_count = manifest.column_families.len();
         let families = self.families(&path, manifest.column_families.into_values());
         self.check_numbers(&path, &numbers, &families);
-        // Files of a column family that could not be read would be reported as obsolete.
+        // If a column family could not be read, its files are unknown, and checking the directories
+        // would report them as obsolete.
         if families.len() == family_count {
             self.check_directories(&part, &numbers, &families);
         }
@@ -300,7 +308,7 @@ struct ManifestPart {
     existing_logs: Option<Vec<u64>>,
 }
 
-/// The counters of a MANIFEST.
+/// The numbers that a MANIFEST records for the whole database.
 struct Numbers {
     manifest: u64,
     next_file_number: u64,

@@ -1,4 +1,5 @@
-//! Verification of tables, from the directory entry to the last block.
+//! Verification of tables: the length and checksum of a table's file, its meta blocks, its data
+//! blocks, and the gaps between blocks.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -30,7 +31,7 @@ use crate::table::{
 
 /// Size of one read of a table, in bytes.
 const REQUEST_BYTES: usize = 512 << 10;
-/// Number of reads ahead.
+/// Number of read requests in flight ahead of the data that is being verified.
 const REQUESTS_AHEAD: usize = 3;
 /// Size of the cache of index and filter partitions while tables are read, in bytes.
 const PARTITION_CACHE: usize = 16 << 20;
@@ -42,7 +43,7 @@ const GAP_PIECE: usize = 4096;
 const CRC32C_FUNCTION: &str = "FileChecksumCrc32c";
 
 impl Verification<'_> {
-    /// Reads every table of a column family.
+    /// Reads and checks every table of a column family.
     pub(super) fn check_tables(&mut self, family: &Family) {
         let context = Arc::new(TableContext {
             comparator: family.comparator.clone(),
@@ -86,7 +87,7 @@ impl Verification<'_> {
         BlobCache::new(Arc::clone(&self.storage), directory, io_modes, open)
     }
 
-    /// Reads a table without information from a MANIFEST.
+    /// Reads and checks a table about which no MANIFEST gives any information.
     pub(super) fn check_lone_table(&mut self, path: &Path) {
         let context = Arc::new(TableContext {
             comparator: Comparator::default(),
@@ -204,8 +205,8 @@ impl Verification<'_> {
         Ok(())
     }
 
-    /// Checks that bytes outside blocks are the zeros of alignment padding, and that blocks do not
-    /// overlap.
+    /// Checks that all bytes outside blocks are zeros, which are alignment padding, and that blocks
+    /// do not overlap.
     fn check_gaps(&mut self, path: &Path, table: &TableReader, spans: &Spans) -> Result<()> {
         let mut end = 0;
         for (&offset, &(length, what)) in spans {
@@ -232,13 +233,15 @@ impl Verification<'_> {
                 self.report.damage_at(path, at + place as u64, message);
                 return Ok(());
             }
-            // A read is shorter only if the file was truncated during verification.
+            // The read returns fewer than `wanted` bytes only if the file was truncated during
+            // verification.
             at += wanted as u64;
         }
         Ok(())
     }
 
-    /// Checks the checksum of the whole file, if the MANIFEST has one of a supported function.
+    /// Checks the checksum of the whole file, if the MANIFEST records one and the function that
+    /// computed it is supported.
     fn check_file_checksum(&mut self, path: &Path, file: &FileMetadata) -> Result<()> {
         let Some(known) = &file.added().checksum else { return Ok(()) };
         if known.function != CRC32C_FUNCTION {

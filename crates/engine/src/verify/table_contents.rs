@@ -21,7 +21,8 @@ use crate::table::{FileMetadata, Loading, ReadProfile, TableReader};
 pub(super) const PROFILE: ReadProfile =
     ReadProfile { purpose: Purpose::Verification, verify_checksums: true, fill_cache: true };
 
-/// The bounds of a table's records in the MANIFEST.
+/// The bounds of a table's internal keys and sequence numbers according to the MANIFEST, all
+/// inclusive.
 pub(super) struct Bounds<'a> {
     smallest: &'a [u8],
     largest: &'a [u8],
@@ -39,7 +40,7 @@ impl<'a> Bounds<'a> {
     }
 }
 
-/// Counts of the data blocks, to be compared with the properties.
+/// Counts of the records and data blocks found in the table, to be compared with its properties.
 #[derive(Default)]
 struct Counts {
     points: u64,
@@ -65,7 +66,7 @@ pub(super) struct Contents<'a> {
     first_key: Vec<u8>,
     last_key: Vec<u8>,
     filter_cursor: IndexCursor,
-    /// Whether a key missing in the filter was reported.
+    /// Whether a key that the filter lacks was already reported; only the first one is.
     filter_denied: bool,
 }
 
@@ -289,7 +290,7 @@ impl<'a> Contents<'a> {
         }
     }
 
-    /// Checks that the filter contains the key: a false negative would hide it.
+    /// Checks that the filter contains the key. A get does not find a key that the filter lacks.
     fn ask_filter(&mut self, user_key: &[u8]) -> Result<()> {
         let access = Loading(&PROFILE);
         let cursor = &mut self.filter_cursor;
@@ -321,8 +322,8 @@ impl<'a> Contents<'a> {
         })
     }
 
-    /// Checks the MANIFEST's bounds: without range tombstones they are the first and the last key;
-    /// with range tombstones, the bounds may be wider.
+    /// Checks the bounds that the MANIFEST records for the table. Without range tombstones, the
+    /// bounds must be the first and the last key; with range tombstones, they may be wider.
     fn check_bounds(&mut self, bounds: Option<&Bounds<'_>>) {
         let Some(bounds) = bounds.filter(|_| self.counts.points > 0) else { return };
         let comparator = self.table.comparator();
@@ -380,7 +381,8 @@ fn is_aligned_end(end: u64, padded: u64) -> bool {
 }
 
 /// Whether a table's first blocks were sampled for a dictionary, according to the text of its
-/// compression options. RocksDB does not count such blocks, whether or not it built a dictionary.
+/// compression options. RocksDB does not include sampled blocks in the property that counts data
+/// blocks, whether or not it then built a dictionary.
 fn samples_blocks(compression_options: &[u8]) -> bool {
     let options = String::from_utf8_lossy(compression_options);
     let mut options = options.split(';').filter_map(|option| option.trim().split_once('='));

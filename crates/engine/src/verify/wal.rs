@@ -23,14 +23,14 @@ use crate::wal::{batch, unwritten};
 /// The state while logs are read in order.
 struct LogProgress<'a> {
     numbers: &'a Numbers,
-    /// The sequence number after the last batch; `None` before the first.
+    /// The sequence number that follows the last batch read; `None` before the first batch.
     next_sequence: Option<u64>,
     /// Irregularities that are damage only if records follow: offset, message, and the kind of the
     /// ending if none follow.
     doubtful: Vec<(u64, String, EndingKind)>,
     /// Where the previous log ended, if that is before the end of its file.
     ending: Option<Ending>,
-    /// The number and length of the previous log.
+    /// The number of the previous log and its length in bytes.
     previous: Option<(u64, u64)>,
 }
 
@@ -45,11 +45,12 @@ struct Ending {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum EndingKind {
-    /// Inside a record.
+    /// The log ends inside a record.
     Torn,
-    /// Before bytes of the file's earlier use, or before a damaged record.
+    /// The log ends before bytes that belong either to the file's earlier use or to a damaged
+    /// record of the log.
     Doubtful,
-    /// Before bytes of the file's earlier use.
+    /// The log ends before bytes of the file's earlier use.
     Recycled,
 }
 
@@ -61,7 +62,7 @@ struct Log<'a> {
     /// Where the previous log ended, if that is before the end of its file.
     before: Option<Ending>,
     is_first_batch: bool,
-    /// Offset of unwritten space, if no batch was found after it.
+    /// Offset of the first unwritten space (zeros) after which no batch was found, if any.
     unwritten_from: Option<u64>,
 }
 
@@ -279,7 +280,7 @@ impl Verification<'_> {
         self.options.database().recycle_log_file_num == 0
     }
 
-    /// Checks a log's record about its predecessor.
+    /// Checks what a log records about the log before it.
     fn check_predecessor(
         &mut self,
         path: &Path,
@@ -297,7 +298,8 @@ impl Verification<'_> {
             }
             _ => format!("it names log {log_number} as its predecessor, which is missing"),
         };
-        // Unsynced logs may reach the device in any order.
+        // Unsynced logs may reach the device in any order, so a crash can explain that the earlier
+        // log is incomplete or missing.
         self.report.add(Severity::TornTail, path, None, message);
     }
 
@@ -353,7 +355,8 @@ fn sequence(record: &Record<'_>) -> Option<u64> {
     BatchReader::new(record.payload).map(|batch| batch.sequence()).ok()
 }
 
-/// Whether damage may be bytes of a recycled file's earlier use.
+/// Whether the damaged bytes may belong to the earlier use of a recycled file, so that they are no
+/// damage of this log.
 fn may_be_earlier_use(damage: &Damage) -> bool {
     let reasons = matches!(
         damage.reason,

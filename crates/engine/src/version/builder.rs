@@ -52,7 +52,8 @@ impl VersionBuilder {
         levels.flat_map(|(number, level)| level.values().map(move |file| (number, file)))
     }
 
-    /// Returns the blob files that were added, by number.
+    /// Returns the blob files that the edits have added so far, by file number. Some of them may
+    /// hold only garbage.
     pub(crate) fn blob_files(&self) -> &BTreeMap<u64, BlobFileMetadata> {
         &self.blob_files
     }
@@ -196,8 +197,8 @@ fn sort_by_key(
 }
 
 /// Returns the blob files that are still needed: the oldest file to which any table refers, and all
-/// newer files. Of these, files that hold only garbage are dropped, unless one is the oldest file
-/// of some table.
+/// newer files. Of these files, those that hold only garbage are dropped, except a file that is the
+/// oldest to which some table refers.
 fn drop_unreferenced(
     levels: &[Arc<Level>],
     mut blob_files: BTreeMap<u64, BlobFileMetadata>,

@@ -48,7 +48,7 @@ pub(crate) enum Reason {
     LevelL0FilesNum,
     /// A level has too many bytes.
     LevelMaxLevelSize,
-    /// A caller requested it.
+    /// A caller requested the compaction.
     ManualCompaction,
     /// Tables were marked for compaction.
     FilesMarkedForCompaction,
@@ -100,7 +100,7 @@ pub(crate) struct CompactCursors {
 }
 
 impl CompactCursors {
-    /// Moves a level's cursor.
+    /// Moves a level's cursor to the given key.
     pub(crate) fn set(&mut self, cursor: &CompactCursor) {
         let level = cursor.level as usize;
         if self.keys.len() <= level {

@@ -78,8 +78,8 @@ pub(crate) struct Installation<'v> {
     holds_claims: bool,
 }
 
-/// Edits that were written to the MANIFEST, and the resulting versions. Latches an error if it is
-/// dropped without being installed.
+/// Edits that were written to the MANIFEST, and the resulting versions. Dropping this value without
+/// installing the versions latches an error.
 #[must_use]
 pub(crate) struct Written<'v> {
     installation: Installation<'v>,
@@ -136,8 +136,8 @@ impl Versions {
         Installation { versions: self, manifest, is_halfway: false, holds_claims: false }
     }
 
-    /// Writes a new MANIFEST of the state in memory, after a failure or at the start, and makes
-    /// CURRENT name it.
+    /// Writes a new MANIFEST of the state in memory, and makes CURRENT name it. Used when a
+    /// database is opened, and after a failure.
     pub(crate) fn start_over(&self) -> Result<()> {
         let mut installation = self.begin_installation();
         let new = self.lock().new_manifest();

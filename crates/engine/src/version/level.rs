@@ -25,8 +25,8 @@ impl Level {
     }
 
     /// Returns the tables that may have records of the internal key's user key at or after the
-    /// internal key. The level must not have overlaps. Usually returns one table or none; more if
-    /// the records of one user key span several tables.
+    /// internal key. The tables of the level must not overlap, so it must not be level 0. Usually
+    /// returns one table or none; more if the records of one user key span several tables.
     #[inline]
     pub(crate) fn files_for(
         &self,

@@ -40,7 +40,7 @@ pub(crate) struct Manifest {
     pub(crate) column_families: BTreeMap<u32, FamilyState>,
     /// The database's id, if the MANIFEST records it.
     pub(crate) database_id: Option<String>,
-    /// Number of the next file.
+    /// The number that the next new file gets.
     pub(crate) next_file_number: u64,
     /// The highest sequence number recorded by an edit.
     pub(crate) last_sequence: Sequence,
@@ -48,14 +48,14 @@ pub(crate) struct Manifest {
     pub(crate) max_column_family: u32,
     /// Number of the oldest log that any column family needs.
     pub(crate) min_log_number_to_keep: u64,
-    /// The synced length of each log that has a record of it, in bytes, by log number.
+    /// For each log whose synced length the MANIFEST records: this length in bytes, by log number.
     pub(crate) synced_logs: BTreeMap<u64, u64>,
     /// The logs that existed when the last edit that lists logs was written, in ascending order;
     /// `None` if there is no such edit.
     pub(crate) existing_logs: Option<Vec<u64>>,
     /// Number of records that were read.
     pub(crate) records: u64,
-    /// Offset of an incomplete record at the end of the file, if there is one.
+    /// The incomplete record at the end of the file, if there is one.
     pub(crate) torn: Option<Torn>,
     /// Number of edits of an incomplete group at the end of the file, which have no effect.
     pub(crate) unfinished_edits: usize,
@@ -169,9 +169,9 @@ impl Manifest {
 /// Bytes in a MANIFEST that are not a valid edit.
 struct Irregularity {
     offset: u64,
-    /// Number of bytes of edits that are lost at least.
+    /// Minimum number of bytes of edits that are lost.
     dropped: u64,
-    /// Whether a crash explains the bytes, provided that no edits follow.
+    /// Whether a crash can have left these bytes, provided that no edits follow them.
     may_be_torn: bool,
     reason: String,
 }
@@ -183,8 +183,9 @@ impl Irregularity {
             Event::Damage(Damage { offset, dropped, reason, .. }) => {
                 (*offset, *dropped, is_torn_inside(file, *offset)?, reason.to_string())
             }
-            // Zeros may be left by a crash: edits are appended to the file, which is never
-            // preallocated.
+            // A crash can leave zeros at the end of the file if its new length reached the device
+            // before the appended edits did. Nothing else leaves zeros there, because the file is
+            // never preallocated.
             Event::Skipped(skipped) if skipped.reason == SkippedReason::Zeros => {
                 let dropped = if skipped.lossy { skipped.dropped } else { 0 };
                 (skipped.offset, dropped, true, skipped.reason.to_string())
@@ -220,8 +221,9 @@ fn is_torn_inside(file: &dyn ReadFile, offset: u64) -> Result<bool> {
     Ok(sectors.any(|sector| sector.iter().all(|&byte| byte == 0)))
 }
 
-/// Whether a later edit follows the bytes at `offset`. The edits of one group are written together,
-/// so edits of a group may follow an incomplete edit and do not count as later.
+/// Whether a later edit follows the bytes at `offset`. Edits that belong to a group do not count as
+/// later: the edits of a group are written together, so a crash can leave intact edits of a group
+/// behind an incomplete one.
 fn is_followed(
     reader: &mut RecordReader<FileSource>,
     file: &dyn ReadFile,

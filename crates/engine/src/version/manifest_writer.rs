@@ -18,12 +18,13 @@ use tailwater_io::{Create, IoMode, Purpose, Storage, WriteFile};
 use crate::error::{Error, Result};
 use crate::options::DbOptions;
 
-/// The size at which a new MANIFEST is begun.
+/// The limits on the length of a MANIFEST. A new MANIFEST is begun when the current one reaches
+/// both limits.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ManifestLimits {
-    /// Maximum length of a MANIFEST, in bytes.
+    /// The limit on the length itself, in bytes.
     pub(crate) max_bytes: u64,
-    /// Maximum growth of a MANIFEST over its initial length, in percent.
+    /// The limit on the growth over the initial length, in percent of the initial length.
     pub(crate) max_growth_percent: u64,
 }
 
@@ -106,8 +107,8 @@ impl ManifestWriter {
             Ok((manifest, aside)) => self.complete_roll(manifest, &aside),
             Err(error) => match &mut self.current {
                 Some(manifest) if error.is_out_of_descriptors() => {
-                    // The next attempt waits until the file has grown, because it rewrites
-                    // everything.
+                    // The next attempt is made when the file has grown by an eighth, because each
+                    // attempt writes the whole state.
                     manifest.rolled_from = manifest.written + manifest.written / 8;
                     Ok(())
                 }
@@ -116,7 +117,8 @@ impl ManifestWriter {
         }
     }
 
-    /// Writes a new MANIFEST, after a failure or at the start, and makes CURRENT name it.
+    /// Writes a new MANIFEST, and makes CURRENT name it. Used when a database is opened, and after
+    /// a failure.
     pub(super) fn start_over(&mut self, new: &NewManifest) -> Result<()> {
         let (manifest, aside) = self.prepare(new)?;
         self.complete_roll(manifest, &aside)
@@ -169,7 +171,8 @@ pub(crate) fn write_manifest(
     edits: &[VersionEdit],
 ) -> Result<ManifestFile> {
     let path = directory.join(FileKind::Manifest(number).to_string());
-    // If the file exists, it is of an opening that ended before CURRENT named the file.
+    // If the file exists, an earlier opening of the database created it and ended before CURRENT
+    // named it.
     let file = storage.create(&path, Create::Truncate, IoMode::Buffered, Purpose::Manifest)?;
     let mut manifest = ManifestFile {
         number,

@@ -68,8 +68,8 @@ impl ObsoleteTables {
             self.remove(&table);
             let took = Duration::from_nanos(clock.since_ns(start_ns));
             rest((took * REST).min(LONGEST_REST));
-            // Retired objects are also collected between removals, because there may be very many
-            // tables.
+            // Other threads leave large objects for this thread to free. These objects do not wait
+            // until all tables are removed, because there may be very many tables.
             heavy::collect();
         }
     }
@@ -94,7 +94,7 @@ impl ObsoleteTables {
         self.tables.lock()
     }
 
-    /// Takes a table that no reader uses off the list.
+    /// Removes from the list a table that no reader uses, and returns it.
     fn next(&self) -> Option<Obsolete> {
         let mut obsolete = self.list();
         let at = obsolete.iter().position(|table| table.file.is_last())?;

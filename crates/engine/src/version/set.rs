@@ -53,8 +53,8 @@ pub(crate) struct VersionSet {
     is_log_list_new: bool,
     failure: Option<Error>,
     limits: ManifestLimits,
-    /// Whether compactions may not claim inputs, because an ingestion chose the levels of its
-    /// tables given the running compactions.
+    /// Whether compactions may not claim inputs, because an ingestion has chosen the levels of its
+    /// tables so that they do not conflict with the compactions running then.
     pub(super) holds_claims: bool,
 }
 
@@ -116,7 +116,8 @@ impl VersionSet {
         self.min_log_number
     }
 
-    /// Whether the MANIFEST lists exactly these logs, or will with the next edit.
+    /// Whether the MANIFEST lists exactly these logs, or will list them once the next edit is
+    /// written.
     pub(crate) fn knows_logs(&self, logs: &[u64]) -> bool {
         self.existing_logs.as_deref() == Some(logs)
     }
@@ -162,7 +163,8 @@ impl VersionSet {
         Some(first)
     }
 
-    /// Adds to the next group of edits the fields that depend on the state of the set.
+    /// Adds to edits that are about to be written as a group the fields that depend on the state of
+    /// the set: the counters, the position in the group and the list of logs.
     pub(super) fn complete(&mut self, edits: &mut [VersionEdit], last_sequence: Sequence) {
         self.last_sequence = self.last_sequence.max(last_sequence);
         let count = edits.len() as u32;
@@ -178,7 +180,8 @@ impl VersionSet {
             && let Some(last) = edits.last_mut()
         {
             last.existing_logs.clone_from(&self.existing_logs);
-            // If writing the edit fails, the next MANIFEST is a new one, which also has the field.
+            // If writing the edit fails, nothing is written until a new MANIFEST is begun. The new
+            // MANIFEST lists the logs, too.
             self.is_log_list_new = false;
         }
     }

@@ -1,7 +1,8 @@
 //! Checks of a batch in a log, shared by replay and verification.
 //!
-//! A whole batch is checked before any of its operations is applied. Sequence numbers never
-//! decrease: a batch may have the numbers of the previous batch, but must not end below it.
+//! A whole batch is checked before any of its operations is applied. Sequence numbers must not
+//! decrease from batch to batch: the last number of a batch must be at least the last number of the
+//! previous batch. A batch with the same numbers as the previous batch is accepted.
 
 use tailwater_format::batch::{BatchReader, Record, RecordKind};
 use tailwater_format::key::{MAX_SEQUENCE, Sequence};
@@ -12,7 +13,7 @@ use tailwater_format::log::{RecoveryMode, Verdict};
 pub(crate) struct CheckedBatch<'a> {
     /// The operations of the batch.
     pub(crate) records: BatchReader<'a>,
-    /// The sequence number that follows the batch's last operation.
+    /// The sequence number of the operation that would follow the batch's last operation.
     pub(crate) next_sequence: Sequence,
 }
 
@@ -30,7 +31,8 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// Returns the verdict of a recovery mode. Unsupported features are refused in every mode.
+    /// Returns what recovery does in `mode` with a batch that is refused for this reason.
+    /// Unsupported features are an error in every mode.
     pub fn verdict(&self, mode: RecoveryMode) -> Verdict {
         match (self, mode) {
             (Self::Rejected(_), RecoveryMode::SkipAnyCorruptedRecords) => Verdict::Continue,

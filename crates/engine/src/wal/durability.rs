@@ -2,9 +2,10 @@
 //! (`RWF_DSYNC`), or a flush after it (`fdatasync`).
 //!
 //! The flag is faster on devices that have no volatile cache, or that can write a single request
-//! through it. For other devices the kernel turns a flagged write into two requests. Some of these
-//! devices are faster with a flush, which can also serve several writes. Both methods are measured
-//! while the first writes proceed; until the measurement ends, the flag is used.
+//! through the cache (forced unit access). For other devices the kernel turns a flagged write into
+//! two requests, the write and a flush of the cache. Some of these devices are faster with a flush,
+//! which can also serve several writes. Both methods are measured while the first writes proceed;
+//! until the measurement ends, the flag is used.
 
 use std::fmt;
 use std::path::Path;

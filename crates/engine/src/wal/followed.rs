@@ -1,4 +1,5 @@
-//! The state of the logs for followers, and the logs that followers keep from being removed.
+//! The state of the logs as followers see it. A follower reads the logs while they are being
+//! written ([`super::updates`]), and keeps logs that it has yet to read from being removed.
 //!
 //! # Invariants
 //!
@@ -20,8 +21,8 @@ use crate::error::{Error, Result};
 /// The logs of a database that is open for writing, as its followers see them.
 #[derive(Debug)]
 pub(crate) struct Followed {
-    /// The end of the current log, in bytes. It advances without the lock, and is reset to 0 under
-    /// it.
+    /// The end of the current log, in bytes. It advances without the lock on `state`; it is reset
+    /// to 0, for the next log, under that lock.
     current_end: AtomicU64,
     /// Whether the database was closed.
     is_closed: AtomicBool,
@@ -47,7 +48,7 @@ struct CompleteLog {
     last_sequence: Sequence,
 }
 
-/// The known state of a log at a point in time.
+/// What followers may know about a log at a point in time.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LogState {
     /// End of the part that is complete in its file, in bytes.

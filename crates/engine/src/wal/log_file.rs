@@ -31,13 +31,13 @@ pub(super) struct LogFile {
     encoder: Writer,
     /// Encoded bytes that are not yet written.
     buffer: Vec<u8>,
-    /// End of the written bytes.
+    /// End of the written bytes, as a file offset.
     written: u64,
     /// Offset of the next write. The bytes from `written` to this offset are in flight.
     next: u64,
-    /// End of the part that is known to be on the device.
+    /// End of the part that is known to be on the device, as a file offset.
     synced: u64,
-    /// End of the bytes whose write-back was started.
+    /// End of the bytes whose write-back was started, as a file offset.
     write_back: u64,
     /// Number of bytes reserved, from the start of the file.
     reserved: u64,
@@ -70,9 +70,9 @@ struct Direct {
 /// The time by which written bytes must be durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Durability {
-    /// By the time the call returns.
+    /// The bytes must be durable when the call returns.
     Durable,
-    /// By the next sync.
+    /// The bytes must be durable after the next sync.
     Whenever,
 }
 
@@ -88,9 +88,9 @@ pub(super) enum Mode<'a> {
     Direct {
         /// Source of the log's preallocated file; `None` if the file is appended to.
         preallocator: Option<&'a Preallocator>,
-        /// The description of the previous log at its end.
+        /// The length of the previous log, and whether it used up its zeros.
         before: Ended,
-        /// Length at which a log is switched, in bytes.
+        /// Length at which the log ends and the next one begins, in bytes.
         max: u64,
     },
 }
@@ -233,7 +233,8 @@ impl LogFile {
                 self.file.write_durably_at(blocks.as_slice(), self.written, Purpose::Wal)?;
                 self.synced = end;
             }
-            // A later sync includes the metadata that is needed to read the new blocks.
+            // These blocks become durable with a later sync, which includes the metadata needed to
+            // read them.
             Durability::Durable | Durability::Whenever => {
                 self.file.write_all_at(blocks.as_slice(), self.written, Purpose::Wal)?;
             }
@@ -332,7 +333,7 @@ impl LogFile {
         self.direct.is_some()
     }
 
-    /// Returns the description of the log as if it ended here.
+    /// Returns the length of the log, and whether it has used up its zeros.
     pub(super) fn as_ended(&self) -> Ended {
         let length = self.length();
         let zeroed = self.direct.as_ref().and_then(|direct| direct.zeroed.as_ref());
@@ -379,8 +380,9 @@ fn begin_buffered(
     match file.allocate(0, preallocate) {
         Ok(()) => Ok((file, preallocate)),
         Err(error) if error.is_no_space() => {
-            // Reserving failed, but the records may fit once the space that was reserved is freed.
-            // A failed truncation leaves only less space.
+            // The disk has too little space for the whole reservation, but perhaps enough for the
+            // records. So the part that was reserved is freed. If the truncation fails, only that
+            // space is unavailable.
             let _ = file.truncate(0);
             Ok((file, 0))
         }

@@ -3,13 +3,13 @@
 //! Each log begins with a description of the end of the previous log, so that replay does not
 //! continue past a gap that a crash of the machine left between two unsynced logs.
 //!
-//! A log is switched in three cases: when a memtable is sealed, so that the log of the next
-//! memtable holds nothing of an older memtable; when the log has reached its maximum length; and
-//! when its preallocated space ([`super::preallocation`]) is used up. Logs are synced oldest first,
-//! and a synced write is acknowledged only when every earlier log is on the device, too; otherwise
-//! a crash could keep that write and lose an earlier one. Before anything is written to a direct
-//! log, or to the log after a direct log, all earlier logs are synced, even if no writer requested
-//! a sync.
+//! A log is switched when a memtable is sealed, so that the log of the next memtable holds nothing
+//! of an older memtable; when the log has reached its maximum length; when its preallocated space
+//! ([`super::preallocation`]) is used up; and when another I/O mode suits better, as described
+//! below. Logs are synced oldest first, and a synced write is acknowledged only when every earlier
+//! log is on the device, too; otherwise a crash could keep that write and lose an earlier one.
+//! Before anything is written to a direct log, or to the log after a direct log, all earlier logs
+//! are synced, even if no writer requested a sync.
 //!
 //! Logs are buffered or direct ([`LogMode`]); each log keeps the mode in which it began. In mode
 //! `Auto` synced and unsynced groups are counted, and when most of the recent groups suit the other
@@ -65,7 +65,8 @@ pub(crate) struct LogOptions {
     pub(crate) max_buffered: usize,
     /// Whether a new log's directory entry is synced.
     pub(crate) sync_names: bool,
-    /// Whether syncs include all metadata.
+    /// Whether syncs also write metadata that is not needed to read the file (`fsync` rather than
+    /// `fdatasync`).
     pub(crate) full_sync: bool,
     /// Logs with a number below this are never removed, because it is not yet certain that they
     /// belong to this database.
@@ -280,7 +281,8 @@ impl LogSet {
     fn write_buffered(&mut self) -> Result<()> {
         self.check()?;
         if self.current.is_in_flight() {
-            // The bytes in memory belong to a group that will itself be written in flight.
+            // The bytes in the buffer belong to a group that its leader will write in flight, with
+            // [`LogSet::begin_pipelined`].
             return Ok(());
         }
         let written = self.current.write_out(self.options.bytes_per_sync);
@@ -303,7 +305,7 @@ impl LogSet {
         Some(write)
     }
 
-    /// Completes a group. `written` is the result of its write.
+    /// Completes a group in flight. `written` is the result of its write.
     pub(crate) fn end_pipelined(
         &mut self,
         write: PipelinedWrite,
@@ -370,7 +372,8 @@ impl LogSet {
     /// Closes the current log and begins another.
     pub(crate) fn switch(&mut self, number: u64) -> Result<()> {
         self.write_buffered()?;
-        // A recycled file may be too short as well, so a preallocated file is preferred.
+        // If the current log has used up its preallocated space, a recycled file may be too short,
+        // too. So a preallocated file is preferred then.
         let recycled = if self.is_another_quicker() { None } else { self.recyclable.pop_front() };
         let predecessor = Some(self.current.as_predecessor());
         let (is_direct, ended) = (self.suited.is_direct(), self.current.as_ended());
@@ -383,8 +386,9 @@ impl LogSet {
         }
         self.live.push_back(LiveLog::current(&self.current));
         self.followed.begin(number, MAX_SEQUENCE);
-        // Remains of an older log are cut off, too. Replay could take them for the end of all logs,
-        // and would then refuse tables with later data.
+        // If the file was recycled, the remains of the older log after this log's end are cut off,
+        // too. Otherwise replay could take this end for the end of all logs, and would then refuse
+        // the database because tables have later data.
         let given_back = if closed.may_be_longer() { closed.cut_off() } else { Ok(()) };
         let is_any_direct = closed.is_direct() || self.current.is_direct();
         if closed.is_dirty() {
@@ -397,8 +401,9 @@ impl LogSet {
     }
 
     /// Abandons all logs after a failure and begins another log. Everything in the abandoned logs
-    /// is still in memtables, which are flushed before the next write. Batches after
-    /// `last_sequence`, the last published number, are void. Returns the new log's number.
+    /// is still in memtables, which are flushed before the next write. Batches with numbers above
+    /// `last_sequence`, the last published number, were never published; followers ignore them.
+    /// Returns the new log's number.
     pub(crate) fn start_over(
         &mut self,
         numbers: &FileNumbers,
@@ -482,7 +487,7 @@ impl LogSet {
         &self.options.directory
     }
 
-    /// Whether a batch may be in memory that is not yet in a file.
+    /// Whether memory may hold a batch that is not yet in a file.
     pub(crate) fn holds_back(&self) -> bool {
         self.current.buffered() > 0 && !self.current.is_empty()
     }

@@ -71,7 +71,7 @@ impl PipelinedWrite {
     }
 }
 
-/// The flushes of one log.
+/// Makes the writes to one log durable by flushes, each of which may serve several writes.
 #[derive(Debug, Default)]
 pub(super) struct Flushes {
     state: Mutex<State>,

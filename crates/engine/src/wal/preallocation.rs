@@ -19,9 +19,9 @@
 //! A crash at any step leaves a temporary file, which the next opening removes, or a log with zeros
 //! at its end, which replay skips.
 //!
-//! The file of an unneeded log is removed like any other, not zeroed and reused: a read-only opener
-//! may be reading it. Only `recycle_log_file_num` reuses log files, as in RocksDB; recycled logs do
-//! not use this module.
+//! The file of an unneeded log is removed like any other, not zeroed and reused: a process that
+//! opened the database read-only may be reading it. Only `recycle_log_file_num` reuses log files,
+//! as in RocksDB; recycled logs do not use this module.
 //!
 //! If there is no disk space for zeros, or the zeros are used up before the next preallocated file
 //! is ready, logs are appended to, and each sync includes metadata.
@@ -43,11 +43,12 @@ use crate::panics;
 /// Maximum number of bytes of zeros written by one request.
 const PIECE_MAX: u64 = 64 << 10;
 /// A log counts as full when less preallocated space is left than the smaller of 1/LEFT_OVER_PARTS
-/// of the space and LEFT_OVER_MAX bytes. The remainder is kept because a group that does not fit
-/// into the space waits for metadata.
+/// of the space and LEFT_OVER_MAX bytes. The next log then begins early, because a group that does
+/// not fit into the preallocated space would wait for the filesystem's metadata.
 const LEFT_OVER_PARTS: u64 = 16;
 const LEFT_OVER_MAX: u64 = 64 << 10;
-/// Length of the next preallocated file relative to the last log, if that log used up its space.
+/// Length of the next preallocated file, as a multiple of the last log's length, if that log used
+/// up its space.
 const GROWTH: u64 = 4;
 
 /// Callbacks for events of the preallocation thread.
@@ -70,8 +71,8 @@ struct Shared {
     numbers: FileNumbers,
     /// The lengths of preallocated files are multiples of this length in bytes, which is not 0.
     block: u64,
-    /// How writes to direct logs are made durable. The thread measures and chooses it when it
-    /// starts.
+    /// The method by which writes to direct logs are made durable. When the preallocation thread
+    /// starts, it measures the methods and chooses one.
     durability: Arc<LogDurability>,
     clock: Arc<dyn Clock>,
     work: Mutex<Work>,
@@ -113,7 +114,7 @@ struct Unfinished {
     length: u64,
 }
 
-/// A description of the previous log at its end.
+/// The length of a log that has ended, and whether it used up its zeros.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Ended {
     /// The log's length in bytes.
@@ -165,7 +166,7 @@ impl Preallocator {
 
     /// Takes a preallocated file in which to begin a log; `None` if there is no disk space for it.
     /// `before` describes the previous log. It determines the length of the next preallocated file:
-    /// at least a block, and otherwise at most `max` bytes.
+    /// at most `max` bytes, but at least one block.
     pub(super) fn take(&self, before: Ended, max: u64) -> Option<PathBuf> {
         let shared = &self.shared;
         let mut work = shared.work.lock();
@@ -218,7 +219,7 @@ pub(super) struct ZeroedSpan {
 }
 
 impl ZeroedSpan {
-    /// Whether the span extends to `end`, in bytes.
+    /// Whether the span extends at least to the file offset `end`.
     pub(super) fn reaches(&self, end: u64) -> bool {
         end <= self.end
     }
@@ -290,7 +291,7 @@ impl Shared {
         }
     }
 
-    /// Creates a preallocated file immediately.
+    /// Creates a preallocated file on the calling thread, which waits until the file is complete.
     fn make(&self, length: u64) -> Result<PathBuf> {
         let mut unfinished = self.begin_file(length)?;
         while unfinished.zeroed < unfinished.length {

@@ -3,11 +3,11 @@
 
 /// Number of groups observed before the mode first changes.
 const GROUPS_MIN: u32 = 64;
-/// Maximum number of groups observed before a further change. The number is high because each
+/// Maximum number of groups observed before the mode changes again. The number is high because each
 /// change begins a new log.
 const GROUPS_MAX: u32 = 4096;
 
-/// The choice of the I/O mode of logs.
+/// How the I/O mode of logs is chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LogMode {
     /// All logs are buffered.

@@ -28,7 +28,7 @@ pub(super) struct LogTail {
     reader: Option<RecordReader<FileSource>>,
 }
 
-/// A batch of a log.
+/// A batch that was read from a log, with its position.
 #[derive(Debug)]
 pub(super) struct FoundBatch {
     pub(super) batch: WriteBatch,

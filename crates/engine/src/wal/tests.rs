@@ -28,8 +28,8 @@ fn sequences(tail: &mut LogTail) -> Vec<u64> {
     std::iter::from_fn(next).collect()
 }
 
-/// Writes a log over the file's content while it follows the log. After each group the log's length
-/// is a multiple of 4096 bytes.
+/// Writes a log over the file's content in padded groups, so that the log's length is a multiple of
+/// 4096 bytes after each group. Between the groups, reads the log up to its known end.
 fn follow(mut file: Box<dyn WriteFile>, disk: &SimStorage, writer: &mut Writer, out: Vec<u8>) {
     let mut rng = fastrand::Rng::with_seed(7);
     let mut tail = LogTail::open(disk, Path::new("/"), 9).expect("a log");

@@ -42,8 +42,8 @@ use crate::error::{Error, ErrorKind, Result};
 /// While the iterator lives, the logs that it has yet to read are neither removed nor overwritten,
 /// even if their contents are flushed. Once the iterator has passed a log, or is dropped, the log
 /// is released with the next flush. So an iterator that is not advanced keeps disk space in use.
-/// After the database is closed, the iterator returns an error of kind closed, so read to the end
-/// before.
+/// After the database is closed, the iterator returns an error of kind closed, so read all batches
+/// before closing it.
 ///
 /// The iterator can be sent between threads. It does not delay writers.
 ///
@@ -101,7 +101,7 @@ pub(crate) struct LogsOf {
     pub(crate) published: Box<dyn Fn() -> Sequence + Send + Sync>,
     pub(crate) storage: Arc<dyn Storage>,
     pub(crate) directory: PathBuf,
-    /// Whether a batch may be in memory that is not yet in a file.
+    /// Whether memory may hold a batch that is not yet in a file.
     pub(crate) holds_back: bool,
 }
 
@@ -172,7 +172,8 @@ impl Updates {
             let Some(found) = self.read()? else { return Ok(None) };
             let is_published = self.is_published(found.last_sequence());
             if found.last_sequence() > self.look.last_sequence {
-                // The rest of this log was not published, and never will be.
+                // The rest of this log was never published, because the log was abandoned after a
+                // failure.
                 if !self.next_log()? {
                     return Ok(None);
                 }
@@ -221,8 +222,8 @@ impl Updates {
         sequence <= self.published
     }
 
-    /// Refuses a batch that does not begin with the due number; the first batch must only contain
-    /// it.
+    /// Returns an error for a batch that does not begin with the due number. The first batch that
+    /// the iterator finds may also begin below the due number and contain it.
     fn check_order(&self, found: &FoundBatch) -> Result<()> {
         let (first, due) = (found.batch.sequence(), self.due);
         if first == due || !self.is_started && (first < due || due == 0) {

@@ -24,8 +24,8 @@ use crate::write::{WriteOptions, WritePath};
 /// 1/SMALL_BATCH_SHARE. If a leader's own batch is below this limit, the batches that it adds to
 /// its group are limited to the same total size, to keep the leader's latency low.
 const SMALL_BATCH_SHARE: usize = 8;
-/// Minimum number of operations with which a member inserts its own batch. With fewer operations,
-/// waking the member takes longer than inserting.
+/// Minimum number of operations in a batch that a group's member inserts itself. The leader inserts
+/// smaller batches, because waking the member would take longer.
 const OWN_INSERT_OPERATIONS: u32 = 64;
 
 impl WritePath {
@@ -131,8 +131,8 @@ impl WritePath {
             }
             Ok(Logged::InFlight(numbers, log_write)) => {
                 let in_flight = leadership.begin_pipelined(&group);
-                // Dropped before `in_flight` if the code below panics, so that later groups see the
-                // failure.
+                // If the code below panics, this latch is dropped before `in_flight`. Dropping
+                // `in_flight` lets later groups continue, which then see the failure.
                 let pipelined_latch = PanicLatch { path: self, is_pipelined: true };
                 let written = self
                     .write_pipelined(&in_flight, log_write)
@@ -150,9 +150,9 @@ impl WritePath {
         written
     }
 
-    /// Step 3 for a group: numbers its operations and appends it to the log, in one write and at
-    /// most one sync. With `may_pipeline` the write may be left to the caller, which performs it in
-    /// flight.
+    /// Performs step 3 of the write path (see [`crate::write`]) for a group: numbers its operations
+    /// and appends it to the log, in one write and at most one sync. With `may_pipeline` the write
+    /// may be left to the caller, which performs it in flight.
     fn log(
         &self,
         leadership: &Leadership<'_>,
@@ -209,8 +209,8 @@ impl WritePath {
         self.context.errors.check()
     }
 
-    /// Performs steps 4 and 5 for a group that is in the log: inserts it into memtables and
-    /// publishes it.
+    /// Performs steps 4 and 5 of the write path (see [`crate::write`]) for a group that is in the
+    /// log: inserts it into memtables and publishes it.
     fn commit(
         &self,
         batch: &WriteBatch,
@@ -350,13 +350,13 @@ impl WritePath {
 enum Logged {
     /// Logged with the requested durability.
     Done(Range<Sequence>),
-    /// To be written in flight by the caller.
+    /// Appended to the log's buffer. The caller writes the group in flight.
     InFlight(Range<Sequence>, PipelinedWrite),
 }
 
-/// Refuses further writes when it is dropped. It is dropped only if the leader panicked, perhaps in
-/// a user's comparator. The sequence numbers that the leader assigned may already be in the log and
-/// in memtables, and must not be assigned again.
+/// A guard that makes the database refuse further writes when the guard is dropped. It is dropped
+/// only if the leader panicked, perhaps in a user's comparator. The sequence numbers that the
+/// leader assigned may already be in the log and in memtables, and must not be assigned again.
 struct PanicLatch<'w> {
     path: &'w WritePath,
     /// Whether the group is in flight. If so, no later group may complete, because the panic left a

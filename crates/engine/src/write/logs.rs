@@ -101,7 +101,8 @@ impl WritePath {
         );
         self.logs.lock().set_options(options);
         self.update_log_bound();
-        // The current log, or all logs together, may exceed the new limits.
+        // The current log, or all logs together, may exceed the new limits. So the next leader
+        // checks the limits.
         self.has_full_logs.store(true, Ordering::Relaxed);
     }
 

@@ -7,8 +7,8 @@
 //! 3. The leader assigns sequence numbers to the group's operations, appends the batches to the
 //!    log's buffer, and writes the buffer in one system call. If any member requested a sync, the
 //!    leader syncs the logs once, the oldest first. A synced group of a direct log may be written
-//!    in flight: the next leader then starts this step, and the steps below wait until the groups
-//!    ahead have taken them.
+//!    in flight: the next leader may then begin this step for its own group. A group takes each of
+//!    the steps below only after the groups ahead of it have ended.
 //! 4. The batches are inserted into the memtables: small ones by the leader, large ones by their
 //!    own writers.
 //! 5. The group's last sequence number is published; from then on readers see the group.
@@ -28,8 +28,8 @@
 //! Before the end of step 3 the group may be in the log completely, in part, or not at all. A batch
 //! is a single record, so each batch is there completely or not at all. After step 3 the group
 //! survives a crash of the process, and, if it was synced, a crash of the machine. A group in
-//! flight may be on the device while a group ahead of it is not. Neither was acknowledged, and
-//! recovery ends at the hole.
+//! flight may be on the device while a group ahead of it is not. Neither group was acknowledged,
+//! and recovery ends at the gap that the missing group leaves in the log.
 
 mod commit;
 mod counts;

@@ -17,7 +17,7 @@
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct WriteOptions {
     /// Return when the write is on the device, so that it survives a crash of the machine. Default:
-    /// false, which survives a crash of the process.
+    /// false; the write then survives a crash of the process, but perhaps not of the machine.
     pub sync: bool,
     /// Do not log the write: it is lost if the process ends before its memtable is flushed.
     /// Default: false.

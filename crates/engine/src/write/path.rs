@@ -27,7 +27,7 @@ pub(crate) struct WritePath {
     pub(super) flushes: Arc<FlushScheduler>,
     pub(super) queue: Queue,
     pub(super) logs: Arc<Mutex<LogSet>>,
-    /// Write times of sequence numbers.
+    /// Samples of the times at which sequence numbers were written.
     pub(super) write_times: Arc<WriteTimes>,
     /// Set by an insert that filled a memtable; checked by the next leader.
     pub(super) has_full_memtable: AtomicBool,
@@ -95,7 +95,8 @@ impl WritePath {
         self.write_times.update(options.iter().map(|options| &**options), published, now_s);
     }
 
-    /// Spreads times over the initial sequence numbers of a new database.
+    /// Assigns write times to the sequence numbers with which a new database begins, spread evenly
+    /// over the time span that the options preserve.
     pub(crate) fn spread_write_times(&self) {
         let options = self.context.family_options();
         let (last, now_s) = (self.context.published(), self.context.now_s());

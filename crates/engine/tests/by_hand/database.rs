@@ -21,7 +21,7 @@ pub(crate) struct Database {
 }
 
 impl Database {
-    /// Creates an empty directory.
+    /// Creates a database directory without files.
     pub(crate) fn new() -> Self {
         let storage = SimStorage::new(1);
         storage.create_directory(directory()).expect("the disk is empty");
@@ -97,7 +97,7 @@ fn directory() -> &'static Path {
     Path::new("/db")
 }
 
-/// Returns the first edit of a database of one column family.
+/// Returns the first edit in the MANIFEST of a database with one column family.
 pub(crate) fn first_edit() -> VersionEdit {
     VersionEdit {
         database_id: Some(IDENTITY.to_owned()),
@@ -130,7 +130,8 @@ pub(crate) fn log(number: u64, puts: &[(u64, &str)]) -> Vec<u8> {
     log_by(Writer::new(number, false), puts)
 }
 
-/// Like [`log`], by a writer that has not written anything.
+/// Returns the bytes that `writer` writes for the puts, like [`log`]. `writer` must not have
+/// written anything before.
 pub(crate) fn log_by(mut writer: Writer, puts: &[(u64, &str)]) -> Vec<u8> {
     let mut log = Vec::new();
     for (sequence, key) in puts {

@@ -115,8 +115,8 @@ fn an_empty_batch_at_sequence_zero_opens() {
     assert_eq!(db.latest_sequence_number(), 0);
 }
 
-/// Regression test: a blob file to which a log, but not yet the MANIFEST, referred was removed as
-/// obsolete when the database was opened for writing.
+/// Regression test: when a database was opened for writing, a blob file was removed as obsolete if
+/// only a log referred to it, and not yet the MANIFEST.
 #[test]
 fn logs_with_references_to_unrecorded_blob_files_prevent_opening_for_writing() {
     let place = BlobIndex::Blob(BlobLocation {

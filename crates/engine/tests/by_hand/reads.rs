@@ -10,8 +10,9 @@ use crate::table::{internal_key, table, table_with_tombstones};
 fn tombstones_of_a_level_0_table_end_with_the_table() {
     // Regression test: iterators treated records of a neighbouring table as deleted. The first
     // table was moved from a deeper level to level 0. Its range tombstone extends beyond the bounds
-    // of the table, but deletes nothing there. The records of the neighbouring table have lost
-    // their sequence numbers in a compaction to a deeper level.
+    // of the table, but deletes nothing there. The neighbouring table is in a deeper level, and a
+    // compaction has set the sequence number of its record to 0, which is lower than the
+    // tombstone's.
     let upper =
         table_with_tombstones(&[(&[("a", 20, "v"), ("m", 21, "v")], "n")], &[("b", 10, "z")], &[]);
     let lower = table(&[(&[("q", 0, "alive")], "r")], &[]);

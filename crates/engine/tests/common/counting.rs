@@ -35,7 +35,8 @@ unsafe impl GlobalAlloc for Counting {
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         count(size);
-        // SAFETY: as for `dealloc`; the caller upholds the contract of `GlobalAlloc::realloc`.
+        // SAFETY: the pointer is from the system's allocator, and the caller upholds the contract
+        // of `GlobalAlloc::realloc`.
         unsafe { System.realloc(pointer, layout, size) }
     }
 }

@@ -41,7 +41,7 @@ pub(crate) fn default_family(db: &Db) -> ColumnFamily {
     db.cf_handle("default").expect("the default column family")
 }
 
-/// Returns the names in a directory.
+/// Returns the names of the entries of a directory.
 pub(crate) fn names(storage: &dyn Storage, directory: &Path) -> Vec<String> {
     let entries = storage.list(directory).expect("a directory");
     entries.into_iter().map(|entry| entry.name).collect()

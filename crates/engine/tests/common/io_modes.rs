@@ -51,7 +51,8 @@ pub(crate) const SIZES: [&[&str]; 2] = [
 /// Values of `wal_preallocation_block_size`, in bytes.
 const LOG_SPACE: [&str; 4] = ["0", "4096", "20000", "65536"];
 
-/// Alignment of direct transfers on a simulated disk that requires more than most disks, in bytes.
+/// Alignment of direct transfers, in bytes, on a simulated disk that requires a larger alignment
+/// than most disks.
 const LARGE_ALIGNMENT: usize = 16 << 10;
 
 /// A disk, and the I/O modes that it supports.
@@ -78,7 +79,7 @@ impl Disk {
         }
     }
 
-    /// Configures a simulated disk like this one.
+    /// Configures `storage` to behave like this disk.
     pub(crate) fn set_up(self, storage: &SimStorage) {
         match self {
             Self::Refuses(directory) => storage.refuse_direct(Path::new(directory)),
@@ -88,12 +89,12 @@ impl Disk {
     }
 }
 
-/// The I/O modes of a database.
+/// The I/O modes of a database, as option strings.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct IoModes {
     /// Option string for Tailwater only. It has Tailwater's own options, and the options for writes
-    /// through mmap and without a buffer. RocksDB does not get the latter options: with them, it
-    /// faults at mapped files whose space is not allocated.
+    /// through mmap and without a buffer. RocksDB does not get the latter options, because with
+    /// them it crashes when it writes to a mapped file whose space is not allocated.
     pub(crate) ours: String,
     /// Option string with RocksDB's flags. It precedes `ours`.
     pub(crate) flags: String,
@@ -136,7 +137,8 @@ impl IoModes {
                 .filter_map(|(is_set, value)| is_set.then_some(value)),
         );
         let writes_direct = direct.contains(&"use_direct_io_for_flush_and_compaction");
-        // Direct writes need a buffer, and neither can be combined with mmap.
+        // The options drawn below fit together: direct writes need a write buffer, and direct reads
+        // or writes cannot be combined with mapped ones.
         let space = LOG_SPACE[rng.usize(..LOG_SPACE.len())];
         let mut own = vec![format!("wal_preallocation_block_size={space}")];
         if !writes_direct && rng.u8(..8) == 0 {

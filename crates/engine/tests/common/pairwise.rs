@@ -8,8 +8,9 @@ use fastrand::Rng;
 /// Number of random candidates from which each next combination is chosen.
 const CANDIDATES: usize = 40;
 
-/// Returns combinations. Each has, for every factor, the index of a value; `sizes` has the number
-/// of values of each factor.
+/// Returns combinations that together contain every pair of values of different factors. A
+/// combination has, for every factor, the index of a value. `sizes` has the number of values of
+/// each factor.
 pub(crate) fn combinations(sizes: &[usize], rng: &mut Rng) -> Vec<Vec<usize>> {
     let mut missing = BTreeSet::new();
     for (a, &size_a) in sizes.iter().enumerate() {

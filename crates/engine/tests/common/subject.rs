@@ -16,7 +16,7 @@ use tailwater::{ColumnFamily, Db, PrefixExtractor, ReadOptions, Snapshot, option
 use tailwater_testkit::dump::Entry;
 use tailwater_testkit::model::Family;
 
-/// Number of reads of each column family.
+/// How many reads of each kind are performed on a column family.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Effort {
     /// Number of point lookups.

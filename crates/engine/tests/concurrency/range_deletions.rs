@@ -9,7 +9,7 @@ use tailwater_testkit::seed;
 
 use crate::scene::Place;
 
-/// Number of keys below the middle, and number of keys from the middle on.
+/// Number of keys on each side of the middle of the key range.
 const REACH: u64 = 400;
 
 fn key(number: u64) -> [u8; 8] {

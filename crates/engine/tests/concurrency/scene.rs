@@ -286,7 +286,7 @@ impl<'a> Scene<'a> {
     }
 }
 
-/// Marks the end of a writer when dropped.
+/// A guard whose drop subtracts a writer from the number of writers that are still writing.
 struct Leaving<'s, 'a> {
     scene: &'s Scene<'a>,
 }

@@ -77,7 +77,7 @@ fn no_slowdown_writes_are_refused_while_others_wait() {
 #[test]
 fn closing_ends_the_wait_of_writers() {
     let then = |_: &SimStorage, db: &Db| {
-        // Unflushed writes are in the log.
+        // Closing succeeds although no flush does, because the unflushed writes are in the log.
         db.close().expect("closing");
         let mut batch = WriteBatch::new();
         batch.put_cf(0, b"late", b"").expect("a put");
@@ -118,7 +118,8 @@ fn delayed_writers_complete_their_writes() {
             assert!(matches!(kind, None | Some(ErrorKind::Busy)), "{kind:?}");
         }
     });
-    // The first writes may succeed without a pause, even a write that must not wait.
+    // The first of these writes may succeed, because delayed writers may write the bytes that were
+    // granted for idle time without waiting.
     let large = vec![b'v'; 100_000];
     let mut refused =
         (0..100).filter_map(|_| db.put_cf_opt(&default, b"impatient", &large, &NO_SLOWDOWN).err());

@@ -17,8 +17,8 @@ impl fmt::Display for Count {
     }
 }
 
-/// A size in bytes. It is shown in the largest unit of KB, MB, GB and TB in which it is at least 1,
-/// otherwise in KB.
+/// A size in bytes. It is shown in the largest of the units KB, MB, GB and TB in which the shown
+/// number is at least 1. A size below 1 KB is shown in KB.
 pub(super) struct Bytes(pub(super) u64);
 
 impl fmt::Display for Bytes {
@@ -48,12 +48,12 @@ impl fmt::Display for Micros {
     }
 }
 
-/// Converts bytes to MB.
+/// Converts bytes to MB (2^20 bytes).
 pub(super) fn megabytes(bytes: u64) -> f64 {
     bytes as f64 / f64::from(1 << 20)
 }
 
-/// Converts bytes to GB.
+/// Converts bytes to GB (2^30 bytes).
 pub(super) fn gigabytes(bytes: u64) -> f64 {
     bytes as f64 / f64::from(1 << 30)
 }

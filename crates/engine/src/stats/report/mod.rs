@@ -1,8 +1,9 @@
-//! The texts of `rocksdb.stats` and its parts, in RocksDB's layout (`db/internal_stats.cc`), so
-//! that existing parsers work.
+//! The texts of the property `rocksdb.stats` and its parts, in RocksDB's layout
+//! (`db/internal_stats.cc`), so that existing parsers work.
 //!
-//! An interval begins when statistics were last written to the LOG. File latencies by level and the
-//! numbers of block cache entries by kind are not recorded, so they are omitted.
+//! The "interval" figures of a report cover the time since statistics were last written to the LOG.
+//! The latencies of file reads by level and the numbers of block cache entries by kind are not
+//! recorded, so the reports omit them.
 
 mod database;
 mod family;

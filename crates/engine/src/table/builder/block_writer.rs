@@ -36,7 +36,7 @@ pub(super) struct Written {
     pub(super) compression: Compression,
 }
 
-/// Verifies compressed blocks by decompressing them.
+/// Verifies each compressed block: decompresses it and compares the result with the original.
 #[derive(Default)]
 struct Verifier {
     decompressor: Decompressor,
@@ -91,7 +91,7 @@ impl BlockWriter {
         self.compressor.compression()
     }
 
-    /// Returns the types of the compressed blocks written so far.
+    /// Returns the compression types of the compressed blocks written so far.
     pub(super) fn compressions_used(&self) -> Vec<Compression> {
         self.compressed_any.then(|| self.compression()).into_iter().collect()
     }

@@ -20,7 +20,7 @@ pub struct TableCompression {
 }
 
 impl TableCompression {
-    /// Returns the compression of uncompressed tables.
+    /// Returns the settings for tables that are not compressed.
     pub fn none() -> Self {
         Self { kind: Compression::None, options: CompressionOptions::default() }
     }
@@ -95,7 +95,7 @@ impl TableCompression {
         Compressor::new(self.kind, &options, &[])
     }
 
-    /// Returns the text of the options in a table's properties.
+    /// Returns the text that describes these compression settings in a table's properties.
     pub(super) fn description(&self) -> String {
         let options = &self.options;
         let numbers = [
@@ -120,7 +120,8 @@ impl TableCompression {
     }
 }
 
-/// Converts an option's value. `Inherited` cannot occur, since the options were checked.
+/// Converts the compression type of an option to that of a table's format. `Inherited` cannot occur
+/// here, since checking the options refuses it for these options.
 fn format_compression(kind: CompressionType) -> Compression {
     match kind {
         CompressionType::None | CompressionType::Inherited => Compression::None,

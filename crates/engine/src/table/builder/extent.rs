@@ -6,10 +6,11 @@ use tailwater_format::blob::BlobIndex;
 use tailwater_format::key::{self, MAX_SEQUENCE, ParsedKey, Sequence, ValueType};
 use tailwater_format::{Comparator, Error, Result, timed_value, wide_column};
 
-/// The extent of a table.
+/// The ranges of a table's keys and sequence numbers, and its oldest blob file.
 #[derive(Debug, Clone)]
 pub(super) struct Extent {
-    /// The internal key of the first entry; empty without entries.
+    /// The internal key of the first entry; empty if the table has no entries, but perhaps range
+    /// tombstones.
     first_key: Vec<u8>,
     /// The smallest internal key; empty in an empty table.
     pub(super) smallest: Vec<u8>,
@@ -18,7 +19,8 @@ pub(super) struct Extent {
     pub(super) smallest_sequence: Sequence,
     pub(super) largest_sequence: Sequence,
     pub(super) oldest_blob_file_number: Option<u64>,
-    /// The smallest preferred sequence number of the timed values.
+    /// The smallest preferred sequence number of the timed values, which are values that were put
+    /// with an explicit write time; `Sequence::MAX` if there are none.
     pub(super) smallest_preferred_sequence: Sequence,
 }
 
@@ -59,8 +61,8 @@ impl Extent {
         }
     }
 
-    /// Ends the entries; `last_key` is the internal key of the last one. Called only if there are
-    /// entries.
+    /// Adds the range of all entries' keys to the extent, after the last entry. `last_key` is the
+    /// internal key of the last entry. Called only if there are entries.
     pub(super) fn end(&mut self, comparator: &Comparator, last_key: &[u8]) {
         let first_key = std::mem::take(&mut self.first_key);
         self.add_range(comparator, &first_key, last_key);
@@ -103,8 +105,8 @@ impl Extent {
     }
 }
 
-/// Returns the internal key of the end of a range tombstone whose exclusive end is a user key. It
-/// sorts before every record of that user key.
+/// Returns the internal key for the end of a range tombstone whose exclusive end is `user_key`. The
+/// internal key sorts before every record of `user_key`.
 pub(super) fn tombstone_end(user_key: &[u8]) -> Vec<u8> {
     let mut end = Vec::new();
     let trailer = key::pack_trailer(MAX_SEQUENCE, ValueType::RangeDeletion as u8);

@@ -44,7 +44,7 @@ impl FilterBuilder {
         self.bloom.num_entries()
     }
 
-    /// Returns the length of the block if it were built now, in bytes.
+    /// Returns the length, in bytes, that the filter block would have if it were built now.
     pub(super) fn size_estimate(&self) -> usize {
         self.bloom.block_length(self.bloom.num_entries())
     }

@@ -24,18 +24,18 @@ pub struct FinishedTable {
     pub oldest_blob_file_number: Option<u64>,
     /// The length of everything after the data blocks, in bytes.
     pub tail_size: u64,
-    /// The table's unique id; `[0, 0]` if it has none of its own.
+    /// The table's unique id; `[0, 0]` if its origin does not determine one.
     pub unique_id: [u64; 2],
     /// The properties, as written to the file.
     pub properties: Properties,
-    /// The table's part of the warm handover, if any.
+    /// The blocks of the table that warm handover keeps in memory, if it is enabled.
     pub(crate) table_handover: Option<TableHandover>,
 }
 
 impl FinishedTable {
-    /// Returns the version edit's entry that adds the table to `level`. The table does not
-    /// determine its path, its epoch, and the number of bytes that its range tombstones cover;
-    /// these fields keep their defaults.
+    /// Returns the version edit's entry that adds the table to `level`. The fields for the path,
+    /// the epoch number, and the number of bytes that range tombstones cover keep their defaults,
+    /// because the table does not determine them.
     pub fn new_file(&self, level: u32) -> NewFile {
         NewFile {
             level,

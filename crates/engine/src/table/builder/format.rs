@@ -9,7 +9,8 @@ use tailwater_format::table::BLOCK_TRAILER_LENGTH;
 use crate::options::{self, BlockBasedTableOptions, ColumnFamilyOptions, DataBlockIndexType};
 use crate::prefix_extractor::PrefixExtractor;
 
-/// The lowest format version that is written.
+/// The lowest format version that is written. If the options request a lower version, this one is
+/// used.
 const VERSION_MIN: u32 = 5;
 
 /// Size of the pages that aligned blocks do not cross, in bytes.
@@ -59,7 +60,8 @@ impl Format {
 
     pub(super) fn block_options(&self) -> BuilderOptions {
         let options = &self.options;
-        // A hash index would miss keys that are equal with different bytes, too.
+        // The hash index of a data block hashes the bytes of keys. It would miss keys that the
+        // comparator finds equal although their bytes differ.
         let hashed = options.data_block_index_type == DataBlockIndexType::BinaryAndHash
             && self.comparator.distinguishes_all_bytes();
         BuilderOptions {
@@ -127,9 +129,9 @@ pub(super) struct BlockLimits {
     /// Size above which a block ends before an entry that would make it exceed `size`, in bytes. 0
     /// disables this rule, so that a block ends only once it has reached `size`.
     almost_full: usize,
-    /// Whether a block and its trailer together must not exceed `size`. If `almost_full` is not 0,
-    /// a block then ends before any entry that would make it exceed `size`, even if the block is
-    /// smaller than `almost_full`.
+    /// Whether a block and its trailer together must not exceed `size`. If so, and if `almost_full`
+    /// is not 0, a block ends before any entry that would make it exceed `size`, even if the block
+    /// is smaller than `almost_full`.
     aligned: bool,
 }
 

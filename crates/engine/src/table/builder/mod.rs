@@ -20,7 +20,7 @@
 //!    syncs.
 //!
 //! # Crash
-//! Until the last step, no MANIFEST names the file, and after a crash recovery removes it. A
+//! Until the last step, no MANIFEST names the file. After a crash, recovery removes such a file. A
 //! partial file cannot be mistaken for a table: the footer is written last, and checksums protect
 //! the bytes before it.
 //!
@@ -81,7 +81,7 @@ pub struct Builder {
     /// Buffer for the finished block that is being written.
     finished_block: Vec<u8>,
     separator: Vec<u8>,
-    /// The table's part of the warm handover, if any.
+    /// The blocks that warm handover keeps in memory, if it is enabled.
     table_handover: Option<TableHandover>,
     /// Write times of sequence numbers, if they are to be stored in the table.
     times: Option<Arc<SequenceTimes>>,
@@ -92,7 +92,8 @@ impl Builder {
     /// Starts a table. `writer` writes to an empty file at `path`.
     ///
     /// # Errors
-    /// Not supported, for a compression that cannot be written or a level that it does not have.
+    /// Not supported, for a compression algorithm that cannot be written, or a compression level
+    /// that the algorithm does not have.
     pub fn new(
         format: Arc<Format>,
         compression: &TableCompression,
@@ -136,8 +137,8 @@ impl Builder {
         self
     }
 
-    /// Enables warm handover: keeps in memory the new blocks whose records come from blocks that
-    /// users read.
+    /// Enables warm handover: the blocks of this table whose records come from blocks that users
+    /// read recently stay in memory.
     #[must_use]
     pub(crate) fn with_handover(mut self, table_handover: Option<TableHandover>) -> Self {
         self.table_handover = table_handover;
@@ -151,7 +152,8 @@ impl Builder {
         self
     }
 
-    /// Like [`Builder::add`], for an entry from a block with the given warmth.
+    /// Adds an entry like [`Builder::add`]. `warmth` says from which caches users read the block
+    /// from which a compaction took the entry.
     #[inline]
     pub(crate) fn add_warm(
         &mut self,
@@ -170,9 +172,9 @@ impl Builder {
     ///
     /// # Errors
     /// Corruption, for a key that is out of order or not an internal key, or for a malformed blob
-    /// index, entity or timed value; not supported, for a key or value of 4 GiB; errors from
-    /// writing the file, possibly from blocks written much earlier. Every later call returns the
-    /// same error.
+    /// index, entity or timed value; not supported, for a key or value of 4 GiB or more; errors
+    /// from writing the file, possibly from blocks written much earlier. Every later call returns
+    /// the same error.
     pub fn add(&mut self, internal_key: &[u8], value: &[u8]) -> Result<()> {
         self.latched(|builder| builder.add_entry(internal_key, value))
     }
@@ -188,12 +190,9 @@ impl Builder {
         self.add_range_tombstone_within(start, end, start, &tombstone_end(end))
     }
 
-    /// Adds a range tombstone that a compaction truncated at the bounds of the file. The table's
-    /// key range grows only by the part between two internal keys, both included.
-    ///
-    /// # Errors
-    /// The errors of [`Builder::add_range_tombstone`]; corruption, for bounds that are out of
-    /// order.
+    /// Adds a range tombstone that a compaction truncated at the bounds of the file. The tombstone
+    /// is stored from `start` to `end`. The table's key range grows only to include the internal
+    /// keys from `smallest` to `largest`, both included.
     pub fn add_range_tombstone_within(
         &mut self,
         start: &[u8],
@@ -204,7 +203,7 @@ impl Builder {
         self.latched(|builder| builder.add_tombstone(start, end, smallest, largest))
     }
 
-    /// Whether nothing was added.
+    /// Whether neither an entry nor a range tombstone was added.
     pub fn is_empty(&self) -> bool {
         self.properties.num_entries == 0
     }
@@ -272,8 +271,8 @@ impl Builder {
         if key.value_type == ValueType::RangeDeletion {
             return Err(self.out_of_place("a range deletion among the entries", internal_key));
         }
-        // The block is empty only before the table's first entry, because a block ends only when
-        // the next one begins.
+        // An empty block means that this is the table's first entry, because a block ends only when
+        // the first entry of the next block is added.
         let comparator = &self.format.comparator;
         let last = self.block.last_key();
         if !self.block.is_empty() && key::compare_internal(comparator, last, internal_key).is_ge() {
@@ -360,7 +359,7 @@ impl Builder {
         Ok(())
     }
 
-    /// Converts an error from encoding an entry.
+    /// Converts the error of an encoder that refused an entry, and adds the file's path and offset.
     #[cold]
     fn refused(&self, error: tailwater_format::Error) -> Error {
         Error::decoding(self.output.path(), self.output.offset(), error)

@@ -6,7 +6,8 @@ use tailwater_format::table::{IndexType, Properties, UniqueId};
 use super::compression::TableCompression;
 use super::format::Format;
 
-/// The origin of a table. Times are in seconds since 1970; 0 means unknown.
+/// Where and when a table was created: the database, the column family, the host and the times of
+/// its data. Times are in seconds since 1970; 0 means unknown.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Origin {
     /// The number in the file's name.

@@ -28,8 +28,8 @@ impl MetaBlocks {
 }
 
 impl Builder {
-    /// Completes the table, and returns the file with unflushed buffers. The owner syncs and closes
-    /// it.
+    /// Completes the table, and returns its file writer, whose buffers may hold bytes that are not
+    /// yet written. The owner syncs and closes the file.
     ///
     /// # Errors
     /// Invalid argument, for a table without entries; the failure of an earlier call; errors from

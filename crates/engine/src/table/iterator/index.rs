@@ -11,7 +11,7 @@ use crate::cache::Cached;
 use crate::error::Result;
 use crate::table::{ReadProfile, TableReader};
 
-/// An iterator over the entries of a table's index. Each entry is about one data block.
+/// An iterator over the entries of a table's index. Each entry refers to one data block.
 #[derive(Default)]
 pub(super) struct IndexIterator {
     /// The whole index or, if the index is partitioned, its root.
@@ -42,7 +42,8 @@ impl Level {
         self.block.is_some() && self.cursor.valid()
     }
 
-    /// Moves the cursor with `step`.
+    /// Calls `step` with the block and the cursor. If the block is damaged, the cursor becomes
+    /// invalid.
     fn go(
         &mut self,
         table: &TableReader,
@@ -80,7 +81,8 @@ impl Level {
 }
 
 impl IndexIterator {
-    /// Releases the blocks, before a switch to another table. The iterator is then invalid.
+    /// Releases the index blocks, so that the iterator can be used for another table. The iterator
+    /// is then invalid.
     pub(super) fn leave(&mut self) {
         for level in [&mut self.root, &mut self.partition] {
             level.block = None;

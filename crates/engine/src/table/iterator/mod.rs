@@ -35,7 +35,7 @@ pub(crate) struct TableIterator {
     index: IndexIterator,
     block: Option<Arc<Cached<Block>>>,
     handle: BlockHandle,
-    /// The warmth of the current block; set only for compaction reads.
+    /// The caches from which users read the current block; set only for compaction reads.
     warmth: Warmth,
     cursor: Cursor,
     read_ahead: ReadAhead,
@@ -142,7 +142,7 @@ impl TableIterator {
         }
     }
 
-    /// Returns the warmth of the current block; set only for compaction reads.
+    /// Returns the caches from which users read the current block; set only for compaction reads.
     #[inline]
     pub(crate) fn warmth(&self) -> Warmth {
         self.warmth
@@ -225,8 +225,8 @@ impl TableIterator {
         self.check_order(target, Ordering::Less)
     }
 
-    /// Returns an error if the iterator is above the sought internal key, like
-    /// [`TableIterator::check_not_below`].
+    /// Returns an error if the iterator is above the sought internal key. This happens only in a
+    /// table whose records are out of order; a caller that seeks backward would then loop forever.
     pub(crate) fn check_not_above(&self, target: &[u8]) -> Result<()> {
         self.check_order(target, Ordering::Greater)
     }

@@ -3,7 +3,8 @@
 //! The first blocks are read one at a time, since a seek often needs no more. After a few
 //! sequential reads, a larger part of the file is read in one request. The size of the request
 //! doubles each time, up to a maximum. Cached blocks are taken from the cache and do not interrupt
-//! the sequence. A compaction that reads with direct I/O streams its tables instead.
+//! the sequence. A compaction that reads with direct I/O does not use this readahead: it streams
+//! its tables with several requests in flight.
 
 use std::sync::Arc;
 
@@ -34,7 +35,7 @@ pub(crate) enum ReadPlan {
 }
 
 impl ReadPlan {
-    /// Returns the plan to read this many bytes ahead at a time; 0 means automatic.
+    /// Returns the plan to read `bytes` bytes ahead at a time; 0 chooses the size automatically.
     pub(crate) fn of_bytes(bytes: usize) -> Self {
         if bytes > 0 { Self::Fixed(bytes) } else { Self::Growing }
     }
@@ -42,7 +43,7 @@ impl ReadPlan {
 
 /// The readahead state of an iterator.
 pub(super) struct ReadAhead {
-    /// `None` until something is read ahead.
+    /// The bytes that were read ahead; `None` until something is read ahead.
     buffer: Option<AlignedBuffer>,
     charge: ReadAheadCharge,
     /// Offset of `buffer` in the file.

@@ -21,13 +21,14 @@ pub(crate) struct Streaming {
     pub(crate) request_bytes: usize,
     /// Number of requests in flight, beyond the one that is being decoded.
     pub(crate) depth: usize,
-    /// The buffers of requests.
+    /// The pool of the buffers into which requests read.
     pub(crate) buffers: BufferPool,
     /// Threads that perform the requests, if the system has no asynchronous I/O.
     pub(crate) workers: Option<Arc<Workers>>,
     /// The foreground reads to which the streams yield.
     pub(crate) foreground: Arc<Foreground>,
-    /// Upper bound, as a user key: blocks all of whose keys are above it are not read.
+    /// Upper bound of the keys to read, as a user key. Blocks all of whose keys are above the bound
+    /// are not read.
     pub(crate) until: Option<Vec<u8>>,
 }
 
@@ -36,7 +37,7 @@ pub(crate) struct Streaming {
 pub(super) struct BlockStream {
     streaming: Arc<Streaming>,
     reader: Option<SequentialReader>,
-    /// Whether `reader` is reading the iterator's current table.
+    /// Whether `reader` is reading the iterator's current table, rather than the table before.
     is_here: bool,
     charge: ReadAheadCharge,
 }

@@ -44,7 +44,7 @@ pub(crate) struct BlockFile {
     pub(super) file: Arc<dyn ReadFile>,
     /// The file's length in bytes.
     pub(super) length: u64,
-    /// The checksum of its blocks.
+    /// The type of the blocks' checksums.
     pub(super) checksum: BlockChecksum,
 }
 

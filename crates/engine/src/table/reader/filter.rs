@@ -12,7 +12,7 @@ use crate::table::reader::{BlockAccess, FilterKind, Loading, Probe, ReadProfile,
 
 impl TableReader {
     /// Whether the table may contain the user key; `None` if a needed block is not accessible. Also
-    /// returns the event to count if the table then turns out to contain the key.
+    /// returns the probe that the caller counts if the table then turns out to contain the key.
     #[inline]
     pub(crate) fn may_contain<A: BlockAccess>(
         &self,
@@ -58,7 +58,7 @@ impl TableReader {
         }
     }
 
-    /// Whether the prefixes in the filter were extracted by this extractor.
+    /// Whether `prefixes` is the extractor that extracted the prefixes in the filter.
     pub(crate) fn filters_by(&self, prefixes: Option<&PrefixExtractor>) -> bool {
         match (&self.filter.prefixes, prefixes) {
             (Some(own), Some(current)) => own.same_as(current),

@@ -20,7 +20,8 @@ pub(crate) struct GetCursors {
 /// The outcome of a lookup in one table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TableStep {
-    /// The lookup has taken all records of its key in the table.
+    /// The lookup has searched the table. The field says whether it must continue with older
+    /// sources.
     Taken(Step),
     /// A needed block is not accessible. The lookup is as it was before it searched this table.
     Unreachable,

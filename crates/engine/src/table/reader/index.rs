@@ -24,7 +24,8 @@ pub(crate) fn compare_to(
     Target { comparator, user_key, trailer }.compare(entry)
 }
 
-/// Prepares an index block for searches.
+/// Adds key prefixes to an index block, if the comparator is bytewise: searches compare the
+/// prefixes before they decode keys.
 pub(super) fn prepare_index(
     block: Block,
     comparator: &Comparator,
@@ -86,7 +87,8 @@ impl TableReader {
         }
     }
 
-    /// Returns a meta block. It is kept with the table, or accessed like any other block.
+    /// Returns an index or filter block, or the root of a partitioned one: the copy kept with the
+    /// open table or, if there is none, the block that `access` provides.
     #[inline]
     pub(super) fn meta_block<'a, A: BlockAccess>(
         &'a self,

@@ -56,7 +56,7 @@ pub(crate) struct TableContext {
     pub(crate) advises_random: bool,
     /// The statistics to which reads are added, if any.
     pub(crate) statistics: Option<Arc<Statistics>>,
-    /// Memory of readers outside the block cache, in the whole database.
+    /// Counts the memory of all readers of the database outside the block cache.
     pub(crate) reader_memory: Arc<ReaderMemory>,
     /// Warm handover, if enabled.
     pub(crate) handover: Option<Arc<Handover>>,
@@ -111,8 +111,8 @@ impl AutoReadAhead {
 #[derive(Debug)]
 pub(crate) struct TableReader {
     context: Arc<TableContext>,
-    /// The file number in the block cache's keys of the table's blocks. It is the same each time
-    /// the file is opened.
+    /// Identifies the table's file in the block cache's keys of its blocks. It is the same each
+    /// time the file is opened.
     cache_id: u64,
     file: BlockFile,
     footer: Footer,
@@ -125,8 +125,8 @@ pub(crate) struct TableReader {
     range_tombstones: Arc<FragmentedRangeTombstones>,
     /// The sequence number of all records of an ingested file. The records themselves store zeros.
     global_sequence: Option<Sequence>,
-    /// The permit that counts the open file against the open-file budget of compactions, if it
-    /// does.
+    /// If the open file counts against the open-file budget of compactions, the permit that counts
+    /// it.
     permit: Option<OpenPermit>,
     /// The regions that users read recently, for warm handover.
     hot_regions: Option<Arc<HotRegions>>,
@@ -137,7 +137,7 @@ pub(crate) struct TableReader {
 struct Index {
     root: MetaBlock,
     format: IndexFormat,
-    /// Whether keys are user keys rather than internal keys.
+    /// Whether the keys of the index are user keys rather than internal keys.
     user_keys: bool,
     /// Whether the root's entries refer to index blocks rather than data blocks.
     partitioned: bool,
@@ -207,7 +207,8 @@ impl TableReader {
         })
     }
 
-    /// Records that a user read the block at an offset from the file.
+    /// Records, for warm handover, that a user's read took the block at file offset `offset` from
+    /// the file rather than from the block cache.
     pub(super) fn record_read(&self, offset: u64) {
         if let Some(hot_regions) = &self.hot_regions
             && hot_regions.record_read(offset)
@@ -251,7 +252,8 @@ impl TableReader {
         self.context.auto_read_ahead
     }
 
-    /// Returns the memory of all readers of the database.
+    /// Returns the counter of the memory that all readers of the database use outside the block
+    /// cache.
     pub(crate) fn reader_memory(&self) -> &Arc<ReaderMemory> {
         &self.context.reader_memory
     }

@@ -32,7 +32,7 @@ const DEFAULT_TAIL_LENGTH: u64 = 64 << 10;
 /// Facts about a table from the MANIFEST that its reader needs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TableIdentity {
-    /// The file number in the block cache's keys of the table's blocks.
+    /// Identifies the table's file in the block cache's keys of its blocks.
     pub(crate) cache_id: u64,
     /// The largest sequence number in the table; `None` if unknown.
     pub(crate) largest_sequence: Option<Sequence>,
@@ -45,7 +45,7 @@ pub(crate) struct TableIdentity {
 }
 
 impl TableIdentity {
-    /// Returns the identity of a table about which nothing is known.
+    /// Returns an identity in which everything is unknown.
     pub(crate) fn unknown() -> Self {
         Self {
             cache_id: 0,
@@ -63,7 +63,7 @@ struct Tail {
     start: u64,
 }
 
-/// The blocks that a metaindex names.
+/// The locations of the blocks that a metaindex names.
 #[derive(Default)]
 struct MetaIndex {
     properties: Option<BlockHandle>,
@@ -359,9 +359,10 @@ impl Opening<'_> {
     }
 }
 
-/// Returns the extractor of the prefixes in a table's filter. It is the column family's if that has
-/// the recorded name, otherwise the built-in one with that name. Without an extractor, the filter's
-/// prefixes are not used.
+/// Returns the extractor of the prefixes in a table's filter. The table records the extractor's
+/// name. If the column family's extractor has this name, it is returned, otherwise the built-in
+/// extractor with this name, if there is one. Without an extractor, lookups do not use the filter's
+/// prefixes.
 fn prefix_extractor(name: &[u8], context: &TableContext) -> Option<PrefixExtractor> {
     let name = str::from_utf8(name).ok()?;
     match &context.prefix_extractor {
@@ -403,8 +404,8 @@ fn check_unique_id(
     Err(Error::corruption(file.path(), message))
 }
 
-/// Returns the global sequence number of an ingested table. The properties of such a table mark it
-/// as external, and its records store zeros.
+/// Returns the global sequence number of an ingested table; `None` for other tables. The properties
+/// of an ingested table mark it as external, and its records store sequence number 0.
 fn global_sequence(
     file: &BlockFile,
     properties: &Properties,

@@ -19,12 +19,12 @@ pub(super) struct Problem {
 /// missing.
 #[derive(Debug, Clone)]
 pub(super) struct PossibleEnd {
-    /// The problem if batches follow but batches directly before them are missing.
+    /// The problem if a batch follows the position, and batches are missing between them.
     pub(super) missing: Problem,
-    /// The problem if no batches follow; `None` if the log may regularly end here.
+    /// The problem if no batch follows the position; `None` if an intact log may end here.
     pub(super) at_end: Option<Problem>,
-    /// Whether the modes that stop at damage apply the batches that follow, provided that none is
-    /// missing before them.
+    /// Whether the recovery modes that stop at damage apply the batches that follow the position,
+    /// provided that no batch is missing before them.
     pub(super) may_go_on: bool,
     /// Whether the log would end here before the end of its file. Replay then continues only with a
     /// log that begins with the next sequence number.
@@ -49,14 +49,16 @@ impl Problem {
 }
 
 impl Finding {
-    /// Classifies an event. `may_be_stale` says whether a record of a log with a higher number is
-    /// accepted at this position; a record of a log with a lower number always is.
+    /// Classifies an event. A record of a log with a lower number counts as earlier content of a
+    /// recycled file. `may_be_stale` says whether, at this position, a record of a log with a
+    /// higher number does, too; otherwise such a record is a problem.
     pub(super) fn of(event: &Event<'_>, may_be_stale: bool) -> Self {
         match event {
             Event::Skipped(skipped) => Self::of_skipped(skipped),
             Event::Damage(damage) => Self::of_damage(damage),
             Event::Torn(torn) => Self::of_torn(torn),
-            // Logs may have been recycled when the database was last open with other options.
+            // Even if logs are not recycled under the current options, they may have been recycled
+            // under earlier options.
             Event::Stale(stale) if may_be_stale || stale.is_older => Self::of_stale(stale),
             Event::Stale(Stale { offset, dropped, .. }) => {
                 let reason = "a record of a later log";
@@ -79,9 +81,9 @@ impl Finding {
         Self::PossibleEnd(PossibleEnd { missing, at_end, may_go_on: true, ends_early: lossy })
     }
 
-    /// Classifies damage. In a recycled log, bytes that are not a fragment end the log, and a
-    /// broken fragment of this log may be a write that a crash cut off; in other logs, both are
-    /// damage.
+    /// Classifies damage. In a recycled log, bytes that are not a fragment of a record may be where
+    /// the log ends, and a broken fragment of this log may be a write that a crash cut off. In
+    /// other logs, both are damage.
     fn of_damage(damage: &Damage) -> Self {
         let Damage { offset, dropped: bytes, recycled, own, followed, reason } = *damage;
         let may_end = recycled

@@ -110,7 +110,7 @@ fn blob_files_of(value_type: ValueType, value: &[u8]) -> tailwater_format::Resul
     numbers.flatten().collect()
 }
 
-/// The rules of replay.
+/// The rules that decide which logs and records are replayed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ReplayRules {
     /// The recovery mode.
@@ -228,7 +228,7 @@ struct Stop {
 /// A difference between a log and the description of it in the next log.
 struct Contradiction {
     reason: String,
-    /// Whether the log, or its end, is missing.
+    /// Whether the earlier log, or its end, is missing.
     is_gap: bool,
 }
 
@@ -294,7 +294,7 @@ impl Replay<'_> {
             (_, Finding::Problem(problem)) => problem,
         };
         self.whole = false;
-        // This event also belongs to the log, so the log did not end at the possible end.
+        // The event was written to this log, so the log did not end at an earlier possible end.
         let possible_end = self.possible_end.take_if(|possible_end| possible_end.ends_early);
         let problem = match possible_end.map(|end| end.at_end.unwrap_or(end.missing)) {
             Some(earlier) if verdict == Verdict::Continue => {
@@ -372,7 +372,8 @@ impl Replay<'_> {
         }
         let problem = Problem { offset: 0, bytes: 0, reason, torn: is_gap };
         let flow = self.stop(log, problem);
-        // Intact records are left out here, whatever the reason for the mismatch.
+        // Intact records are left out from here on, so the log counts as damaged even if a crash
+        // caused the mismatch.
         self.is_damaged = true;
         if let Some(stop) = &mut self.stopped_at {
             // The gap is in the previous log, not in this one.
@@ -394,7 +395,8 @@ impl Replay<'_> {
             },
             Ok(_) => {
                 let reason = "batches before this one are missing".to_owned();
-                // Intact records are left out here, whatever the reason.
+                // An intact record is left out here, so the log counts as damaged even if a crash
+                // caused the gap.
                 self.is_damaged = true;
                 let torn = self.stopped_at.as_ref().is_some_and(|stop| stop.torn);
                 let problem = Problem { offset, bytes: 0, reason, torn };
@@ -420,9 +422,10 @@ impl Replay<'_> {
         }
     }
 
-    /// Whether a record of a log with a higher number is accepted at this position; a record of a
-    /// log with a lower number always is. The strict modes do not recycle logs, but may read logs
-    /// that were recycled under other options.
+    /// Whether a record of a log with a higher number counts as earlier content of a recycled file
+    /// at this position, rather than as damage. A record of a log with a lower number always does.
+    /// The strict modes do not recycle logs, but may read logs that were recycled under other
+    /// options.
     fn may_be_stale(&self) -> bool {
         let is_strict = matches!(
             self.rules.mode,
@@ -436,7 +439,8 @@ impl Replay<'_> {
         self.whole &= !possible_end.ends_early;
         match &mut self.possible_end {
             None => self.possible_end = Some(possible_end),
-            // Keeps the description of the first possible end, and combines the flags of both.
+            // Keeps the problem of the first possible end, and combines the flags of the two
+            // possible ends.
             Some(first) => {
                 first.at_end = first.at_end.take().or(possible_end.at_end);
                 first.missing.torn &= possible_end.missing.torn;
@@ -537,8 +541,8 @@ impl Replay<'_> {
         Ok(())
     }
 
-    /// Stops replay in this log and leaves out the rest of the log. A later log may show that no
-    /// batch is missing.
+    /// Stops replay in this log and leaves out the rest of the log. If a later log shows that no
+    /// batch is missing, replay continues there.
     fn stop(&mut self, log: &Log, problem: Problem) -> Flow {
         self.stop_at(log, problem.offset, problem.reason.clone(), problem.torn);
         self.leave_out(log, problem.up_to_end_of(log));

@@ -24,13 +24,13 @@ pub(super) const FEW_WRITERS: usize = 3;
 /// Number of groups after which the observed maximum of concurrent writers decays by one writer.
 const REMEMBERED_GROUPS: usize = 32;
 
-/// The groups that are in flight.
+/// The groups in flight: those that are being written while the next leader may already have begun.
 #[derive(Debug, Default)]
 pub(super) struct InFlight {
     /// Number of groups in flight.
     count: AtomicUsize,
-    /// Maximum number of concurrent writers, multiplied by [`REMEMBERED_GROUPS`]. Every group
-    /// lowers it by 1. Only leaders access it.
+    /// Recent maximum number of concurrent writers, multiplied by [`REMEMBERED_GROUPS`]. Every
+    /// group lowers the product by 1. Only leaders access it.
     writers_of_late: AtomicUsize,
     state: Mutex<State>,
     ended: Condvar,
@@ -38,9 +38,9 @@ pub(super) struct InFlight {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Number of groups that began.
+    /// Number of groups in flight that have begun, since the queue was created.
     begun: u64,
-    /// Number of groups that have ended.
+    /// Number of groups in flight that have ended, since the queue was created.
     ended: u64,
     /// Number of writers of the groups in flight.
     writers: usize,
@@ -49,7 +49,7 @@ struct State {
     waiting: usize,
 }
 
-/// A group in flight. Dropping it waits for the groups ahead and ends it.
+/// A group in flight. Dropping this waits for the groups ahead, and then ends the group.
 #[derive(Debug)]
 pub(crate) struct GroupInFlight<'q> {
     queue: &'q Queue,
@@ -105,8 +105,8 @@ impl<'q> Leadership<'q> {
 }
 
 impl GroupInFlight<'_> {
-    /// Waits until the groups ahead have ended. What they did happens before what the caller does
-    /// next.
+    /// Waits until the groups ahead have ended. Their memory accesses happen before what the caller
+    /// does next.
     pub(crate) fn wait_for_turn(&self) {
         self.queue.in_flight.wait_until_ended(self.place - 1);
     }

@@ -34,7 +34,8 @@ struct Database {
 // SAFETY: the models' subject is that the queue orders every access to the cells; loom checks each
 // one.
 unsafe impl Sync for Database {}
-// SAFETY: as for `Sync`.
+// SAFETY: the queue orders every access to the cells, whichever thread performs it; loom checks
+// each one.
 unsafe impl Send for Database {}
 
 /// Who inserts the batches of a group's members into the memtable.
@@ -44,13 +45,14 @@ enum By {
     /// The leader of a group in flight: the next leader may begin before this one ends.
     LeaderInFlight,
     Themselves,
-    /// Nobody: the members panic before they insert.
+    /// Nobody, because the members panic before they insert.
     NobodyInTheEnd,
 }
 
 impl By {
-    /// Returns the durability of the writes. Both orders are tested this way: after a synced group
-    /// the members are notified before the next leader, otherwise after it.
+    /// Returns the durability of the writes. The durability determines whom a leader notifies
+    /// first: after a synced group the members, otherwise the next leader. The models cover both
+    /// orders.
     fn durability(self) -> Durability {
         match self {
             Self::Leader | Self::LeaderInFlight => Durability::Synced,
@@ -145,7 +147,7 @@ impl Database {
     }
 
     fn insert(&self, sequence: usize, writer: usize) {
-        // SAFETY: as in `number`.
+        // SAFETY: loom fails the model if another access is not ordered before or after this.
         self.entries[sequence].with_mut(|entry| unsafe { *entry = writer });
     }
 
@@ -153,7 +155,7 @@ impl Database {
     fn read(&self) -> Vec<usize> {
         let published = self.published.load(Ordering::Acquire) as usize;
         let entries = &self.entries[1..=published];
-        // SAFETY: as in `number`.
+        // SAFETY: loom fails the model if another access is not ordered before or after this.
         entries.iter().map(|entry| entry.with(|entry| unsafe { *entry })).collect()
     }
 
@@ -288,8 +290,8 @@ fn a_panicking_leader_leaves_no_writer_waiting() {
                 member.let_insert(&inserting);
             }
             let taken = !group.is_empty();
-            // Drops the handles in the order in which a leader that returns early or unwinds drops
-            // its locals and then its parameter.
+            // Drops the handles as if the leader had returned early or panicked: first the leader's
+            // local variables, then its parameter `leadership`.
             drop(inserting);
             drop(group);
             drop(leadership);

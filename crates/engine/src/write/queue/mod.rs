@@ -6,8 +6,8 @@
 //! they lead. The leader takes waiting requests into its group, in order of arrival. When the
 //! leader is done, the writer of the first remaining request leads, so there is at most one leader
 //! at any time. A thread that has to quiesce writes, to switch a memtable or a log, becomes the
-//! leader and waits for the groups in flight. These are groups whose leader let the next one lead
-//! before they were written ([`GroupInFlight`]).
+//! leader and waits for the groups in flight. A group is in flight ([`GroupInFlight`]) if its
+//! leader let the next leader begin before the group was written.
 //!
 //! # Invariants
 //!
@@ -104,7 +104,7 @@ impl Default for Queue {
 }
 
 impl Queue {
-    /// Leads immediately; `None` if there is a leader.
+    /// Becomes the leader immediately. Returns `None` if the queue already has a leader.
     #[inline]
     pub(crate) fn try_lead(&self) -> Option<Leadership<'_>> {
         let led = self.state.compare_exchange(IDLE, LED, Ordering::Acquire, Ordering::Relaxed);
@@ -171,7 +171,8 @@ impl Queue {
     }
 }
 
-/// The exclusive right to write.
+/// The leadership of the queue: the exclusive right to begin a group or to change memtables and
+/// logs.
 #[derive(Debug)]
 pub(crate) struct Leadership<'q> {
     queue: &'q Queue,

@@ -61,8 +61,8 @@ mod real {
     /// If waking another thread took longer than this, the waking thread was preempted meanwhile.
     const WAKING_MAX: Duration = Duration::from_micros(20);
 
-    /// Maximum time from a yield until the writer runs again that is attributed to other writers,
-    /// in nanoseconds.
+    /// If a writer that yielded runs again within this time, in nanoseconds, the time counts as
+    /// used by other writers. A longer time counts as lost to threads other than writers.
     const AMONG_WRITERS_NS: u64 = 2_000_000;
     /// Length of the time window over which the time lost to other threads is summed, in
     /// nanoseconds.
@@ -79,11 +79,12 @@ mod real {
 
     static TURNS: Turns = Turns::new();
 
-    /// Padded to a pair of cache lines, because processors fetch them in pairs.
+    /// A counter that fills a pair of cache lines, because processors prefetch lines in pairs.
     #[repr(align(128))]
     struct HeldUp(AtomicIsize);
 
-    /// Writers' observations of the processors they run on. All times are those of [`now_ns`].
+    /// What writers observed about the processors on which they run. All times are those of
+    /// [`now_ns`].
     struct Turns {
         /// The time at which a writer was last seen running on each processor.
         seen_ns: [Seen; PROCESSORS],
@@ -97,12 +98,12 @@ mod real {
         yields_from_ns: AtomicU64,
     }
 
-    /// Padded to a cache line of its own.
+    /// A time that fills a cache line, so that writers on different processors do not share lines.
     #[repr(align(64))]
     struct Seen(AtomicU64);
 
     thread_local! {
-        /// The earliest possible beginning of the thread's slice.
+        /// The thread's last wake-up or yield: its current time slice began then or later.
         static SLICE_BEGAN: Cell<Option<Instant>> = const { Cell::new(None) };
         /// The thread's processor time when it last yielded.
         static PROCESSOR_TIME_AT_YIELD: Cell<Duration> = const { Cell::new(Duration::ZERO) };
@@ -199,7 +200,7 @@ mod real {
             }
         }
 
-        /// Whether writers yield at present.
+        /// Whether writers take turns at `now_ns`, that is, whether they yield.
         fn are_taken(&self, now_ns: u64) -> bool {
             now_ns >= self.yields_from_ns.load(Relaxed)
         }
@@ -275,8 +276,9 @@ mod real {
             }
         }
 
-        /// Checks that a single processor used by writers is judged by itself, whatever the number
-        /// of processors of the machine.
+        /// Checks that the time lost to other threads is compared only with the time of the
+        /// processors that writers use: here one processor, whatever the number of processors of
+        /// the machine.
         #[test]
         fn processors_without_writers_do_not_count() {
             let turns = Turns::new();

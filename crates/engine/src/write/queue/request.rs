@@ -29,7 +29,7 @@ pub(crate) enum Durability {
 /// A write that waits for its turn.
 #[derive(Debug)]
 pub(crate) struct Request {
-    /// The batch. The leader numbers it.
+    /// The batch to write. The leader assigns its sequence numbers.
     batch: Mutex<WriteBatch>,
     /// Size of the batch in bytes.
     pub(crate) bytes: usize,
@@ -39,7 +39,8 @@ pub(crate) struct Request {
     pub(crate) durability: Durability,
     /// Whether the writer wants to be refused instead of waiting while writes are stalled.
     pub(super) no_slowdown: bool,
-    /// [`WAITING`]; [`ASLEEP`]; or, once `notification` holds a notification, [`NOTIFIED`].
+    /// The state of the wait: [`WAITING`], [`ASLEEP`] or, once `notification` holds a notification,
+    /// [`NOTIFIED`].
     signal: AtomicU32,
     notification: Mutex<Option<Notification>>,
     writer: Thread,
@@ -147,7 +148,8 @@ impl Request {
 }
 
 impl Drop for Request {
-    /// Uncounts a last notification that the writer never took because it panicked while inserting.
+    /// Subtracts the writer from the count of held-up writers if it never took its last
+    /// notification because it panicked while inserting.
     fn drop(&mut self) {
         if self.signal.load(Ordering::Relaxed) == NOTIFIED {
             processors::resumes(false);

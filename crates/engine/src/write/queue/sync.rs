@@ -35,25 +35,26 @@ const LOOKS_PER_ROUND: u32 = 32;
 /// Maximum number of yields before a writer's thread sleeps.
 const YIELDS: u32 = 20;
 
-/// Locks, even if a previous holder panicked: the guarded data is never left half changed.
+/// Locks a mutex, even if a previous holder panicked, because the guarded data is never left half
+/// changed.
 #[cfg(not(all(loom, test)))]
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock()
 }
 
-/// Locks in a model.
+/// Locks a mutex, in a loom model.
 #[cfg(all(loom, test))]
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// Waits until `changed` is notified, or wakes spuriously.
+/// Waits until the condition variable `changed` is notified, or until a spurious wake-up.
 #[cfg(not(all(loom, test)))]
 pub(super) fn wait<'m, T>(changed: &Condvar, guard: MutexGuard<'m, T>) -> MutexGuard<'m, T> {
     changed.wait(guard)
 }
 
-/// Waits in a model.
+/// Waits for a notification of `changed`, in a loom model.
 #[cfg(all(loom, test))]
 pub(super) fn wait<'m, T>(changed: &Condvar, guard: MutexGuard<'m, T>) -> MutexGuard<'m, T> {
     changed.wait(guard).unwrap_or_else(std::sync::PoisonError::into_inner)

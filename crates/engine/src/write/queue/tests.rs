@@ -325,7 +325,8 @@ impl Written {
             let operations = group.len() as u64 + 1;
             let in_flight = leadership.begin_pipelined(&group);
             in_flight.wait_for_turn();
-            // A race would make the sum wrong.
+            // Loads and stores instead of an atomic addition: if two groups in flight did this at
+            // the same time, the sum would be wrong, and an assertion would fail.
             let inserted = self.inserted.load(Ordering::Relaxed);
             self.inserted.store(inserted + operations, Ordering::Relaxed);
             return in_flight.finish(group, &Ok(()));
@@ -347,7 +348,8 @@ impl Written {
         leadership.finish(group, &Ok(()));
     }
 
-    /// Performs work that needs a leader's exclusive access. A race would make the numbers wrong.
+    /// Takes `operations` sequence numbers, as a leader may do. Loads and stores instead of an
+    /// atomic addition: if two leaders did this at the same time, an assertion would fail.
     fn alone(&self, _leadership: &Leadership<'_>, operations: usize) {
         assert_eq!(self.leaders.fetch_add(1, Ordering::Relaxed), 0);
         let sequence = self.sequence.load(Ordering::Relaxed);

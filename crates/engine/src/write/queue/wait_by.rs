@@ -7,6 +7,7 @@ pub(super) enum WaitBy {
     Spins,
     /// Yield for a while.
     Yields,
-    /// Nothing, because the thread waits for a device, or behind many others.
+    /// Nothing: it sleeps immediately, because it waits for a device, or because many other threads
+    /// are ahead of it.
     Sleeps,
 }

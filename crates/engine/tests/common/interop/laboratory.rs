@@ -23,7 +23,7 @@ pub(crate) struct Laboratory {
     pub(crate) oracle: Oracle,
     directory: TempDir,
     pub(crate) rng: Rng,
-    /// Names the test and the seed.
+    /// The name of the test and the seed, for failure messages.
     pub(crate) context: String,
     places: usize,
 }

@@ -68,7 +68,7 @@ impl Place {
         })
     }
 
-    /// Returns the lengths and modification times of all relevant files.
+    /// Returns the lengths and modification times of all files that a copy includes.
     #[expect(clippy::disallowed_methods, reason = "files around a database, not of it")]
     fn files(&self) -> BTreeMap<PathBuf, (u64, SystemTime)> {
         let mut files = BTreeMap::new();

@@ -17,7 +17,7 @@ const SMALL: &str = "write_buffer_size=65536";
 /// databases with several table directories use them.
 const TABLE_DIRECTORIES: [(&str, u64); 2] = [("fast", 60_000), ("slow", 1 << 40)];
 
-/// A database's options.
+/// A database's options, as option strings for RocksDB and Tailwater.
 #[derive(Debug, Clone)]
 pub(crate) struct Shape {
     /// Options of the database. `$ROOT` denotes the root directory of the place.

@@ -17,14 +17,14 @@ pub(crate) enum Step {
     Drop(String),
 }
 
-/// A write to the column family with this name.
+/// A write, and the name of the column family to which it goes.
 #[derive(Debug, Clone)]
 pub(crate) struct Write {
     pub(crate) family: String,
     pub(crate) record: Record,
 }
 
-/// A write.
+/// A write, without its column family.
 #[derive(Debug, Clone)]
 pub(crate) enum Record {
     Put(Vec<u8>, Vec<u8>),

@@ -10,7 +10,7 @@ use tailwater::{
 use tailwater_io::Storage;
 use tailwater_testkit::scenario::{Answer, Contents, Job, Work};
 
-/// The library, with the storage that it uses.
+/// The Tailwater library, with the storage that it uses.
 #[derive(Debug)]
 pub(crate) struct Library {
     pub(crate) storage: Arc<dyn Storage>,

@@ -104,7 +104,8 @@ impl Files for SimFiles {
 
 /// Returns the bytes of a file.
 fn read(disk: &SimStorage, path: &Path) -> Vec<u8> {
-    // The file may be the LOCK of a database that a failed step left open, which cannot be opened.
+    // The file may be the LOCK file of a database that a failed step left open. Such a LOCK file
+    // cannot be opened.
     let Ok(file) = disk.open(path, IoMode::Buffered, Purpose::Metadata) else { return Vec::new() };
     let mut bytes = vec![0; file.length().expect("a length") as usize];
     file.read_full_at(&mut bytes, 0, Purpose::Metadata).expect("its bytes");

@@ -25,7 +25,8 @@ pub(crate) struct ReadProfile {
     pub(crate) fill_cache: bool,
 }
 
-/// A way to access blocks.
+/// The kinds of access to blocks: [`Resident`] for blocks in memory only, [`Loading`] also from the
+/// file.
 pub(crate) trait BlockAccess {
     /// Returns the block at `handle`; `None` if this kind of access cannot provide the block.
     fn block<'a>(
@@ -87,7 +88,7 @@ impl Probe {
         }
     }
 
-    /// Adds `by` to the tickers of this event.
+    /// Adds `by` to the tickers of this probe.
     fn add_to(self, statistics: &Statistics, by: u64) {
         let (ticker, also) = Self::TICKERS[self as usize];
         let recorder = statistics.recorder();
@@ -104,7 +105,7 @@ impl Probe {
 /// Counts are buffered. If one of a table's blocks is not in memory, the counts for that table are
 /// dropped; the table is then searched again with [`Loading`], and counted there.
 pub(crate) struct Resident<'g> {
-    /// Keeps the blocks in memory while the guard lives.
+    /// The guard of an epoch. While it lives, blocks that were found stay in memory.
     pub(crate) guard: &'g Guard,
     counts: Counts,
 }
@@ -202,7 +203,7 @@ impl BlockAccess for Loading<'_> {
 }
 
 impl TableReader {
-    /// Returns the key of the block at `handle` in the block cache.
+    /// Returns the key under which the block cache holds the block at `handle`.
     #[inline]
     fn cache_key(&self, handle: BlockHandle) -> Key {
         Key { file: self.cache_id, offset: handle.offset }

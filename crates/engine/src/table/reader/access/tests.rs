@@ -9,8 +9,8 @@ use crate::db::Db;
 use crate::open_options::OpenOptions;
 use crate::write::WriteOptions;
 
-/// Checks the counts of a block that another thread inserted first, and of a block that a
-/// compaction reads.
+/// Checks that inserting a block that is already in the block cache is counted as a redundant
+/// insert, and that a compaction's reads of blocks are not counted as reads of gets.
 #[test]
 fn redundant_inserts_and_compaction_misses_have_their_own_counts() {
     let statistics = Arc::new(Statistics::new());

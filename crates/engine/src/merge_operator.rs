@@ -120,7 +120,7 @@ pub enum MergeOperator {
     Custom(Arc<dyn CustomMergeOperator>),
 }
 
-/// The merge operator of a column family, as far as it is known.
+/// The merge operator that the options of a column family name, and whether it is available.
 #[derive(Debug, Clone)]
 pub(crate) enum FamilyMergeOperator {
     /// The options name no operator.

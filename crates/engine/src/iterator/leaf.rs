@@ -25,7 +25,7 @@ pub(crate) enum Leaf {
     Level(LevelIterator),
 }
 
-/// A position in a memtable. The leaf keeps the memtable in memory.
+/// A position in a memtable. Holds a reference to the memtable, which keeps it in memory.
 pub(crate) struct MemTableIterator {
     memtable: Arc<MemTable>,
     cursor: memtable::Cursor,
@@ -205,8 +205,8 @@ impl Leaf {
         dispatch!(self, leaf => leaf.cursor.value(&leaf.memtable), leaf => leaf.value())
     }
 
-    /// Returns which caches hold the current block because users read it. Only set if the leaf
-    /// belongs to a compaction.
+    /// Returns the caches from which users read the current block. Known only if the leaf belongs
+    /// to a compaction; otherwise returns none.
     #[inline]
     pub(crate) fn warmth(&self) -> Warmth {
         dispatch!(self, _leaf => Warmth::default(), leaf => leaf.warmth())

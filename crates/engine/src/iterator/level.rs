@@ -19,9 +19,9 @@ use crate::iterator::tombstones::{TombstoneCursor, hides};
 use crate::table::{FileMetadata, ReadPlan, ReadProfile, TableCache, TableIterator};
 use crate::version::Level;
 
-/// An iterator over the tables of a level from 1 on, whose key ranges do not overlap.
+/// An iterator over the tables of one level other than level 0. Their key ranges do not overlap.
 pub(crate) struct LevelIterator {
-    /// The number of the level, from 1.
+    /// The number of the level, which is at least 1.
     number: usize,
     level: Arc<Level>,
     tables: Arc<TableCache>,
@@ -29,7 +29,7 @@ pub(crate) struct LevelIterator {
     plan: ReadPlan,
     snapshot: Sequence,
     asks_prefix_filter: bool,
-    /// Index of the current table in the level.
+    /// Index of the current table in the level. Meaningless while `iterator` is `None`.
     file: usize,
     iterator: Option<TableIterator>,
     /// The table iterator of the table that was left last, without a position. It is kept so that
@@ -76,7 +76,7 @@ impl LevelIterator {
         }
     }
 
-    /// Returns the number of the level, from 1.
+    /// Returns the number of the level, which is at least 1.
     pub(crate) fn number(&self) -> usize {
         self.number
     }
@@ -197,8 +197,8 @@ impl LevelIterator {
         self.iterator.as_ref().map_or(&[], TableIterator::value)
     }
 
-    /// Returns which caches hold the current block because users read it. Only set if the iterator
-    /// belongs to a compaction.
+    /// Returns the caches from which users read the current block. Known only if the iterator
+    /// belongs to a compaction; otherwise returns none.
     #[inline]
     pub(crate) fn warmth(&self) -> Warmth {
         self.iterator.as_ref().map_or(Warmth::default(), TableIterator::warmth)

@@ -87,8 +87,8 @@ impl MergingIterator {
         self.winner().and_then(Leaf::path)
     }
 
-    /// Returns which caches hold the current block because users read it. Only set if the iterator
-    /// belongs to a compaction.
+    /// Returns the caches from which users read the current block. Known only if the iterator
+    /// belongs to a compaction; otherwise returns none.
     #[inline]
     pub(crate) fn warmth(&self) -> Warmth {
         self.winner().map_or(Warmth::default(), Leaf::warmth)
@@ -179,8 +179,8 @@ impl MergingIterator {
     pub(crate) fn skip(&mut self, cover: Cover) -> Result<()> {
         let forward = self.direction == Direction::Forward;
         if !cover.below {
-            // The tombstone hides only older records of its own leaf, but it may also cover newer
-            // ones. So only the current record is skipped.
+            // The tombstone hides only older records of its own leaf. It may also cover newer
+            // records, which are visible. So only the current record is skipped.
             return if forward { self.next() } else { self.previous() };
         }
         let Some((newer, older)) = self.leaves.split_at_mut_checked(cover.source + 1) else {

@@ -35,7 +35,7 @@ pub(crate) struct TombstoneCursor {
     placed: bool,
 }
 
-/// A current fragment among the fragments of range tombstones.
+/// A position among the fragments of a table, or of one index of a memtable.
 enum FragmentPosition {
     Table(TableFragmentPosition),
     MemTable { index: Arc<TombstoneIndex>, cursor: IndexCursor },

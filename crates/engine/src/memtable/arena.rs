@@ -3,10 +3,10 @@
 //! The arena is divided into shards, and a thread always uses the same shard, so that inserts of
 //! different threads rarely write to the same cache line. A shard allocates from its current chunk
 //! by adding the size of the piece to a counter. If a piece does not fit, the shard gets a new
-//! chunk, and the rest of the old chunk stays unused. A new chunk is larger the more memory the
-//! arena already has. So a small memtable needs little memory, and the unused rests are a small
-//! part of a large memtable. A piece that would fill a large part of a chunk gets a chunk of its
-//! own.
+//! chunk, and the free end of the old chunk stays unused. The size of a new chunk is a fraction of
+//! the arena's size. So a small memtable needs little memory, and the unused ends of chunks are a
+//! small part of a large memtable. A piece that would fill a large part of a chunk gets a chunk of
+//! its own.
 //!
 //! Invariants:
 //! - Pieces never overlap.
@@ -94,7 +94,7 @@ impl Arena {
     }
 
     /// Allocates `size` uninitialised bytes, aligned to [`ALIGNMENT`]. They stay valid as long as
-    /// the arena. Any number is valid for `shard`; it is reduced to the number of shards. Threads
+    /// the arena. Any number is valid for `shard`; it is taken modulo the number of shards. Threads
     /// that use different shards do not contend.
     #[inline]
     pub(super) fn allocate(&self, shard: usize, size: usize) -> NonNull<u8> {
@@ -150,7 +150,7 @@ impl Arena {
     #[cold]
     fn allocate_alone(&self, size: usize) -> NonNull<u8> {
         let chunk = self.new_chunk(size_of::<Chunk>() + size, size_of::<Chunk>() + size);
-        // SAFETY: the chunk has `size` bytes after its head, and they were marked as used before
+        // SAFETY: the chunk has `size` bytes after its header, and they were marked as used before
         // any other thread could see the chunk.
         unsafe { chunk.cast::<u8>().add(size_of::<Chunk>()) }
     }

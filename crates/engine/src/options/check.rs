@@ -154,7 +154,7 @@ fn check_writes(options: &DbOptions) -> Result<()> {
     )
 }
 
-/// Whether a text is empty or a range between two different times of day.
+/// Whether a text is empty or a range `HH:MM-HH:MM` between two different times of day.
 fn is_time_range(text: &str) -> bool {
     let time = |text: &str| {
         let (hours, minutes) = text.split_once(':')?;

@@ -95,8 +95,8 @@ impl OptionValue for ObjectName {
     }
 }
 
-/// The part of a key that filters and hash indexes may use instead of the whole key. This is only
-/// the value of the option: of a user's extractor it has the name, and the registered
+/// The part of a key that filters and hash indexes may use instead of the whole key. This type is
+/// only the value of the option: for a user's extractor it holds the name, and the registered
 /// [`crate::PrefixExtractor`] has the code.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -301,8 +301,8 @@ pub enum CacheCapacity {
     /// The engine chooses the capacity.
     #[default]
     Unset,
-    /// The cache resizes itself continuously: as large as the free memory allows and the reads
-    /// need.
+    /// The cache resizes itself continuously, to the size that reads need, as far as memory is
+    /// free.
     Auto,
     /// This many bytes.
     Bytes(u64),

@@ -5,33 +5,33 @@ use tailwater_format::key::{Sequence, ValueType, pack_trailer};
 use super::truncation::first_version;
 use super::{Boundary, View};
 
-/// A cursor over the fragments of a view. It sees only tombstones whose sequence number is in a
-/// given range, and skips fragments that none of these tombstones covers.
+/// A cursor over the fragments of a view. Only tombstones whose sequence number is in a given range
+/// are visible to it. It skips fragments that no visible tombstone covers.
 ///
 /// Every call must be given the view on which the cursor was last moved. No call allocates memory.
 #[derive(Debug, Clone)]
 pub(crate) struct Cursor {
-    /// The lowest sequence number that the cursor sees, inclusive.
+    /// The lowest visible sequence number, inclusive.
     oldest: Sequence,
-    /// The highest sequence number that the cursor sees, inclusive.
+    /// The highest visible sequence number, inclusive.
     newest: Sequence,
     fragment: usize,
-    /// The sequence numbers of the current fragment that the cursor sees, as indexes into all
-    /// sequence numbers of the fragment: `visible_start..visible_end`. The newest comes first.
+    /// The visible sequence numbers of the current fragment, as indexes into all sequence numbers
+    /// of the fragment: `visible_start..visible_end`. The newest comes first.
     visible_start: usize,
     visible_end: usize,
     valid: bool,
 }
 
 impl Cursor {
-    /// Creates a cursor that sees tombstones whose sequence number is at most `snapshot`. It has no
-    /// position yet.
+    /// Creates a cursor to which tombstones are visible if their sequence number is at most
+    /// `snapshot`. It has no position yet.
     pub(crate) fn new(snapshot: Sequence) -> Self {
         Self::between(0, snapshot)
     }
 
-    /// Creates a cursor that sees tombstones whose sequence number is in `[oldest, newest]`. It has
-    /// no position yet.
+    /// Creates a cursor to which tombstones are visible if their sequence number is in `[oldest,
+    /// newest]`. It has no position yet.
     pub(crate) fn between(oldest: Sequence, newest: Sequence) -> Self {
         Self { oldest, newest, fragment: 0, visible_start: 0, visible_end: 0, valid: false }
     }
@@ -65,21 +65,21 @@ impl Cursor {
         }
     }
 
-    /// Returns the newest sequence number of the current fragment that the cursor sees. The cursor
-    /// must be valid.
+    /// Returns the newest visible sequence number of the current fragment. The cursor must be
+    /// valid.
     #[inline]
     pub(crate) fn sequence(&self, view: View<'_>) -> Sequence {
         view.fragments.sequences(self.fragment)[self.visible_start]
     }
 
-    /// Returns all sequence numbers of the current fragment that the cursor sees, newest first. The
-    /// cursor must be valid.
+    /// Returns all visible sequence numbers of the current fragment, newest first. The cursor must
+    /// be valid.
     #[inline]
     pub(crate) fn sequences<'a>(&self, view: View<'a>) -> &'a [Sequence] {
         &view.fragments.sequences(self.fragment)[self.visible_start..self.visible_end]
     }
 
-    /// Goes to the first visible fragment.
+    /// Goes to the first fragment of the view that a visible tombstone covers.
     pub(crate) fn seek_to_first(&mut self, view: View<'_>) {
         match view.smallest() {
             Some(smallest) => self.move_to_first_ending_after(view, smallest.user_key),
@@ -87,7 +87,7 @@ impl Cursor {
         }
     }
 
-    /// Goes to the last visible fragment.
+    /// Goes to the last fragment of the view that a visible tombstone covers.
     pub(crate) fn seek_to_last(&mut self, view: View<'_>) {
         match view.largest() {
             Some(largest) => self.move_to_last_starting_by(view, largest.user_key),
@@ -95,14 +95,14 @@ impl Cursor {
         }
     }
 
-    /// Goes to the first visible fragment that ends after the user key. If a visible fragment
-    /// covers the key, it is that one.
+    /// Goes to the first fragment that ends after the user key and that a visible tombstone covers.
+    /// This is the fragment that contains the key, if a visible tombstone covers the key.
     pub(crate) fn seek(&mut self, view: View<'_>, user_key: &[u8]) {
         self.seek_boundary(view, first_version(user_key));
     }
 
-    /// Goes to the first visible fragment that ends after a boundary. If a visible fragment covers
-    /// the boundary, it is that one.
+    /// Goes to the first fragment that ends after a boundary and that a visible tombstone covers.
+    /// This is the fragment that contains the boundary, if a visible tombstone covers the boundary.
     pub(crate) fn seek_boundary(&mut self, view: View<'_>, target: Boundary<'_>) {
         let comparator = view.fragments.comparator();
         if view.largest().is_some_and(|largest| !target.is_before(comparator, largest)) {
@@ -117,14 +117,14 @@ impl Cursor {
         }
     }
 
-    /// Goes to the next visible fragment. The cursor must be valid. After the last fragment, it is
-    /// not valid any more.
+    /// Goes to the next fragment that a visible tombstone covers. The cursor must be valid. After
+    /// the last such fragment, it is not valid any more.
     pub(crate) fn next(&mut self, view: View<'_>) {
         self.move_to_visible_from(view, self.fragment + 1);
     }
 
-    /// Goes to the previous visible fragment. The cursor must be valid. Before the first fragment,
-    /// it is not valid any more.
+    /// Goes to the previous fragment that a visible tombstone covers. The cursor must be valid.
+    /// Before the first such fragment, it is not valid any more.
     pub(crate) fn previous(&mut self, view: View<'_>) {
         self.move_to_visible_before(view, self.fragment);
     }
@@ -139,8 +139,8 @@ impl Cursor {
         self.move_to_visible_before(view, behind.min(view.fragments.fragments_end()));
     }
 
-    /// Goes to the first visible fragment whose index is at least `at`. The cursor is then valid
-    /// only if that fragment overlaps the view.
+    /// Goes to the first fragment whose index is at least `at` and that a visible tombstone covers.
+    /// The cursor is then valid only if that fragment overlaps the view.
     fn move_to_visible_from(&mut self, view: View<'_>, at: usize) {
         let fragments = at..view.fragments.fragments_end();
         self.valid = false;
@@ -152,9 +152,9 @@ impl Cursor {
         }
     }
 
-    /// Goes to the last visible fragment that has an index below `end` and begins before the view's
-    /// upper bound. The cursor is then valid only if that fragment ends after the view's lower
-    /// bound.
+    /// Goes to the last fragment that has an index below `end`, begins before the view's upper
+    /// bound, and is covered by a visible tombstone. The cursor is then valid only if that fragment
+    /// ends after the view's lower bound.
     fn move_to_visible_before(&mut self, view: View<'_>, end: usize) {
         self.valid = false;
         for fragment in (0..end).rev() {
@@ -167,8 +167,7 @@ impl Cursor {
         }
     }
 
-    /// Makes a fragment the current one. Returns whether the cursor sees a tombstone that covers
-    /// it.
+    /// Makes a fragment the current one. Returns whether a visible tombstone covers it.
     #[inline]
     fn look_at(&mut self, view: View<'_>, fragment: usize) -> bool {
         self.fragment = fragment;

@@ -281,27 +281,27 @@ fn for_each_node(fragments: usize, span: &Span, mut note: impl FnMut(usize)) {
     }
 }
 
-/// A cursor over the fragments of an index. It sees only tombstones whose sequence number is at
-/// most that of a snapshot, and skips fragments that none of these tombstones covers.
+/// A cursor over the fragments of an index. Only tombstones whose sequence number is at most that
+/// of a snapshot are visible to it. It skips fragments that no visible tombstone covers.
 ///
 /// Every call must be given the same index. No call allocates memory.
 #[derive(Debug, Clone)]
 pub(crate) struct IndexCursor {
     snapshot: Sequence,
     fragment: usize,
-    /// The sequence number of the newest tombstone that the cursor sees in the current fragment;
-    /// `None` if the cursor has no position.
+    /// The sequence number of the newest visible tombstone that covers the current fragment; `None`
+    /// if the cursor has no position.
     sequence: Option<Sequence>,
 }
 
 impl IndexCursor {
-    /// Creates a cursor that sees tombstones whose sequence number is at most `snapshot`. It has no
-    /// position yet.
+    /// Creates a cursor to which tombstones are visible if their sequence number is at most
+    /// `snapshot`. It has no position yet.
     pub(crate) fn new(snapshot: Sequence) -> Self {
         Self { snapshot, fragment: 0, sequence: None }
     }
 
-    /// Returns the sequence number of the newest tombstone that the cursor sees in the current
+    /// Returns the sequence number of the newest visible tombstone that covers the current
     /// fragment; `None` if the cursor has no position.
     #[inline]
     pub(crate) fn sequence(&self) -> Option<Sequence> {
@@ -337,24 +337,25 @@ impl IndexCursor {
         first_version(index.cut(cut))
     }
 
-    /// Goes to the first fragment that the cursor sees and that ends after the user key.
+    /// Goes to the first fragment that ends after the user key and that a visible tombstone covers.
     pub(crate) fn seek(&mut self, index: &TombstoneIndex, user_key: &[u8]) {
         let behind = index.first_cut_after(user_key);
         self.go_forward_from(index, behind.saturating_sub(1));
     }
 
-    /// Goes to the last fragment that the cursor sees.
+    /// Goes to the last fragment that a visible tombstone covers.
     pub(crate) fn seek_to_last(&mut self, index: &TombstoneIndex) {
         self.go_backward_from(index, index.fragments_end());
     }
 
-    /// Goes to the next fragment that the cursor sees. After the last one, it has no position.
+    /// Goes to the next fragment that a visible tombstone covers. After the last such fragment, the
+    /// cursor has no position.
     pub(crate) fn next(&mut self, index: &TombstoneIndex) {
         self.go_forward_from(index, self.fragment + 1);
     }
 
-    /// Goes to the previous fragment that the cursor sees. Before the first one, it has no
-    /// position.
+    /// Goes to the previous fragment that a visible tombstone covers. Before the first such
+    /// fragment, the cursor has no position.
     pub(crate) fn previous(&mut self, index: &TombstoneIndex) {
         self.go_backward_from(index, self.fragment);
     }
@@ -367,7 +368,7 @@ impl IndexCursor {
         self.go_to_first(index, (0..end).rev());
     }
 
-    /// Goes to the first of `fragments` that is covered by a tombstone that the cursor sees.
+    /// Goes to the first of `fragments` that a visible tombstone covers.
     fn go_to_first(&mut self, index: &TombstoneIndex, fragments: impl Iterator<Item = usize>) {
         self.sequence = None;
         for fragment in fragments {

@@ -28,8 +28,8 @@ pub(crate) struct StripedFragment<'a> {
     pub(crate) sequences: Vec<Sequence>,
 }
 
-/// Cuts tombstones, which may be given in any order, into fragments wherever one begins or ends.
-/// Returns the fragments in key order, each with the newest tombstone of each stripe. `below`
+/// Cuts tombstones, which may be given in any order, into fragments wherever a tombstone begins or
+/// ends. Returns the fragments in key order, each with the newest tombstone of each stripe. `below`
 /// returns the snapshot at the lower end of the stripe that contains a sequence number, if there is
 /// one. Takes the time of two sorts, plus linear time in the size of the result.
 pub(crate) fn striped_fragments<'a>(

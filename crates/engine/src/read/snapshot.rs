@@ -28,7 +28,7 @@ struct HeldMoments {
     count: u64,
 }
 
-/// While it lives, no snapshot can be taken or released.
+/// A guard. As long as it lives, no snapshot can be taken or released.
 #[derive(Debug)]
 pub(crate) struct HeldStill<'a> {
     held: MutexGuard<'a, HeldMoments>,

@@ -40,7 +40,7 @@ use crate::version::{
 use crate::wal::{LiveLog, LogSet};
 use crate::write::{WritePath, log_options};
 
-/// What was prepared before the components are created from it.
+/// The state of recovery from which the components are created.
 struct Begun {
     identity: DatabaseIdentity,
     numbers: FileNumbers,
@@ -89,9 +89,9 @@ impl LogsReplayed {
         let in_manifest = replayed.manifest.database_id.clone();
         let identity =
             identity(&*replayed.storage, &replayed.home, &replayed.options, in_manifest)?;
-        // Determined before this opening claims the directory. If an earlier opening has not
-        // claimed it, its old log files may be another database's, and they are kept until the next
-        // opening.
+        // `owns_old_logs` is determined before this opening claims the directory. If no earlier
+        // opening has claimed it, the log files in it may be another database's. They are then kept
+        // until the next opening.
         let log_directory = replayed.options.wal_directory(&replayed.home);
         let owns_old_logs = replayed.directories.is_own(&*replayed.storage, &log_directory)?;
         replayed.claim_directories(&mut locks, &identity, &info_log)?;

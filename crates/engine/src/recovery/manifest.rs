@@ -22,10 +22,12 @@ pub(crate) struct DatabaseState {
     length: u64,
 }
 
-/// Returns the number and length of the current MANIFEST; `None` if they cannot be read.
+/// Returns the number and length of the MANIFEST that CURRENT names; `None` if they cannot be
+/// determined.
 ///
 /// # Errors
-/// Out of file descriptors. This says nothing about the database, so it is not `None`.
+/// Out of file descriptors. This is not reported as `None`, because it says nothing about the
+/// database.
 pub(crate) fn state(storage: &dyn Storage, directory: &Path) -> Result<Option<DatabaseState>> {
     let state = || -> Result<DatabaseState> {
         let number = manifest::current(storage, directory)?;

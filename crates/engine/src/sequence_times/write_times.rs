@@ -6,12 +6,11 @@
 //! span, and samples are kept for the longest span. Tables store samples; those in memory start
 //! empty when the database is opened.
 //!
-//! If column families of a new database preserve times, the first write does not get sequence
-//! number
-//! 1. Instead, the numbers up to [`PREALLOCATED_SEQUENCES`] count as written before the creation,
-//!    evenly over the longest preserved span. Imported data that has its own write times can use
-//!    these numbers. Source: `RegisterRecordSeqnoTimeWorker`, `EnsureSeqnoToTimeMapping` and
-//!    `PrepopulateSeqnoToTimeMapping` in `db/db_impl/db_impl.cc`.
+//! If column families of a new database preserve times, the numbers from 1 to
+//! [`PREALLOCATED_SEQUENCES`] are not given to writes. They count as written before the creation,
+//! evenly over the longest preserved span. Imported data that has its own write times can use these
+//! numbers. Source: `RegisterRecordSeqnoTimeWorker`, `EnsureSeqnoToTimeMapping` and
+//! `PrepopulateSeqnoToTimeMapping` in `db/db_impl/db_impl.cc`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

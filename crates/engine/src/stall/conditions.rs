@@ -147,8 +147,8 @@ impl StallConditions {
     }
 
     /// Whether writes will soon be delayed if compactions do not progress: the number of tables in
-    /// level 0 is past the midpoint between the compaction trigger and the slowdown limit, or more
-    /// than half of the bytes that start a delay wait to be compacted.
+    /// level 0 is past the midpoint between the compaction trigger and the slowdown limit, or the
+    /// bytes that wait to be compacted exceed half of the limit from which on writes are delayed.
     pub(super) fn is_near(&self) -> bool {
         let halfway = self.level_0_trigger.midpoint(self.level_0_slowdown);
         let soft = self.soft_pending_bytes;
@@ -157,8 +157,9 @@ impl StallConditions {
                 || (soft > 0 && self.pending_compaction_bytes > soft / 2))
     }
 
-    /// Whether level 0 has so many tables that reads are slow. The threshold is twice the
-    /// compaction trigger, but at most a quarter of the way from the trigger to the slowdown limit.
+    /// Whether the number of tables in level 0 slows down reads. The threshold is the lower of two
+    /// numbers: twice the compaction trigger, and the number a quarter of the way from the trigger
+    /// to the slowdown limit.
     pub(super) fn is_crowded(&self) -> bool {
         let (trigger, slowdown) = (self.level_0_trigger, self.level_0_slowdown);
         let part_of_way = slowdown.saturating_sub(trigger) / 4;

@@ -138,7 +138,7 @@ pub(crate) struct Ingestion {
     pub(crate) micros: u64,
     pub(crate) bytes: u64,
     pub(crate) keys: u64,
-    /// Whether the file was copied. Otherwise it was linked or moved.
+    /// Whether the file was copied. Otherwise it was linked.
     pub(crate) is_copy: bool,
 }
 

@@ -50,9 +50,9 @@ impl DbIterator {
         Ok(())
     }
 
-    /// Reads all records of the key in `self.key`, from which the merged sources end up before the
-    /// key. Computes the key's value, and returns where it is stored; [`EntryLocation::Nowhere`] if
-    /// the key has no value.
+    /// Reads all records of the key in `self.key`; the merged sources are before the key
+    /// afterwards. Computes the key's value, and returns where the value is stored, or
+    /// [`EntryLocation::Nowhere`] if the key has no value.
     fn fold_key(&mut self) -> Result<EntryLocation> {
         let mut base = Base::Nothing;
         let mut passed = 0;

@@ -14,8 +14,8 @@ impl DbIterator {
             // copied. So they seek to the key's first record, and `find_forward` skips all of its
             // records.
             self.direction = Direction::Forward;
-            // The prefix filters were checked for the prefix of the last seek's target. The next
-            // key may have another prefix.
+            // With prefix filters, the seek below could miss the next key if that has another
+            // prefix than the current key.
             self.merged.ask_prefix_filters(false);
             set_internal_key(&mut self.target, &self.key, FIRST_TRAILER);
             self.merged.seek(&self.target)?;

@@ -41,11 +41,11 @@ const FIRST_TRAILER: u64 = key::pack_trailer(MAX_SEQUENCE, 0xff);
 
 /// An iterator over the keys and values of a column family, in the comparator's order.
 ///
-/// It sees the state at one sequence number, fixed when it was created, and keeps the memtables and
-/// tables of that state in use. A long scan can release them with [`DbIterator::refresh_at`] or
-/// [`ReadOptions::auto_refresh_iterator_with_snapshot`]. A new iterator has no position until a
-/// seek sets it. After an error it has no position until the next seek. It may be sent to another
-/// thread but not be shared.
+/// It sees the state at one sequence number, which is fixed when it is created or refreshed, and
+/// keeps the memtables and tables of that state in use. A long scan can release them with
+/// [`DbIterator::refresh_at`] or [`ReadOptions::auto_refresh_iterator_with_snapshot`]. A new
+/// iterator has no position until a seek sets it. After an error it has no position until the next
+/// seek. It may be sent to another thread, but not be shared between threads.
 ///
 /// ```
 /// # fn main() -> tailwater::Result<()> {
@@ -93,8 +93,9 @@ pub struct DbIterator {
     /// [`EntryLocation::Unread`].
     value: Vec<u8>,
     operands: Operands,
-    /// The user key as it was written with a value that is not stored inline. Its bytes may differ
-    /// from those of `key` if the comparator treats both as equal.
+    /// The user key as it was written with the base record of the current value, unless that record
+    /// is a plain value. A blob can only be read with exactly these bytes. They may differ from
+    /// `key` if the comparator treats both as equal.
     base_key: Vec<u8>,
     /// Copies of all keys that the iterator has visited, if the read options ask that the returned
     /// keys keep their addresses.
@@ -109,7 +110,7 @@ pub struct DbIterator {
     charge: IteratorCharge,
 }
 
-/// The settings with which an iterator reads tables and uses prefixes.
+/// The settings that an iterator takes from its read options.
 struct ReadSettings {
     profile: ReadProfile,
     plan: ReadPlan,
@@ -135,8 +136,8 @@ pub(crate) struct View {
     /// The prefix extractor, if seeks may check prefix filters. Such a seek may miss keys that do
     /// not have the target's prefix.
     pub(crate) filter_prefixes: Option<PrefixExtractor>,
-    /// Maximum number of invisible or outdated records that the iterator steps over one by one
-    /// before it seeks past the rest.
+    /// Maximum number of records in a row that the iterator skips one by one, before it seeks past
+    /// the rest. Skipped are older records of the last key, and records newer than the snapshot.
     pub(crate) max_sequential_skip: u64,
 }
 
@@ -330,8 +331,8 @@ impl DbIterator {
         match &self.view.lower_bound {
             Some(bound) if self.view.comparator.compare(target, bound).is_lt() => {
                 let bound = bound.clone();
-                // The prefix filter is checked for `target`'s prefix, but the seek goes to the
-                // bound, which may have another prefix.
+                // With prefix filters, the seek to the bound could miss keys with the target's
+                // prefix, because the bound may have another prefix.
                 self.merged.ask_prefix_filters(false);
                 self.seek_unbounded(&bound)
             }

@@ -2,20 +2,20 @@
 
 use std::path::PathBuf;
 
-/// A part of a log or MANIFEST that was ignored.
+/// A part of a log or MANIFEST that was ignored, or a log that is missing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LeftOut {
     /// The log or MANIFEST.
     pub path: PathBuf,
-    /// Start of the part, in bytes from the start of the file.
+    /// Start of the part: offset in bytes from the beginning of the file. 0 for a missing log.
     pub offset: u64,
-    /// Length of the part in bytes. It ends at the end of the log, or at the next record that was
-    /// used.
+    /// Length of the part in bytes. The part ends at the end of the file, or at the next record
+    /// that was used. 0 for a missing log.
     pub bytes: u64,
     /// The reason why the part was ignored.
     pub reason: String,
-    /// Whether the part is only an incomplete record, or an incomplete group of MANIFEST edits, at
-    /// the end of the last file, as a crash leaves it.
+    /// Whether the part is an incomplete record, or an incomplete group of MANIFEST edits, at the
+    /// end of the last log or of the MANIFEST. A crash during a write leaves such a part.
     pub torn_tail: bool,
 }

@@ -119,7 +119,7 @@ pub use tailwater_io::{Clock, IoMode, Purpose, Storage};
 pub use wal::Updates;
 pub use write::WriteOptions;
 
-/// The crate of file formats, whose types [`inspect`] and [`verify`] show.
+/// The crate of file formats, re-exported because [`inspect`] and [`verify`] return its types.
 pub use tailwater_format as format;
-/// The crate of storage, whose types implementations of [`Storage`] need.
+/// The crate of storage, re-exported because implementations of [`Storage`] need its types.
 pub use tailwater_io as io;

@@ -1,9 +1,9 @@
 //! Merge operators, which combine merge operands into a value.
 //!
-//! A merge writes an operand instead of a value. If a key's newest records are operands, the
-//! operator computes the key's value from the operands and from the base value, if there is one.
-//! The built-in operators have the names and semantics of RocksDB's (`utilities/merge_operators/`),
-//! so that both engines read the same values from a database.
+//! A merge writes an operand instead of a value. If the newest records of a key are operands, the
+//! merge operator computes the key's value from the operands and from the base value below them, if
+//! there is one. The built-in operators have the names and semantics of those of RocksDB
+//! (`utilities/merge_operators/`), so that both engines read the same values from a database.
 
 use std::fmt;
 use std::sync::Arc;
@@ -52,9 +52,10 @@ pub trait CustomMergeOperator: Send + Sync {
     /// Returns the operator's name, which is written to OPTIONS files and table properties.
     fn name(&self) -> &str;
 
-    /// Returns the value of `key` that results from the base value `existing` and from `operands`,
-    /// which are given oldest first. With `None`, the read or compaction that called this function
-    /// fails.
+    /// Returns the value of `key` that results from applying `operands` to the base value
+    /// `existing`, which is `None` if the key has none. `operands` are given oldest first. Returns
+    /// `None` if the operator fails; the read or compaction that called this function then fails,
+    /// too.
     fn full_merge(
         &self,
         key: &[u8],
@@ -62,17 +63,18 @@ pub trait CustomMergeOperator: Send + Sync {
         operands: &[&[u8]],
     ) -> Option<Vec<u8>>;
 
-    /// Returns one operand that has the same effect as `operands` over any base value; `None` if
-    /// there is no such operand. `operands` are given oldest first.
+    /// Returns one operand that has the same effect as applying `operands` in order, whatever the
+    /// base value; `None` if there is no such operand. `operands` are given oldest first.
     fn partial_merge(&self, key: &[u8], operands: &[&[u8]]) -> Option<Vec<u8>> {
         let _ = (key, operands);
         None
     }
 
-    /// Whether merging over a wide-column entity keeps its other columns. If true, the result of
-    /// `full_merge` over the default column replaces only that column. If false, the result is a
-    /// plain value that replaces the whole entity. The default is true, as in RocksDB, where
-    /// `FullMergeV3` decides this. The function must return the same value every time.
+    /// Whether a merge over a wide-column entity keeps all columns except the default column.
+    /// `full_merge` is applied to the default column. If this function returns true, the result
+    /// replaces only that column. If false, the result is a plain value that replaces the whole
+    /// entity. The default implementation returns true, as in RocksDB, where `FullMergeV3` decides
+    /// this. The function must return the same value every time.
     fn keeps_entity_columns(&self) -> bool {
         true
     }
@@ -106,7 +108,8 @@ pub enum MergeOperator {
     StringAppend {
         /// The bytes between two values.
         delimiter: Vec<u8>,
-        /// Whether this is RocksDB's testing variant, which has another name and no partial merge.
+        /// Whether this is the variant that RocksDB uses in its own tests. It has another name, and
+        /// does not merge operands without a base value.
         test_variant: bool,
     },
     /// The newest operand becomes the value.
@@ -117,19 +120,20 @@ pub enum MergeOperator {
     Custom(Arc<dyn CustomMergeOperator>),
 }
 
-/// The merge operator that a column family's options name, and whether it is available.
+/// The merge operator that the options of a column family name, and whether it is available.
 #[derive(Debug, Clone)]
 pub(crate) enum FamilyMergeOperator {
     /// The options name no operator.
     None,
     /// The operator to use.
     Known(MergeOperator),
-    /// The options name this operator, which is neither built in nor registered by the user.
+    /// The options name an operator that is neither built in nor registered by the user. The field
+    /// is its name.
     Unknown(String),
 }
 
 impl FamilyMergeOperator {
-    /// Returns the operator's name, as recorded in tables.
+    /// Returns the operator's name, as it is recorded in tables; `None` without an operator.
     pub(crate) fn name(&self) -> Option<&str> {
         match self {
             Self::None => None,
@@ -170,8 +174,8 @@ impl MergeOperator {
         }
     }
 
-    /// Returns the value of `key` that results from the base value `existing` and from `operands`,
-    /// which are given oldest first; `None` if the operator fails.
+    /// Returns the value of `key` that results from applying `operands` to the base value
+    /// `existing`; `None` if the operator fails. `operands` are given oldest first.
     pub fn full_merge(
         &self,
         key: &[u8],
@@ -182,14 +186,14 @@ impl MergeOperator {
         self.full_merge_into(key, existing, operands.iter().copied(), &mut out).then_some(out)
     }
 
-    /// Returns one operand that has the same effect as `operands`; `None` if there is no such
-    /// operand. `operands` are given oldest first.
+    /// Returns one operand that has the same effect as applying `operands` in order; `None` if
+    /// there is no such operand. `operands` are given oldest first.
     pub fn partial_merge(&self, key: &[u8], operands: &[&[u8]]) -> Option<Vec<u8>> {
         let mut out = Vec::new();
         self.partial_merge_into(key, operands.iter().copied(), &mut out).then_some(out)
     }
 
-    /// Whether merging over an entity keeps the columns other than the default column.
+    /// Whether a merge over a wide-column entity keeps all columns except the default column.
     pub(crate) fn keeps_entity_columns(&self) -> bool {
         match self {
             Self::Custom(custom) => called(custom, || custom.keeps_entity_columns()),
@@ -197,9 +201,9 @@ impl MergeOperator {
         }
     }
 
-    /// Like [`MergeOperator::full_merge`], but replaces the contents of `out` with the value.
-    /// Returns whether the operator succeeded. The built-in operators allocate memory only to grow
-    /// `out`.
+    /// Computes the same value as [`MergeOperator::full_merge`], and replaces the contents of `out`
+    /// with it. Returns whether the operator succeeded. A built-in operator allocates memory only
+    /// if `out` must grow.
     pub(crate) fn full_merge_into<'a>(
         &self,
         key: &[u8],
@@ -219,8 +223,8 @@ impl MergeOperator {
         }
     }
 
-    /// Like [`MergeOperator::partial_merge`], but replaces the contents of `out` with the operand.
-    /// Returns whether there is such an operand.
+    /// Computes the same operand as [`MergeOperator::partial_merge`], and replaces the contents of
+    /// `out` with it. Returns whether there is such an operand.
     pub(crate) fn partial_merge_into<'a>(
         &self,
         key: &[u8],
@@ -232,7 +236,7 @@ impl MergeOperator {
                 let operands: Vec<&[u8]> = operands.collect();
                 put(called(custom, || custom.partial_merge(key, &operands)), out)
             }
-            // RocksDB's testing variant leaves operands unmerged.
+            // As in RocksDB, the variant for tests never merges operands without a base value.
             Self::StringAppend { test_variant: true, .. } => false,
             _ => {
                 self.fold_into(operands, out);
@@ -241,8 +245,9 @@ impl MergeOperator {
         }
     }
 
-    /// Applies a built-in operator. The built-in operators are associative, so a base value is
-    /// treated like an operand.
+    /// Applies a built-in operator to `values`, oldest first, and replaces the contents of `out`
+    /// with the result. All built-in operators are associative. So the base value needs no special
+    /// treatment: it is simply the first of the values.
     fn fold_into<'a>(&self, values: impl Iterator<Item = &'a [u8]>, out: &mut Vec<u8>) {
         out.clear();
         match self {
@@ -265,12 +270,12 @@ impl MergeOperator {
     }
 }
 
-/// Calls a user-defined operator. If it panics, the resulting error names the operator.
+/// Calls a user-defined operator. If the operator panics, the resulting error names it.
 fn called<R>(custom: &Arc<dyn CustomMergeOperator>, call: impl FnOnce() -> R) -> R {
     user_code::call("merge operator", || custom.name(), call)
 }
 
-/// Replaces the contents of `out` with `value`, if there is a value. Returns whether there is one.
+/// Replaces the contents of `out` with `value`, unless it is `None`. Returns whether it did.
 fn put(value: Option<Vec<u8>>, out: &mut Vec<u8>) -> bool {
     value.map(|value| *out = value).is_some()
 }

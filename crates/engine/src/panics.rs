@@ -1,9 +1,10 @@
 //! Conversion of panics into errors.
 //!
-//! User code that the database calls may panic, both in the database's threads and in those of
-//! callers. In the database's own threads, the panic becomes an error that names the code that
-//! panicked. In a caller's thread, the panic unwinds through the call. Other threads that wait for
-//! the result of that call get the error of [`unwinding`].
+//! User code that the database calls (such as comparators and merge operators) may panic, both on
+//! the database's threads and on threads of callers. On one of the database's threads, [`catch`]
+//! turns the panic into an error that names the user code. On a caller's thread, the panic unwinds
+//! through the call. Other threads that wait for a result of that call get the error of
+//! [`unwinding`].
 
 use std::any::Any;
 use std::fmt::Display;
@@ -13,14 +14,14 @@ use tailwater_format::user_code;
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// Runs `work`, and returns an error if it panics. `what` describes the work in the error's
-/// message, for example "a flush".
+/// Runs `work`, and turns a panic into an error. `what` describes the work in the error's message,
+/// for example "a flush".
 ///
 /// # Errors
-/// Errors from the work; `Panicked` if it panics.
+/// The errors of `work`; `Panicked` if it panics.
 pub(crate) fn catch<R>(what: impl Display, work: impl FnOnce() -> Result<R>) -> Result<R> {
     user_code::forget_panicked();
-    // Unwind safety: the state that the work has changed is consistent, as it is after an error.
+    // Unwind safe: a panic leaves the state that `work` has changed as consistent as an error does.
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|payload| {
         let error = panicked(what);
         Err(match text(&*payload) {
@@ -30,8 +31,8 @@ pub(crate) fn catch<R>(what: impl Display, work: impl FnOnce() -> Result<R>) -> 
     })
 }
 
-/// Returns the error for threads that were waiting for work that ended because this thread
-/// panicked.
+/// Returns the error for threads that wait for work of the current thread, which is panicking.
+/// `what` describes the work.
 #[cold]
 pub(crate) fn unwinding(what: impl Display) -> Error {
     panicked(what)
@@ -42,7 +43,7 @@ fn panicked(what: impl Display) -> Error {
     Error::new(ErrorKind::Panicked, format!("{what} panicked{place}"))
 }
 
-/// Returns the message of a panic, if it is text.
+/// Returns the message of a panic; `None` if the payload is not text.
 fn text(payload: &(dyn Any + Send)) -> Option<&str> {
     let owned = payload.downcast_ref::<String>().map(String::as_str);
     owned.or_else(|| payload.downcast_ref::<&str>().copied())

@@ -1,4 +1,5 @@
-//! Prefix extractors. They select the part of a key that prefix filters and prefix iterators use.
+//! Prefix extractors. They select the part of a key that prefix filters and prefix iterators use
+//! instead of the whole key.
 
 use std::fmt;
 use std::sync::Arc;
@@ -33,8 +34,8 @@ use tailwater_format::user_code;
 /// # }
 /// ```
 pub trait CustomPrefixExtractor: Send + Sync {
-    /// Returns the extractor's name, which is written to OPTIONS files and table properties. The
-    /// name must change whenever the extracted prefixes change.
+    /// Returns the extractor's name, which is written to OPTIONS files and table properties. If the
+    /// extractor is changed so that it extracts other prefixes, it must get another name.
     fn name(&self) -> &str;
 
     /// Returns the prefix of a key; `None` if the key has none. The returned bytes must be the
@@ -70,19 +71,21 @@ pub trait CustomPrefixExtractor: Send + Sync {
 #[derive(Clone)]
 #[non_exhaustive]
 pub enum PrefixExtractor {
-    /// The first N bytes; shorter keys have no prefix: `rocksdb.FixedPrefix.N`.
+    /// The first N bytes of the key; shorter keys have no prefix. Named `rocksdb.FixedPrefix.N`.
     Fixed(usize),
-    /// The first N bytes, or the whole key if it is shorter: `rocksdb.CappedPrefix.N`.
+    /// The first N bytes of the key, or the whole key if it is shorter. Named
+    /// `rocksdb.CappedPrefix.N`.
     Capped(usize),
-    /// The whole key: `rocksdb.Noop`.
+    /// The whole key. Named `rocksdb.Noop`.
     Noop,
     /// A user-defined extractor.
     Custom(Arc<dyn CustomPrefixExtractor>),
 }
 
 impl PrefixExtractor {
-    /// Returns the built-in extractor of the given name: `rocksdb.FixedPrefix.8`, `fixed:8`,
-    /// `rocksdb.CappedPrefix.8`, `capped:8`, `rocksdb.Noop`.
+    /// Returns the built-in extractor of the given name. The names are `rocksdb.FixedPrefix.8` or
+    /// `fixed:8`, `rocksdb.CappedPrefix.8` or `capped:8` (with any length instead of 8), and
+    /// `rocksdb.Noop`.
     pub fn built_in(name: &str) -> Option<Self> {
         let length = |prefix: &str| name.strip_prefix(prefix)?.parse::<usize>().ok();
         if let Some(length) = length("rocksdb.FixedPrefix.").or_else(|| length("fixed:")) {
@@ -106,7 +109,7 @@ impl PrefixExtractor {
         }
     }
 
-    /// Whether both extractors have the same name and so extract the same prefixes.
+    /// Whether both extractors have the same name. They then extract the same prefixes.
     pub(crate) fn same_as(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Fixed(a), Self::Fixed(b)) | (Self::Capped(a), Self::Capped(b)) => a == b,

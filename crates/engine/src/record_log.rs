@@ -1,4 +1,4 @@
-//! Record logs in files: supplies the bytes of a write-ahead log or MANIFEST to a record reader.
+//! Reading of record logs (write-ahead logs and MANIFESTs) from files.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -6,17 +6,18 @@ use std::sync::Arc;
 use tailwater_format::log::{BlockSource, RecordReader};
 use tailwater_io::{Purpose, ReadFile};
 
-/// A source that supplies a span of a file's bytes, in order, to a [`RecordReader`].
+/// Supplies the bytes of a range of a file, in order, to a [`RecordReader`].
 #[derive(Debug)]
 pub(crate) struct FileSource {
     file: Arc<dyn ReadFile>,
     purpose: Purpose,
-    /// The unread rest of the span, as offsets in the file. The file may end before the span does.
+    /// The rest of the range that was not read yet, in bytes from the beginning of the file. The
+    /// file may be shorter.
     span: Range<u64>,
 }
 
 impl FileSource {
-    /// Creates a source of the file's bytes in the given span.
+    /// Creates a source of the bytes `span` of the file.
     pub(crate) fn new(file: Arc<dyn ReadFile>, purpose: Purpose, span: Range<u64>) -> Self {
         Self { file, purpose, span }
     }
@@ -35,8 +36,8 @@ impl BlockSource for FileSource {
     }
 }
 
-/// Returns a reader of a record log, at the start of its file. `log_number` is the number in the
-/// file's name.
+/// Returns a reader of a whole record log, positioned at its beginning. `log_number` is the number
+/// in the file's name.
 pub(crate) fn reader(
     file: Arc<dyn ReadFile>,
     log_number: u64,

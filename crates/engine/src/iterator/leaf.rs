@@ -25,7 +25,7 @@ pub(crate) enum Leaf {
     Level(LevelIterator),
 }
 
-/// A position in a memtable. The leaf keeps the memtable in memory.
+/// A position in a memtable. Holds a reference to the memtable, which keeps it in memory.
 pub(crate) struct MemTableIterator {
     memtable: Arc<MemTable>,
     cursor: memtable::Cursor,
@@ -51,17 +51,17 @@ macro_rules! dispatch {
 }
 
 impl Leaf {
-    /// Creates a leaf over a memtable, with those of its tombstones that are at or below
-    /// `snapshot`.
+    /// Creates a leaf over a memtable and those of its range tombstones whose sequence number is at
+    /// most `snapshot`.
     pub(crate) fn of_memtable(memtable: Arc<MemTable>, snapshot: Sequence) -> Self {
         let tombstones = MemTableTombstones::new(&memtable, snapshot);
         let cursor = memtable::Cursor::default();
         Self::MemTable(MemTableIterator { memtable, cursor, tombstones })
     }
 
-    /// Creates a leaf over a table of level 0, with those of its tombstones that are at or below
-    /// `snapshot`. They are truncated to the table's bounds, because the tombstones of a table that
-    /// was cut out of a deeper level extend past the table.
+    /// Creates a leaf over a table of level 0 and those of its range tombstones whose sequence
+    /// number is at most `snapshot`. The tombstones are truncated to the table's bounds; see
+    /// [`TombstoneCursor::of_table`].
     pub(crate) fn of_table(
         iterator: TableIterator,
         file: &Arc<FileMetadata>,
@@ -71,22 +71,22 @@ impl Leaf {
         Ok(Self::Table(TableLeaf { file: Arc::clone(file), iterator, tombstones }))
     }
 
-    /// Whether the leaf is over this memtable.
+    /// Whether this leaf reads exactly `memtable`.
     pub(crate) fn is_of_memtable(&self, memtable: &Arc<MemTable>) -> bool {
         matches!(self, Self::MemTable(leaf) if Arc::ptr_eq(&leaf.memtable, memtable))
     }
 
-    /// Whether the leaf is over this table of level 0.
+    /// Whether this leaf reads exactly this table of level 0.
     pub(crate) fn is_of_file(&self, file: &Arc<FileMetadata>) -> bool {
         matches!(self, Self::Table(leaf) if Arc::ptr_eq(&leaf.file, file))
     }
 
-    /// Whether the leaf is over the tables of the level with this number.
+    /// Whether this leaf reads the tables of the level with this number.
     pub(crate) fn is_of_level(&self, number: usize) -> bool {
         matches!(self, Self::Level(level) if level.number() == number)
     }
 
-    /// Switches the leaf's tombstones to those at or below another sequence number.
+    /// Replaces the leaf's range tombstones by those whose sequence number is at most `snapshot`.
     pub(crate) fn set_snapshot(&mut self, snapshot: Sequence) -> Result<()> {
         match self {
             Self::MemTable(leaf) => {
@@ -100,7 +100,8 @@ impl Leaf {
         Ok(())
     }
 
-    /// Whether range tombstones may cover records near the current position.
+    /// Whether range tombstones of this leaf may cover records near the current position. False
+    /// means that none does.
     #[inline]
     pub(crate) fn has_tombstones(&self) -> bool {
         match self {
@@ -110,9 +111,10 @@ impl Leaf {
         }
     }
 
-    /// Returns the newest of the leaf's tombstones that covers the internal key with this user key
-    /// and trailer. Until [`Leaf::reset_tombstones`] is called, keys must be requested in ascending
-    /// order with `forward`, otherwise in descending order.
+    /// Returns the sequence number of the newest of the leaf's range tombstones that covers the
+    /// internal key with this user key and trailer. Keys must be passed in ascending order if
+    /// `forward` is true, otherwise in descending order. [`Leaf::reset_tombstones`] starts a new
+    /// order.
     pub(crate) fn covering(
         &mut self,
         comparator: &Comparator,
@@ -129,7 +131,7 @@ impl Leaf {
         }
     }
 
-    /// Whether one of the leaf's own tombstones hides the current record.
+    /// Whether a newer range tombstone of this leaf hides the leaf's current record.
     pub(crate) fn covers_itself(&mut self, comparator: &Comparator, forward: bool) -> bool {
         match self {
             Self::MemTable(leaf) => {
@@ -142,8 +144,8 @@ impl Leaf {
         }
     }
 
-    /// Writes, as an internal key, the end of the tombstone that `covering` last returned, or its
-    /// start if `forward` is false.
+    /// Writes an edge of the range tombstone that `covering` last returned to `out`, as an internal
+    /// key: its end if `forward` is true, otherwise its start.
     pub(crate) fn edge(&self, forward: bool, out: &mut Vec<u8>) {
         match self {
             Self::MemTable(leaf) => leaf.tombstones.edge(forward, out),
@@ -152,7 +154,8 @@ impl Leaf {
         }
     }
 
-    /// Resets the position among the leaf's tombstones, so that any key may be requested next.
+    /// Resets the position among the leaf's range tombstones. The next call of `covering` may then
+    /// pass any key, in either direction.
     pub(crate) fn reset_tombstones(&mut self) {
         match self {
             Self::MemTable(leaf) => leaf.tombstones.reset(),
@@ -161,20 +164,21 @@ impl Leaf {
         }
     }
 
-    /// Sets the prefix extractor of a table of level 0.
+    /// Sets the prefix extractor, if the leaf is a table of level 0. Otherwise does nothing: a
+    /// [`LevelIterator`] sets it on its own table iterators.
     pub(crate) fn set_prefixes(&mut self, prefixes: Option<PrefixExtractor>) {
         if let Self::Table(leaf) = self {
             leaf.iterator.set_prefixes(prefixes);
         }
     }
 
-    /// Sets whether seeks may end without a position if a filter shows that no key has the target's
-    /// prefix.
+    /// Sets whether later seeks check prefix filters. If a filter then shows that no key has the
+    /// target's prefix, the seek leaves this leaf without a position.
     pub(crate) fn ask_prefix_filter(&mut self, ask: bool) {
         dispatch!(self, _leaf => (), leaf => leaf.ask_prefix_filter(ask));
     }
 
-    /// Returns the path of the current table, if the leaf is in a table.
+    /// Returns the path of the table that has the current record; `None` in a memtable.
     pub(crate) fn path(&self) -> Option<&Path> {
         match self {
             Self::MemTable(_) => None,
@@ -201,7 +205,8 @@ impl Leaf {
         dispatch!(self, leaf => leaf.cursor.value(&leaf.memtable), leaf => leaf.value())
     }
 
-    /// Returns the warmth of the current block, if the leaf belongs to a compaction.
+    /// Returns the caches from which users read the current block. Known only if the leaf belongs
+    /// to a compaction; otherwise returns none.
     #[inline]
     pub(crate) fn warmth(&self) -> Warmth {
         dispatch!(self, _leaf => Warmth::default(), leaf => leaf.warmth())

@@ -1,9 +1,10 @@
-//! The tables of one level, in key order.
+//! An iterator over the tables of one level, in key order.
 //!
-//! Tables are opened as the iterator reaches them. A table's tombstones apply up to its largest
-//! key, which may be past its last record. So when the iterator has moved to the next table, other
-//! sources may still have records that the previous table's tombstones hide. Therefore a table's
-//! tombstones are kept until a key outside the table's bounds is requested.
+//! A table is opened when the iterator reaches it. The table's range tombstones apply up to the
+//! table's largest key, which may be past its last record. So when this iterator has moved to the
+//! next table, other sources may still have records that the previous table's tombstones hide.
+//! Therefore the iterator keeps a table's tombstones until `covering` is called with a key outside
+//! the table's bounds.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,9 +19,9 @@ use crate::iterator::tombstones::{TombstoneCursor, hides};
 use crate::table::{FileMetadata, ReadPlan, ReadProfile, TableCache, TableIterator};
 use crate::version::Level;
 
-/// The tables of a level whose key ranges do not overlap, in key order.
+/// An iterator over the tables of one level other than level 0. Their key ranges do not overlap.
 pub(crate) struct LevelIterator {
-    /// The number of the level, from 1.
+    /// The number of the level, which is at least 1.
     number: usize,
     level: Arc<Level>,
     tables: Arc<TableCache>,
@@ -28,20 +29,21 @@ pub(crate) struct LevelIterator {
     plan: ReadPlan,
     snapshot: Sequence,
     asks_prefix_filter: bool,
-    /// Index of the current table in the level.
+    /// Index of the current table in the level. Meaningless while `iterator` is `None`.
     file: usize,
     iterator: Option<TableIterator>,
-    /// The table iterator while it has no position. It is kept for its buffers when the level
-    /// iterator has no current table.
+    /// The table iterator of the table that was left last, without a position. It is kept so that
+    /// the next table reuses its buffers. Not used while `iterator` is set.
     spare: Option<TableIterator>,
-    /// Whether `spare` is over a table that was the current one and is no longer part of the level.
+    /// Whether `spare` last read a table that is no longer part of the level, because newer tables
+    /// replaced it. The next table then continues with the same readahead size.
     is_replaced: bool,
     tombstones: Vec<FileTombstones>,
-    /// Index of the entry of `tombstones` whose tombstone `covering` last returned.
+    /// Index in `tombstones` of the table whose tombstone `covering` last returned.
     answered: usize,
 }
 
-/// The tombstones of a table that the iterator has reached.
+/// The range tombstones of one table that the iterator has reached.
 struct FileTombstones {
     file: Arc<FileMetadata>,
     cursor: TombstoneCursor,
@@ -74,24 +76,28 @@ impl LevelIterator {
         }
     }
 
-    /// Returns the number of the level, from 1.
+    /// Returns the number of the level, which is at least 1.
     pub(crate) fn number(&self) -> usize {
         self.number
     }
 
-    /// Switches to tombstones at or below another sequence number. A seek must follow.
+    /// Switches to the range tombstones whose sequence number is at most `snapshot`. A seek must
+    /// follow.
     pub(crate) fn set_snapshot(&mut self, snapshot: Sequence) {
         self.snapshot = snapshot;
         self.tombstones.clear();
     }
 
-    /// Moves to a newer state of the same level, and releases every table that is not part of the
-    /// newer state.
+    /// Moves to a newer version of the same level, and releases every table that is not part of the
+    /// newer version.
     ///
-    /// With a target, the iterator is then at the first record at or after the target or, going
-    /// backward, at the last record at or before it. If its current table is the one in which a
-    /// seek to the target would begin, it stays at its record; that record must be on the same side
-    /// of the target. Without a target, a seek must follow.
+    /// With a target, the iterator is positioned afterwards: forward, at the first record at or
+    /// after the target; backward, at the last record at or before it. As an exception, the
+    /// position does not change if a seek to the target would begin in the current table. The
+    /// caller must ensure that the current record is then at or after the target (forward), or at
+    /// or before it (backward).
+    ///
+    /// Without a target, a seek must follow.
     pub(crate) fn go_over(
         &mut self,
         level: &Arc<Level>,
@@ -133,7 +139,7 @@ impl LevelIterator {
         self.asks_prefix_filter = asks;
         self.is_replaced = false;
         if self.iterator.is_none() {
-            // The spare iterator would keep open the table that it was over.
+            // The spare iterator keeps a table open, which may no longer be part of the level.
             self.spare = None;
         }
         moved
@@ -159,7 +165,8 @@ impl LevelIterator {
         }
     }
 
-    /// Like [`TableIterator::ask_prefix_filter`], for every table that this iterator reaches.
+    /// Sets whether later seeks check the prefix filter of each table that this iterator reaches.
+    /// See [`TableIterator::ask_prefix_filter`].
     pub(crate) fn ask_prefix_filter(&mut self, ask: bool) {
         self.asks_prefix_filter = ask;
         if let Some(iterator) = &mut self.iterator {
@@ -190,7 +197,8 @@ impl LevelIterator {
         self.iterator.as_ref().map_or(&[], TableIterator::value)
     }
 
-    /// Returns the warmth of the current block, if the iterator belongs to a compaction.
+    /// Returns the caches from which users read the current block. Known only if the iterator
+    /// belongs to a compaction; otherwise returns none.
     #[inline]
     pub(crate) fn warmth(&self) -> Warmth {
         self.iterator.as_ref().map_or(Warmth::default(), TableIterator::warmth)
@@ -250,16 +258,16 @@ impl LevelIterator {
         if iterator.valid() { Ok(()) } else { self.skip_backward() }
     }
 
-    /// Whether the next table begins with the prefix of an internal key, so that it may have
-    /// further keys with this prefix.
+    /// Whether the next table's smallest key has the same prefix as an internal key. If not, the
+    /// next table has no key with this prefix. True if there is no prefix extractor.
     fn next_file_has_prefix_of(&self, target: &[u8]) -> bool {
         let Some(next) = self.level.files().get(self.file + 1) else { return false };
         let Some(by) = &self.tables.context().prefix_extractor else { return true };
         by.prefix(next.smallest_user_key()) == by.prefix(key::user_key(target))
     }
 
-    /// If the iterator is past the last record of a table, moves to the first record of the next
-    /// table.
+    /// While the current table's iterator is past its last record, moves to the first record of the
+    /// next table.
     fn skip_forward(&mut self) -> Result<()> {
         while self.iterator.as_ref().is_some_and(|iterator| !iterator.valid()) {
             self.go_to_file(Some(self.file + 1), TableIterator::seek_to_first)?;
@@ -267,8 +275,8 @@ impl LevelIterator {
         Ok(())
     }
 
-    /// If the iterator is before the first record of a table, moves to the last record of the
-    /// previous table.
+    /// While the current table's iterator is before its first record, moves to the last record of
+    /// the previous table.
     fn skip_backward(&mut self) -> Result<()> {
         while self.iterator.as_ref().is_some_and(|iterator| !iterator.valid()) {
             self.go_to_file(self.file.checked_sub(1), TableIterator::seek_to_last)?;
@@ -277,7 +285,7 @@ impl LevelIterator {
     }
 
     /// Moves to the table at an index in the level, and calls `place` to position the table's
-    /// iterator. If there is no such table, the iterator has no position.
+    /// iterator. If there is no table at this index, the iterator has no position afterwards.
     fn go_to_file(
         &mut self,
         place_in_level: Option<usize>,
@@ -313,7 +321,7 @@ impl LevelIterator {
         }
     }
 
-    /// Leaves the current table.
+    /// Leaves the current table, and keeps its table iterator as `spare`.
     fn leave_file(&mut self) {
         if let Some(mut iterator) = self.iterator.take() {
             iterator.leave();
@@ -335,15 +343,16 @@ impl LevelIterator {
         Ok(())
     }
 
-    /// Whether tombstones of tables that the iterator has reached may cover records near the
-    /// current position.
+    /// Whether range tombstones of tables that the iterator has reached may cover records near the
+    /// current position. False means that none does.
     #[inline]
     pub(crate) fn has_tombstones(&self) -> bool {
         !self.tombstones.is_empty()
     }
 
-    /// Returns the newest tombstone that covers the internal key with this user key and trailer.
-    /// The order of requested keys is that of [`TombstoneCursor::covering`].
+    /// Returns the sequence number of the newest range tombstone that covers the internal key with
+    /// this user key and trailer. Keys must be passed in the order that
+    /// [`TombstoneCursor::covering`] requires.
     pub(crate) fn covering(
         &mut self,
         user_key: &[u8],
@@ -352,7 +361,8 @@ impl LevelIterator {
     ) -> Option<Sequence> {
         let comparator = self.tables.comparator();
         self.tombstones.retain(|tombstones| {
-            // Tombstones of tables that the iterator has passed are dropped.
+            // Drops the tombstones of tables that lie entirely before the key in the iterator's
+            // direction.
             let bound =
                 if forward { tombstones.file.largest() } else { tombstones.file.smallest() };
             let order = comparator.compare(key::user_key(bound), user_key);
@@ -369,7 +379,7 @@ impl LevelIterator {
         newest
     }
 
-    /// Whether one of the level's own tombstones hides the current record.
+    /// Whether a newer range tombstone of this level hides the level's current record.
     pub(crate) fn covers_itself(&mut self, forward: bool) -> bool {
         let Some(iterator) = &self.iterator else { return false };
         let comparator = self.tables.comparator();
@@ -378,15 +388,16 @@ impl LevelIterator {
             .any(|tombstones| hides(&mut tombstones.cursor, comparator, iterator.key(), forward))
     }
 
-    /// Writes, as an internal key, the end of the tombstone that `covering` last returned, or its
-    /// start if `forward` is false.
+    /// Writes an edge of the range tombstone that `covering` last returned to `out`, as an internal
+    /// key: its end if `forward` is true, otherwise its start.
     pub(crate) fn edge(&self, forward: bool, out: &mut Vec<u8>) {
         if let Some(tombstones) = self.tombstones.get(self.answered) {
             tombstones.cursor.edge(forward, out);
         }
     }
 
-    /// Resets the position among the tombstones, so that any key may be requested next.
+    /// Resets the position among the range tombstones, and drops those of all tables but the
+    /// current one. The next call of `covering` may then pass any key, in either direction.
     pub(crate) fn reset_tombstones(&mut self) {
         let Self { iterator, tombstones, level, file, .. } = self;
         let current = level.files().get(*file).filter(|_| iterator.is_some());
@@ -397,7 +408,7 @@ impl LevelIterator {
     }
 }
 
-/// Returns the index of a table in a level, if the level has it.
+/// Returns the index of `file` in `level`; `None` if the level does not contain it.
 fn index_of(level: &Level, file: &Arc<FileMetadata>, comparator: &Comparator) -> Option<usize> {
     let at = level.files().partition_point(|other| {
         key::compare_internal(comparator, other.largest(), file.largest()).is_lt()

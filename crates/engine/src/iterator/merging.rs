@@ -1,10 +1,13 @@
-//! Every record of every source, in internal key order.
+//! An iterator over every record of every source, in internal key order.
 //!
-//! A loser tree: `tree[0]` is the leaf with the next record; each inner node, `tree[1..]`, is the
-//! leaf that lost the comparison at that node. After the winner has moved, only the nodes between
-//! it and the root are compared again. Invariant: while the iterator moves forward, every leaf is
-//! at its first record at or after the current one; while it moves backward, at its last record at
-//! or before the current one. A change of direction repositions all leaves but the winner.
+//! The sources (`leaves`) are merged by a loser tree. `tree[0]` is the index of the winner, the
+//! leaf with the current record. Each inner node in `tree[1..]` is the index of the leaf that lost
+//! the comparison at that node. After the winner has moved, only the nodes between it and the root
+//! are compared again.
+//!
+//! Invariant: while the iterator moves forward, every leaf is at its first record at or after the
+//! current record; while the iterator moves backward, every leaf is at its last record at or before
+//! the current record. So a change of direction repositions all leaves except the winner.
 
 use std::cmp::Ordering;
 use std::path::Path;
@@ -17,14 +20,14 @@ use crate::handover::Warmth;
 use crate::iterator::tombstones::Cover;
 use crate::iterator::{Direction, Leaf};
 
-/// Every record of every source, in internal key order.
+/// An iterator over every record of every source, in internal key order.
 pub(crate) struct MergingIterator {
     comparator: Comparator,
     /// The sources, newest first.
     leaves: Vec<Leaf>,
     tree: Vec<usize>,
     direction: Direction,
-    /// A buffer for the key to which leaves are repositioned.
+    /// Buffer for the internal key to which leaves are repositioned.
     turning_key: Vec<u8>,
 }
 
@@ -36,17 +39,17 @@ impl MergingIterator {
         Self { comparator, leaves, tree, direction, turning_key: Vec::new() }
     }
 
-    /// Removes and returns all sources. The iterator has no position until other sources are put
-    /// in.
+    /// Removes and returns all sources. The iterator then has no position until
+    /// [`MergingIterator::put_leaves`] sets other sources.
     pub(crate) fn take_leaves(&mut self) -> Vec<Leaf> {
         self.tree.clear();
         self.tree.push(0);
         std::mem::take(&mut self.leaves)
     }
 
-    /// Sets the sources, given newest first. Each must be positioned for the current direction and
-    /// position, or a seek must follow. The sources stop using prefix filters, because the prefixes
-    /// may have changed.
+    /// Sets the sources, given newest first. Each source must already be positioned as the current
+    /// direction and position require, or a seek must follow. Prefix filters are turned off for all
+    /// sources, because the prefix extractor may have changed.
     pub(crate) fn put_leaves(&mut self, mut leaves: Vec<Leaf>) {
         for leaf in &mut leaves {
             leaf.ask_prefix_filter(false);
@@ -84,13 +87,15 @@ impl MergingIterator {
         self.winner().and_then(Leaf::path)
     }
 
-    /// Returns the warmth of the current block, if the iterator belongs to a compaction.
+    /// Returns the caches from which users read the current block. Known only if the iterator
+    /// belongs to a compaction; otherwise returns none.
     #[inline]
     pub(crate) fn warmth(&self) -> Warmth {
         self.winner().map_or(Warmth::default(), Leaf::warmth)
     }
 
-    /// Sets whether seeks may miss keys that do not have the target's prefix.
+    /// Sets whether later seeks check prefix filters. Such a seek may miss keys that do not have
+    /// the target's prefix.
     pub(crate) fn ask_prefix_filters(&mut self, ask: bool) {
         for leaf in &mut self.leaves {
             leaf.ask_prefix_filter(ask);
@@ -152,7 +157,7 @@ impl MergingIterator {
         let winner = self.tree[0];
         let (newer, rest) = self.leaves.split_at_mut_checked(winner)?;
         let own = rest.first_mut()?;
-        // Tombstones of older sources are not searched, because they are older than the record.
+        // Older sources are not searched: their tombstones are older than the record.
         if newer.iter().all(|leaf| !leaf.has_tombstones()) && !own.has_tombstones() {
             return None;
         }
@@ -168,20 +173,22 @@ impl MergingIterator {
             .then_some(Cover { source: winner, below: false })
     }
 
-    /// Moves past the current record in the current direction. If it is hidden by a newer leaf's
-    /// tombstone, moves past all records that the tombstone hides in the older leaves.
+    /// Moves past the current record in the current direction. `cover` is the tombstone that hides
+    /// the record. If a newer leaf has the tombstone, also moves past all other records that the
+    /// tombstone covers in the leaves older than that leaf.
     pub(crate) fn skip(&mut self, cover: Cover) -> Result<()> {
         let forward = self.direction == Direction::Forward;
         if !cover.below {
-            // The tombstone's own leaf may have records that the tombstone covers but that are
-            // newer than it. So only one record is skipped.
+            // The tombstone hides only older records of its own leaf. It may also cover newer
+            // records, which are visible. So only the current record is skipped.
             return if forward { self.next() } else { self.previous() };
         }
         let Some((newer, older)) = self.leaves.split_at_mut_checked(cover.source + 1) else {
             return Ok(());
         };
         let Some(source) = newer.last() else { return Ok(()) };
-        // No record is at a tombstone's edge: an edge has a type that records do not have.
+        // No record has exactly the edge as its internal key, because records never have the value
+        // type of an edge. So a seek to the edge ends on the far side of it.
         let edge = &mut self.turning_key;
         source.edge(forward, edge);
         let mut moved = Ok(());
@@ -218,7 +225,7 @@ impl MergingIterator {
         moved
     }
 
-    /// Repositions every leaf except the winner for the other direction.
+    /// Changes the direction: repositions every leaf except the winner.
     #[cold]
     fn turn(&mut self, direction: Direction) -> Result<()> {
         self.direction = direction;
@@ -241,14 +248,14 @@ impl MergingIterator {
         moved
     }
 
-    /// Fills the whole tree: compares all leaves.
+    /// Rebuilds the whole tree by comparing all leaves.
     fn rebuild(&mut self) {
         let count = self.leaves.len();
         if count == 0 {
             return;
         }
-        // A node that no leaf has reached holds `count`. The first leaf to reach the node waits
-        // there for the second.
+        // `count` marks a node that no leaf has reached yet. The first leaf to reach a node waits
+        // there; the second is compared with it.
         self.tree.fill(count);
         for leaf in (0..count).rev() {
             let mut winner = leaf;
@@ -271,7 +278,8 @@ impl MergingIterator {
         }
     }
 
-    /// Compares a leaf that has moved with those at the nodes between it and the root.
+    /// Updates the tree after leaf `moved` has moved: compares it with the losers at the nodes
+    /// between it and the root.
     #[inline]
     fn replay(&mut self, moved: usize) {
         let mut winner = moved;
@@ -287,7 +295,8 @@ impl MergingIterator {
         self.tree[0] = winner;
     }
 
-    /// Whether leaf `a` comes before leaf `b` in the current direction.
+    /// Whether leaf `a` comes before leaf `b` in the current direction. A leaf without a position
+    /// comes last.
     #[inline]
     fn beats(&self, a: usize, b: usize) -> bool {
         let (a, b) = (&self.leaves[a], &self.leaves[b]);

@@ -1,4 +1,5 @@
-//! Iterators: from the sources of a column family to the keys that users see.
+//! Iterators, in layers: from the sources of a column family at the bottom to the keys that users
+//! see at the top.
 //!
 //! ```text
 //! DbIterator          the user's view: one value per key, at one snapshot, within bounds
@@ -7,8 +8,8 @@
 //!     Tombstones      the range tombstones of each source that cover the position
 //! ```
 //!
-//! Leaves and comparators are enums, so that a step makes no virtual call. Buffers are kept between
-//! steps, so that a step allocates no memory.
+//! Leaves and comparators are enums, so that a step makes no virtual call. Buffers are reused from
+//! step to step, so that a step allocates no memory.
 
 mod leaf;
 mod level;

@@ -1,4 +1,4 @@
-//! The range tombstones of a source that cover an iterator's position.
+//! Cursors that find the range tombstones of a source that cover an iterator's current key.
 
 use std::sync::Arc;
 
@@ -12,28 +12,30 @@ use crate::range_tombstone::{
 };
 use crate::table::{FileMetadata, TableReader};
 
-/// A range tombstone that hides a record.
+/// A range tombstone that hides the merging iterator's current record.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Cover {
-    /// The leaf that has the tombstone.
+    /// Index of the leaf that has the tombstone.
     pub(crate) source: usize,
     /// Whether the record is in an older leaf than the tombstone. In older leaves, the tombstone
-    /// hides every record that it covers.
+    /// hides every record whose key it covers. In its own leaf, it hides only records with lower
+    /// sequence numbers.
     pub(crate) below: bool,
 }
 
-/// The range tombstones of a table, or of one index of a memtable, with a current fragment.
+/// A position among the range tombstones of a table, or of one index of a memtable. The tombstones
+/// are split into fragments, which do not overlap.
 ///
-/// Keys are requested in order, in either direction, so that most of them are found in the current
-/// fragment.
+/// Keys are looked up in ascending or descending order, so most of them are in the current fragment
+/// or near it.
 pub(crate) struct TombstoneCursor {
     place: FragmentPosition,
-    /// Whether the position is valid for the next key in order: it is at, or near, the fragment of
-    /// the key requested last.
+    /// Whether `place` is at or near the fragment of the key that was looked up last. If false, the
+    /// next lookup seeks.
     placed: bool,
 }
 
-/// A position among the fragments of tombstones.
+/// A position among the fragments of a table, or of one index of a memtable.
 enum FragmentPosition {
     Table(TableFragmentPosition),
     MemTable { index: Arc<TombstoneIndex>, cursor: IndexCursor },
@@ -46,16 +48,19 @@ struct TableFragmentPosition {
 }
 
 impl TombstoneCursor {
-    /// Creates a cursor over a memtable's tombstones in an index, at or below `snapshot`.
+    /// Creates a cursor over those tombstones of a memtable's index whose sequence number is at
+    /// most `snapshot`.
     pub(crate) fn of_index(index: Arc<TombstoneIndex>, snapshot: Sequence) -> Self {
         let cursor = IndexCursor::new(snapshot);
         Self { place: FragmentPosition::MemTable { index, cursor }, placed: false }
     }
 
-    /// Creates a cursor over a table's tombstones at or below `snapshot`, truncated to the table's
-    /// bounds. A table that was cut out of a larger one still holds its tombstones in full. Outside
-    /// the table's bounds they must not apply: the records that they cover there may have moved to
-    /// a deeper level, where their sequence numbers may have been set to 0.
+    /// Creates a cursor over those tombstones of a table whose sequence number is at most
+    /// `snapshot`, truncated to the table's bounds.
+    ///
+    /// A tombstone stored in a table may extend past the table's bounds. It must not apply there:
+    /// the records that it covers there may have moved to a deeper level, and their sequence
+    /// numbers may have been set to 0.
     pub(crate) fn of_table(
         table: &TableReader,
         file: &FileMetadata,
@@ -68,7 +73,7 @@ impl TombstoneCursor {
         Ok(Self { place: FragmentPosition::Table(place), placed: false })
     }
 
-    /// Whether the tombstones delete nothing.
+    /// Whether there are no tombstones that delete anything.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         match &self.place {
@@ -77,14 +82,14 @@ impl TombstoneCursor {
         }
     }
 
-    /// Resets the position, so that any key may be requested next.
+    /// Resets the position. The next call of `covering` may then pass any key, in either direction.
     pub(crate) fn reset(&mut self) {
         self.placed = false;
     }
 
-    /// Returns the newest tombstone that covers the internal key with this user key and trailer.
-    /// Until [`TombstoneCursor::reset`] is called, keys must be requested in ascending order with
-    /// `forward`, otherwise in descending order.
+    /// Returns the sequence number of the newest tombstone that covers the internal key with this
+    /// user key and trailer. Keys must be passed in ascending order if `forward` is true, otherwise
+    /// in descending order. [`TombstoneCursor::reset`] starts a new order.
     pub(crate) fn covering(
         &mut self,
         comparator: &Comparator,
@@ -129,8 +134,8 @@ impl TombstoneCursor {
             place.seek(key);
             self.placed = true;
             if place.sequence().is_none() {
-                // No fragment ends after the key, so nothing covers it. The keys requested next are
-                // lower and may be covered.
+                // No fragment ends after the key, so no tombstone covers it. But fragments may
+                // cover the keys looked up next, which are lower.
                 place.seek_to_last();
             }
         }
@@ -141,9 +146,10 @@ impl TombstoneCursor {
         if is_covered { place.sequence() } else { None }
     }
 
-    /// Writes, as an internal key, the end of the covered keys around the fragment last returned
-    /// or, if `forward` is false, their start. In a memtable's index these are all covered keys
-    /// without a gap; in a table, only those of the fragment.
+    /// Writes an edge of the tombstones around the current fragment to `out`, as an internal key:
+    /// the exclusive end if `forward` is true, otherwise the inclusive start. In a memtable's
+    /// index, this is the edge of the run of adjacent fragments that contains the current fragment;
+    /// in a table, the edge of the current fragment alone.
     pub(crate) fn edge(&self, forward: bool, out: &mut Vec<u8>) {
         let edge = match &self.place {
             FragmentPosition::MemTable { index, cursor } if cursor.sequence().is_some() => {
@@ -160,7 +166,8 @@ impl TombstoneCursor {
 }
 
 impl FragmentPosition {
-    /// Returns the newest visible tombstone of the current fragment; `None` without a current one.
+    /// Returns the sequence number of the current fragment's newest tombstone that the snapshot can
+    /// see; `None` without a current fragment.
     #[inline]
     fn sequence(&self) -> Option<Sequence> {
         match self {
@@ -232,7 +239,8 @@ impl TableFragmentPosition {
     }
 }
 
-/// Whether one of a source's tombstones hides a record of the same source.
+/// Whether one of a source's range tombstones hides a record of the same source: the tombstone
+/// covers the record's key and has a greater sequence number.
 pub(crate) fn hides(
     tombstones: &mut TombstoneCursor,
     comparator: &Comparator,
@@ -245,15 +253,15 @@ pub(crate) fn hides(
     })
 }
 
-/// The range tombstones of a memtable, in its indexes.
+/// The range tombstones of a memtable, with one cursor for each of the memtable's indexes.
 pub(crate) struct MemTableTombstones {
     cursors: Vec<TombstoneCursor>,
-    /// Index of the cursor that last returned a tombstone.
+    /// Index of the cursor whose tombstone `covering` last returned.
     answered: usize,
 }
 
 impl MemTableTombstones {
-    /// Creates cursors over the tombstones at or below `snapshot`.
+    /// Creates cursors over the tombstones whose sequence number is at most `snapshot`.
     pub(crate) fn new(memtable: &MemTable, snapshot: Sequence) -> Self {
         let layers = memtable.tombstones();
         let indexes = layers.iter().flat_map(|layers| layers.indexes());
@@ -263,18 +271,19 @@ impl MemTableTombstones {
         Self { cursors, answered: 0 }
     }
 
-    /// Whether no index has tombstones.
+    /// Whether there are no tombstones that delete anything.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.cursors.is_empty()
     }
 
-    /// Resets the position, so that any key may be requested next.
+    /// Resets the position. The next call of `covering` may then pass any key, in either direction.
     pub(crate) fn reset(&mut self) {
         self.cursors.iter_mut().for_each(TombstoneCursor::reset);
     }
 
-    /// Like [`TombstoneCursor::covering`].
+    /// Returns the sequence number of the newest tombstone that covers a key. The parameters are
+    /// those of [`TombstoneCursor::covering`].
     pub(crate) fn covering(
         &mut self,
         comparator: &Comparator,
@@ -293,7 +302,8 @@ impl MemTableTombstones {
         newest
     }
 
-    /// Whether one of the tombstones hides a record of the memtable.
+    /// Whether one of the tombstones hides a record of the memtable: the tombstone covers the
+    /// record's key and has a greater sequence number.
     pub(crate) fn hides(
         &mut self,
         comparator: &Comparator,
@@ -303,7 +313,8 @@ impl MemTableTombstones {
         self.cursors.iter_mut().any(|cursor| hides(cursor, comparator, internal_key, forward))
     }
 
-    /// Like [`TombstoneCursor::edge`].
+    /// Writes an edge of the tombstone that `covering` last returned; see
+    /// [`TombstoneCursor::edge`].
     pub(crate) fn edge(&self, forward: bool, out: &mut Vec<u8>) {
         if let Some(cursor) = self.cursors.get(self.answered) {
             cursor.edge(forward, out);

@@ -1,19 +1,22 @@
-//! An arena: memory that is allocated piece by piece and freed as a whole.
+//! An arena: memory that is allocated in pieces and freed as a whole.
 //!
 //! The arena is divided into shards, and a thread always uses the same shard, so that inserts of
-//! different threads rarely share a cache line. A shard allocates from its current chunk by adding
-//! to a counter. If a piece does not fit, the shard gets a new chunk, and the tail of the old chunk
-//! stays unused. Chunk sizes grow with the arena, so that a small memtable needs little memory, and
-//! the unused tails are a small part of a large memtable. A piece that would fill much of a chunk
-//! gets its own chunk.
+//! different threads rarely write to the same cache line. A shard allocates from its current chunk
+//! by adding the size of the piece to a counter. If a piece does not fit, the shard gets a new
+//! chunk, and the free end of the old chunk stays unused. The size of a new chunk is a fraction of
+//! the arena's size. So a small memtable needs little memory, and the unused ends of chunks are a
+//! small part of a large memtable. A piece that would fill a large part of a chunk gets a chunk of
+//! its own.
 //!
-//! Invariants: a chunk is freed only with the arena; pieces never overlap; every chunk is on the
-//! list that starts at `chunks`, even if no shard uses the chunk any more. No call waits for
-//! another thread. Chunks are freed by a background thread, if there is one.
+//! Invariants:
+//! - Pieces never overlap.
+//! - A chunk is freed only with the arena, by a background thread if there is one.
+//! - Every chunk is on the list that starts at `chunks`, even if no shard uses the chunk any more.
+//! - No call waits for another thread.
 //!
-//! Large chunks are mapped from the system, because an allocator would retain much of the memory of
-//! a freed memtable: after the first large chunk is freed, glibc allocates such chunks in its
-//! heaps, between other live allocations.
+//! Large chunks are mapped directly with `mmap`. An allocator would keep much of the memory of a
+//! freed memtable: after a large chunk is freed for the first time, glibc raises its `mmap`
+//! threshold and allocates such chunks in its heaps, between other live allocations.
 #![expect(unsafe_code, reason = "hands out raw memory; see the invariants above")]
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
@@ -25,7 +28,7 @@ use tailwater_io::buffer::poison::{poison, unpoison};
 
 use crate::epoch::heavy;
 
-/// Alignment of every piece, in bytes.
+/// Alignment of every allocated piece, in bytes.
 pub(super) const ALIGNMENT: usize = 8;
 
 /// Alignment of chunks, in bytes: a cache line.
@@ -34,41 +37,43 @@ const CHUNK_ALIGNMENT: usize = 64;
 const SMALLEST_CHUNK: usize = 4 << 10;
 const LARGEST_CHUNK: usize = 1 << 20;
 
-/// Minimum size of a chunk that is mapped, in bytes.
+/// Size from which on a chunk is mapped with `mmap`, in bytes. Smaller chunks come from the
+/// allocator.
 const PAGED_CHUNK: usize = 64 << 10;
 
-/// Size of a new chunk, as a fraction of the arena's size: 1/GROWTH.
+/// Size of a new chunk, as a fraction of all memory that the arena already has: 1/GROWTH.
 const GROWTH: usize = 8;
 
-/// Size of the largest piece that shares a chunk, as a fraction of a new chunk: 1/PIECES_PER_CHUNK.
+/// Maximum size of a piece that shares a chunk with other pieces, as a fraction of the size of a
+/// new chunk: 1/PIECES_PER_CHUNK.
 const PIECES_PER_CHUNK: usize = 4;
 
-/// Memory for the entries of one memtable. Used by several threads concurrently.
+/// Memory for the entries of one memtable. Several threads may allocate concurrently.
 pub(super) struct Arena {
     shards: Box<[Shard]>,
     /// All chunks, the newest first.
     chunks: AtomicPtr<Chunk>,
-    /// Total size of all chunks in bytes, their heads included.
+    /// Total size of all chunks in bytes, including their headers.
     allocated: AtomicUsize,
 }
 
 /// Aligned to a pair of cache lines, because processors fetch them in pairs.
 #[repr(align(128))]
 struct Shard {
-    /// The shard's current chunk; null until its first piece is allocated.
+    /// The chunk from which the shard allocates; null until the shard's first allocation.
     current: AtomicPtr<Chunk>,
 }
 
-/// The head of a chunk; the chunk's space follows it in memory.
+/// The header of a chunk. The space for pieces follows it in memory.
 #[repr(C)]
 struct Chunk {
     older: *mut Chunk,
-    /// Size of the chunk in bytes, this head included.
+    /// Size of the chunk in bytes, including this header.
     size: usize,
-    /// Whether the chunk is mapped from the system.
+    /// Whether the chunk was mapped with `mmap`. Otherwise it came from the allocator.
     is_paged: bool,
-    /// Number of bytes allocated, this head included. Greater than `size` if several threads found
-    /// the chunk full simultaneously.
+    /// Number of allocated bytes, including this header. Can exceed `size`: threads that find the
+    /// chunk full at the same time have already added the sizes of their pieces.
     used: AtomicUsize,
 }
 
@@ -88,9 +93,9 @@ impl Arena {
         self.allocated.load(Ordering::Relaxed) + size_of_val(&*self.shards)
     }
 
-    /// Allocates `size` uninitialised bytes, which are aligned to [`ALIGNMENT`] and valid as long
-    /// as the arena. Any number is valid for `shard`; threads that use different shards do not
-    /// contend.
+    /// Allocates `size` uninitialised bytes, aligned to [`ALIGNMENT`]. They stay valid as long as
+    /// the arena. Any number is valid for `shard`; it is taken modulo the number of shards. Threads
+    /// that use different shards do not contend.
     #[inline]
     pub(super) fn allocate(&self, shard: usize, size: usize) -> NonNull<u8> {
         let piece = self.allocate_rounded(shard, size.next_multiple_of(ALIGNMENT));
@@ -114,15 +119,16 @@ impl Arena {
         }
     }
 
-    /// Allocates a piece from the chunk, if it is not null and has space.
+    /// Allocates a piece from the chunk. Returns `None` if `chunk` is null or does not have enough
+    /// space.
     #[inline]
     fn carve(chunk: *mut Chunk, size: usize) -> Option<NonNull<u8>> {
         let chunk = NonNull::new(chunk)?;
-        // SAFETY: chunks live as long as the arena, and nobody has a mutable reference to a chunk
-        // that others can reach.
+        // SAFETY: chunks live as long as the arena, and no mutable reference exists to a chunk that
+        // other threads can reach.
         let head = unsafe { chunk.as_ref() };
-        // The check before the addition keeps a piece that does not fit from using up the chunk's
-        // space, which smaller pieces can still use.
+        // Checked before the addition: adding the size of a piece that does not fit would use up
+        // space that is still large enough for smaller pieces.
         if head.used.load(Ordering::Relaxed).checked_add(size)? > head.size {
             return None;
         }
@@ -130,8 +136,8 @@ impl Arena {
         if start + size > head.size {
             return None;
         }
-        // SAFETY: `start + size` is within the chunk's allocation, and the counter assigned this
-        // range only to this call.
+        // SAFETY: the bytes from `start` to `start + size` are within the chunk, and the counter
+        // gave them to this call only.
         Some(unsafe { chunk.cast::<u8>().add(start) })
     }
 
@@ -140,24 +146,26 @@ impl Arena {
         wanted.next_power_of_two().clamp(SMALLEST_CHUNK, LARGEST_CHUNK)
     }
 
-    /// Allocates a chunk for this piece only.
+    /// Allocates a chunk that holds only this piece.
     #[cold]
     fn allocate_alone(&self, size: usize) -> NonNull<u8> {
         let chunk = self.new_chunk(size_of::<Chunk>() + size, size_of::<Chunk>() + size);
-        // SAFETY: the chunk has `size` bytes after its head, and they were marked as used before
+        // SAFETY: the chunk has `size` bytes after its header, and they were marked as used before
         // any other thread could see the chunk.
         unsafe { chunk.cast::<u8>().add(size_of::<Chunk>()) }
     }
 
-    /// Gives the shard a new chunk, unless another thread did so since the caller read `full`.
+    /// Gives the shard a new chunk of `size` bytes. Does nothing if another thread already did so,
+    /// that is, if the shard's chunk is no longer `full`.
     #[cold]
     fn replace(&self, shard: &Shard, full: *mut Chunk, size: usize) {
         if shard.current.load(Ordering::Relaxed) != full {
             return;
         }
         let chunk = self.new_chunk(size, size_of::<Chunk>());
-        // If two threads of a shard race, the loser leaves its chunk unused, because the winner's
-        // chunk suffices for both. The unused chunk is on the list and is freed with the others.
+        // If two threads race here, both have allocated a chunk, and one of them fails this
+        // exchange. Its chunk stays unused. It is on the arena's list, so it is freed with the
+        // others.
         let _ = shard.current.compare_exchange(
             full,
             chunk.as_ptr(),
@@ -166,17 +174,19 @@ impl Arena {
         );
     }
 
-    /// Allocates a chunk and adds it to the list. The chunk has `size` bytes, rounded up to whole
-    /// pages if it is mapped; `used` of them count as allocated from the start.
+    /// Allocates a chunk and adds it to the list. The chunk has `size` bytes, including its header,
+    /// or a little more if it is mapped, because mappings are whole pages. `used` of these bytes
+    /// count as allocated from the start.
     fn new_chunk(&self, size: usize, used: usize) -> NonNull<Chunk> {
         let (memory, size, is_paged) = obtain(size);
         let chunk = memory.cast::<Chunk>();
-        // SAFETY: the head is within the allocated memory.
+        // SAFETY: the header is within the allocated memory.
         poison(unsafe { chunk.add(1).cast() }, size - size_of::<Chunk>());
         self.allocated.fetch_add(size, Ordering::Relaxed);
         let mut older = self.chunks.load(Ordering::Relaxed);
         loop {
-            // SAFETY: the memory is large and aligned enough, and nobody else can reach it yet.
+            // SAFETY: the memory is large and aligned enough for the header, and no other thread
+            // can reach it yet.
             unsafe { chunk.write(Chunk { older, size, is_paged, used: AtomicUsize::new(used) }) };
             match self.chunks.compare_exchange_weak(
                 older,
@@ -191,7 +201,7 @@ impl Arena {
     }
 }
 
-/// Returns the layout of a chunk of this size, which must be at least that of a chunk's head.
+/// Returns the layout of a chunk of this size in bytes. The size includes the header.
 fn chunk_layout(size: usize) -> Layout {
     match Layout::from_size_align(size, CHUNK_ALIGNMENT) {
         Ok(layout) => layout,
@@ -199,11 +209,11 @@ fn chunk_layout(size: usize) -> Layout {
     }
 }
 
-/// Allocates `size` bytes or a little more. Returns the memory, its size, and whether it is mapped
-/// from the system. `size` must be at least that of a chunk's head.
+/// Allocates memory for a chunk of at least `size` bytes, including the header. Returns the memory,
+/// its actual size in bytes, and whether it was mapped with `mmap`.
 fn obtain(size: usize) -> (NonNull<u8>, usize, bool) {
-    // Mapping may fail although memory is free, if the process has too many mappings. The allocator
-    // is then used.
+    // Mapping can fail even if memory is free, when the process has too many mappings. Then the
+    // allocator is used.
     if size >= PAGED_CHUNK
         && let Some(pages) = Pages::map(size, CHUNK_ALIGNMENT)
     {
@@ -211,7 +221,7 @@ fn obtain(size: usize) -> (NonNull<u8>, usize, bool) {
         return (pages.leak(), size, true);
     }
     let layout = chunk_layout(size);
-    // SAFETY: the layout is at least as large as a chunk's head.
+    // SAFETY: the layout's size is not 0, because it includes a chunk's header.
     let memory = NonNull::new(unsafe { alloc(layout) });
     (memory.unwrap_or_else(|| handle_alloc_error(layout)), size, false)
 }
@@ -219,8 +229,8 @@ fn obtain(size: usize) -> (NonNull<u8>, usize, bool) {
 /// Frees the memory of a chunk.
 ///
 /// # Safety
-/// The memory must come from [`obtain`], with the given size and kind, must be freed only once, and
-/// nothing may refer to it any more.
+/// `memory`, `size` and `is_paged` must be a result of [`obtain`]. The memory must not have been
+/// freed before, and nothing may refer to it any more.
 unsafe fn give_back(memory: NonNull<u8>, size: usize, is_paged: bool) {
     if is_paged {
         // SAFETY: the pages were leaked in `obtain`; the caller ensures the other conditions.
@@ -231,10 +241,10 @@ unsafe fn give_back(memory: NonNull<u8>, size: usize, is_paged: bool) {
     }
 }
 
-/// The sole owner of a dropped arena's chunks: a linked list, the newest first.
+/// The chunks of a dropped arena, as a linked list with the newest first. Their sole owner.
 struct Chunks(*mut Chunk);
 
-// SAFETY: nobody else can reach the chunks.
+// SAFETY: no other thread can reach the chunks.
 unsafe impl Send for Chunks {}
 
 impl Drop for Arena {
@@ -247,7 +257,7 @@ impl Drop for Chunks {
     fn drop(&mut self) {
         let mut next = self.0;
         while let Some(chunk) = NonNull::new(next) {
-            // SAFETY: the chunk is on the list once, and nobody else can reach it.
+            // SAFETY: each chunk is on the list once, and no other thread can reach it.
             unsafe {
                 let head = chunk.read();
                 next = head.older;
@@ -258,7 +268,7 @@ impl Drop for Chunks {
     }
 }
 
-// SAFETY: chunks are reached through atomics, and each piece is given to one caller only.
+// SAFETY: chunks are reached through atomics, and each piece is given to only one caller.
 unsafe impl Send for Arena {}
 // SAFETY: as for `Send`.
 unsafe impl Sync for Arena {}
@@ -291,7 +301,7 @@ mod tests {
         let piece = arena.allocate(0, 3 << 20);
         let wanted = (3_usize << 20) + size_of::<Chunk>();
         assert_eq!(arena.memory_usage() - before, wanted.next_multiple_of(page_size()));
-        // SAFETY: the piece has that many bytes.
+        // SAFETY: the piece has 3 << 20 bytes.
         unsafe { piece.write_bytes(7, 3 << 20) };
     }
 

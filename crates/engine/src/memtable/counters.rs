@@ -1,4 +1,5 @@
-//! Counters of a memtable's entries. Each writer has its own counters.
+//! Counters of a memtable's entries. Each writer slot has counters of its own, so that concurrent
+//! writers do not write to the same cache line.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -9,19 +10,20 @@ use tailwater_format::key::{Sequence, ValueType};
 pub(crate) struct Counters {
     /// Number of entries, including deletions and range deletions.
     pub(crate) entries: u64,
-    /// Number of entries that delete one key.
+    /// Number of entries that delete a single key.
     pub(crate) deletions: u64,
     /// Number of entries that delete a range of keys.
     pub(crate) range_deletions: u64,
     /// Size of the user keys in bytes, without trailers.
     pub(crate) key_bytes: u64,
-    /// Size of the values in bytes; for range deletions, of the end keys.
+    /// Size of the values in bytes. The value of a range deletion is its end key.
     pub(crate) value_bytes: u64,
-    /// The lowest and the highest sequence, if there are entries.
+    /// The lowest and the highest sequence number of the entries; `None` without entries.
     pub(crate) sequences: Option<(Sequence, Sequence)>,
 }
 
-/// Counters that one writer updates, or many concurrently, while other threads read them.
+/// Counters that other threads may read at any time. They are updated either by one thread at a
+/// time ([`LiveCounters::record`]) or by several concurrently ([`LiveCounters::record_shared`]).
 #[derive(Debug)]
 pub(super) struct LiveCounters {
     entries: AtomicU64,
@@ -34,7 +36,7 @@ pub(super) struct LiveCounters {
     largest_sequence: AtomicU64,
 }
 
-/// The attributes of one entry that are counted.
+/// The attributes of an added entry that the counters need.
 pub(super) struct Entry {
     pub(super) sequence: Sequence,
     pub(super) value_type: ValueType,
@@ -57,7 +59,7 @@ impl Default for LiveCounters {
 }
 
 impl LiveCounters {
-    /// Counts an entry. The calling thread must be the only one that updates these counters.
+    /// Counts an entry. No other thread may update these counters at the same time.
     #[inline]
     pub(super) fn record(&self, entry: &Entry) {
         let add = |counter: &AtomicU64, by: u64| {

@@ -1,10 +1,10 @@
 //! A position in a memtable.
 //!
-//! A cursor keeps the address of a node and borrows the memtable only during a call, so that an
-//! owner can keep the cursor and the memtable in the same struct. This is sound for two reasons:
-//! nodes are neither moved nor freed before their memtable is dropped; and an address is followed
-//! only after the given memtable was found to be the one that the address came from, by its number,
-//! which is never reused.
+//! A cursor keeps the address of a node, and borrows the memtable only during a call. So its owner
+//! can keep the cursor and the memtable in the same struct. Two properties make this sound. First,
+//! nodes are neither moved nor freed before their memtable is dropped. Second, every call checks
+//! that it was given the memtable to which the address belongs, before it follows the address. The
+//! check compares the number of the memtable's list, which is never reused.
 #![expect(unsafe_code, reason = "follows kept addresses of nodes; see above")]
 
 use tailwater_format::key;
@@ -12,16 +12,18 @@ use tailwater_format::key;
 use super::MemTable;
 use super::skiplist::{Node, NodeAddress, SkipList, Splice, Target};
 
-/// A position among the point entries of a memtable; range deletions are stored elsewhere.
+/// A position among the point entries of a memtable. Range deletions are stored elsewhere.
 ///
-/// Every call must be given the memtable in which the cursor was last positioned, and panics
-/// otherwise. The cursor may or may not see concurrently added entries. No call allocates.
+/// Every call must be given the memtable in which the cursor was last positioned; otherwise it
+/// panics. A call may or may not see entries that are added concurrently. No call allocates memory.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Cursor {
-    /// The current node, in the list to which `path` is attached; null if the cursor is not valid.
+    /// The current node. It belongs to the list to which `path` is attached. Null if the cursor is
+    /// not valid.
     node: NodeAddress,
     path: Splice,
-    /// Whether `path` is the position directly before `node`.
+    /// Whether `path` is the position directly before `node`. If not, a move backward must first
+    /// search for that position.
     path_leads_here: bool,
 }
 
@@ -78,8 +80,8 @@ impl Cursor {
         self.stand_on(node, true);
     }
 
-    /// Moves to the next entry; after the last entry, the cursor is no longer valid. Does nothing
-    /// if the cursor is not valid.
+    /// Moves to the next entry. After the last entry, the cursor is not valid. Does nothing if the
+    /// cursor is not valid.
     #[inline]
     pub(crate) fn next(&mut self, memtable: &MemTable) {
         let next = self.node(&memtable.list).and_then(|node| node.next(0));
@@ -89,8 +91,8 @@ impl Cursor {
         self.stand_on(next, false);
     }
 
-    /// Moves to the previous entry; before the first entry, the cursor is no longer valid. Does
-    /// nothing if the cursor is not valid.
+    /// Moves to the previous entry. Before the first entry, the cursor is not valid. Does nothing
+    /// if the cursor is not valid.
     pub(crate) fn previous(&mut self, memtable: &MemTable) {
         let list = &memtable.list;
         let Some(node) = self.node(list) else { return };
@@ -119,8 +121,8 @@ impl Cursor {
     }
 }
 
-/// Returns the target for an internal key. A key too short to have a trailer is treated as a user
-/// key, and sorts after all versions of that user key.
+/// Returns the search target for an internal key. A key that is too short to have a trailer is
+/// taken as a user key; the target then sorts after all versions of that user key.
 #[inline]
 fn target<'a>(list: &SkipList, internal_key: &'a [u8]) -> Target<'a> {
     let (user_key, trailer) = key::split(internal_key).unwrap_or((internal_key, 0));

@@ -1,19 +1,21 @@
 //! The memtable: the newest writes, sorted, before they are flushed to a table.
 //!
 //! Point entries are in a skiplist (`skiplist/`) whose nodes are allocated in an arena
-//! (`arena.rs`); range deletions are kept separately (`tombstones.rs`), indexed as they are added.
+//! (`arena.rs`). Range deletions are kept separately (`tombstones.rs`), in an index that is updated
+//! by each addition.
 //!
 //! Invariants:
-//! - Reads, and inserts of any number of threads, run concurrently and do not wait for each other.
-//!   The exception: threads that add range deletions exclude each other.
-//! - An entry is in the memtable when [`MemTable::add`] returns. A thread that learns of the
-//!   addition through an acquire, for instance of a published sequence number, sees the entry.
-//! - Nothing is removed or changed; all memory is freed with the memtable.
+//! - Any number of threads may read and insert concurrently, without waiting for each other. The
+//!   only exception: threads that add range deletions wait for each other.
+//! - An entry is in the memtable when [`MemTable::add`] returns. Another thread sees the entry if
+//!   it learned of the addition through a load with acquire ordering, for instance of the published
+//!   sequence number.
+//! - Entries are never removed or changed. All memory is freed when the memtable is dropped.
 //!
-//! An owner takes these steps in order: add entries, from any thread; publish their sequence
-//! numbers; when the memtable is full, wait until the last writer has left, then flush the
-//! memtable; drop it when the last reader has left. The memtable does not survive a crash; its
-//! entries are recovered from the WAL.
+//! The owner of a memtable takes these steps in order. Any thread adds entries and then publishes
+//! their sequence numbers. When the memtable is full, the owner waits until no writer uses it, and
+//! flushes it. The memtable is dropped when the last reader has released it. A memtable does not
+//! survive a crash; its entries are recovered from the WAL.
 
 mod arena;
 mod counters;
@@ -51,14 +53,13 @@ pub(crate) use counters::Counters;
 pub(crate) use cursor::Cursor;
 pub(crate) use versions::Versions;
 
-/// Maximum number of writer slots, whatever the number of processors.
+/// Maximum number of writer slots, even if there are more processors.
 const MAX_SLOTS: usize = 64;
 
 /// The reason why an entry was not added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Error {
-    /// An entry with the same key, sequence number and type exists. The sequence number must be
-    /// new.
+    /// The memtable already has an entry with the same key, sequence number and type.
     Duplicate,
     /// The key is longer than [`KEY_LENGTH_MAX`].
     KeyTooLong,
@@ -78,23 +79,23 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// A memtable. Thread-safe.
+/// A memtable; see the module's documentation. Thread-safe.
 pub(crate) struct MemTable {
     list: SkipList,
     tombstones: Tombstones,
     slots: Box<[WriterSlot]>,
-    /// The counters for range deletions, and for writers that found their slot taken.
+    /// The counters of range deletions, and of inserts that found their writer slot taken.
     shared_counters: LiveCounters,
     earliest_log_number: AtomicU64,
-    /// The time when the oldest entry was written, in seconds since 1970; 0 until it is set.
+    /// The time when the oldest entry was written, in seconds since 1970; 0 if not set.
     oldest_key_time_s: AtomicU64,
-    /// The keys that users read, if tracked.
+    /// The keys that users have read; unset if reads are not tracked.
     read_keys: OnceLock<ReadKeys>,
 }
 
 impl Drop for MemTable {
-    /// Passes the tombstones and the tracked keys, which may be large, to a background thread to be
-    /// freed. The list does so with its own memory.
+    /// Hands the tombstones and the tracked keys to a background thread, which frees them, because
+    /// they may be large. The list does the same with its own memory.
     fn drop(&mut self) {
         if self.tombstones.count() > 0 || self.read_keys.get().is_some() {
             let tombstones = std::mem::take(&mut self.tombstones);
@@ -104,7 +105,7 @@ impl Drop for MemTable {
 }
 
 impl MemTable {
-    /// Creates an empty memtable, which takes a few kilobytes.
+    /// Creates an empty memtable. It takes a few kilobytes.
     pub(crate) fn new(comparator: Comparator) -> Self {
         let slots = slot_count();
         Self {
@@ -118,7 +119,7 @@ impl MemTable {
         }
     }
 
-    /// Starts to track the keys that users read.
+    /// Starts to track which keys users read.
     pub(crate) fn track_reads(&self) {
         self.read_keys.get_or_init(ReadKeys::new);
     }
@@ -143,12 +144,12 @@ impl MemTable {
         self.list.comparator()
     }
 
-    /// Adds an entry. For a [`ValueType::RangeDeletion`], the key is the first user key that is
-    /// deleted, and the value is the first user key after the range. The sequence number must be at
-    /// most [`MAX_SEQUENCE`].
+    /// Adds an entry. For a [`ValueType::RangeDeletion`], `user_key` is the inclusive start of the
+    /// deleted range and `value` is its exclusive end. The sequence number must be at most
+    /// [`MAX_SEQUENCE`].
     ///
-    /// A thread that inserts keys near each other, especially sequential keys, is faster than one
-    /// that inserts random keys.
+    /// A thread is faster if it inserts keys near its previous key, especially sequential keys,
+    /// than if it inserts random keys.
     ///
     /// # Errors
     /// If the same internal key exists, or the entry is too large. Nothing is added then.
@@ -204,16 +205,17 @@ impl MemTable {
         Ok(())
     }
 
-    /// Returns the versions of a user key at or below the snapshot, newest first. Range deletions
-    /// are not considered; for these see [`MemTable::covering_sequence`].
+    /// Returns the versions of a user key whose sequence number is at most `snapshot`, newest
+    /// first. Ignores range deletions; for these see [`MemTable::covering_sequence`].
     #[inline]
     pub(crate) fn versions(&self, user_key: &[u8], snapshot: Sequence) -> Versions<'_> {
         let target = self.list.target(user_key, pack_trailer(snapshot, ValueType::FOR_SEEK));
         Versions::of(&self.list, user_key, self.list.find(&target))
     }
 
-    /// Returns the newest range deletion at or below the snapshot that covers the user key. If the
-    /// memtable has no range deletions, the call costs a single load.
+    /// Returns the sequence number of the newest range deletion that covers the user key and whose
+    /// sequence number is at most `snapshot`. If the memtable has no range deletions, the call
+    /// costs a single load.
     #[inline]
     pub(crate) fn covering_sequence(
         &self,
@@ -224,7 +226,7 @@ impl MemTable {
     }
 
     /// Returns all range deletions; `None` if there are none. The result includes every deletion
-    /// whose sequence the caller has learned of.
+    /// whose addition the caller has learned of; see the invariants of this module.
     #[inline]
     pub(crate) fn tombstones(&self) -> Option<Arc<TombstoneLayers>> {
         self.tombstones.layers()
@@ -236,8 +238,8 @@ impl MemTable {
         self.tombstones.count() == 0 && self.list.head().next(0).is_none()
     }
 
-    /// Returns the counts of all added entries. Entries that are being added concurrently may be
-    /// counted in part.
+    /// Returns counts of all added entries. An entry that is being added concurrently may be in
+    /// some of the counts and missing in others.
     pub(crate) fn counters(&self) -> Counters {
         let mut sum = Counters::default();
         for slot in &self.slots {
@@ -247,27 +249,28 @@ impl MemTable {
         sum
     }
 
-    /// Returns the memory that the memtable holds, in bytes. Includes allocated memory that no
-    /// entry uses yet. Excludes the 32 KiB for tracking read keys, because a small memtable would
-    /// otherwise count as full before the first write.
+    /// Returns the memory that the memtable holds, in bytes. This includes allocated memory that no
+    /// entry uses yet. It does not include the 32 KiB for tracking which keys are read: with them,
+    /// a memtable with a small size limit would count as full before the first write.
     #[inline]
     pub(crate) fn memory_usage(&self) -> usize {
         self.list.memory_usage() + self.tombstones.memory_usage() + size_of_val(&*self.slots)
     }
 
-    /// Returns the number of the oldest WAL that holds entries of this memtable; 0 until it is set.
+    /// Returns the number of the oldest WAL that holds entries of this memtable; 0 if not set.
     #[inline]
     pub(crate) fn earliest_log_number(&self) -> u64 {
         self.earliest_log_number.load(Ordering::Relaxed)
     }
 
-    /// Returns when the oldest entry was written, in seconds since 1970, if that was set.
+    /// Returns the time when the oldest entry was written, in seconds since 1970; `None` if not
+    /// set.
     #[inline]
     pub(crate) fn oldest_key_time_s(&self) -> Option<u64> {
         Some(self.oldest_key_time_s.load(Ordering::Relaxed)).filter(|&time| time != 0)
     }
 
-    /// Sets when the oldest entry was written, in seconds since 1970.
+    /// Sets the time when the oldest entry was written, in seconds since 1970.
     #[inline]
     pub(crate) fn set_oldest_key_time_s(&self, time_s: u64) {
         self.oldest_key_time_s.store(time_s, Ordering::Relaxed);
@@ -290,7 +293,8 @@ impl fmt::Debug for MemTable {
     }
 }
 
-/// Returns the number of writer slots: one for each processor, rounded up to a power of two.
+/// Returns the number of writer slots: the number of processors, rounded up to a power of two, but
+/// at most [`MAX_SLOTS`].
 fn slot_count() -> usize {
     static COUNT: OnceLock<usize> = OnceLock::new();
     *COUNT.get_or_init(|| {

@@ -1,4 +1,4 @@
-//! A source of random bits for each thread.
+//! A generator of random bits. Each thread has its own state.
 
 use std::cell::Cell;
 
@@ -9,11 +9,11 @@ thread_local! {
     static RANDOM: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Returns 64 random bits, of a quality that suffices to balance a list.
+/// Returns 64 random bits. They are not secure, but good enough for the heights of skiplist nodes.
 #[inline]
 pub(super) fn bits() -> u64 {
-    // SplitMix64 applied to a counter: Steele, Lea, Flood, "Fast splittable pseudorandom number
-    // generators", 2014.
+    // SplitMix64 applied to a counter. Source: Steele, Lea, Flood, "Fast splittable pseudorandom
+    // number generators", 2014.
     RANDOM.with(|state| {
         let counter = match state.get() {
             0 => (thread::ordinal() as u64) << 32,

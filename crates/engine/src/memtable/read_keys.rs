@@ -1,5 +1,5 @@
-//! The keys of a memtable that users read, which are worth keeping in memory when the memtable is
-//! flushed to a table.
+//! The keys of a memtable that users read. When the memtable is flushed to a table, the blocks with
+//! these keys are worth keeping in a cache.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -8,8 +8,8 @@ use tailwater_format::filter::FilterKey;
 /// Number of 64-bit words in the bitmap.
 const WORDS: usize = 4096;
 
-/// The keys that were read, as a 32 KiB bitmap that is indexed by some bits of their hashes. So a
-/// key that was not read may be reported as read.
+/// The keys that users read, as a 32 KiB bitmap indexed by a part of the key's hash. Because of
+/// collisions, a key that was not read may be reported as read.
 #[derive(Debug)]
 pub(super) struct ReadKeys(Box<[AtomicU64]>);
 
@@ -19,7 +19,7 @@ impl ReadKeys {
         Self((0..WORDS).map(|_| AtomicU64::new(0)).collect())
     }
 
-    /// Records that a key was read. Writes to memory only if the key's bit is clear.
+    /// Records that a key was read. Writes to memory only if the key's bit is not set yet.
     #[inline]
     pub(super) fn note(&self, user_key: &[u8]) {
         let (word, bit) = self.place(user_key);

@@ -1,4 +1,5 @@
-//! The atomics of the skiplist: the standard ones, or the model checker's with `--cfg loom`.
+//! The atomics that the skiplist uses: those of the standard library or, with `--cfg loom`, those
+//! of the model checker loom.
 
 #[cfg(loom)]
 pub(super) use loom::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};

@@ -1,12 +1,12 @@
 //! A memtable's range tombstones.
 //!
-//! Writers index the tombstones that they add; readers only search the indexes, without taking a
-//! lock or writing to a shared cache line. See [`TombstoneLayers`] for the cost of adding and
-//! searching.
+//! Each writer updates the indexes when it adds a tombstone. Readers only search the indexes,
+//! without taking a lock or writing to a shared cache line. [`TombstoneLayers`] describes the cost
+//! of adding and searching.
 //!
-//! Invariant: a writer first puts its tombstone into `layers`, then increments `added`, then
-//! publishes the sequence number. So a read at that sequence number finds the tombstone, and finds
-//! it included in the count.
+//! Invariant: a writer first stores its tombstone in `layers`, then increments `added`, and then
+//! publishes the sequence number. So a read at that sequence number finds the tombstone in
+//! `layers`, and finds it counted in `added`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,26 +18,26 @@ use tailwater_io::sync::Mutex;
 
 use crate::range_tombstone::{RangeTombstone, TombstoneLayers};
 
-/// Range tombstones shared between writers and readers.
+/// The range tombstones of a memtable. Several threads may add and read concurrently.
 #[derive(Default)]
 pub(super) struct Tombstones {
-    /// Number of tombstones that were added.
+    /// Number of tombstones in `layers`.
     added: AtomicUsize,
-    /// Not an `EpochCell`: every added tombstone replaces the layers, and the replaced layers are
-    /// freed immediately, without waiting for an epoch collection.
+    /// Not an `EpochCell`, which frees a replaced value only at a later epoch collection. Every
+    /// added tombstone replaces the layers, so the replaced layers should be freed immediately.
     layers: ArcSwap<TombstoneLayers>,
-    /// Held while a tombstone is added.
+    /// Held while a tombstone is added, so that additions do not overlap.
     adding: Mutex<()>,
     /// Size of the layers in bytes.
     memory: AtomicUsize,
 }
 
 impl Tombstones {
-    /// Adds a tombstone. Returns whether the tombstone was new; one with the same start and
-    /// sequence number as an existing tombstone is not added.
+    /// Adds a tombstone. Returns false, and adds nothing, if there is already a tombstone with the
+    /// same start and sequence number.
     pub(super) fn add(&self, comparator: &Comparator, tombstone: RangeTombstone<'_>) -> bool {
         let _adding = self.adding.lock();
-        // If the comparator panics here, nothing has changed yet.
+        // If the comparator panics in `with`, nothing has changed yet.
         let Some(layers) = self.layers.load().with(comparator, tombstone) else { return false };
         self.memory.store(layers.memory_usage(), Ordering::Relaxed);
         self.layers.store(Arc::new(layers));
@@ -51,7 +51,7 @@ impl Tombstones {
         self.added.load(Ordering::Relaxed)
     }
 
-    /// Returns the size of all tombstones in bytes.
+    /// Returns the memory of all tombstones in bytes.
     pub(super) fn memory_usage(&self) -> usize {
         self.memory.load(Ordering::Relaxed)
     }
@@ -62,7 +62,8 @@ impl Tombstones {
         (self.count() > 0).then(|| self.layers.load_full())
     }
 
-    /// Returns the newest tombstone at or below the snapshot that covers the user key.
+    /// Returns the sequence number of the newest tombstone that covers the user key and whose
+    /// sequence number is at most `snapshot`.
     #[inline]
     pub(super) fn covering_sequence(
         &self,

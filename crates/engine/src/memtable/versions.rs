@@ -11,22 +11,23 @@ pub(crate) struct Version<'a> {
     pub(crate) sequence: Sequence,
     /// The type of the write.
     pub(crate) value_type: ValueType,
-    /// The value, operand or other content, depending on the type.
+    /// The content of the record: a value, a merge operand, or other bytes, depending on the type.
     pub(crate) value: &'a [u8],
 }
 
-/// The versions of one key, newest first; from [`MemTable::versions`](super::MemTable::versions).
+/// An iterator over the versions of one key, newest first; see
+/// [`MemTable::versions`](super::MemTable::versions).
 ///
-/// Nothing is allocated or copied: values are borrowed from the memtable.
+/// It neither allocates nor copies: values are borrowed from the memtable.
 pub(crate) struct Versions<'a> {
     list: &'a SkipList,
-    /// The next version to return. It was already found to belong to the key.
+    /// The version to return next. It is known to belong to the key.
     next: Option<Node<'a>>,
 }
 
 impl<'a> Versions<'a> {
-    /// Creates the iterator over a user key's versions, starting with the node `first`. If that
-    /// node does not belong to the key, the iterator is empty.
+    /// Creates an iterator over the versions of a user key. `first` is the node of the newest
+    /// version. If it belongs to another key, the iterator is empty.
     #[inline]
     pub(super) fn of(list: &'a SkipList, user_key: &[u8], first: Option<Node<'a>>) -> Self {
         let next = first.filter(|node| list.same_user_key(node.key_parts().0, user_key));
@@ -35,7 +36,7 @@ impl<'a> Versions<'a> {
 }
 
 impl<'a> Versions<'a> {
-    /// Returns the next version, and the user key as it was written.
+    /// Returns the next version, and the user key as it was written with this version.
     #[inline]
     pub(crate) fn next_with_key(&mut self) -> Option<(&'a [u8], Version<'a>)> {
         let node = self.next?;

@@ -1,8 +1,8 @@
-//! State that is kept between inserts: the position of the last insert, and counters.
+//! State that is kept from one insert to the next: the position of the last insert, and counters.
 //!
-//! There is a slot for each processor, and a thread always uses the same slot. It takes the slot
-//! for the duration of an insert. A thread that finds its slot taken does not wait: it inserts
-//! without a remembered position and uses the shared counters.
+//! There is one slot for each processor. A thread is assigned to one slot for good, and takes the
+//! slot for the duration of an insert. If another thread has the slot, the inserting thread does
+//! not wait: it searches from the beginning of the list, and uses counters that are shared.
 #![expect(unsafe_code, reason = "the slot's flag guards its splice, which a lock would wait for")]
 
 use std::cell::UnsafeCell;
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::counters::LiveCounters;
 use super::skiplist::Splice;
 
-/// One processor's slot, on cache lines of its own.
+/// One of a memtable's writer slots, on cache lines of its own.
 #[repr(align(128))]
 #[derive(Default)]
 pub(super) struct WriterSlot {
@@ -20,16 +20,17 @@ pub(super) struct WriterSlot {
     counters: LiveCounters,
 }
 
-// SAFETY: the splice is reached only through a `TakenSlot`, and there is at most one at a time.
+// SAFETY: the splice is reached only through a `TakenSlot`, of which each slot has at most one at a
+// time. All other fields are atomic.
 unsafe impl Sync for WriterSlot {}
 
-/// A slot that one writer has taken. Dropping it gives the slot back.
+/// A slot that one writer has taken. Dropping it releases the slot.
 pub(super) struct TakenSlot<'a> {
     slot: &'a WriterSlot,
 }
 
 impl WriterSlot {
-    /// Takes the slot, unless another writer has it.
+    /// Takes the slot; `None` if another writer has it.
     #[inline]
     pub(super) fn try_take(&self) -> Option<TakenSlot<'_>> {
         if self.taken.load(Ordering::Relaxed) || self.taken.swap(true, Ordering::Acquire) {
@@ -38,7 +39,7 @@ impl WriterSlot {
         Some(TakenSlot { slot: self })
     }
 
-    /// Returns the counters of all writers that use this slot.
+    /// Returns the counters of all inserts that used this slot.
     pub(super) fn counters(&self) -> &LiveCounters {
         &self.counters
     }
@@ -48,13 +49,13 @@ impl TakenSlot<'_> {
     /// Returns the position of the last insert.
     #[inline]
     pub(super) fn splice(&mut self) -> &mut Splice {
-        // SAFETY: the flag was clear and stays set until this `TakenSlot` is dropped, so there is
-        // no other `TakenSlot` of this slot. The release in `drop` and the acquire in `try_take`
-        // order the uses of the splice.
+        // SAFETY: the flag is set until this `TakenSlot` is dropped, so there is no other
+        // `TakenSlot` of this slot. The release in `drop` and the acquire in `try_take` order the
+        // uses of the splice by successive holders.
         unsafe { &mut *self.slot.splice.get() }
     }
 
-    /// Returns the counters that only the slot's current holder updates.
+    /// Returns the slot's counters, which only the holder of the slot updates.
     #[inline]
     pub(super) fn counters(&self) -> &LiveCounters {
         &self.slot.counters
@@ -65,8 +66,8 @@ impl Drop for TakenSlot<'_> {
     #[inline]
     fn drop(&mut self) {
         if std::thread::panicking() {
-            // If the insert panicked, for instance in a comparator, the position may be half
-            // updated.
+            // The insert may have panicked, for instance in a comparator, while the position was
+            // being updated.
             *self.splice() = Splice::default();
         }
         self.slot.taken.store(false, Ordering::Release);

@@ -1,4 +1,4 @@
-//! The options of an open database: those that are fixed, and those that can be changed.
+//! The options of an open database, some of which can be changed while it is open.
 
 use std::sync::{Arc, MutexGuard};
 
@@ -9,25 +9,26 @@ use crate::epoch::{EpochCell, FullEpochCell};
 use crate::open_options::OpenOptions;
 use crate::options::DbOptions;
 
-/// The options of an open database: the options with which it was opened, and the current options.
+/// The options of an open database: those with which it was opened, and the current ones.
 ///
-/// Options are kept in three forms because they are read in three ways. Writes read the database's
-/// fixed options without counting a reference ([`CurrentOptions::fixed`]). Readers find a column
-/// family's options with its super version
-/// ([`FamilySettings`](crate::column_family::FamilySettings)). [`CurrentOptions::open`] has all
-/// options and the user's objects, for creating column families and writing OPTIONS files.
+/// They are kept in three forms for three kinds of access. Writes need database options that cannot
+/// change, without incrementing a reference count: [`CurrentOptions::fixed`]. Reads get a column
+/// family's options from its super version: see
+/// [`FamilySettings`](crate::column_family::FamilySettings). [`CurrentOptions::open`] has all
+/// options and the user's objects, which are needed to create column families and to write OPTIONS
+/// files.
 #[derive(Debug)]
 pub(crate) struct CurrentOptions {
     opened_with: DbOptions,
     now: FullEpochCell<DbOptions>,
-    /// Includes the options of the existing column families.
+    /// Current options, including those of all existing column families.
     open: Mutex<OpenOptions>,
     rate_limiter: EpochCell<RateLimiter>,
     is_inline: bool,
 }
 
 impl CurrentOptions {
-    /// Starts with the options with which the database was opened.
+    /// Creates the component from the options with which the database is opened.
     pub(crate) fn new(open: OpenOptions) -> Self {
         let opened_with = open.database().clone();
         Self {
@@ -39,15 +40,16 @@ impl CurrentOptions {
         }
     }
 
-    /// Returns the options with which the database was opened. Only the values of options that
-    /// cannot be changed are current. Cheap enough to be called by every write.
+    /// Returns the options with which the database was opened. An option that can be changed while
+    /// the database is open may have another value by now. The call is cheap enough for every
+    /// write.
     #[inline]
     pub(crate) fn fixed(&self) -> &DbOptions {
         &self.opened_with
     }
 
-    /// Returns the current options of the database, for a piece of work that keeps using them until
-    /// it ends. Counts a reference, so it is too slow to be called by every write.
+    /// Returns the current options of the database. A job takes them once and uses them until it
+    /// ends. The call increments a reference count, so it is too slow for every write.
     pub(crate) fn now(&self) -> Arc<DbOptions> {
         self.now.load_arc()
     }
@@ -57,7 +59,7 @@ impl CurrentOptions {
         self.open.lock()
     }
 
-    /// Whether background work is done by the threads that request it.
+    /// Whether background work runs on the threads that request it.
     pub(crate) fn is_inline(&self) -> bool {
         self.is_inline
     }
@@ -78,9 +80,10 @@ impl CurrentOptions {
         }
     }
 
-    /// If there is a rate limiter and the new rate is not 0, changes its rate, which takes effect
-    /// immediately. Otherwise creates or removes the rate limiter; running work keeps the one with
-    /// which it began.
+    /// Applies a new rate in bytes per second; 0 means no limit. If there is a rate limiter and the
+    /// new rate is not 0, changes the rate of the limiter, which takes effect immediately.
+    /// Otherwise creates or removes the rate limiter; jobs that are already running keep what they
+    /// began with.
     fn change_rate(&self, bytes_per_second: u64) {
         match self.rate_limiter.load_arc() {
             Some(limiter) if bytes_per_second > 0 => {

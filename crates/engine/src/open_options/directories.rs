@@ -9,8 +9,9 @@ use crate::error::Result;
 use super::OpenOptions;
 
 impl OpenOptions {
-    /// Records the working directory to which paths in the options are relative, so that a later
-    /// `chdir` has no effect. Clears `wal_dir` if it names the home.
+    /// Records the current working directory, to which relative paths in the options refer, so that
+    /// a later `chdir` does not change their meaning. Also clears `wal_dir` if it names the home.
+    /// `identity` is that of the home.
     pub(crate) fn resolve_paths(&mut self, home: &Path, identity: FileIdentity) -> Result<()> {
         self.working_directory = self.storage.canonical_path(Path::new("."))?;
         if self.database.wal_dir.is_empty() {
@@ -28,9 +29,9 @@ impl OpenOptions {
     pub(crate) fn resolved(&self, path: &Path) -> PathBuf {
         let mut begin = self.working_directory.as_path();
         let mut rest = path.components();
-        // Resolves a leading `..` here, so that the path stays valid if the working directory is
-        // removed while the database is open. This is correct because the working directory's path
-        // is canonical.
+        // Resolves each leading `..` here. If it were left to the file system, the path would
+        // become invalid when the working directory is removed while the database is open. Removing
+        // the last component is correct because the path of the working directory is canonical.
         while let (Some(Component::ParentDir), Some(above)) = (rest.clone().next(), begin.parent())
         {
             begin = above;
@@ -39,8 +40,9 @@ impl OpenOptions {
         begin.join(rest.as_path())
     }
 
-    /// Returns the directories for tables of a column family, indexed by path id. `home` is the
-    /// database's home directory.
+    /// Returns the table directories of a column family, indexed by path id: those of its
+    /// `cf_paths` or, without these, of `db_paths` or, without these, the database's home directory
+    /// `home`.
     pub(crate) fn table_directories(&self, home: &Path, family: &str) -> Vec<PathBuf> {
         let own = &self.column_family(family).cf_paths;
         let paths = if own.is_empty() { &self.database.db_paths } else { own };
@@ -50,7 +52,8 @@ impl OpenOptions {
         paths.iter().map(|path| self.resolved(&path.path)).collect()
     }
 
-    /// Returns the directories for tables or blob files of all column families.
+    /// Returns the table directories of all column families, without duplicates. Blob files are in
+    /// these directories, too.
     pub(crate) fn all_table_directories(&self, home: &Path) -> Vec<PathBuf> {
         let paths = self.database.db_paths.iter().map(|path| self.resolved(&path.path));
         let mut all: Vec<PathBuf> = paths.collect();
@@ -65,8 +68,8 @@ impl OpenOptions {
         all
     }
 
-    /// Returns every path that the options name for files of the database, each with the name of
-    /// the option that contains it.
+    /// Returns every path for database files that the options name explicitly, each with the name
+    /// of the option.
     pub(crate) fn outside_paths(&self, home: &Path) -> Vec<(&'static str, PathBuf)> {
         let mut paths = Vec::new();
         if !self.database.wal_dir.is_empty() {
@@ -77,8 +80,8 @@ impl OpenOptions {
         let families = self.families.iter().map(|(_, options)| options);
         for options in families.chain([&self.other_families]) {
             let own = options.cf_paths.iter().filter(|path| {
-                // A family without `cf_paths` inherits `db_paths`, whose paths are already
-                // included.
+                // A column family without `cf_paths` has a copy of `db_paths`, which were added
+                // above.
                 !self.database.db_paths.iter().any(|known| known.path == path.path)
             });
             paths.extend(own.map(|path| ("cf_paths", self.resolved(&path.path))));
@@ -92,7 +95,7 @@ impl OpenOptions {
         directories.into_iter().next().unwrap_or_else(|| home.to_owned())
     }
 
-    /// Returns the directory of the write-ahead logs.
+    /// Returns the directory of the WAL files.
     pub(crate) fn wal_directory(&self, home: &Path) -> PathBuf {
         match self.database.wal_dir.as_str() {
             "" => home.to_owned(),
@@ -100,7 +103,7 @@ impl OpenOptions {
         }
     }
 
-    /// Returns the directory of the LOG; `None` if it is the home.
+    /// Returns the directory of the information log; `None` if it is the home.
     pub(crate) fn info_log_directory(&self) -> Option<PathBuf> {
         let directory = self.database.db_log_dir.as_str();
         (!directory.is_empty()).then(|| self.resolved(Path::new(directory)))

@@ -1,8 +1,8 @@
-//! The OPTIONS file: the options with which the database was last opened, or to which they were
-//! changed since, in RocksDB's format.
+//! The OPTIONS file. In RocksDB's format, it records the options with which the database was last
+//! opened, including changes since then.
 //!
-//! The file is written under a temporary name, synced and renamed. Besides the current file, the
-//! one before it is kept, as in RocksDB. Options that RocksDB does not have are in the file
+//! The file is written under a temporary name, synced, and renamed. As in RocksDB, the current file
+//! and its predecessor are kept. Options that RocksDB does not have are in a separate file,
 //! `TAILWATER-OPTIONS`, which is written in the same way.
 
 use std::collections::BTreeSet;
@@ -22,10 +22,10 @@ use crate::version::write_whole;
 /// Number of OPTIONS files that are kept, including the current one.
 const KEPT: usize = 2;
 
-/// The OPTIONS files of a database.
+/// The OPTIONS files of a database, of which the one with the highest number is current.
 pub(crate) struct OptionsFiles {
     storage: Arc<dyn Storage>,
-    /// The home of the database.
+    /// The home directory of the database.
     directory: PathBuf,
     numbers: FileNumbers,
     info_log: Arc<InfoLog>,
@@ -45,18 +45,19 @@ impl OptionsFiles {
         Self { storage, directory, numbers, info_log, existing: Mutex::new(existing) }
     }
 
-    /// Writes options of the database and its column families.
+    /// Writes a new OPTIONS file with the options of the database and its column families, and
+    /// removes all but the newest [`KEPT`] files.
     ///
     /// # Errors
-    /// Errors from writing the file. The previous file then stays valid. A failure to remove an
+    /// Errors from writing the file. The previous file then stays current. A failure to remove an
     /// older file is only logged.
     pub(crate) fn write(&self, options: &Options) -> Result<()> {
         let number = self.numbers.take();
         let aside = self.directory.join(FileKind::TemporaryOptions(number).to_string());
         let path = self.directory.join(FileKind::Options(number).to_string());
         self.write_new(options, &aside, &path).inspect_err(|_| {
-            // If the file was already renamed, it must not take effect. If it cannot be removed,
-            // the next open replaces it.
+            // The new file may already have its final name. It must not become the current file, so
+            // it is removed. If that fails, too, the next open writes a newer file.
             let _ = self.storage.remove(&path);
         })?;
         let mut numbers = self.existing.lock();
@@ -76,8 +77,8 @@ impl OptionsFiles {
         Ok(())
     }
 
-    /// Writes the options that RocksDB does not have to `TAILWATER-OPTIONS`, with their values as
-    /// of opening the database. Removes the file if none of these options is set.
+    /// Writes the options that RocksDB does not have to `TAILWATER-OPTIONS`, with the values that
+    /// they had when the database was opened. Removes the file if all of them have their defaults.
     pub(crate) fn write_own(&self, options: &TailwaterOptions) -> Result<()> {
         let path = self.directory.join(FileKind::TailwaterOptions.to_string());
         match options.to_text() {
@@ -85,8 +86,8 @@ impl OptionsFiles {
                 let name = FileKind::Temporary(self.numbers.take()).to_string();
                 let aside = self.directory.join(name);
                 write_whole(&*self.storage, &aside, text.as_bytes(), Purpose::Metadata)?;
-                // A crash here is safe: the older file stays valid, and the next open writes the
-                // new options again.
+                // A crash before the rename is safe: the previous file stays valid, and the next
+                // open writes the new options again.
                 self.storage.rename(&aside, &path)?;
             }
             None => match self.storage.remove(&path) {
@@ -100,7 +101,7 @@ impl OptionsFiles {
     fn write_new(&self, options: &Options, aside: &Path, path: &Path) -> Result<()> {
         let text = options.to_document().to_text();
         write_whole(&*self.storage, aside, text.as_bytes(), Purpose::Metadata)?;
-        // A crash here is safe: the older file stays valid.
+        // A crash before the rename is safe: the previous file stays current.
         self.storage.rename(aside, path)?;
         self.storage.sync_directory(&self.directory)?;
         Ok(())

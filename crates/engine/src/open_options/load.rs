@@ -1,4 +1,4 @@
-//! Loads the options that a database's own files record: the newest OPTIONS file and
+//! Loads the options that a database's own files record, in the newest OPTIONS file and in
 //! `TAILWATER-OPTIONS`.
 
 use std::path::Path;
@@ -15,12 +15,13 @@ use crate::version::manifest::{self, Manifest};
 
 use super::OpenOptions;
 
-/// Maximum number of attempts to read the options of a database that is open for writing elsewhere.
+/// Maximum number of attempts to read the options. An attempt fails if another process, which has
+/// the database open, replaces the OPTIONS file meanwhile.
 const ATTEMPTS: usize = 16;
 
 impl OpenOptions {
-    /// Returns the options recorded in a database's newest OPTIONS file and its
-    /// `TAILWATER-OPTIONS`. For a file that does not exist, returns the defaults.
+    /// Returns the options that a database's newest OPTIONS file and its `TAILWATER-OPTIONS`
+    /// record. If one of the files does not exist, its options have their defaults.
     ///
     /// # Errors
     /// The errors of [`OpenOptions::load_from`].
@@ -28,17 +29,17 @@ impl OpenOptions {
         Self::load_from(Arc::new(PosixStorage::new()), directory)
     }
 
-    /// Like [`OpenOptions::load`], for a database in `storage`. Unknown names are ignored if the
-    /// file was written by a newer version of RocksDB.
+    /// Like [`OpenOptions::load`], for a database in `storage` instead of the local file system.
+    /// Names of unknown options are ignored if a newer version of RocksDB wrote the file.
     ///
     /// # Errors
-    /// Corruption, with file and line, for a malformed file or an unknown name or value; not
-    /// supported, for a value that enables a feature which Tailwater does not have.
+    /// - Corruption, with file and line: the file is malformed, or has an unknown option or value.
+    /// - Not supported: a value enables a feature that Tailwater does not have.
     pub fn load_from(storage: Arc<dyn Storage>, directory: &Path) -> Result<Self> {
         let mut attempts = 1..ATTEMPTS;
         loop {
             match Self::load_once(Arc::clone(&storage), directory) {
-                // A writer may have replaced the file since the directory was listed.
+                // A writer may have replaced the OPTIONS file after the directory was listed.
                 Err(error) if error.is_not_found() && attempts.next().is_some() => {
                     storage.list(directory)?;
                 }
@@ -68,20 +69,20 @@ impl OpenOptions {
         Ok(loaded)
     }
 
-    /// Makes [`Db::open`](crate::Db::open) load the options from the database's own files, as by
-    /// [`OpenOptions::load`], and then apply the option string `over`, as by
-    /// [`OpenOptions::set_options`]. The options set on this object apply only if the database does
-    /// not exist yet and is created.
+    /// Makes [`Db::open`](crate::Db::open) load the options from the database's own files, in the
+    /// way of [`OpenOptions::load`], and then apply the option string `over` on top of them, in the
+    /// way of [`OpenOptions::set_options`]. The options set on this object are used only if the
+    /// database does not exist yet and is created.
     ///
-    /// The files are read while the database's lock is held. So options that another process
-    /// changed are never overwritten with older ones, which can happen with [`OpenOptions::load`].
-    /// Options of column families that the database does not have are ignored, and so is a recorded
-    /// `error_if_exists`. `Db::open` then also fails with the errors of [`OpenOptions::load`].
+    /// Opening reads the files while it holds the database's lock. So it never overwrites options
+    /// that another process has just changed; after [`OpenOptions::load`], this can happen. Options
+    /// of column families that the database does not have are ignored, and so is a recorded
+    /// `error_if_exists`. `Db::open` can then also return the errors of [`OpenOptions::load`].
     pub fn set_load_when_opened(&mut self, over: &str) {
         self.over_file = Some(over.to_owned());
     }
 
-    /// Whether opening loads the options from the database's files.
+    /// Whether `Db::open` loads the options from the database's files.
     pub(crate) fn loads_when_opened(&self) -> bool {
         self.over_file.is_some()
     }
@@ -92,7 +93,8 @@ impl OpenOptions {
         let Some(over) = &self.over_file else { return Ok(self.clone()) };
         let Self { database, families, other_families, warnings, .. } =
             Self::load_from(Arc::clone(&self.storage), home)?;
-        // A recorded `error_if_exists` was meant only for the creation of this database.
+        // A recorded `error_if_exists` was set for the creation of this database. It must not make
+        // later openings fail.
         let database = DbOptions { error_if_exists: false, ..database };
         let mut loaded = Self { database, families, other_families, warnings, ..self.clone() };
         loaded.set_options(over)?;
@@ -107,9 +109,10 @@ impl OpenOptions {
         Ok(loaded)
     }
 
-    /// Replaces a recorded `wal_dir` with the home if it is not usable, that is, if it does not
-    /// exist or is the home of another database. Older versions of RocksDB recorded the home as the
-    /// `wal_dir`, so a copy of such a database still names the original's home.
+    /// Clears a recorded `wal_dir` that cannot be right: the directory does not exist, or is the
+    /// home of another database. The logs are then in the home. Older versions of RocksDB recorded
+    /// the home as `wal_dir`; in a copy of such a database, it still names the home of the
+    /// original.
     fn check_recorded_wal_dir(&mut self, home: &Path) -> Result<()> {
         let recorded = Path::new(&self.database.wal_dir);
         if recorded.as_os_str().is_empty() {
@@ -148,7 +151,7 @@ fn read_own_options(storage: &dyn Storage, path: &Path) -> Result<TailwaterOptio
     TailwaterOptions::from_text(&text).map_err(|error| not_accepted(&error, path))
 }
 
-/// Returns the error for an options file that cannot be used.
+/// Returns the error for an options file that was read but not accepted.
 fn not_accepted(error: &options::Error, path: &Path) -> Error {
     let kind = match error.problem {
         options::Problem::Refused { .. } => ErrorKind::NotSupported,

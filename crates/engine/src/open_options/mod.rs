@@ -94,7 +94,7 @@ pub struct OpenOptions {
     storage: Arc<dyn Storage>,
     database: DbOptions,
     families: Vec<(String, ColumnFamilyOptions)>,
-    /// The options of the column families that `families` does not name.
+    /// The options of the column families that are not in `families`.
     other_families: ColumnFamilyOptions,
     comparators: Vec<Comparator>,
     merge_operators: Vec<MergeOperator>,
@@ -106,13 +106,13 @@ pub struct OpenOptions {
     statistics: Option<Arc<Statistics>>,
     inline_background: bool,
     adopts_directories: bool,
-    /// The directory to which relative paths refer. It is set when the open call begins, and empty
-    /// before.
+    /// The directory to which relative paths in the options refer. Empty until the open call sets
+    /// it.
     working_directory: PathBuf,
-    /// Warnings about the loaded options.
+    /// Warnings about options that were loaded from the database's files.
     warnings: Vec<String>,
-    /// The option string whose options override those of the OPTIONS file; `None` if the open call
-    /// does not read that file.
+    /// If set, the open call loads the options from the database's files and applies this option
+    /// string on top of them. See [`OpenOptions::set_load_when_opened`].
     over_file: Option<String>,
 }
 
@@ -157,12 +157,12 @@ impl OpenOptions {
         }
     }
 
-    /// Applies an option string, `name=value;name=value`. Column-family options apply to every
-    /// column family.
+    /// Applies an option string of the form `name=value;name=value`. Options of column families
+    /// apply to every column family.
     ///
     /// # Errors
-    /// Invalid argument, naming the option, for a malformed string, an unknown name or a value out
-    /// of range. On an error no option is changed.
+    /// Invalid argument, naming the option: the string is malformed, a name is unknown, or a value
+    /// is out of range. No option is changed then.
     pub fn set_options(&mut self, text: &str) -> Result<()> {
         let mut changed = self.clone();
         let mut database = self.database.clone();
@@ -178,8 +178,8 @@ impl OpenOptions {
     /// family, and creates it if it is missing and `create_missing_column_families` is set.
     ///
     /// # Errors
-    /// Invalid argument, naming the option, as by [`OpenOptions::set_options`], and for options of
-    /// the database. On an error no option is changed.
+    /// Invalid argument, naming the option: in the cases of [`OpenOptions::set_options`], or if the
+    /// option belongs to the database. No option is changed then.
     pub fn set_options_cf(&mut self, name: &str, text: &str) -> Result<()> {
         let (mut database, mut family) = (self.database.clone(), self.column_family(name).clone());
         options::set_options(&mut database, &mut family, text)?;
@@ -208,8 +208,9 @@ impl OpenOptions {
         *self.column_family_mut(name) = options;
     }
 
-    /// Returns a mutable reference to the options of one column family. If the column family has no
-    /// options of its own, it gets a copy of those for unnamed column families, as by
+    /// Returns a mutable reference to the options of one column family. If the column family does
+    /// not have options of its own yet, it gets a copy of those that apply to unnamed column
+    /// families; the open call then opens or creates it as described at
     /// [`OpenOptions::set_column_family`].
     pub fn column_family_mut(&mut self, name: &str) -> &mut ColumnFamilyOptions {
         let found = self.families.iter().position(|(family, _)| family == name);
@@ -220,15 +221,15 @@ impl OpenOptions {
         &mut self.families[index].1
     }
 
-    /// Returns a mutable reference to the options of all column families that have none of their
-    /// own. Unlike [`OpenOptions::set_options`], this does not change the options of other column
-    /// families.
+    /// Returns a mutable reference to the options of all column families that do not have options
+    /// of their own. Changes through it do not affect the other column families, in contrast to
+    /// [`OpenOptions::set_options`].
     pub fn other_column_families_mut(&mut self) -> &mut ColumnFamilyOptions {
         &mut self.other_families
     }
 
-    /// Registers a comparator under its name. A comparator that can find keys with different bytes
-    /// equal must declare this: see
+    /// Registers a comparator under its name. If the comparator can treat keys with different bytes
+    /// as equal, it must declare this; see
     /// [`CustomComparator`](tailwater_format::comparator::CustomComparator).
     pub fn add_comparator(&mut self, comparator: Comparator) {
         self.comparators.push(comparator);
@@ -297,8 +298,8 @@ impl OpenOptions {
         self.rate_limiter = Some(rate_limiter);
     }
 
-    /// Sets the statistics object, which several databases may share. Without it, nothing is
-    /// counted.
+    /// Sets the statistics object, which several databases may share. Without one, no statistics
+    /// are collected.
     pub fn set_statistics(&mut self, statistics: Arc<Statistics>) {
         self.statistics = Some(statistics);
     }
@@ -308,22 +309,24 @@ impl OpenOptions {
         self.statistics.as_ref()
     }
 
-    /// Sets the clock; the default is the system's.
+    /// Sets the clock. By default, the system's clock is used.
     pub fn set_clock(&mut self, clock: Arc<dyn Clock>) {
         self.clock = clock;
     }
 
-    /// Sets whether background work runs on the calling thread, before the call that scheduled it
-    /// returns. No threads are started then. Meant for tests that need a repeatable order of
-    /// storage calls.
+    /// Sets whether background work runs on the thread that schedules it, before the scheduling
+    /// call returns. No background threads are started then. Meant for tests that need a repeatable
+    /// order of storage calls.
     pub fn set_inline_background(&mut self, inline: bool) {
         self.inline_background = inline;
     }
 
-    /// Sets whether opening takes over directories in `wal_dir`, `db_paths` and `cf_paths` that
-    /// another database has claimed. A database claims these directories when it is opened for
-    /// writing; from then on no other database may use them. Set this only if the other database no
-    /// longer exists, or if this database was moved or restored from a copy. Default: false.
+    /// Sets whether opening takes over the directories in `wal_dir`, `db_paths` and `cf_paths` that
+    /// another database has claimed. Default: false, which makes the open call fail.
+    ///
+    /// A database claims these directories when it is opened for writing, and from then on no other
+    /// database may use them. Set this to true only if the other database no longer exists, or if
+    /// this database was moved or restored from a copy.
     pub fn set_adopt_directories(&mut self, adopt: bool) {
         self.adopts_directories = adopt;
     }
@@ -333,7 +336,7 @@ impl OpenOptions {
         self.adopts_directories
     }
 
-    /// Returns the warnings about the loaded options.
+    /// Returns the warnings about options that were loaded from the database's files.
     pub(crate) fn warnings(&self) -> &[String] {
         &self.warnings
     }
@@ -353,7 +356,7 @@ impl OpenOptions {
         self.inline_background
     }
 
-    /// Returns the options of a column family, which need not exist.
+    /// Returns the options that apply to a column family, whether or not it exists.
     pub fn column_family(&self, name: &str) -> &ColumnFamilyOptions {
         let named = self.families.iter().find(|(family, _)| family == name);
         named.map_or(&self.other_families, |(_, options)| options)
@@ -364,7 +367,7 @@ impl OpenOptions {
         self.families.iter().map(|(name, _)| name.as_str())
     }
 
-    /// Returns a copy in which every value is within its range.
+    /// Returns a copy in which every value outside its valid range is replaced by a valid one.
     pub(crate) fn sanitized(&self, directory: &Path, read_only: bool) -> Self {
         let mut sanitized = self.clone();
         sanitize_database(&mut sanitized.database, directory);

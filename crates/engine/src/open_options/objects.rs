@@ -1,4 +1,5 @@
-//! The objects that options name or describe: comparators, merge operators, caches, rate limiters.
+//! Creates or finds the objects that options name or describe: comparators, merge operators,
+//! caches, rate limiters.
 
 use std::sync::Arc;
 
@@ -15,14 +16,15 @@ use crate::table::{AutoReadAhead, Kept, MetaBlockPlacement};
 
 use super::OpenOptions;
 
-/// Capacity, in bytes, of the block cache that column families share if no option sets a capacity.
-/// RocksDB's default.
+/// Capacity, in bytes, of the block cache that all column families share if no option sets a
+/// capacity. Same as in RocksDB.
 const DEFAULT_BLOCK_CACHE: usize = 32 << 20;
 /// The comparator of a column family whose options do not name one.
 const DEFAULT_COMPARATOR: &str = "leveldb.BytewiseComparator";
 
 impl OpenOptions {
-    /// Returns the compaction filter of a column family.
+    /// Returns the compaction filter that a column family's options name, if it is registered or
+    /// built in.
     pub(crate) fn compaction_filter(&self, family: &str) -> Option<CompactionFilter> {
         let name = self.column_family(family).compaction_filter.id()?.to_owned();
         let own = self.compaction_filters.iter().find(|filter| filter.name() == name);
@@ -31,7 +33,7 @@ impl OpenOptions {
 
     /// Returns the rate limiter of flushes and compactions, if there is one.
     pub(crate) fn rate_limiter(&self) -> Option<Arc<RateLimiter>> {
-        /// Refill period of the rate limiter, in microseconds. RocksDB's default.
+        /// Refill period of the rate limiter, in microseconds. Same as in RocksDB.
         const REFILL_PERIOD_US: u64 = 100_000;
         let rate = self.database.rate_limiter_bytes_per_sec;
         let own = || {
@@ -41,7 +43,7 @@ impl OpenOptions {
         self.rate_limiter.clone().or_else(|| (rate > 0).then(own))
     }
 
-    /// Whether the user supplied the rate limiter.
+    /// Whether the user supplied the rate limiter as an object.
     pub(crate) fn has_own_rate_limiter(&self) -> bool {
         self.rate_limiter.is_some()
     }
@@ -49,15 +51,16 @@ impl OpenOptions {
     /// Returns a column family's comparator. `recorded` is the comparator's name in the MANIFEST.
     ///
     /// # Errors
-    /// Invalid argument, if the options name another comparator or `recorded` is unknown; not
-    /// supported, for comparators of keys with timestamps.
+    /// - Invalid argument: the options name another comparator than `recorded`, or `recorded` is
+    ///   neither built in nor registered.
+    /// - Not supported: the comparator is for keys with timestamps.
     pub(crate) fn comparator(&self, family: &str, recorded: &str) -> Result<Comparator> {
         if recorded.ends_with(".u64ts") {
             let feature = format!("user-defined timestamps (comparator '{recorded}')");
             return Err(Error::not_supported(feature));
         }
         let named = self.column_family(family).comparator.id().unwrap_or(DEFAULT_COMPARATOR);
-        // The MANIFEST of a new database does not name a comparator yet.
+        // A new database's MANIFEST does not name a comparator yet.
         let recorded = if recorded.is_empty() { named } else { recorded };
         let is_named =
             self.families.iter().any(|(name, _)| name == family) || named != DEFAULT_COMPARATOR;
@@ -92,8 +95,8 @@ impl OpenOptions {
         }
     }
 
-    /// Returns the prefix extractor of a column family. Returns `None` also for a name that was not
-    /// registered; prefix filters are not used then.
+    /// Returns the prefix extractor of a column family. Returns `None` also if the options name one
+    /// that is not registered; prefix filters are then not used.
     pub(crate) fn prefix_extractor(&self, family: &str) -> Option<PrefixExtractor> {
         match &self.column_family(family).prefix_extractor {
             options::PrefixExtractor::None => None,
@@ -106,8 +109,8 @@ impl OpenOptions {
         }
     }
 
-    /// Returns the block cache that is shared by the column families whose options do not set the
-    /// size of their own cache.
+    /// Returns the block cache that column families share, if their options do not give them a
+    /// cache of their own.
     pub(crate) fn shared_block_cache(&self) -> Arc<BlockCache> {
         let capacity = |name: &str| self.column_family(name).table_factory.block_cache;
         let mut names = self.column_families().chain(["default"]);
@@ -119,7 +122,8 @@ impl OpenOptions {
         self.trimming(cache)
     }
 
-    /// Makes a cache trim the allocator if option `trim_allocator` requests it.
+    /// Makes a cache return the allocator's free memory to the system, if option `trim_allocator`
+    /// is set.
     fn trimming(&self, cache: Arc<BlockCache>) -> Arc<BlockCache> {
         if self.database.tailwater.trim_allocator {
             cache.trim_allocator();
@@ -127,7 +131,7 @@ impl OpenOptions {
         cache
     }
 
-    /// Returns the block cache of a column family; `None` with `no_block_cache`.
+    /// Returns the block cache of a column family; `None` if `no_block_cache` is set.
     pub(crate) fn block_cache(
         &self,
         family: &str,
@@ -139,8 +143,8 @@ impl OpenOptions {
             CacheCapacity::Bytes(bytes) if self.block_cache.is_none() => {
                 Some(Arc::new(BlockCache::new(bytes as usize)))
             }
-            // The shared cache has a fixed size, so this column family gets a cache of its own that
-            // sizes itself.
+            // The shared cache has a fixed size, but this column family asks for a cache that
+            // resizes itself. So it gets its own.
             CacheCapacity::Auto if self.block_cache.is_none() && shared.auto_sizes().is_none() => {
                 Some(self.trimming(BlockCache::auto()))
             }
@@ -148,7 +152,8 @@ impl OpenOptions {
         }
     }
 
-    /// Returns where the index and filter blocks of a column family's tables are kept.
+    /// Returns where the index and filter blocks of a column family's tables are kept: with their
+    /// tables or in the block cache, and which of them are pinned there.
     pub(crate) fn meta_block_placement(&self, family: &str) -> MetaBlockPlacement {
         let table = &self.column_family(family).table_factory;
         let high_priority = table.cache_index_and_filter_blocks_with_high_priority;
@@ -172,7 +177,7 @@ impl OpenOptions {
         }
     }
 
-    /// Returns the automatic read-ahead for iterators whose options do not set `readahead_size`.
+    /// Returns the automatic readahead of iterators whose read options do not set `readahead_size`.
     pub(crate) fn auto_read_ahead(&self, family: &str) -> AutoReadAhead {
         let table = &self.column_family(family).table_factory;
         AutoReadAhead {
@@ -182,7 +187,7 @@ impl OpenOptions {
         }
     }
 
-    /// Whether reads of a column family consult the filters in its tables.
+    /// Whether reads of a column family check the filters in its tables.
     pub(crate) fn uses_filters(&self, family: &str) -> bool {
         self.column_family(family).table_factory.filter_policy != FilterPolicy::None
     }

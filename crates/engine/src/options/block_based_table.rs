@@ -159,8 +159,9 @@ option_table! {
 pub(super) const BLOCK_BASED_TABLE: &str = "BlockBasedTable";
 
 impl BlockBasedTableOptions {
-    /// Sets the table format, alone or with options. Options that `text` does not name keep their
-    /// values.
+    /// Sets options from `text`. It is either the name of the table format alone, or an option
+    /// string in which `id` is the name of the table format. Options that `text` does not name keep
+    /// their values.
     pub(super) fn set_named(&mut self, text: &str) -> Result<()> {
         let check_kind = |kind: &str| match kind {
             BLOCK_BASED_TABLE => Ok(()),
@@ -182,8 +183,9 @@ impl BlockBasedTableOptions {
     }
 }
 
-/// The value of `table_factory`: the table format, alone or with options. Options that the text
-/// does not name get their defaults.
+/// The value of option `table_factory`. Its text is either the name of the table format alone, or
+/// an option string in which `id` is the name of the table format. Options that the text does not
+/// name get their defaults.
 impl OptionValue for BlockBasedTableOptions {
     fn set(&mut self, text: &str) -> Result<()> {
         let mut options = Self::default();

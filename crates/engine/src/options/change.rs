@@ -1,8 +1,8 @@
 //! Changes options while the database is open.
 //!
-//! The changed options are sanitized and checked as when a database is opened. If they are refused,
-//! nothing changes. Source: `ColumnFamilyData::SetOptions` in `db/column_family.cc` and
-//! `DBImpl::SetDBOptions` in `db/db_impl/db_impl.cc`.
+//! The changed options are adjusted and checked in the same way as when a database is opened. If
+//! the check fails, no option changes. Source: `ColumnFamilyData::SetOptions` in
+//! `db/column_family.cc` and `DBImpl::SetDBOptions` in `db/db_impl/db_impl.cc`.
 
 use std::path::Path;
 
@@ -14,13 +14,13 @@ use super::sanitize::{sanitize_column_family, sanitize_database};
 use super::schema::OptionTable;
 use super::tailwater::TailwaterOptions;
 
-/// Returns a column family's options after changes, each a name and a value. A part of an option is
-/// named with a dot or in braces: `compression_opts={level=3}` and
+/// Returns a column family's options after applying `changes`, each of which is a name and a value.
+/// Dots or braces select parts of an option: both `compression_opts={level=3}` and
 /// `block_based_table_factory={block_size=8k}` leave the other parts unchanged.
 ///
 /// # Errors
-/// A name that is not a column family option, an option that cannot be changed while the database
-/// is open, an invalid value, or values that are refused.
+/// For a name that is not a column family option, an option that cannot be changed while the
+/// database is open, an invalid value, or a value that is refused.
 pub fn change_column_family(
     options: &ColumnFamilyOptions,
     database: &DbOptions,
@@ -32,8 +32,8 @@ pub fn change_column_family(
             return Err(Error::new(name, Problem::Elsewhere("the database's")));
         }
         match name {
-            // Table options that are not named keep their values here, while they get their
-            // defaults when a database is opened.
+            // While the database is open, table options that `value` does not name keep their
+            // values. (When a database is opened, they get their defaults.)
             "table_factory" => {
                 changed.table_factory.set_named(value).map_err(|error| error.within(name))?;
             }
@@ -49,11 +49,11 @@ pub fn change_column_family(
     Ok(changed)
 }
 
-/// Returns a database's options after changes, each a name and a value. `directory` is the
-/// database's.
+/// Returns a database's options after applying `changes`, each of which is a name and a value.
+/// `directory` is the database's home directory.
 ///
 /// # Errors
-/// The errors of [`change_column_family`].
+/// The errors of [`change_column_family`], for database options instead.
 pub fn change_database(
     options: &DbOptions,
     directory: &Path,

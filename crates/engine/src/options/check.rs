@@ -1,13 +1,13 @@
 //! Refuses option values that contradict each other, and values that request unsupported features.
 //!
-//! Opening a database sanitizes the options, see [`super::sanitize_database`], and then checks
-//! them. Opening a database for reading checks only options that affect reading, so that
+//! Opening a database first adjusts the options ([`super::sanitize_database`]) and then checks
+//! them. Opening a database for reading checks only the options that affect reading, so that
 //! unsupported options for writing do not prevent it. Source: `ValidateOptions` in
 //! `db/db_impl/db_impl_open.cc`, `db/column_family.cc` and
 //! `table/block_based/block_based_table_factory.cc`.
 //!
-//! Values that RocksDB refuses are refused here even if they have no effect, since RocksDB could
-//! not open a database with such an OPTIONS file.
+//! Values that RocksDB refuses are refused here, too, even if they have no effect in Tailwater.
+//! Otherwise RocksDB could not open a database with such an OPTIONS file.
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;
@@ -27,25 +27,26 @@ use super::object::PrefixExtractor;
 use super::schema::OptionTable;
 use super::value::OptionValue;
 
-/// Maximum number of directories of tables.
+/// Maximum number of table directories of a database or column family.
 const PATHS_MAX: usize = 4;
 
-/// The supported versions of the table format.
+/// The table format versions that can be selected.
 const FORMAT_VERSIONS: RangeInclusive<u32> = 2..=7;
 
-/// Maximum number of levels. A MANIFEST that puts a table into a deeper level is damaged.
+/// Maximum number of levels. A MANIFEST with a table on a deeper level is damaged.
 pub(crate) const LEVELS_MAX: u32 = 64;
 
 /// Maximum `wal_preallocation_block_size`, in bytes.
 const LOG_SPACE_MAX: u64 = 1 << 30;
 
-/// Sizes of the checksum that RocksDB can give to each record in memory, in bytes.
+/// Valid sizes of the checksum that RocksDB can keep with each record in memory, in bytes. 0 means
+/// no checksum.
 const PROTECTION_BYTES: [u32; 5] = [0, 1, 2, 4, 8];
 
-/// Refuses options that contradict each other such that the database cannot even be read.
+/// Refuses database options that contradict each other so that not even reading is possible.
 ///
 /// # Errors
-/// The first refused option, with the reason.
+/// For the first refused option, with the reason.
 pub fn check_for_reading(options: &DbOptions) -> Result<()> {
     check_direct_io(options)?;
     check_paths(options)?;
@@ -53,18 +54,19 @@ pub fn check_for_reading(options: &DbOptions) -> Result<()> {
     refuse(*threads <= 0, "read_io_executor_threads", threads, "it must be above 0")
 }
 
-/// Refuses options of a column family that prevent even reading the database.
+/// Refuses column family options with which not even reading is possible.
 ///
 /// # Errors
-/// The first refused option, with the reason.
+/// For the first refused option, with the reason.
 pub(crate) fn check_family_for_reading(options: &ColumnFamilyOptions) -> Result<()> {
     within("num_levels", options.num_levels, 1..=LEVELS_MAX as i32)
 }
 
-/// Refuses options of a writable database that contradict each other, and unsupported features.
+/// Refuses database options that contradict each other or request unsupported features, for a
+/// database that is opened for writing.
 ///
 /// # Errors
-/// The first refused option, with the reason.
+/// For the first refused option, with the reason.
 pub fn check_database(options: &DbOptions) -> Result<()> {
     options.check_verdicts()?;
     options.tailwater.check_verdicts()?;
@@ -152,7 +154,7 @@ fn check_writes(options: &DbOptions) -> Result<()> {
     )
 }
 
-/// Whether a text is empty or a range between two different times of day.
+/// Whether a text is empty or a range `HH:MM-HH:MM` between two different times of day.
 fn is_time_range(text: &str) -> bool {
     let time = |text: &str| {
         let (hours, minutes) = text.split_once(':')?;
@@ -163,11 +165,11 @@ fn is_time_range(text: &str) -> bool {
     text.is_empty() || range.is_some_and(|(from, to)| from != to)
 }
 
-/// Refuses options of a column family that contradict each other or the database's, and unsupported
-/// features.
+/// Refuses options of a column family that contradict each other or the database's options, or that
+/// request unsupported features.
 ///
 /// # Errors
-/// The first refused option, with the reason.
+/// For the first refused option, with the reason.
 pub fn check_column_family(options: &ColumnFamilyOptions, database: &DbOptions) -> Result<()> {
     options.check_verdicts()?;
     let own = &options.compression_opts;
@@ -385,7 +387,7 @@ fn check_index(options: &ColumnFamilyOptions) -> Result<()> {
     )
 }
 
-/// Returns an error about `option` if its value is out of range.
+/// Returns an error about `option` if its value is outside the given range.
 fn within<T: OptionValue + PartialOrd + Display>(
     option: &str,
     value: T,
@@ -398,7 +400,7 @@ fn within<T: OptionValue + PartialOrd + Display>(
     Err(Error::new(option, Problem::Invalid { value: value.print(), why: why.into() }))
 }
 
-/// Returns an error about `option` if it `is_invalid`.
+/// Returns an error about `option` if `is_invalid` is true.
 fn refuse(
     is_invalid: bool,
     option: &str,

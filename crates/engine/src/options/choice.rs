@@ -10,7 +10,7 @@ use tailwater_format::version_edit::Temperature;
 use super::error::{Error, Result};
 use super::value::OptionValue;
 
-/// Implements [`OptionValue`] for a type with named values.
+/// Implements [`OptionValue`] for a type whose values have fixed names.
 macro_rules! choice_names {
     ($type:ty { $($name:literal = $value:expr),* $(,)? }) => {
         impl OptionValue for $type {
@@ -35,7 +35,8 @@ macro_rules! choice_names {
     };
 }
 
-/// Declares an option's values with their names; the first one is the default.
+/// Declares an enum of option values, each with its name in option strings. The first value is the
+/// default.
 macro_rules! choice {
     (
         $(#[$meta:meta])*
@@ -59,9 +60,9 @@ macro_rules! choice {
 }
 
 choice! {
-    /// The compression of data. A separate type from `tailwater_format::compress::Compression`,
-    /// because blocks may also have compressions that no option can select, and an option may
-    /// inherit its value.
+    /// The compression of data. This type is separate from
+    /// `tailwater_format::compress::Compression` for two reasons: blocks may have compressions that
+    /// no option can select, and an option may inherit its value from another option.
     pub enum CompressionType {
         /// None.
         None = "kNoCompression",
@@ -73,13 +74,13 @@ choice! {
         Bzip2 = "kBZip2Compression",
         /// LZ4.
         Lz4 = "kLZ4Compression",
-        /// LZ4 with its slower, denser compressor.
+        /// LZ4 with the high-compression encoder, which is slower and compresses better.
         Lz4Hc = "kLZ4HCCompression",
-        /// Windows' Xpress.
+        /// Xpress, the compression of Windows.
         Xpress = "kXpressCompression",
         /// zstd.
         Zstd = "kZSTD",
-        /// The value of the option for all levels.
+        /// Not set: the compression is that of option `compression`.
         Inherited = "kDisableCompressionOption",
     }
 }
@@ -87,7 +88,7 @@ choice! {
 choice! {
     /// The way in which compactions select and arrange tables.
     pub enum CompactionStyle {
-        /// In levels, each a multiple of the one before it.
+        /// In levels, each of which is a multiple of the size of the previous level.
         Level = "kCompactionStyleLevel",
         /// In sorted runs of similar size.
         Universal = "kCompactionStyleUniversal",
@@ -99,15 +100,15 @@ choice! {
 }
 
 choice! {
-    /// The table of a level that is compacted first.
+    /// Which table of a level is compacted first.
     pub enum CompactionPriority {
         /// The table that overlaps least with the next level, relative to its size.
         MinOverlappingRatio = "kMinOverlappingRatio",
         /// The largest table, with extra weight for tombstones.
         ByCompensatedSize = "kByCompensatedSize",
-        /// The table whose newest data is oldest.
+        /// The table whose newest record has the lowest sequence number.
         OldestLargestSequenceFirst = "kOldestLargestSeqFirst",
-        /// The table whose oldest data is oldest.
+        /// The table whose oldest record has the lowest sequence number.
         OldestSmallestSequenceFirst = "kOldestSmallestSeqFirst",
         /// Each table in turn, in key order.
         RoundRobin = "kRoundRobin",
@@ -137,7 +138,7 @@ choice! {
         Error = "ERROR_LEVEL",
         /// Failures that the engine cannot survive.
         Fatal = "FATAL_LEVEL",
-        /// The header of each log.
+        /// Only the lines that each log starts with.
         Header = "HEADER_LEVEL",
     }
 }
@@ -155,7 +156,7 @@ choice! {
 }
 
 choice! {
-    /// The large values that are added to the cache when they are written.
+    /// Which large values are added to the blob cache when they are written.
     pub enum PrepopulateBlobCache {
         /// None.
         Disable = "kDisable",
@@ -165,13 +166,13 @@ choice! {
 }
 
 choice! {
-    /// The blocks that are added to the block cache when they are written.
+    /// Which blocks are added to the block cache when they are written.
     pub enum PrepopulateBlockCache {
         /// None.
         Disable = "kDisable",
         /// Blocks written by flushes.
         FlushOnly = "kFlushOnly",
-        /// All.
+        /// Blocks written by flushes and compactions.
         FlushAndCompaction = "kFlushAndCompaction",
     }
 }
@@ -181,9 +182,10 @@ choice! {
     pub enum IndexSearchType {
         /// Binary search.
         Binary = "kBinary",
-        /// Interpolation of the keys' bytes.
+        /// Interpolation search, which estimates the position from the bytes of the keys.
         Interpolation = "kInterpolation",
-        /// Interpolation in blocks marked as having uniform keys, binary search in others.
+        /// Interpolation search in blocks that are marked as having uniformly distributed keys,
+        /// binary search in all others.
         Auto = "kAuto",
     }
 }
@@ -199,32 +201,33 @@ choice! {
 }
 
 choice! {
-    /// The metadata blocks of a table that stay in the cache while it is open.
+    /// Which metadata blocks stay in the cache while their tables are open.
     pub enum PinningTier {
-        /// As selected by the older options.
+        /// Those that the older options for pinning select.
         Fallback = "kFallback",
-        /// None.
+        /// No blocks.
         None = "kNone",
-        /// The blocks of tables that a flush wrote, or that are similarly small.
+        /// Blocks of tables that a flush wrote, and of tables of similarly small size.
         FlushedAndSimilar = "kFlushedAndSimilar",
-        /// All.
+        /// All metadata blocks.
         All = "kAll",
     }
 }
 
 choice! {
-    /// The I/O mode requested for one purpose.
+    /// The I/O mode that an option requests for one purpose of I/O.
     pub enum IoModeChoice {
-        /// As selected by RocksDB's options.
+        /// The mode that RocksDB's options for direct I/O select.
         Unset = "default",
         /// Through the page cache.
         Buffered = "buffered",
         /// Past the page cache. If the filesystem does not support this, opening the database
         /// fails.
         Direct = "direct",
-        /// Through the page cache, from which the pages are dropped when the I/O is complete.
+        /// Through the page cache, with a flag that makes the kernel drop the pages when the I/O is
+        /// complete.
         Uncached = "uncached",
-        /// Through the page cache, which is advised to drop the pages.
+        /// Through the page cache. Afterwards `posix_fadvise` advises the kernel to drop the pages.
         Fadvise = "fadvise",
         /// Past the page cache if the filesystem supports it, otherwise through it.
         Auto = "auto",

@@ -23,7 +23,8 @@ const NO_CLEANING: &str = "compaction keeps references to blobs and rewrites no 
 const NO_MEMTABLE_FILTER: &str = "memtables have no filter and are always searched";
 const NO_DIRECT_BLOBS: &str = "blob files are not written";
 
-/// Value of an age, in seconds, that selects RocksDB's default.
+/// Value of options `ttl` and `periodic_compaction_seconds`, in seconds, that selects RocksDB's
+/// default age for the compaction style.
 pub(super) const AGE_BY_DEFAULT: u64 = u64::MAX - 1;
 
 option_table! {
@@ -335,7 +336,8 @@ option_table! {
 }
 
 impl ColumnFamilyOptions {
-    /// Returns how long write times of records are preserved, in seconds; 0 if they are not.
+    /// Returns for how long the write times of records are preserved, in seconds; 0 if they are not
+    /// preserved.
     pub(crate) fn preserved_seconds(&self) -> u64 {
         self.preserve_internal_time_seconds.max(self.preclude_last_level_data_seconds)
     }

@@ -23,14 +23,15 @@ const OWN_WAITING: &str = "writers have their own way of waiting";
 const NO_MMAP: &str =
     "files are never mapped; results are the same, and direct modes cannot be combined with it";
 const OTHER_SYSTEM: &str = "files are accessed through the system's own calls";
-/// Reason why options that keep the last level free for ingestion as the oldest data are refused.
+/// Reason why options for ingestion behind are refused. They keep the last level free for files
+/// that are ingested as the oldest data.
 pub(super) const NO_INGESTION_BEHIND: &str =
     "compactions fill the last level, which must stay free for files ingested as the oldest data";
 
-/// Maximum number of threads for flushes, for compactions or for one compaction: more would only
-/// take memory.
+/// Maximum number of threads for flushes, for compactions, or for a single compaction. More threads
+/// would only use memory.
 const THREADS_MAX: usize = 256;
-/// Maximum size of a direct I/O request, in bytes: devices accept no larger one.
+/// Maximum size of a direct I/O request, in bytes. Devices do not accept larger requests.
 const DIRECT_REQUEST_MAX: u64 = 16 << 20;
 
 /// A directory for tables, and its target size.
@@ -42,9 +43,9 @@ pub struct DbPath {
     pub target_size: u64,
 }
 
-/// Sets directories for tables: `/fast,10G:/slow`. A comma and a target size in bytes may follow
-/// each; without them the size is unlimited. RocksDB has no text for these options; they are set in
-/// code there.
+/// Sets table directories from a text such as `/fast,10G:/slow`: paths separated by colons, each
+/// optionally followed by a comma and a target size in bytes. Without a target size, the size is
+/// unlimited. RocksDB has no text form of these options; there they are set in code.
 pub(super) fn set_paths(paths: &mut Vec<DbPath>, text: &str) -> Result<()> {
     let mut set = Vec::new();
     for item in strip_outer_braces(text).split(':').filter(|item| !item.is_empty()) {
@@ -59,7 +60,7 @@ pub(super) fn set_paths(paths: &mut Vec<DbPath>, text: &str) -> Result<()> {
     Ok(())
 }
 
-/// Prints listeners, which RocksDB puts into braces, unlike other lists.
+/// Prints the list of listeners. RocksDB puts this list in braces, unlike other lists.
 fn print_listeners(listeners: &[ObjectName]) -> String {
     if listeners.is_empty() {
         return String::new();
@@ -373,8 +374,9 @@ option_table! {
 }
 
 impl DbOptions {
-    /// Returns the number of concurrent compactions if one does not keep up:
-    /// `max_background_compactions`, or three quarters of `max_background_jobs`, as in RocksDB.
+    /// Returns the maximum number of compactions that run concurrently when a single one does not
+    /// keep up. As in RocksDB, this is `max_background_compactions` if it is set, otherwise about
+    /// three quarters of `max_background_jobs`.
     pub(crate) fn compactions_max(&self) -> usize {
         let jobs = self.max_background_jobs;
         let own = match self.max_background_compactions {
@@ -389,7 +391,7 @@ impl DbOptions {
         usize::try_from(self.max_background_jobs).unwrap_or(0).clamp(1, THREADS_MAX)
     }
 
-    /// Returns the number of threads that share one compaction.
+    /// Returns the maximum number of threads that share one compaction.
     pub(crate) fn subcompactions_max(&self) -> usize {
         (self.max_subcompactions as usize).clamp(1, THREADS_MAX)
     }

@@ -1,4 +1,5 @@
-//! The OPTIONS file, and option strings that apply to a database and a column family together.
+//! Conversion between options and an OPTIONS file, and parsing of option strings that mix options
+//! of a database and a column family.
 
 use tailwater_format::options_text::{
     Document, Section, SectionKind, Version, parse_option_string,
@@ -11,35 +12,36 @@ use super::error::{Error, Problem, Result, nearest};
 use super::schema::OptionTable;
 use super::tailwater::TailwaterOptions;
 
-/// The version of RocksDB whose options these are, written to each OPTIONS file.
+/// The version of RocksDB whose options are implemented. It is written to each OPTIONS file.
 const ROCKSDB_VERSION: Version = Version { major: 11, minor: 8, patch: 1 };
 
-/// The treatment of unknown names in an OPTIONS file.
+/// How to treat unknown option names in an OPTIONS file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum UnknownOptions {
     /// Refuse the file.
     #[default]
     Refuse,
-    /// Ignore them if the file says that it was written by a newer version of RocksDB than the
-    /// known one; in other files they are damage.
+    /// Ignore them if the file says that it was written by a version of RocksDB newer than the one
+    /// whose options are implemented. Refuse any other file.
     IgnoreFromNewer,
 }
 
-/// The options of a database and of its column families.
+/// The options of a database and of all its column families.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
     /// The database's options.
     pub database: DbOptions,
-    /// The column families' names and options; the default family comes first.
+    /// The name and options of each column family; the default column family comes first.
     pub column_families: Vec<(String, ColumnFamilyOptions)>,
 }
 
 impl Options {
-    /// Reads the options of a file. Options that it does not name get RocksDB's defaults. Neither
-    /// ranges nor verdicts are checked.
+    /// Reads the options of an OPTIONS file. Options that the file does not name get RocksDB's
+    /// defaults. Does not check whether values are in range, or whether they are supported.
     ///
     /// # Errors
-    /// Unknown names, malformed values, and unsupported table formats; all with their line.
+    /// For an unknown name, a malformed value, or an unsupported table format. The error has the
+    /// line in the file.
     pub fn from_document(document: &Document, unknown: UnknownOptions) -> Result<Self> {
         let is_newer = document.rocksdb_version > ROCKSDB_VERSION;
         let ignore_unknown = is_newer && unknown == UnknownOptions::IgnoreFromNewer;
@@ -61,7 +63,7 @@ impl Options {
         Ok(Self { database, column_families })
     }
 
-    /// Returns the OPTIONS file with these options, in RocksDB's order.
+    /// Returns an OPTIONS file with these options. Options that RocksDB does not have are omitted.
     pub fn to_document(&self) -> Document {
         let mut document = Document::new(ROCKSDB_VERSION);
         document.sections.push(print_section(SectionKind::Database, &self.database));
@@ -96,7 +98,8 @@ fn table_options(
     Ok(options)
 }
 
-/// Sets the options of a section. Of two entries with the same name, the first counts.
+/// Sets the options of a section of an OPTIONS file. If a name occurs more than once, its first
+/// entry counts.
 fn set_section<T: OptionTable>(
     options: &mut T,
     section: &Section,
@@ -122,12 +125,12 @@ fn print_section<T: OptionTable>(kind: SectionKind, options: &T) -> Section {
     section
 }
 
-/// Sets the options that an option string names. Options of the database, including those that
-/// RocksDB does not have, and of the column family may be mixed; options of tables go in
-/// `block_based_table_factory={...}`. If the string is refused, nothing changes.
+/// Sets the options that an option string names. The string may mix options of the database,
+/// including those that RocksDB does not have, and options of the column family. Options of tables
+/// are given as `block_based_table_factory={...}`. If the string is refused, nothing changes.
 ///
 /// # Errors
-/// A malformed option string, an unknown name, or an invalid value.
+/// For a malformed option string, an unknown name, or an invalid value.
 pub fn set_options(
     database: &mut DbOptions,
     column_family: &mut ColumnFamilyOptions,

@@ -21,11 +21,12 @@ pub struct Error {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Problem {
-    /// The option belongs to another group, such as "the database's".
+    /// The option belongs to another group of options, which the field names, such as "the
+    /// database's".
     Elsewhere(&'static str),
     /// No option has this name.
     Unknown {
-        /// The most similar known name.
+        /// The known name that is most similar, if the unknown one may be a misspelling of it.
         nearest: Option<&'static str>,
     },
     /// The value cannot be parsed as the option's type.
@@ -42,16 +43,16 @@ pub enum Problem {
         /// The reason why it is not supported.
         why: Cow<'static, str>,
     },
-    /// The value contradicts others, or is out of range.
+    /// The value contradicts values of other options, or is out of range.
     Invalid {
         /// The value.
         value: String,
-        /// The values that are accepted, or the contradiction.
+        /// The values that are accepted, or what the value contradicts.
         why: Cow<'static, str>,
     },
     /// The option cannot be changed while the database is open.
     Fixed,
-    /// The text is not an option string, or not an OPTIONS file.
+    /// The text as a whole is not an option string, or not an OPTIONS file.
     Text(TextError),
 }
 
@@ -78,7 +79,8 @@ impl Error {
         Self::new("", Problem::Refused { value: value.to_owned(), why: why.into() })
     }
 
-    /// Prefixes the option's name with `name`, the name of the option that contains it.
+    /// Puts the option's name behind `name`, the name of the option that contains it:
+    /// `name.option`.
     #[must_use]
     pub(super) fn within(mut self, name: &str) -> Self {
         self.option = match self.option.as_str() {
@@ -141,7 +143,7 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// Returns the most similar name among `names`, if `name` may be a misspelling of it.
+/// Returns the one of `names` that is most similar to `name`, if `name` may be a misspelling of it.
 pub(super) fn nearest(
     name: &str,
     names: impl Iterator<Item = &'static str>,
@@ -152,7 +154,7 @@ pub(super) fn nearest(
     (distance <= distance_max).then_some(found)
 }
 
-/// Returns the number of bytes to insert, remove or replace to turn `a` into `b`.
+/// Returns the minimum number of bytes to insert, remove or replace to turn `a` into `b`.
 fn edit_distance(a: &str, b: &str) -> usize {
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (index, left) in a.bytes().enumerate() {

@@ -1,4 +1,5 @@
-//! Groups of options: each group is the value of a single column-family option.
+//! Groups of options. Each group is the value of a single column-family option, such as
+//! `compression_opts`.
 
 use tailwater_format::version_edit::Temperature;
 
@@ -9,7 +10,7 @@ use super::value::OptionValue;
 const NO_DICTIONARIES: &str = "tables are written without dictionaries";
 const NO_TIERS: &str = "files are not sorted by temperature";
 const NOTHING_DROPPED: &str = "nothing is dropped, and a larger size stalls writes";
-/// Reason why options of compaction styles other than leveled have no effect.
+/// Reason why options of universal and FIFO compaction have no effect.
 pub(super) const ONLY_BY_HAND: &str = "databases of this style are only compacted manually";
 
 option_table! {
@@ -51,9 +52,10 @@ option_table! {
 
 group_value!(CompressionOptions, set_without_names);
 
-/// Parses the older form: values in a fixed order, separated by colons: window bits, level,
-/// strategy, then optionally dictionary bytes, training bytes, threads, enabled, buffer bytes,
-/// trainer. With six values, the last is `enabled`, and the threads are omitted.
+/// Parses RocksDB's older form of the option, in which values have no names. They are separated by
+/// colons, in this order: window bits, level, strategy, and then optionally dictionary bytes,
+/// training bytes, threads, `enabled`, buffer bytes, trainer. If there are exactly six values, the
+/// sixth is `enabled`, because the threads are omitted.
 fn set_without_names(options: &mut CompressionOptions, text: &str) -> Result<()> {
     let malformed = || Error::malformed(text, "3 to 9 values separated by colons");
     let values: Vec<&str> = text.split(':').collect();

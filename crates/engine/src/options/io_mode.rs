@@ -1,4 +1,4 @@
-//! The I/O mode that the options request for each purpose.
+//! The I/O mode that the options request for each purpose of I/O.
 
 use tailwater_io::Purpose;
 
@@ -8,9 +8,10 @@ use super::database::DbOptions;
 /// The I/O mode requested for a purpose, and the option that requests it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AskedIoMode {
-    /// The requested mode: never [`IoModeChoice::Unset`].
+    /// The requested mode. Never [`IoModeChoice::Unset`].
     pub choice: IoModeChoice,
-    /// The option that requests it; `None` for the default.
+    /// The name of the option that requests the mode; `None` if no option does and the mode is the
+    /// default.
     pub option: Option<&'static str>,
 }
 

@@ -1,25 +1,25 @@
 //! The options: their names, values and meaning, the OPTIONS file, and checks of their
 //! combinations.
 //!
-//! Every option of RocksDB is declared once, in a table (`schema.rs`), with its type, its default,
-//! when it can be changed, and the effect of setting it in a writable database ([`Verdict`]).
-//! Source of names, defaults and units: `include/rocksdb/{options,advanced_options,table}.h`,
+//! Every option of RocksDB is declared once, in a table (`schema.rs`). The table states the
+//! option's type and default, when it can be changed, and what effect it has ([`Verdict`]). Source
+//! of names, defaults and units: `include/rocksdb/{options,advanced_options,table}.h`,
 //! `options/{db,cf}_options.cc`, `table/block_based/block_based_table_factory.cc`.
 //!
-//! - [`DbOptions`], [`ColumnFamilyOptions`] and, in those, [`BlockBasedTableOptions`] are the typed
-//!   values.
+//! - [`DbOptions`] and [`ColumnFamilyOptions`] hold the values. The options of tables,
+//!   [`BlockBasedTableOptions`], are a part of the column family's.
 //! - [`TailwaterOptions`] are the options that RocksDB does not have.
 //! - [`Options`] holds the options of a database and of all its column families. It is read from
 //!   and written to an OPTIONS file.
 //! - [`set_options`] applies an option string to the options of a database and a column family.
 //!   [`change_database`] and [`change_column_family`] change options while the database is open.
-//! - [`sanitize_database`] and [`sanitize_column_family`] change values that are outside their
-//!   ranges, as RocksDB does. [`check_database`] and [`check_column_family`] then refuse
-//!   contradictory values and unsupported features. For a database that is opened read-only, only
-//!   [`check_for_reading`] is used, which checks only options that affect reading.
+//! - [`sanitize_database`] and [`sanitize_column_family`] replace values that are out of range by
+//!   valid ones, as RocksDB does. [`check_database`] and [`check_column_family`] then refuse
+//!   contradictory values and unsupported features. For a database that is opened read-only,
+//!   [`check_for_reading`] is used instead. It checks only options that affect reading.
 //!
-//! [`DbOptions::io_mode`] returns the I/O mode of each purpose, from RocksDB's flags and
-//! Tailwater's options.
+//! [`DbOptions::io_mode`] returns the I/O mode that RocksDB's and Tailwater's options request for a
+//! purpose of I/O.
 
 mod error;
 #[macro_use]

@@ -1,14 +1,14 @@
-//! Options that name an object: a comparator, a prefix extractor, a filter policy.
+//! Options whose value names an object: a comparator, a prefix extractor, a filter policy.
 //!
-//! An object's text in an option is its id, or `{id=<id>;option=value;...}`. Both `nullptr` and the
-//! empty text mean that there is no object.
+//! The text of such an option is the object's id, or `{id=<id>;option=value;...}` if the object has
+//! options of its own. Both `nullptr` and the empty text mean that there is no object.
 
 use tailwater_format::options_text::{escape, parse_option_string, strip_outer_braces, unescape};
 
 use super::error::{Error, Problem, Result, nearest};
 use super::value::OptionValue;
 
-/// The text for no object.
+/// The text of an option that names no object.
 const NONE: &str = "nullptr";
 
 /// The name of an object that is built in or that the user supplies in code.
@@ -18,7 +18,7 @@ pub struct ObjectName {
 }
 
 impl ObjectName {
-    /// Names the object with the given id.
+    /// Creates the name of the object with the given id.
     pub fn new(id: impl Into<String>) -> Self {
         Self { text: id.into() }
     }
@@ -31,7 +31,7 @@ impl ObjectName {
 }
 
 impl ObjectName {
-    /// Returns the value that the text gives to the object's own option `name`.
+    /// Returns the value that the text gives to option `name` of the object itself.
     pub(crate) fn property(&self, name: &str) -> Option<String> {
         if !self.text.contains('=') {
             return None;
@@ -42,7 +42,7 @@ impl ObjectName {
     }
 }
 
-/// Returns the id in an object's text.
+/// Returns the id in the text of an option that names an object.
 fn object_id(text: &str) -> &str {
     if !text.contains('=') {
         return strip_outer_braces(text);
@@ -51,8 +51,8 @@ fn object_id(text: &str) -> &str {
     assignments.iter().find(|assignment| assignment.name == "id").map_or("", |id| id.value)
 }
 
-/// Whether the braces of a text are balanced and, if it begins with a brace, nothing follows the
-/// matching one.
+/// Whether the braces of a text are balanced and, if the text begins with a brace, nothing follows
+/// the matching closing brace.
 fn is_braced_well(text: &str) -> bool {
     let mut depth = 0u32;
     for (at, byte) in text.bytes().enumerate() {
@@ -77,7 +77,7 @@ impl OptionValue for ObjectName {
         }
         if text.contains('=') {
             parse_option_string(text)?;
-            // If the object is an item of a list, its text has no braces of its own.
+            // An item of a list comes without its outer braces, so they are added.
             if !text.trim_start().starts_with('{') {
                 unescaped = format!("{{{unescaped}}}");
             }
@@ -88,28 +88,31 @@ impl OptionValue for ObjectName {
 
     fn print(&self) -> String {
         match self.id() {
-            // In an id, a colon needs no escape.
+            // In an id, colons are written without a backslash.
             Some(_) => escape(&self.text).replace("\\:", ":"),
             None => NONE.to_owned(),
         }
     }
 }
 
-/// The part of a key that filters and hash indexes may use instead of the whole key. The option
-/// only names a user's extractor; a registered [`crate::PrefixExtractor`] has its code.
+/// The part of a key that filters and hash indexes may use instead of the whole key. This type is
+/// only the value of the option: for a user's extractor it holds the name, and the registered
+/// [`crate::PrefixExtractor`] has the code.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PrefixExtractor {
     /// Keys have no prefix.
     #[default]
     None,
-    /// The first bytes, this many; shorter keys have no prefix.
+    /// The prefix is the first bytes of the key; the field is their number. Shorter keys have no
+    /// prefix.
     Fixed(usize),
-    /// At most this many first bytes.
+    /// The prefix is the first bytes of the key, or the whole key if it is shorter. The field is
+    /// their maximum number.
     Capped(usize),
-    /// The whole key.
+    /// The prefix is the whole key.
     Noop,
-    /// The extractor of this name, which the user supplies in code.
+    /// A user's extractor, which must be registered under this name.
     Custom(String),
 }
 
@@ -146,34 +149,37 @@ impl OptionValue for PrefixExtractor {
     }
 }
 
-/// The filters that tables get. Keeps the value as it was set, as OPTIONS files must; a table is
-/// built with a `tailwater_format::filter::FilterPolicy`, whose bits are rounded.
+/// The filters that tables get. Keeps numbers exactly as they were set, because they are written to
+/// OPTIONS files. When a table is built, they become a `tailwater_format::filter::FilterPolicy`, in
+/// which the number of bits is rounded.
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub enum FilterPolicy {
     /// Tables get no filters, and existing filters are not used.
     #[default]
     None,
-    /// Tables get no filters, but existing filters are used. Holds the text as in the OPTIONS file:
-    /// a filter without a number of bits, or a user-defined policy.
+    /// Tables get no filters, but existing filters are used. This is the case for a user-defined
+    /// policy and for a built-in one without a number of bits. The field is the option's text.
     ReadOnly(String),
     /// Bloom filters.
     Bloom {
         /// Filter bits per key; below 0.5 there is no filter.
         bits_per_key: f64,
     },
-    /// Ribbon filters, smaller and slower to build.
+    /// Ribbon filters. They are smaller than Bloom filters of the same accuracy, and slower to
+    /// build.
     Ribbon {
-        /// Bits per key of a Bloom filter of the same accuracy; the Ribbon filter takes 30 % less.
+        /// Number of bits per key that a Bloom filter of the same accuracy would have. The Ribbon
+        /// filter takes about 30 % fewer.
         bloom_equivalent_bits_per_key: f64,
-        /// Tables in levels before this one get a Bloom filter instead: 0 means only tables of
-        /// flushes, -1 none.
+        /// First level whose tables get a Ribbon filter; tables on levels before it get a Bloom
+        /// filter. With 0, only tables that flushes write get a Bloom filter; with -1, none do.
         bloom_before_level: i32,
     },
 }
 
 impl FilterPolicy {
-    /// RocksDB's name of its built-in filters if it gives no details.
+    /// RocksDB's name for its built-in filters when the number of bits is not given.
     const READ_ONLY: &'static str = "rocksdb.BuiltinBloomFilter";
 
     /// The names of the built-in policies.
@@ -190,13 +196,13 @@ impl FilterPolicy {
         Self::BUILT_IN.contains(&object_id(text).split(':').next().unwrap_or_default())
     }
 
-    /// Whether a class name looks like a misspelled built-in one.
+    /// Whether a class name may be a misspelled name of a built-in policy.
     fn may_mean_built_in(class: &str) -> bool {
         Self::BUILT_IN.iter().any(|known| known.contains(class))
             || nearest(class, Self::BUILT_IN.into_iter()).is_some()
     }
 
-    /// Parses an id, whose parts are separated by colons.
+    /// Parses the id of a filter policy: a class name and parameters, separated by colons.
     fn parse(id: &str) -> Result<Self> {
         let malformed =
             || Error::malformed(id, "a filter, such as bloomfilter:10 or ribbonfilter:10:0");
@@ -212,8 +218,8 @@ impl FilterPolicy {
             (Self::READ_ONLY | "bloomfilter" | "ribbonfilter", []) => {
                 Ok(Self::ReadOnly(id.to_owned()))
             }
-            // The optional last part selected block-based filters, which RocksDB has removed. It is
-            // ignored.
+            // The optional last parameter selected the block-based filter format, which RocksDB has
+            // removed. It is ignored.
             ("bloomfilter" | "rocksdb.BloomFilter", [text] | [text, "false" | "true"]) => {
                 Ok(Self::Bloom { bits_per_key: bits(text)? })
             }
@@ -225,8 +231,8 @@ impl FilterPolicy {
                 bloom_equivalent_bits_per_key: bits(text)?,
                 bloom_before_level: level.parse().map_err(|_| malformed())?,
             }),
-            // The id is taken for a user-defined policy, unless it may be a misspelled built-in
-            // one.
+            // Any other id is taken for that of a user-defined policy, unless it may be a
+            // misspelled built-in name.
             _ if is_name(id) && !Self::may_mean_built_in(class) => {
                 Ok(Self::ReadOnly(id.to_owned()))
             }
@@ -235,7 +241,7 @@ impl FilterPolicy {
     }
 }
 
-/// Whether a text may be a class name, with parameters after colons.
+/// Whether a text may be a class name, optionally followed by a colon and parameters.
 fn is_name(text: &str) -> bool {
     let is_of_name = |byte: u8| byte.is_ascii_alphanumeric() || b"._-:".contains(&byte);
     text.starts_with(|first: char| first.is_ascii_alphabetic()) && text.bytes().all(is_of_name)
@@ -281,7 +287,8 @@ impl OptionValue for FilterPolicy {
     }
 }
 
-/// Prints bits to three decimals without trailing zeros, the precision that RocksDB keeps.
+/// Prints a number of bits with at most three decimals, without trailing zeros. RocksDB keeps the
+/// same precision.
 fn bits(bits: f64) -> String {
     let text = format!("{bits:.3}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
@@ -291,10 +298,11 @@ fn bits(bits: f64) -> String {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CacheCapacity {
-    /// The engine's default.
+    /// The engine chooses the capacity.
     #[default]
     Unset,
-    /// Resized continuously to what memory allows and reads need.
+    /// The cache resizes itself continuously, to the size that reads need, as far as memory is
+    /// free.
     Auto,
     /// This many bytes.
     Bytes(u64),
@@ -329,7 +337,7 @@ impl OptionValue for CacheCapacity {
                 *self = Self::Bytes(bytes);
                 Ok(())
             }
-            // Accepted and ignored: these options tune the internals of RocksDB's caches.
+            // Accepted and ignored: these options tune the internals of RocksDB's block caches.
             "id"
             | "num_shard_bits"
             | "strict_capacity_limit"

@@ -1,9 +1,9 @@
-//! Adjusts option values to their permitted ranges, as RocksDB does when it opens a database.
+//! Replaces option values that are out of range by valid ones, as RocksDB does when it opens a
+//! database.
 //!
-//! Adjusting never fails. To see which values were changed, compare with the original options by
-//! [`super::OptionTable::differences`]. Source: `SanitizeOptions` in `db/db_impl/db_impl_open.cc`,
-//! `SanitizeCfOptions` in `db/column_family.cc`, and
-//! `table/block_based/block_based_table_factory.cc`.
+//! This never fails. [`super::OptionTable::differences`] shows which values were changed. Source:
+//! `SanitizeOptions` in `db/db_impl/db_impl_open.cc`, `SanitizeCfOptions` in `db/column_family.cc`,
+//! and `table/block_based/block_based_table_factory.cc`.
 
 use std::path::Path;
 
@@ -18,9 +18,10 @@ use super::database::DbOptions;
 
 const MONTH_S: u64 = 30 * 24 * 60 * 60;
 
-/// Adjusts the database's options to their ranges. `directory` is the database's.
+/// Replaces values of database options that are out of range. `directory` is the database's home
+/// directory.
 ///
-/// The system's limit on open files is not considered here.
+/// Does not take the system's limit on open files into account.
 pub fn sanitize_database(options: &mut DbOptions, directory: &Path) {
     if options.max_open_files != -1 {
         options.max_open_files = options.max_open_files.max(20);
@@ -32,8 +33,8 @@ pub fn sanitize_database(options: &mut DbOptions, directory: &Path) {
     if options.delayed_write_rate == 0 {
         options.delayed_write_rate = if rate == 0 { 16 << 20 } else { rate };
     }
-    // The strict recovery modes would mistake remains of an older log in a recycled file for
-    // damage.
+    // A recycled log file has remains of an older log at its end. The strict recovery modes would
+    // mistake them for damage.
     let is_strict = matches!(
         options.wal_recovery_mode,
         RecoveryMode::TolerateCorruptedTailRecords | RecoveryMode::AbsoluteConsistency
@@ -50,8 +51,8 @@ pub fn sanitize_database(options: &mut DbOptions, directory: &Path) {
     if options.wal_compression != CompressionType::Zstd {
         options.wal_compression = CompressionType::None;
     }
-    // OPTIONS files of older versions name the database's own directory as `wal_dir`, but the
-    // database may have been moved since.
+    // Older versions of RocksDB recorded the database's own directory as `wal_dir` in the OPTIONS
+    // file. The entry is cleared, so that it is not used after the database was moved.
     let tables = options.db_paths.first().map_or(directory, |path| path.path.as_path());
     let is_own = Path::new(&options.wal_dir) == directory && tables == directory;
     if is_own {
@@ -62,7 +63,8 @@ pub fn sanitize_database(options: &mut DbOptions, directory: &Path) {
     }
 }
 
-/// Adjusts a column family's options to their ranges. The database's must be sanitized already.
+/// Replaces values of column family options that are out of range. `database` must already be
+/// sanitized.
 pub fn sanitize_column_family(
     options: &mut ColumnFamilyOptions,
     database: &DbOptions,
@@ -115,7 +117,7 @@ fn sanitize_levels(options: &mut ColumnFamilyOptions, database: &DbOptions) {
     };
     options.num_levels = options.num_levels.max(levels_min);
     if options.compaction_style == CompactionStyle::Fifo {
-        // These triggers never fire, because FIFO compaction keeps all tables in level 0.
+        // FIFO compaction keeps all tables in level 0, so their number must not stall writes.
         options.level0_slowdown_writes_trigger = i32::MAX;
         options.level0_stop_writes_trigger = i32::MAX;
     }

@@ -1,26 +1,26 @@
 //! Declares a group of options as a table, from which all code that handles these options is
 //! generated.
 //!
-//! A row of the table holds a field's documentation, name, type and default, whether it can be
-//! changed while the database is open, and a [`Verdict`], which states the effect of setting it.
-//! From the rows, [`option_table`] generates the struct, its `Default`, and the [`OptionTable`]
-//! that is used to read, write and check options. Rows are in the order in which RocksDB writes the
-//! options.
+//! A row of the table declares one option: its documentation, name, type and default, whether it
+//! can be changed while the database is open, and a [`Verdict`], which states what effect it has.
+//! From the rows, [`option_table`] generates the struct, its `Default` implementation, and the
+//! [`OptionTable`] implementation that reads, writes and checks the options. Rows are in the order
+//! in which RocksDB writes the options to an OPTIONS file.
 
 use tailwater_format::options_text::parse_option_string;
 
 use super::error::{Error, Problem, Result, nearest};
 
-/// The time at which an option can be changed, and whether it is written to the OPTIONS file.
+/// When an option can be changed, and whether it is written to the OPTIONS file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mutability {
-    /// Only when the database is opened.
+    /// It can be set only when the database is opened.
     Fixed,
-    /// Also while it is open.
+    /// It can also be changed while the database is open.
     Mutable,
-    /// Only when the database is opened; it is not written to the OPTIONS file.
+    /// It can be set only when the database is opened, and is not written to the OPTIONS file.
     Unwritten,
-    /// Also while it is open; it is not written to the OPTIONS file.
+    /// It can also be changed while the database is open, and is not written to the OPTIONS file.
     MutableUnwritten,
 }
 
@@ -36,25 +36,25 @@ impl Mutability {
     }
 }
 
-/// The effect of setting an option.
+/// The effect that setting an option has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// The option does what its documentation says.
     Honoured,
-    /// Any value is accepted and has no effect, for this reason.
+    /// Any value is accepted, but has no effect. The field is the reason.
     NoEffect(&'static str),
-    /// The option is refused, for this reason, unless its text is one of these values, which
-    /// disable it.
+    /// The option is not supported. Only values that disable it are accepted. The fields are the
+    /// reason, and the texts of the accepted values.
     Refused(&'static str, &'static [&'static str]),
 }
 
-/// An option of the group `T`.
+/// The description of one option of the group of options `T`.
 pub struct OptionInfo<T: 'static> {
-    /// RocksDB's name.
+    /// The name in RocksDB.
     pub name: &'static str,
-    /// Its documentation.
+    /// The documentation.
     pub about: &'static str,
-    /// The time at which it can be changed.
+    /// When the option can be changed, and whether it is written to the OPTIONS file.
     pub mutability: Mutability,
     /// The effect of setting it.
     pub verdict: Verdict,
@@ -64,15 +64,15 @@ pub struct OptionInfo<T: 'static> {
 }
 
 impl<T: 'static> OptionInfo<T> {
-    /// Returns the text of this option's value in a group.
+    /// Returns the text of this option's value in `options`.
     pub fn value_in(&self, options: &T) -> String {
         (self.print)(options)
     }
 }
 
-/// An alias of an option.
+/// An alias: another name that sets an option of the group `T`.
 pub struct OtherName<T: 'static> {
-    /// The name.
+    /// The alias itself.
     pub name: &'static str,
     pub(super) set: fn(&mut T, &str) -> Result<()>,
 }
@@ -85,7 +85,8 @@ pub trait OptionTable: Sized + 'static {
     /// Returns the aliases of the options.
     fn other_names() -> &'static [OtherName<Self>];
 
-    /// Returns names that RocksDB still accepts, with any value, but ignores.
+    /// Returns names of former options. RocksDB still accepts them with any value, and ignores
+    /// them.
     fn retired_names() -> &'static [&'static str];
 
     /// Returns all names of options, including aliases.
@@ -102,10 +103,11 @@ pub trait OptionTable: Sized + 'static {
         Self::names().any(|known| known == whole)
     }
 
-    /// Sets one option. A name with a dot denotes a part of an option: `compression_opts.level`.
+    /// Sets one option. A name with a dot, such as `compression_opts.level`, selects a part of an
+    /// option.
     ///
     /// # Errors
-    /// An unknown name, or an invalid value.
+    /// For an unknown name, or an invalid value.
     fn set_option(&mut self, name: &str, text: &str) -> Result<()> {
         if let Some(info) = Self::table().iter().find(|info| info.name == name) {
             return (info.set)(self, text).map_err(|error| error.within(name));
@@ -128,8 +130,8 @@ pub trait OptionTable: Sized + 'static {
     /// Sets one option of a database that is open.
     ///
     /// # Errors
-    /// The errors of [`OptionTable::set_option`], and an option that cannot be changed while the
-    /// database is open.
+    /// The errors of [`OptionTable::set_option`]. Also an error for an option that cannot be
+    /// changed while the database is open.
     fn set_mutable_option(&mut self, name: &str, text: &str) -> Result<()> {
         let whole = name.split_once('.').map_or(name, |(whole, _)| whole);
         match Self::table().iter().find(|info| info.name == whole) {
@@ -138,11 +140,11 @@ pub trait OptionTable: Sized + 'static {
         }
     }
 
-    /// Sets the options of an option string, such as `a=1;b={c=2}`.
+    /// Sets the options that an option string names, such as `a=1;b={c=2}`.
     ///
     /// # Errors
-    /// A malformed option string, and the errors of [`OptionTable::set_option`]; `self` is then
-    /// partly changed.
+    /// For a malformed option string, and the errors of [`OptionTable::set_option`]. Options before
+    /// the one that failed have then been set.
     fn set_options(&mut self, text: &str) -> Result<()> {
         for assignment in parse_option_string(text)? {
             self.set_option(assignment.name, assignment.value)?;
@@ -150,8 +152,8 @@ pub trait OptionTable: Sized + 'static {
         Ok(())
     }
 
-    /// Returns the names and values of all options that are written and whose text is not empty, in
-    /// the order in which they are written.
+    /// Returns the name and text of each option that is written to the OPTIONS file, in the order
+    /// in which they are written. Omits options whose text is empty.
     fn print_options(&self) -> impl Iterator<Item = (&'static str, String)> {
         Self::table()
             .iter()
@@ -160,7 +162,8 @@ pub trait OptionTable: Sized + 'static {
             .filter(|(_, text)| !text.is_empty())
     }
 
-    /// Returns the options that differ from `defaults` and have no effect: name, value and reason.
+    /// Returns the options that have no effect and differ from `defaults`: name, value, and the
+    /// reason why the option has no effect.
     fn without_effect(
         &self,
         defaults: &Self,
@@ -174,10 +177,10 @@ pub trait OptionTable: Sized + 'static {
         })
     }
 
-    /// Checks that no option is set to a refused value.
+    /// Checks that no option has a value that its [`Verdict`] refuses.
     ///
     /// # Errors
-    /// The first option with a refused value.
+    /// For the first option with a refused value.
     fn check_verdicts(&self) -> Result<()> {
         for info in Self::table() {
             if let Verdict::Refused(why, off) = info.verdict {
@@ -190,18 +193,18 @@ pub trait OptionTable: Sized + 'static {
         Ok(())
     }
 
-    /// Checks that a group that replaces this one while the database is open differs from it only
-    /// in options that can then be changed.
+    /// Checks that `after` differs from `self` only in options that can be changed while the
+    /// database is open.
     ///
     /// # Errors
-    /// The first other option that differs.
+    /// For the first other option that differs.
     fn check_fixed(&self, after: &Self) -> Result<()> {
         let fixed = Self::table().iter().filter(|info| !info.mutability.is_mutable());
         let mut changed = fixed.filter(|info| (info.print)(self) != (info.print)(after));
         changed.next().map_or(Ok(()), |info| Err(Error::new(info.name, Problem::Fixed)))
     }
 
-    /// Returns the options in which two groups differ: name, value in `self`, value in `other`.
+    /// Returns the options that differ between two groups: name, value in `self`, value in `other`.
     fn differences<'a>(
         &'a self,
         other: &'a Self,
@@ -213,8 +216,9 @@ pub trait OptionTable: Sized + 'static {
     }
 }
 
-/// Declares a group of options; see the module documentation. A row may end with a function that
-/// prints the value. `elsewhere` declares fields that are not themselves options.
+/// Declares a group of options; see the module documentation. A row may end with the name of a
+/// function that prints the value. The part `elsewhere` declares fields that are not options
+/// themselves.
 macro_rules! option_table {
     (
         $(#[$meta:meta])*
@@ -282,7 +286,7 @@ macro_rules! option_table {
     };
 }
 
-/// The text of a value, printed by its type or by the given function.
+/// Returns the text of a value, printed by its type or, if one is given, by a function.
 macro_rules! option_print {
     ($value:expr) => {
         OptionValue::print($value)
@@ -292,7 +296,7 @@ macro_rules! option_print {
     };
 }
 
-/// The name of a field's option: the field's name, or the given one.
+/// Returns the name of a field's option: the name that is given or, without one, the field's own.
 macro_rules! option_name {
     ($field:ident) => {
         stringify!($field)
@@ -302,8 +306,8 @@ macro_rules! option_name {
     };
 }
 
-/// Makes a group of options the value of one option: `{a=1;b=2;}`. The given function parses a text
-/// without `=`.
+/// Makes a group of options usable as the value of one option, with the text `{a=1;b=2;}`. The
+/// function `$without_names` parses a text that does not contain `=`.
 macro_rules! group_value {
     ($group:ty, $without_names:expr) => {
         impl $crate::options::value::OptionValue for $group {

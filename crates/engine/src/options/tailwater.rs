@@ -1,9 +1,9 @@
 //! The options that RocksDB does not have.
 //!
-//! They belong to the options of a database. An option string may contain them together with
-//! RocksDB's options. On disk they are in a file of their own, `TAILWATER-OPTIONS`, which RocksDB
-//! neither reads nor removes. It is a text file with a line `name=value` for each option that
-//! differs from its default; empty lines and lines that begin with `#` are ignored.
+//! They are options of a database. An option string may mix them with RocksDB's options. On disk
+//! they are in a separate file, `TAILWATER-OPTIONS`, which RocksDB neither reads nor removes. It is
+//! a text file with a line `name=value` for each option that differs from its default. Empty lines
+//! and lines that begin with `#` are ignored.
 
 use std::fmt::Write as _;
 
@@ -108,8 +108,8 @@ option_table! {
 }
 
 impl TailwaterOptions {
-    /// Returns the text of the file; `None` if all options have their defaults, so that no file is
-    /// needed.
+    /// Returns the text of the file `TAILWATER-OPTIONS`; `None` if all options have their defaults,
+    /// so that the file is not needed.
     pub fn to_text(&self) -> Option<String> {
         let unset = Self::default();
         let mut text = String::from("# Options of this database that RocksDB does not have.\n");
@@ -121,10 +121,11 @@ impl TailwaterOptions {
         (text.len() > length).then_some(text)
     }
 
-    /// Parses the text of the file.
+    /// Parses the text of the file `TAILWATER-OPTIONS`.
     ///
     /// # Errors
-    /// A line that is not an assignment, an unknown name, or an invalid value; all with their line.
+    /// For a line that is not of the form `name=value`, an unknown name, or an invalid value. The
+    /// error has the line in the file.
     pub fn from_text(text: &str) -> Result<Self> {
         let mut options = Self::default();
         for (index, line) in text.lines().enumerate() {

@@ -1,25 +1,27 @@
 //! Parsing and printing of option values.
 //!
-//! Numbers may end in `k`, `m`, `g` or `t`, in either case, for powers of 1024. Text after a
-//! number, and signs of unsigned numbers, are refused; RocksDB would read a different number.
+//! Numbers may end in `k`, `m`, `g` or `t`, in lower or upper case, which denote powers of 1024. A
+//! number followed by other text and a sign before an unsigned number are refused; RocksDB accepts
+//! them, but reads another number than the user may expect.
 
 use tailwater_format::options_text::{escape, split_list, strip_outer_braces, unescape};
 
 use super::error::{Error, Result};
 
-/// The value of an option.
+/// A type of option values.
 pub trait OptionValue {
-    /// Sets the value from `text`; for a group of options, sets only the options that `text` names.
-    /// A refused text may leave `self` partly changed.
+    /// Sets the value from `text`. For a group of options, sets only the options that `text` names.
+    /// If `text` is refused, `self` may be partly changed.
     ///
     /// # Errors
-    /// A text that is not a value of this type.
+    /// If `text` is not a value of this type.
     fn set(&mut self, text: &str) -> Result<()>;
 
-    /// Sets one part of a group of options.
+    /// Sets one part of a group of options, for instance `level` of `compression_opts`.
     ///
     /// # Errors
-    /// No such part, a value that is not a group, or an invalid value of the part.
+    /// If there is no such part, this type is not a group of options, or `text` is not a value of
+    /// the part.
     fn set_part(&mut self, part: &str, text: &str) -> Result<()> {
         let _ = text;
         Err(Error::new(part, super::error::Problem::Unknown { nearest: None }))
@@ -44,7 +46,7 @@ impl OptionValue for bool {
     }
 }
 
-/// Reads a number with a sign and a binary suffix.
+/// Parses a number with an optional sign and an optional suffix `k`, `m`, `g` or `t`.
 fn parse_number(text: &str) -> Option<i128> {
     let text = strip_outer_braces(text);
     let (digits, shift) = match text.bytes().last()? {
@@ -54,7 +56,7 @@ fn parse_number(text: &str) -> Option<i128> {
         b't' | b'T' => (&text[..text.len() - 1], 40),
         _ => (text, 0),
     };
-    // 128 bits are enough for every number of 64 bits with every suffix.
+    // 128 bits are enough for any 64-bit number with any suffix.
     digits.parse::<i128>().ok()?.checked_mul(1 << shift)
 }
 
@@ -107,7 +109,7 @@ impl OptionValue for String {
     }
 }
 
-/// A list: items separated by `:`, in braces if they contain a `:`.
+/// A list. Its items are separated by `:`. An item that contains a `:` is in braces.
 impl<T: OptionValue + Default> OptionValue for Vec<T> {
     fn set(&mut self, text: &str) -> Result<()> {
         let mut items = Self::new();

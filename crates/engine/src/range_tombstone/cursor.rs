@@ -1,35 +1,37 @@
-//! A cursor over the fragments of a view.
+//! A cursor over the fragments of range tombstones in a [`View`].
 
 use tailwater_format::key::{Sequence, ValueType, pack_trailer};
 
 use super::truncation::first_version;
 use super::{Boundary, View};
 
-/// A cursor over those fragments of a view that are covered by a tombstone with a sequence number
-/// in a given range. It skips other fragments.
+/// A cursor over the fragments of a view. Only tombstones whose sequence number is in a given range
+/// are visible to it. It skips fragments that no visible tombstone covers.
 ///
 /// Every call must be given the view on which the cursor was last moved. No call allocates memory.
 #[derive(Debug, Clone)]
 pub(crate) struct Cursor {
-    /// The lowest visible sequence number.
+    /// The lowest visible sequence number, inclusive.
     oldest: Sequence,
-    /// The highest visible sequence number.
+    /// The highest visible sequence number, inclusive.
     newest: Sequence,
     fragment: usize,
-    /// Index of the newest visible sequence number within the current fragment's sequence numbers.
+    /// The visible sequence numbers of the current fragment, as indexes into all sequence numbers
+    /// of the fragment: `visible_start..visible_end`. The newest comes first.
     visible_start: usize,
     visible_end: usize,
     valid: bool,
 }
 
 impl Cursor {
-    /// Creates an unpositioned cursor with the visibility of a read at the snapshot.
+    /// Creates a cursor to which tombstones are visible if their sequence number is at most
+    /// `snapshot`. It has no position yet.
     pub(crate) fn new(snapshot: Sequence) -> Self {
         Self::between(0, snapshot)
     }
 
-    /// Creates an unpositioned cursor that sees the tombstones with sequences in `[oldest,
-    /// newest]`.
+    /// Creates a cursor to which tombstones are visible if their sequence number is in `[oldest,
+    /// newest]`. It has no position yet.
     pub(crate) fn between(oldest: Sequence, newest: Sequence) -> Self {
         Self { oldest, newest, fragment: 0, visible_start: 0, visible_end: 0, valid: false }
     }
@@ -40,8 +42,9 @@ impl Cursor {
         self.valid
     }
 
-    /// Returns the start of the current fragment, inclusive: its start key with its newest visible
-    /// sequence number or, if that is later, the view's smallest bound. The cursor must be valid.
+    /// Returns the inclusive start of the current fragment: its start key with its newest visible
+    /// sequence number or, if the view begins later, the view's lower bound. The cursor must be
+    /// valid.
     #[inline]
     pub(crate) fn start<'a>(&self, view: View<'a>) -> Boundary<'a> {
         let start = self.untruncated_start(view);
@@ -51,8 +54,8 @@ impl Cursor {
         }
     }
 
-    /// Returns the end of the current fragment, exclusive: the position before every record of its
-    /// end key or, if that is earlier, the view's largest bound. The cursor must be valid.
+    /// Returns the exclusive end of the current fragment: the boundary before all records of its
+    /// end key or, if the view ends earlier, the view's upper bound. The cursor must be valid.
     #[inline]
     pub(crate) fn end<'a>(&self, view: View<'a>) -> Boundary<'a> {
         let end = self.untruncated_end(view);
@@ -62,20 +65,21 @@ impl Cursor {
         }
     }
 
-    /// Returns the newest visible sequence of the current fragment. The cursor must be valid.
+    /// Returns the newest visible sequence number of the current fragment. The cursor must be
+    /// valid.
     #[inline]
     pub(crate) fn sequence(&self, view: View<'_>) -> Sequence {
         view.fragments.sequences(self.fragment)[self.visible_start]
     }
 
-    /// Returns all visible sequences of the current fragment, newest first. The cursor must be
-    /// valid.
+    /// Returns all visible sequence numbers of the current fragment, newest first. The cursor must
+    /// be valid.
     #[inline]
     pub(crate) fn sequences<'a>(&self, view: View<'a>) -> &'a [Sequence] {
         &view.fragments.sequences(self.fragment)[self.visible_start..self.visible_end]
     }
 
-    /// Goes to the first fragment.
+    /// Goes to the first fragment of the view that a visible tombstone covers.
     pub(crate) fn seek_to_first(&mut self, view: View<'_>) {
         match view.smallest() {
             Some(smallest) => self.move_to_first_ending_after(view, smallest.user_key),
@@ -83,7 +87,7 @@ impl Cursor {
         }
     }
 
-    /// Goes to the last fragment.
+    /// Goes to the last fragment of the view that a visible tombstone covers.
     pub(crate) fn seek_to_last(&mut self, view: View<'_>) {
         match view.largest() {
             Some(largest) => self.move_to_last_starting_by(view, largest.user_key),
@@ -91,13 +95,14 @@ impl Cursor {
         }
     }
 
-    /// Goes to the fragment that covers the user key, or else to the first one after it.
+    /// Goes to the first fragment that ends after the user key and that a visible tombstone covers.
+    /// This is the fragment that contains the key, if a visible tombstone covers the key.
     pub(crate) fn seek(&mut self, view: View<'_>, user_key: &[u8]) {
         self.seek_boundary(view, first_version(user_key));
     }
 
-    /// Goes to the first fragment that ends after a position: the fragment that covers it, if there
-    /// is one.
+    /// Goes to the first fragment that ends after a boundary and that a visible tombstone covers.
+    /// This is the fragment that contains the boundary, if a visible tombstone covers the boundary.
     pub(crate) fn seek_boundary(&mut self, view: View<'_>, target: Boundary<'_>) {
         let comparator = view.fragments.comparator();
         if view.largest().is_some_and(|largest| !target.is_before(comparator, largest)) {
@@ -112,14 +117,14 @@ impl Cursor {
         }
     }
 
-    /// Goes to the next fragment. The cursor must be valid; if it is at the last fragment, it
-    /// becomes invalid.
+    /// Goes to the next fragment that a visible tombstone covers. The cursor must be valid. After
+    /// the last such fragment, it is not valid any more.
     pub(crate) fn next(&mut self, view: View<'_>) {
         self.move_to_visible_from(view, self.fragment + 1);
     }
 
-    /// Goes to the previous fragment. The cursor must be valid; if it is at the first fragment, it
-    /// becomes invalid.
+    /// Goes to the previous fragment that a visible tombstone covers. The cursor must be valid.
+    /// Before the first such fragment, it is not valid any more.
     pub(crate) fn previous(&mut self, view: View<'_>) {
         self.move_to_visible_before(view, self.fragment);
     }
@@ -134,8 +139,8 @@ impl Cursor {
         self.move_to_visible_before(view, behind.min(view.fragments.fragments_end()));
     }
 
-    /// Goes to the first visible fragment with index `at` or higher, if that fragment overlaps the
-    /// view.
+    /// Goes to the first fragment whose index is at least `at` and that a visible tombstone covers.
+    /// The cursor is then valid only if that fragment overlaps the view.
     fn move_to_visible_from(&mut self, view: View<'_>, at: usize) {
         let fragments = at..view.fragments.fragments_end();
         self.valid = false;
@@ -147,13 +152,14 @@ impl Cursor {
         }
     }
 
-    /// Goes to the last visible fragment with an index below `end` that begins before the view's
-    /// end, if that fragment ends after the view's start.
+    /// Goes to the last fragment that has an index below `end`, begins before the view's upper
+    /// bound, and is covered by a visible tombstone. The cursor is then valid only if that fragment
+    /// ends after the view's lower bound.
     fn move_to_visible_before(&mut self, view: View<'_>, end: usize) {
         self.valid = false;
         for fragment in (0..end).rev() {
-            // A fragment that starts at the largest bound's user key may lie entirely past the
-            // bound.
+            // A fragment that starts at the user key of the view's upper bound may lie entirely
+            // after the bound. It is skipped.
             if self.look_at(view, fragment) && self.begins_in_view(view) {
                 self.valid = self.ends_in_view(view);
                 return;

@@ -1,4 +1,4 @@
-//! Construction and compact storage of fragments.
+//! Construction and storage of fragments of range tombstones.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -8,30 +8,32 @@ use tailwater_format::key::Sequence;
 
 use super::{RangeTombstone, Truncation, View};
 
-/// Range tombstones cut into fragments that do not overlap, each with the sequences of the
-/// tombstones that cover it.
+/// Range tombstones cut into fragments that do not overlap. Each fragment has the sequence numbers
+/// of the tombstones that cover it.
 ///
-/// Fragment `i` is `[cut i, cut i + 1)`; gaps between tombstones are fragments without sequence
-/// numbers. Immutable and shared freely between threads. Memory: the bytes of every distinct start
-/// and end key, 16 bytes for each such key, and 8 bytes for each tombstone in each fragment that it
-/// covers. So the memory is quadratic in the number of tombstones if all of them overlap.
+/// The cuts are the start and end keys of all tombstones, in key order. Fragment `i` is the key
+/// range `[cut i, cut i + 1)`. A gap between tombstones is a fragment without sequence numbers.
+///
+/// Immutable; any number of threads may read it. Memory: the bytes of every distinct start and end
+/// key, 16 bytes for each such key, and 8 bytes for each tombstone in each fragment that it covers.
+/// So the memory is quadratic in the number of tombstones if all of them overlap.
 pub(crate) struct FragmentedRangeTombstones {
     comparator: Comparator,
-    /// The cuts' user keys, concatenated.
+    /// The user keys of the cuts, concatenated.
     keys: Vec<u8>,
-    /// The end of each cut's user key in `keys`.
+    /// For each cut, the end of its user key in `keys`.
     key_ends: Vec<usize>,
-    /// The sequence numbers of all fragments, fragment by fragment.
+    /// The sequence numbers of all fragments, fragment by fragment, newest first in each.
     sequences: Vec<Sequence>,
     /// For each cut, the end in `sequences` of the sequence numbers of the fragment that ends at
-    /// the cut; 0 for the first cut.
+    /// the cut. The first cut ends no fragment and has 0.
     sequence_ends: Vec<usize>,
 }
 
 impl FragmentedRangeTombstones {
-    /// Builds fragments from tombstones in any order. A tombstone whose end is not after its start
-    /// deletes nothing and is omitted. Takes time for sorting, which is short if the tombstones are
-    /// nearly sorted by start key, plus linear time in the size of the result.
+    /// Builds fragments from tombstones, which may be given in any order. A tombstone whose end is
+    /// not after its start deletes nothing and is omitted. Takes the time of two sorts, which are
+    /// fast if the tombstones are nearly sorted, plus linear time in the size of the result.
     pub(crate) fn build<'a>(
         comparator: &Comparator,
         tombstones: impl IntoIterator<Item = RangeTombstone<'a>>,
@@ -66,15 +68,16 @@ impl FragmentedRangeTombstones {
         }
     }
 
-    /// Visits all starts and ends in key order. At each, writes a cut and the fragment that ends
-    /// there.
+    /// Visits all starts and ends of tombstones in key order. At each distinct key, writes a cut
+    /// and the fragment that ends there.
     fn sweep(&mut self, starts: &[RangeTombstone<'_>], ends: &[RangeTombstone<'_>]) {
         let mut starts = starts.iter().peekable();
         let mut ends = ends.iter().peekable();
-        // Sequences of the tombstones that cover the current fragment, descending, with the number
-        // of tombstones for each.
+        // The sequence numbers of the tombstones that cover the current fragment, descending, each
+        // with the number of tombstones that have it.
         let mut active: Vec<(Sequence, usize)> = Vec::new();
-        // Every tombstone starts before it ends, so the ends are never exhausted before the starts.
+        // Every tombstone starts before it ends, so all starts have been visited when the last end
+        // is.
         while let Some(&&next_end) = ends.peek() {
             let cut = match starts.peek() {
                 Some(next) if self.comparator.compare(next.start, next_end.end).is_lt() => {
@@ -103,8 +106,8 @@ impl FragmentedRangeTombstones {
         }
     }
 
-    /// Ends the current fragment at `key`. `active` are the sequence numbers of the tombstones that
-    /// cover the fragment.
+    /// Adds a cut at `key`, which ends the current fragment. `active` are the sequence numbers of
+    /// the tombstones that cover the fragment, each with the number of such tombstones.
     fn push_cut(&mut self, key: &[u8], active: &[(Sequence, usize)]) {
         self.keys.extend_from_slice(key);
         self.key_ends.push(self.keys.len());
@@ -112,20 +115,20 @@ impl FragmentedRangeTombstones {
         self.sequence_ends.push(self.sequences.len());
     }
 
-    /// Returns the order of the user keys.
+    /// Returns the comparator of user keys.
     #[inline]
     pub(crate) fn comparator(&self) -> &Comparator {
         &self.comparator
     }
 
-    /// Whether the tombstones delete nothing.
+    /// Whether there are no fragments, so that nothing is deleted.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.key_ends.is_empty()
     }
 
-    /// Returns every tombstone of every fragment, in the order of the fragments, newest first
-    /// within each.
+    /// Returns a range tombstone for each sequence number of each fragment: in the order of the
+    /// fragments, and newest first in each fragment.
     pub(crate) fn iter(&self) -> impl Iterator<Item = RangeTombstone<'_>> {
         (0..self.fragments_end()).flat_map(|at| {
             let (start, end) = (self.cut(at), self.cut(at + 1));
@@ -141,7 +144,8 @@ impl FragmentedRangeTombstones {
             + self.sequences.capacity() * size_of::<Sequence>()
     }
 
-    /// Returns the newest tombstone at or below the snapshot that covers the user key.
+    /// Returns the sequence number of the newest tombstone that covers the user key and whose
+    /// sequence number is at most `snapshot`.
     #[inline]
     pub(crate) fn covering_sequence(
         &self,
@@ -159,39 +163,41 @@ impl FragmentedRangeTombstones {
         View::new(self, Truncation::NONE)
     }
 
-    /// Returns a view truncated to the bounds.
+    /// Returns a view of the fragments that is truncated to the bounds.
     #[inline]
     pub(crate) fn truncated<'a>(&'a self, truncation: &'a Truncation) -> View<'a> {
         View::new(self, truncation)
     }
 
-    /// Returns one more than the index of the last fragment.
+    /// Returns the number of fragments, which is one more than the index of the last fragment.
     #[inline]
     pub(super) fn fragments_end(&self) -> usize {
         self.key_ends.len().saturating_sub(1)
     }
 
-    /// Returns the start of fragment `at`, which is the end of the fragment before it.
+    /// Returns the user key of cut `at`: the start of fragment `at` and the end of the fragment
+    /// before it.
     #[inline]
     pub(super) fn cut(&self, at: usize) -> &[u8] {
         let start = if at == 0 { 0 } else { self.key_ends[at - 1] };
         &self.keys[start..self.key_ends[at]]
     }
 
-    /// Returns the sequences of the tombstones that cover fragment `at`, newest first.
+    /// Returns the sequence numbers of the tombstones that cover fragment `at`, newest first.
     #[inline]
     pub(super) fn sequences(&self, at: usize) -> &[Sequence] {
         &self.sequences[self.sequence_ends[at]..self.sequence_ends[at + 1]]
     }
 
-    /// Returns the index of the first sequence of fragment `at` at or below the snapshot.
+    /// Returns the index, in the sequence numbers of fragment `at`, of the first one that is at
+    /// most `snapshot`.
     #[inline]
     pub(super) fn newest_visible(&self, at: usize, snapshot: Sequence) -> usize {
         self.sequences(at).partition_point(|&sequence| sequence > snapshot)
     }
 
     /// Returns the index of the fragment that contains the user key; `None` if the key is before
-    /// the first fragment or after the last.
+    /// the first fragment or after the last one.
     #[inline]
     pub(super) fn fragment_at_or_before(&self, user_key: &[u8]) -> Option<usize> {
         let behind = self.first_cut_after(user_key);
@@ -199,7 +205,7 @@ impl FragmentedRangeTombstones {
     }
 
     /// Returns the index of the first cut whose key comes after the user key; the number of cuts if
-    /// there is none.
+    /// no cut does.
     #[inline]
     pub(super) fn first_cut_after(&self, user_key: &[u8]) -> usize {
         let (mut low, mut high) = (0, self.key_ends.len());

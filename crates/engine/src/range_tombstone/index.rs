@@ -1,13 +1,14 @@
-//! An index of a memtable's range tombstones for reads at any snapshot.
+//! An index of a memtable's range tombstones, for reads at any snapshot.
 //!
-//! The starts and ends of tombstones cut the keys into elementary fragments, which are the leaves
-//! of a binary tree (a segment tree). A tombstone is stored at the highest nodes all of whose
-//! leaves it covers; these are at most two at each height. The tombstones that cover a fragment are
-//! those stored on the path from its leaf to the root. However many tombstones overlap, a read
-//! visits one path of the tree, and at each node searches the stored tombstones for the newest one
-//! that its snapshot sees.
+//! The start and end keys of all tombstones are the cuts. Between neighbouring cuts are fragments,
+//! which are the leaves of a binary tree (a segment tree). A tombstone is stored at the highest
+//! nodes all of whose leaves it covers; at each height of the tree, these are at most two nodes. So
+//! the tombstones that cover a fragment are those stored on the path from its leaf to the root.
+//! However many tombstones overlap, a read visits only one such path. At each node, a binary search
+//! finds the newest of the stored tombstones that its snapshot sees.
 //!
-//! An index is immutable. Merging two indexes into one takes time linear in the size of the result.
+//! An index is immutable. Merging two indexes into a new one takes linear time in the size of the
+//! result.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -18,28 +19,31 @@ use tailwater_format::key::Sequence;
 use super::truncation::first_version;
 use super::{Boundary, RangeTombstone};
 
-/// An index of tombstones of a memtable. Shared freely between threads.
+/// An index of range tombstones of a memtable. Immutable; any number of threads may read it.
 ///
 /// Memory: the bytes of every distinct start and end key, plus 24 bytes for each such key. In
-/// addition, for each tombstone 16 bytes, plus 8 bytes for each node that stores it: a single node
-/// if it overlaps no other tombstone, and at most twice the logarithm of the number of fragments.
+/// addition 16 bytes for each tombstone, plus 8 bytes for each node that stores it. A tombstone
+/// that overlaps no other is stored at a single node; any other at no more nodes than twice the
+/// base-2 logarithm of the number of fragments.
 pub(crate) struct TombstoneIndex {
     comparator: Comparator,
-    /// The cuts' user keys, concatenated.
+    /// The user keys of the cuts, concatenated.
     keys: Vec<u8>,
-    /// The end of each cut's user key in `keys`.
+    /// For each cut, the end of its user key in `keys`.
     key_ends: Vec<usize>,
     /// All tombstones, the newest first.
     spans: Vec<Span>,
-    /// The sequence numbers stored at each node, node by node, newest first. Node 1 is the root,
-    /// nodes `2n` and `2n + 1` are the children of node `n`, and the leaves come last.
+    /// The sequence numbers stored at each node: node by node, and newest first in each node. Node
+    /// 1 is the root, nodes `2n` and `2n + 1` are the children of node `n`, and the leaves are the
+    /// last nodes.
     noted: Vec<Sequence>,
-    /// The start of each node's part of `noted`, and at last the end of the last node's part.
+    /// For each node, the start of its sequence numbers in `noted`. The last entry is the end of
+    /// those of the last node.
     noted_starts: Vec<usize>,
 }
 
-/// A tombstone, as indexes of the cuts at which it starts and ends. If it deletes nothing, both are
-/// equal.
+/// A tombstone whose start and end are given as indexes of cuts. The two are equal if it deletes
+/// nothing.
 #[derive(Debug, Clone, Copy)]
 struct Span {
     start: u32,
@@ -48,7 +52,8 @@ struct Span {
 }
 
 impl TombstoneIndex {
-    /// Creates the index of one tombstone. If its end is not after its start, it deletes nothing.
+    /// Creates the index of a single tombstone. It deletes nothing if its end is not after its
+    /// start.
     pub(crate) fn of(comparator: &Comparator, tombstone: RangeTombstone<'_>) -> Self {
         let RangeTombstone { start, end, sequence } = tombstone;
         let deletes = comparator.compare(start, end) == Ordering::Less;
@@ -60,7 +65,7 @@ impl TombstoneIndex {
         index
     }
 
-    /// Returns the merge of two indexes.
+    /// Returns an index of the tombstones of both indexes.
     pub(crate) fn merged(&self, other: &Self) -> Self {
         let mut merged = Self::without_notes(&self.comparator);
         let (own_places, other_places) = merged.take_cuts(self, other);
@@ -72,7 +77,7 @@ impl TombstoneIndex {
         };
         merged.spans = moved(&self.spans, &own_places);
         merged.spans.extend(moved(&other.spans, &other_places));
-        // Both parts are sorted, so this stable sort merges them.
+        // `sort_by_key` merges the two sorted parts in linear time.
         merged.spans.sort_by_key(|span| std::cmp::Reverse(span.sequence));
         merged.keys.shrink_to_fit();
         merged.key_ends.shrink_to_fit();
@@ -96,7 +101,7 @@ impl TombstoneIndex {
         self.key_ends.push(self.keys.len());
     }
 
-    /// Merges the cuts of two indexes without duplicates. For each of the two, returns the new
+    /// Merges the cuts of two indexes, without duplicates. Returns, for each of the two, the new
     /// indexes of its cuts.
     fn take_cuts(&mut self, a: &Self, b: &Self) -> (Vec<u32>, Vec<u32>) {
         let (a_count, b_count) = (a.key_ends.len(), b.key_ends.len());
@@ -121,7 +126,7 @@ impl TombstoneIndex {
         (a_places, b_places)
     }
 
-    /// Stores the sequence number of every tombstone at its nodes.
+    /// Stores the sequence number of every tombstone at the nodes of the tree.
     fn note_spans(&mut self) {
         let fragments = self.fragments_end();
         let mut starts = vec![0; 2 * fragments + 1];
@@ -147,12 +152,12 @@ impl TombstoneIndex {
         self.spans.len()
     }
 
-    /// Whether the tombstones delete nothing.
+    /// Whether no tombstone deletes anything, because each ends where it starts.
     pub(crate) fn deletes_nothing(&self) -> bool {
         self.noted.is_empty()
     }
 
-    /// Returns the highest sequence number of a tombstone.
+    /// Returns the highest sequence number of the tombstones.
     #[inline]
     pub(crate) fn newest(&self) -> Sequence {
         self.spans.first().map_or(0, |span| span.sequence)
@@ -175,14 +180,15 @@ impl TombstoneIndex {
         })
     }
 
-    /// Whether a tombstone covers a key from `first` to `last`, both included.
+    /// Whether a tombstone covers a key in the range from `first` to `last`, both inclusive.
     pub(crate) fn overlaps(&self, first: &[u8], last: &[u8]) -> bool {
         let (behind_first, behind_last) = (self.first_cut_after(first), self.first_cut_after(last));
         let mut spans = self.spans.iter().filter(|span| span.start < span.end);
         spans.any(|span| (span.start as usize) < behind_last && span.end as usize >= behind_first)
     }
 
-    /// Returns the newest tombstone at or below the snapshot that covers the user key.
+    /// Returns the sequence number of the newest tombstone that covers the user key and whose
+    /// sequence number is at most `snapshot`.
     #[inline]
     pub(crate) fn covering(&self, user_key: &[u8], snapshot: Sequence) -> Option<Sequence> {
         let behind = self.first_cut_after(user_key);
@@ -190,7 +196,8 @@ impl TombstoneIndex {
         self.newest_visible(fragment?, snapshot)
     }
 
-    /// Returns the newest tombstone at or below the snapshot that covers a fragment.
+    /// Returns the sequence number of the newest tombstone that covers a fragment and whose
+    /// sequence number is at most `snapshot`.
     #[inline]
     fn newest_visible(&self, fragment: usize, snapshot: Sequence) -> Option<Sequence> {
         let mut newest = None;
@@ -214,13 +221,14 @@ impl TombstoneIndex {
         self.noted_starts[node]..self.noted_starts[node + 1]
     }
 
-    /// Returns one more than the index of the last fragment.
+    /// Returns the number of fragments, which is one more than the index of the last fragment.
     #[inline]
     fn fragments_end(&self) -> usize {
         self.key_ends.len().saturating_sub(1)
     }
 
-    /// Returns the start of fragment `at`, which is the end of the fragment before it.
+    /// Returns the user key of cut `at`: the start of fragment `at` and the end of the fragment
+    /// before it.
     #[inline]
     fn cut(&self, at: usize) -> &[u8] {
         let start = if at == 0 { 0 } else { self.key_ends[at - 1] };
@@ -232,7 +240,7 @@ impl TombstoneIndex {
     }
 
     /// Returns the index of the first cut whose key comes after the user key; the number of cuts if
-    /// there is none.
+    /// no cut does.
     #[inline]
     fn first_cut_after(&self, user_key: &[u8]) -> usize {
         let (mut low, mut high) = (0, self.key_ends.len());
@@ -257,7 +265,7 @@ impl TombstoneIndex {
     }
 }
 
-/// Calls `note` with each node that stores a tombstone.
+/// Calls `note` with each node at which a tombstone is stored. `fragments` is the number of leaves.
 fn for_each_node(fragments: usize, span: &Span, mut note: impl FnMut(usize)) {
     let (mut low, mut high) = (fragments + span.start as usize, fragments + span.end as usize);
     while low < high {
@@ -273,8 +281,8 @@ fn for_each_node(fragments: usize, span: &Span, mut note: impl FnMut(usize)) {
     }
 }
 
-/// A cursor over those fragments of an index that are covered by a tombstone at or below a
-/// snapshot. It skips other fragments.
+/// A cursor over the fragments of an index. Only tombstones whose sequence number is at most that
+/// of a snapshot are visible to it. It skips fragments that no visible tombstone covers.
 ///
 /// Every call must be given the same index. No call allocates memory.
 #[derive(Debug, Clone)]
@@ -282,37 +290,38 @@ pub(crate) struct IndexCursor {
     snapshot: Sequence,
     fragment: usize,
     /// The sequence number of the newest visible tombstone that covers the current fragment; `None`
-    /// if the cursor is invalid.
+    /// if the cursor has no position.
     sequence: Option<Sequence>,
 }
 
 impl IndexCursor {
-    /// Creates an unpositioned cursor with the visibility of a read at the snapshot.
+    /// Creates a cursor to which tombstones are visible if their sequence number is at most
+    /// `snapshot`. It has no position yet.
     pub(crate) fn new(snapshot: Sequence) -> Self {
         Self { snapshot, fragment: 0, sequence: None }
     }
 
     /// Returns the sequence number of the newest visible tombstone that covers the current
-    /// fragment, if the cursor is valid.
+    /// fragment; `None` if the cursor has no position.
     #[inline]
     pub(crate) fn sequence(&self) -> Option<Sequence> {
         self.sequence
     }
 
-    /// Returns the start of the current fragment, inclusive.
+    /// Returns the inclusive start of the current fragment.
     #[inline]
     pub(crate) fn start<'a>(&self, index: &'a TombstoneIndex) -> Boundary<'a> {
         first_version(index.cut(self.fragment))
     }
 
-    /// Returns the end of the current fragment, exclusive.
+    /// Returns the exclusive end of the current fragment.
     #[inline]
     pub(crate) fn end<'a>(&self, index: &'a TombstoneIndex) -> Boundary<'a> {
         first_version(index.cut(self.fragment + 1))
     }
 
-    /// Returns an edge of the run of covered fragments without gaps that contains the current
-    /// fragment: its end, exclusive, or, if `forward` is false, its start, inclusive.
+    /// Adjacent covered fragments form a run without gaps. Returns an edge of the run that contains
+    /// the current fragment: its exclusive end if `forward` is true, otherwise its inclusive start.
     pub(crate) fn covered_edge<'a>(
         &self,
         index: &'a TombstoneIndex,
@@ -328,23 +337,25 @@ impl IndexCursor {
         first_version(index.cut(cut))
     }
 
-    /// Goes to the first covered fragment that ends after the user key.
+    /// Goes to the first fragment that ends after the user key and that a visible tombstone covers.
     pub(crate) fn seek(&mut self, index: &TombstoneIndex, user_key: &[u8]) {
         let behind = index.first_cut_after(user_key);
         self.go_forward_from(index, behind.saturating_sub(1));
     }
 
-    /// Goes to the last covered fragment.
+    /// Goes to the last fragment that a visible tombstone covers.
     pub(crate) fn seek_to_last(&mut self, index: &TombstoneIndex) {
         self.go_backward_from(index, index.fragments_end());
     }
 
-    /// Goes to the next covered fragment. After the last one, the cursor is invalid.
+    /// Goes to the next fragment that a visible tombstone covers. After the last such fragment, the
+    /// cursor has no position.
     pub(crate) fn next(&mut self, index: &TombstoneIndex) {
         self.go_forward_from(index, self.fragment + 1);
     }
 
-    /// Goes to the previous covered fragment. Before the first one, the cursor is invalid.
+    /// Goes to the previous fragment that a visible tombstone covers. Before the first such
+    /// fragment, the cursor has no position.
     pub(crate) fn previous(&mut self, index: &TombstoneIndex) {
         self.go_backward_from(index, self.fragment);
     }

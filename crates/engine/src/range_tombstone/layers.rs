@@ -1,8 +1,9 @@
 //! The range tombstones of a growing memtable, as a log-structured set of indexes.
 //!
-//! A new tombstone becomes an index of its own. That index is merged with smaller indexes before
-//! it, so that each index is several times as large as the next. With n tombstones, a read searches
-//! O(log n) indexes, and each tombstone is rewritten O(log n) times.
+//! A new tombstone becomes an index of its own. As long as the index before it is less than
+//! [`GROWTH`] times as large, the two are merged. So each index is several times as large as the
+//! one after it. With n tombstones, a read searches O(log n) indexes, and each tombstone is
+//! rewritten O(log n) times.
 
 use std::sync::Arc;
 
@@ -11,10 +12,10 @@ use tailwater_format::key::Sequence;
 
 use super::{RangeTombstone, TombstoneIndex};
 
-/// Minimum ratio of the number of tombstones of an index to that of the next index.
+/// Minimum ratio between the number of tombstones of an index and that of the index after it.
 const GROWTH: usize = 4;
 
-/// The tombstones of a memtable at a point in time. Immutable.
+/// The range tombstones of a memtable at a point in time. Immutable.
 #[derive(Default)]
 pub(crate) struct TombstoneLayers {
     /// The indexes, largest first.
@@ -22,7 +23,7 @@ pub(crate) struct TombstoneLayers {
 }
 
 impl TombstoneLayers {
-    /// Returns a copy with one more tombstone; `None` if this already has a tombstone with the same
+    /// Returns a copy with one more tombstone; `None` if there already is a tombstone with the same
     /// start and sequence number.
     pub(crate) fn with(
         &self,
@@ -42,17 +43,18 @@ impl TombstoneLayers {
         Some(Self { indexes })
     }
 
-    /// Returns the indexes, in no particular order.
+    /// Returns the indexes, largest first.
     #[inline]
     pub(crate) fn indexes(&self) -> &[Arc<TombstoneIndex>] {
         &self.indexes
     }
 
-    /// Returns the newest tombstone at or below the snapshot that covers the user key.
+    /// Returns the sequence number of the newest tombstone that covers the user key and whose
+    /// sequence number is at most `snapshot`.
     #[inline]
     pub(crate) fn covering(&self, user_key: &[u8], snapshot: Sequence) -> Option<Sequence> {
-        // The last indexes usually have the newest tombstones, so most of the other indexes need
-        // not be searched.
+        // Searches the indexes from the last to the first. The last ones usually have the newest
+        // tombstones. An index is skipped if all its tombstones are older than the one found.
         self.indexes.iter().rev().fold(None, |newest, index| match newest >= Some(index.newest()) {
             true => newest,
             false => newest.max(index.covering(user_key, snapshot)),
@@ -65,12 +67,12 @@ impl TombstoneLayers {
         self.indexes.iter().flat_map(|index| index.iter())
     }
 
-    /// Whether the tombstones delete nothing.
+    /// Whether no tombstone deletes anything, because each ends where it starts.
     pub(crate) fn deletes_nothing(&self) -> bool {
         self.indexes.iter().all(|index| index.deletes_nothing())
     }
 
-    /// Whether a tombstone covers a key from `first` to `last`, both included.
+    /// Whether a tombstone covers a key in the range from `first` to `last`, both inclusive.
     pub(crate) fn overlaps(&self, first: &[u8], last: &[u8]) -> bool {
         self.indexes.iter().any(|index| index.overlaps(first, last))
     }

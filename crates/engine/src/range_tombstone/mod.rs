@@ -1,8 +1,9 @@
 //! Range tombstones, the records of range deletions, cut into fragments that reads can search.
 //!
-//! Tombstones arrive in any order and may overlap. [`FragmentedRangeTombstones`] cuts them at every
-//! start and end, so that the same set of tombstones applies everywhere between two neighbouring
-//! cuts:
+//! Tombstones arrive in any order and may overlap. [`FragmentedRangeTombstones`] cuts them at the
+//! start and end of every tombstone. Between two neighbouring cuts, the same set of tombstones then
+//! applies everywhere. In this example, `[a, g) @ 5` is a deletion from `a` (inclusive) to `g`
+//! (exclusive) with sequence number 5:
 //!
 //! ```text
 //! given        [a, g) @ 5     [c, k) @ 9     [e, g) @ 2
@@ -10,16 +11,16 @@
 //! sequences     {5}     {9, 5}   {9, 5, 2}     {9}
 //! ```
 //!
-//! A read then needs one binary search for the cuts around its key, and another for its snapshot
-//! among the sequence numbers between these cuts.
+//! A read needs one binary search to find the two cuts around its key, and another to find the
+//! newest sequence number between them that its snapshot sees.
 //!
-//! A tombstone in a file applies only between the file's smallest and largest internal key.
-//! [`Truncation`] holds these two bounds, and a [`View`] is fragments truncated to them. A
+//! A tombstone stored in a file applies only between the file's smallest and largest internal key.
+//! [`Truncation`] holds these two bounds, and a [`View`] is a set of fragments truncated to them. A
 //! [`Cursor`] is a position in a view. It does not hold the view but borrows it at each call, so
 //! that one owner can store both.
 //!
-//! Invariants: cuts are strictly ascending in the comparator's order; the sequences between two
-//! cuts are strictly descending; fragments never change once built.
+//! Invariants: cuts are strictly ascending in the comparator's order; the sequence numbers between
+//! two cuts are strictly descending; fragments never change once they are built.
 
 mod cursor;
 mod fragments;
@@ -42,20 +43,22 @@ pub(crate) use layers::TombstoneLayers;
 pub(crate) use stripes::{StripedFragment, joined, striped_fragments};
 pub(crate) use truncation::{Truncation, View};
 
-/// A range deletion: every key in `[start, end)` written before `sequence` is deleted.
+/// A range deletion: it deletes every key in `[start, end)` with a sequence number below
+/// `sequence`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RangeTombstone<'a> {
-    /// The first user key that is deleted.
+    /// Start of the deleted range of user keys, inclusive.
     pub(crate) start: &'a [u8],
-    /// The end of the deleted range, exclusive.
+    /// End of the deleted range of user keys, exclusive.
     pub(crate) end: &'a [u8],
     /// The sequence number of the range deletion.
     pub(crate) sequence: Sequence,
 }
 
 impl<'a> RangeTombstone<'a> {
-    /// Parses an entry of a table's `rocksdb.range_del` block. Its internal key is the start key
-    /// with the sequence number and [`ValueType::RangeDeletion`]; its value is the end key.
+    /// Parses an entry of a table's `rocksdb.range_del` block. The entry's key is an internal key:
+    /// the start key with the sequence number and [`ValueType::RangeDeletion`]. The entry's value
+    /// is the end key.
     ///
     /// # Errors
     /// Corruption, for a key that is not an internal key or has another type.
@@ -76,28 +79,28 @@ impl<'a> RangeTombstone<'a> {
     }
 }
 
-/// A position between internal keys, where a truncated tombstone starts or ends.
+/// A position between internal keys, at which a truncated tombstone starts or ends.
 ///
-/// It has the form of an internal key, that is, a user key and a packed trailer, and sorts like
-/// one. But its type may be one that no record has, so that it never equals a record's key.
+/// It has the form of an internal key (a user key and a packed trailer) and sorts like one. Its
+/// type may be one that no record has; then it never equals the internal key of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Boundary<'a> {
     /// The user key.
     pub(crate) user_key: &'a [u8],
-    /// `sequence << 8 | type`; of two boundaries with the same user key, the one with the higher
+    /// `sequence << 8 | type`. Of two boundaries with the same user key, the one with the higher
     /// trailer comes first.
     pub(crate) trailer: u64,
 }
 
 impl<'a> Boundary<'a> {
-    /// Returns the position of an internal key; `None` if the key is shorter than a trailer.
+    /// Returns the boundary at an internal key; `None` if the key is shorter than a trailer.
     #[inline]
     pub(crate) fn from_internal_key(internal_key: &'a [u8]) -> Option<Self> {
         key::split(internal_key).map(|(user_key, trailer)| Self { user_key, trailer })
     }
 
-    /// Compares two positions: first by user key; with equal user keys, the higher trailer comes
-    /// first.
+    /// Compares two boundaries: first by user key; if the user keys are equal, the higher trailer
+    /// comes first.
     #[inline]
     pub(crate) fn compare(self, comparator: &Comparator, other: Boundary<'_>) -> Ordering {
         comparator
@@ -105,7 +108,7 @@ impl<'a> Boundary<'a> {
             .then_with(|| other.trailer.cmp(&self.trailer))
     }
 
-    /// Whether this position comes before the other.
+    /// Whether this boundary comes before the other one.
     #[inline]
     pub(crate) fn is_before(self, comparator: &Comparator, other: Boundary<'_>) -> bool {
         self.compare(comparator, other) == Ordering::Less

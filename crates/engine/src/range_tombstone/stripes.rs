@@ -1,11 +1,12 @@
-//! Reduction of range tombstones to those that snapshots can distinguish.
+//! Reduction of range tombstones to those that the existing snapshots can distinguish.
 //!
-//! A stripe is the range of sequence numbers between two neighbouring snapshots. Of the tombstones
-//! of a stripe that cover a key, only the newest is visible. Only these visible tombstones are
-//! written to tables, in fragments that do not overlap. Fragments are cut wherever a tombstone
-//! begins or ends, as in RocksDB, and neighbours with the same tombstones are joined again. Source:
-//! `FragmentedRangeTombstoneList` in `db/range_tombstone_fragmenter.cc`, as used by flushes and
-//! compactions.
+//! The snapshots divide the sequence numbers into stripes: a stripe is the range of sequence
+//! numbers between two neighbouring snapshots. Of the tombstones that cover a key, only the newest
+//! of each stripe has an effect, because no snapshot sees an older one of the stripe without it.
+//! Only these tombstones are written to tables, in fragments that do not overlap. As in RocksDB,
+//! fragments are cut wherever a tombstone begins or ends. Then neighbouring fragments with the same
+//! tombstones are joined. Source: `FragmentedRangeTombstoneList` in
+//! `db/range_tombstone_fragmenter.cc`, as used by flushes and compactions.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -15,22 +16,22 @@ use tailwater_format::key::Sequence;
 
 use super::RangeTombstone;
 
-/// A range of keys covered by the same tombstones, not counting tombstones that a newer one hides
-/// from every snapshot.
+/// A range of keys that the same tombstones cover, of which only the newest of each stripe is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct StripedFragment<'a> {
-    /// The range's first user key.
+    /// Start of the range of user keys, inclusive.
     pub(crate) start: &'a [u8],
-    /// The range's end, exclusive.
+    /// End of the range of user keys, exclusive.
     pub(crate) end: &'a [u8],
-    /// For each stripe with a tombstone, the sequence number of its newest one. Newest first.
+    /// The sequence numbers of the tombstones, newest first: one for each stripe that has a
+    /// tombstone.
     pub(crate) sequences: Vec<Sequence>,
 }
 
-/// Returns the fragments of tombstones, which may be given in any order. Fragments are cut wherever
-/// a tombstone begins or ends, and have the newest tombstone of each stripe. `below` returns the
-/// snapshot right below the stripe of a sequence number, if there is one. Takes time for sorting,
-/// plus linear time in the size of input and output.
+/// Cuts tombstones, which may be given in any order, into fragments wherever a tombstone begins or
+/// ends. Returns the fragments in key order, each with the newest tombstone of each stripe. `below`
+/// returns the snapshot at the lower end of the stripe that contains a sequence number, if there is
+/// one. Takes the time of two sorts, plus linear time in the size of the result.
 pub(crate) fn striped_fragments<'a>(
     comparator: &Comparator,
     tombstones: impl IntoIterator<Item = RangeTombstone<'a>>,
@@ -44,9 +45,9 @@ pub(crate) fn striped_fragments<'a>(
     let (mut starts, mut ends) = (starts.into_iter().peekable(), ends.into_iter().peekable());
     let mut fragments: Vec<StripedFragment<'a>> = Vec::new();
     let mut begun_at: &'a [u8] = &[];
-    // For each sequence number, the number of its tombstones that cover the current fragment.
+    // Maps each sequence number to the number of its tombstones that cover the current fragment.
     let mut active: BTreeMap<Sequence, usize> = BTreeMap::new();
-    // Every tombstone starts before it ends, so the ends are never exhausted before the starts.
+    // Every tombstone starts before it ends, so all starts have been visited when the last end is.
     while let Some(&next_end) = ends.peek() {
         let cut = match starts.peek() {
             Some(next) if comparator.compare(next.start, next_end.end).is_lt() => next.start,
@@ -72,8 +73,8 @@ pub(crate) fn striped_fragments<'a>(
     fragments
 }
 
-/// Returns the newest sequence number of each stripe that has any, newest first; `None` if there
-/// are none.
+/// Returns the newest of the active sequence numbers in each stripe, newest first. Returns `None`
+/// if there are no active sequence numbers.
 fn newest_of_stripes(
     active: &BTreeMap<Sequence, usize>,
     below: impl Fn(Sequence) -> Option<Sequence>,
@@ -88,8 +89,8 @@ fn newest_of_stripes(
     Some(newest)
 }
 
-/// Joins adjacent fragments with the same tombstones, and omits fragments without tombstones. The
-/// fragments are given in key order.
+/// Joins adjacent fragments with the same tombstones, and omits fragments without tombstones.
+/// `fragments` must be in key order.
 pub(crate) fn joined<'a>(
     comparator: &Comparator,
     fragments: impl IntoIterator<Item = StripedFragment<'a>>,

@@ -1,4 +1,4 @@
-//! Tests fragments, cursors and truncation against models that scan all tombstones.
+//! Tests that compare fragments, cursors and truncation with models, which scan all tombstones.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use super::{
 const ROUNDS: u32 = 400;
 const LAST_SEQUENCE: Sequence = 20;
 
-/// An order of keys: shorter keys first, and keys of the same length by their bytes.
+/// Shorter keys first; keys of the same length in bytewise order.
 struct ShortestFirst;
 
 impl CustomComparator for ShortestFirst {
@@ -74,7 +74,8 @@ fn build(comparator: &Comparator, tombstones: &[Owned]) -> FragmentedRangeTombst
     FragmentedRangeTombstones::build(comparator, borrowed)
 }
 
-/// Returns the sequences in `[oldest, newest]` of the tombstones that cover the key, newest first.
+/// Returns the sequence numbers of the tombstones that cover the key, newest first. Only those in
+/// `[oldest, newest]` are returned.
 fn covering(
     comparator: &Comparator,
     tombstones: &[Owned],
@@ -94,7 +95,8 @@ fn covering(
     sequences
 }
 
-/// Runs `test` for several rounds, each with its own seed; a failure shows the seed.
+/// Runs `test` for several rounds and all comparators, each round with its own seed. Prints the
+/// seed, so that a failure can be reproduced.
 fn for_each_seed(mut test: impl FnMut(&mut Rng, &Comparator)) {
     let base = fastrand::u64(..);
     for round in 0..ROUNDS {
@@ -106,7 +108,7 @@ fn for_each_seed(mut test: impl FnMut(&mut Rng, &Comparator)) {
     }
 }
 
-/// A fragment, as a cursor returns it.
+/// A fragment as seen through a cursor.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Seen<'a> {
     start: Boundary<'a>,
@@ -373,8 +375,8 @@ fn empty_tombstones_cover_nothing() {
     assert!(fragments.is_empty());
 }
 
-/// Returns possible bounds of a file: two internal keys in order, of which the largest may be a
-/// sentinel.
+/// Returns random bounds of a file: two internal keys in ascending order. The second one, the
+/// file's largest key, may be a sentinel made from the end key of a tombstone.
 fn random_bounds(random: &mut Rng, comparator: &Comparator) -> (Vec<u8>, Vec<u8>) {
     loop {
         let smallest =
@@ -390,8 +392,9 @@ fn random_bounds(random: &mut Rng, comparator: &Comparator) -> (Vec<u8>, Vec<u8>
     }
 }
 
-/// Whether a record at a position belongs to the file. A record at a largest key of sequence number
-/// 0 does not count: truncation relies on the rule that no tombstone covers that record.
+/// Whether a tombstone may apply to a record, because the record is within the file's bounds. A
+/// largest key with sequence number 0 is treated as outside: truncation relies on the rule that no
+/// tombstone covers that record.
 fn in_file(comparator: &Comparator, smallest: &[u8], record: &[u8], largest: &[u8]) -> bool {
     let compare = |a, b| tailwater_format::key::compare_internal(comparator, a, b);
     let at_largest = compare(record, largest);

@@ -1,8 +1,8 @@
 //! Truncation of fragments to a file's bounds.
 //!
-//! A tombstone that spans several files of a level is stored in each of them, and applies in each
-//! only between that file's smallest and largest internal key. The bounds are internal keys, not
-//! user keys, because versions of one user key may lie in two neighbouring files. Source:
+//! A tombstone that spans several files of a level is stored in each of them. In each file, it
+//! applies only between that file's smallest and largest internal key. The bounds are internal keys
+//! and not user keys, because versions of one user key may be in two neighbouring files. Source:
 //! `db/range_del_aggregator.cc`, `db/dbformat.h`.
 
 use tailwater_format::key::{MAX_SEQUENCE, ValueType, pack_trailer};
@@ -10,8 +10,8 @@ use tailwater_format::{Error, Result};
 
 use super::{Boundary, FragmentedRangeTombstones};
 
-/// A type above those of all records (RocksDB's `kTypeMaxValid`): a boundary of this type sorts
-/// right before the records with its user key and sequence number.
+/// A type greater than those of all records (RocksDB's `kTypeMaxValid`). A boundary of this type
+/// sorts directly before the records with the same user key and sequence number.
 const BEFORE_RECORDS: u8 = 0x1A;
 
 /// The bounds of a file, to which its range tombstones are truncated.
@@ -30,22 +30,25 @@ struct OwnedBoundary {
 }
 
 impl Truncation {
-    /// No bounds.
+    /// No bounds, so that nothing is truncated.
     #[cfg(test)]
     pub(crate) const NONE: &'static Self = &Self { smallest: None, largest: None };
 
-    /// Returns the bounds of a file from the smallest and largest internal key in its version edit.
+    /// Returns the bounds of a file. `smallest` and `largest` are its smallest and largest internal
+    /// key, as recorded in its version edit.
     ///
-    /// Tombstones apply from `smallest` on, inclusive. Where they end depends on `largest`:
-    /// - A sentinel ([`MAX_SEQUENCE`] and [`ValueType::RangeDeletion`]) was made from a tombstone's
-    ///   end key. It is used as it is, exclusive: no version of its user key is in the file.
-    /// - A key with sequence number 0 is used as it is, too: this version cannot have an older one
-    ///   in the next file, so no tombstone was cut there.
-    /// - Any other key is that of a record of the file. Tombstones apply to this record, but not to
-    ///   older versions of its user key.
+    /// Tombstones of the file apply from `smallest` on, inclusive. Where they end depends on
+    /// `largest`:
+    /// - If its sequence number and type are [`MAX_SEQUENCE`] and [`ValueType::RangeDeletion`], it
+    ///   is a sentinel made from the end key of a tombstone. The upper bound is `largest` itself,
+    ///   exclusive: no version of its user key is in the file.
+    /// - If its sequence number is 0, the upper bound is `largest` itself, too: no older version of
+    ///   its user key can be in the next file, so no tombstone was cut at this key.
+    /// - Otherwise it is the key of a record in the file. The upper bound is directly after it: the
+    ///   tombstones apply to this record, but not to older versions of its user key.
     ///
     /// # Errors
-    /// Corruption, for a key that is shorter than its trailer.
+    /// Corruption, for a key that is shorter than a trailer.
     pub(crate) fn new(smallest: &[u8], largest: &[u8]) -> Result<Self> {
         let smallest = parse("smallest key of a file", smallest)?;
         let largest = parse("largest key of a file", largest)?;
@@ -79,7 +82,7 @@ fn parse<'a>(what: &'static str, internal_key: &'a [u8]) -> Result<Boundary<'a>>
         .ok_or_else(|| Error::truncated(what, internal_key.len()))
 }
 
-/// Fragments truncated to a file's bounds.
+/// Fragments of a file's range tombstones, truncated to the file's bounds.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct View<'a> {
     pub(super) fragments: &'a FragmentedRangeTombstones,
@@ -107,8 +110,8 @@ impl<'a> View<'a> {
     }
 }
 
-/// Returns the boundary before all records of a user key. It is also the end of a tombstone whose
-/// end key is this user key.
+/// Returns the boundary before all records of a user key. A tombstone whose end key is this user
+/// key ends at this boundary.
 #[inline]
 pub(super) fn first_version(user_key: &[u8]) -> Boundary<'_> {
     let trailer = pack_trailer(MAX_SEQUENCE, ValueType::RangeDeletion as u8);

@@ -1,4 +1,4 @@
-//! Gets, which search one source after another.
+//! Gets: the search for a key in one source after another, newest first.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -16,24 +16,25 @@ use crate::table::{
 };
 
 thread_local! {
-    /// The cursors of this thread's last get, kept for reuse.
+    /// The cursors that this thread's last get used, kept so that the next get reuses their
+    /// buffers.
     static CURSORS: Cell<Option<Box<GetCursors>>> = const { Cell::new(None) };
 }
 
-/// The position of a get in the sequence of sources.
+/// How far a get has searched the sources.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Progress {
-    /// Number of memtables already searched. When tables are reached, it is the number of all
-    /// memtables.
+    /// Number of memtables that were searched.
     memtables: usize,
     level: usize,
-    /// Number of the level's candidate tables already searched.
+    /// Number of tables of the current level that were searched or skipped, of those that may
+    /// contain the key.
     file: usize,
 }
 
-/// A way in which a get accesses tables.
+/// How a get accesses tables: only in memory ([`Resident`]), or also from files ([`Loading`]).
 trait TableAccess: BlockAccess {
-    /// Passes a table's records of the sought key to `lookup`.
+    /// Passes the records of the sought key in a table to `lookup`.
     fn get<S: Sink>(
         &self,
         source: &SuperVersion,
@@ -77,10 +78,10 @@ impl TableAccess for Loading<'_> {
     }
 }
 
-/// Reads a key's value at a sequence number into `sink`. Returns whether the key has a value.
+/// Reads the value of a key into `sink`. Returns whether the key has a value.
 ///
-/// The sequence number is loaded after the sources are pinned, so that the sources hold everything
-/// that is visible at this number.
+/// `snapshot` returns the sequence number to read at. It is called after the sources are pinned, so
+/// that the sources hold everything that is visible at this sequence number.
 #[inline]
 pub(crate) fn get<S: Sink>(
     current: &FullEpochCell<SuperVersion>,
@@ -117,12 +118,13 @@ pub(crate) fn get<S: Sink>(
     found
 }
 
-/// The source at which a get ended, for statistics.
+/// Where a get ended, for the statistics.
 #[derive(Debug, Clone, Copy, Default)]
 struct Outcome {
-    /// Whether a memtable decided the result.
+    /// Whether the search ended in a memtable.
     in_memtable: bool,
-    /// The level of the table that had the value, or that had the base value of merge operands.
+    /// If the search found a value in a table: the level of that table. For merge operands, the
+    /// table is that of their base value.
     level: Option<usize>,
 }
 
@@ -145,7 +147,7 @@ impl Outcome {
         }
     }
 
-    /// Counts a get that found a value of `bytes` bytes; with `None`, one that found no value.
+    /// Counts a get. `bytes` is the size of the value in bytes; `None` if the get found none.
     fn count(self, statistics: &Statistics, bytes: Option<u64>, started: Started) {
         let recorder = statistics.recorder();
         self.count_sources(&recorder);
@@ -158,7 +160,7 @@ impl Outcome {
     }
 }
 
-/// Like [`get`], but searches sources that the caller holds.
+/// Reads the value of a key into `sink`, like [`get`], but from sources that the caller holds.
 pub(super) fn get_in<S: Sink>(
     source: &SuperVersion,
     user_key: &[u8],
@@ -186,8 +188,8 @@ pub(super) fn get_in<S: Sink>(
     found
 }
 
-/// Completes a lookup after the sources in memory were searched. Searches the files if the lookup
-/// is not done, reads the blob and merges the operands.
+/// Completes a get after the search of what is in memory. If that search was not `done`, continues
+/// it in files. Then reads the value's blob, if it is in one, and merges the operands.
 fn finish<S: Sink>(
     source: &SuperVersion,
     done: bool,
@@ -205,15 +207,16 @@ fn finish<S: Sink>(
 }
 
 fn with_cursors<R>(read: impl FnOnce(&mut GetCursors) -> R) -> R {
-    // If the thread is ending, the cursors may already have been dropped.
+    // While the thread exits, its cursors may already have been dropped. Then new ones are used.
     let mut cursors = CURSORS.try_with(Cell::take).ok().flatten().unwrap_or_default();
     let result = read(&mut cursors);
     let _ = CURSORS.try_with(|kept| kept.set(Some(cursors)));
     result
 }
 
-/// Searches the sources, starting at `progress`. If `access` cannot provide a needed block or
-/// table, returns false and leaves `progress` at the source that needs it.
+/// Searches the sources, beginning at `progress`. Returns true when the search is complete. If
+/// `access` cannot provide a block or table that is needed, returns false; `progress` is then at
+/// the source that needs it.
 #[inline]
 fn search<A: TableAccess, S: Sink>(
     source: &SuperVersion,
@@ -253,8 +256,8 @@ fn search<A: TableAccess, S: Sink>(
             }
             progress.file += 1;
         }
-        // The check waits until the level was searched: if a key's records continue in the level's
-        // next table, they may be newer than a tombstone in the previous table.
+        // Checked only after the whole level: the records of a key may continue in the level's next
+        // table, and may be newer than a tombstone in the previous table.
         if lookup.is_covered() {
             return Ok(true);
         }

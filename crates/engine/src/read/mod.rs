@@ -1,10 +1,10 @@
 //! Point reads: from a key to its value.
 //!
 //! A get searches its sources newest first: the active memtable, the sealed memtables, the tables
-//! of level 0, then one table of each further level. It first searches what is in memory while it
-//! is pinned in an epoch, without a lock, a change of a reference count or an allocation. Only when
-//! it needs a block or table from a file does it take references to its sources, leave the epoch,
-//! and continue with the source that it had reached.
+//! of level 0, then at most a few tables of each deeper level. At first it is pinned in an epoch
+//! and searches only what is in memory, without a lock, a change of a reference count or an
+//! allocation. If it needs a block or table that is not in memory, it takes references to its
+//! sources, leaves the epoch, and continues at the source that it had reached.
 
 mod get;
 mod multi_get;

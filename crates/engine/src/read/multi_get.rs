@@ -1,4 +1,4 @@
-//! Gets of several keys as of one point in time.
+//! Gets of several keys at one sequence number.
 
 use std::sync::Arc;
 
@@ -10,9 +10,11 @@ use crate::read::get;
 use crate::stats::{Histogram, Statistics, Ticker};
 use crate::table::{PinnedValue, ReadProfile, Sink};
 
-/// Reads the values of several keys at one sequence number, in the order of the keys.
+/// Reads the values of several keys at the sequence number `snapshot`. The result has the values in
+/// the order of `keys`.
 ///
-/// The keys are looked up in key order, so that keys in the same block are looked up consecutively.
+/// The keys are looked up in ascending order, so that keys in the same block are looked up one
+/// after another.
 pub(crate) fn multi_get(
     source: &Arc<SuperVersion>,
     keys: &[impl AsRef<[u8]>],

@@ -26,42 +26,45 @@ use crate::read::Snapshot;
 /// ```
 #[derive(Debug, Clone)]
 pub struct ReadOptions {
-    /// Read the state of this snapshot; by default, the state at the time of the call.
+    /// The snapshot whose state is read; by default, the state at the time of the call.
     pub snapshot: Option<Snapshot>,
-    /// Check the checksum of every block that is read from a file. Default: true.
+    /// Whether to verify the checksum of every block that is read from a file. Default: true.
     pub verify_checksums: bool,
-    /// Put blocks that are read from a file into the block cache. Default: true.
+    /// Whether to add blocks that are read from a file to the block cache. Default: true.
     pub fill_cache: bool,
     /// Inclusive lower bound of an iterator's keys; none by default.
     pub iterate_lower_bound: Option<Vec<u8>>,
     /// Exclusive upper bound of an iterator's keys; none by default.
     pub iterate_upper_bound: Option<Vec<u8>>,
-    /// Size of each of an iterator's reads from a table, in bytes. With 0, the default, the size
-    /// grows as the iterator advances.
+    /// Number of bytes that an iterator reads from a table file at a time. With 0, the default, the
+    /// number grows as the iterator advances sequentially.
     pub readahead_size: usize,
-    /// An iterator shows only keys with the prefix of the last seek's target. After a seek to the
-    /// first or last key, it shows only keys with the prefix of the bound at that end or, without a
-    /// bound, of the key found. Default: false.
+    /// Whether an iterator shows only keys with the prefix of the last seek's target. After
+    /// `seek_to_first` it shows only keys with the prefix of the lower bound, and after
+    /// `seek_to_last` only those with the prefix of the upper bound. Without the bound, it is the
+    /// prefix of the key that was found. Default: false.
     pub prefix_same_as_start: bool,
-    /// An iterator uses no prefix filters, so that after a seek it shows every key, not only those
-    /// with the target's prefix. Has no effect without a prefix extractor. Default: false.
+    /// Whether seeks of an iterator ignore prefix filters. Otherwise, in a column family with a
+    /// prefix extractor, an iterator is reliable after a seek only on keys with the target's
+    /// prefix. Default: false.
     pub total_order_seek: bool,
-    /// Every key that an iterator shows stays at its address until the iterator is dropped. Each
-    /// key is copied for this. Default: false.
+    /// Whether every key that an iterator returns stays at its address until the iterator is
+    /// dropped. Each key is copied for this. Default: false.
     pub pin_data: bool,
-    /// An iterator may leave a value in its blob file until
+    /// Whether an iterator may leave a value in its blob file until
     /// [`DbIterator::prepare_value`](crate::DbIterator::prepare_value) is called. Useful for scans
-    /// that need few of the values. Default: false.
+    /// that need only a few of the values. Default: false.
     pub allow_unprepared_value: bool,
-    /// With a snapshot, an iterator moves to newer versions of the column family on its own, but
-    /// still sees the snapshot's state. So it releases flushed memtables and compacted tables
-    /// whenever it is moved, not only when it is dropped. Without a snapshot, the option has no
-    /// effect.
+    /// Whether an iterator with a snapshot moves to newer versions of the column family on its own,
+    /// while it keeps showing the snapshot's state. It then releases flushed memtables and
+    /// compacted tables at its next move, instead of keeping them until it is dropped. Without a
+    /// snapshot, the option has no effect. Default: false.
     ///
-    /// Set the option for iterators that live long while others write, such as those of a logical
-    /// backup. Each step costs one more relaxed load, and each new version costs the opening of the
-    /// changed sources. Changes that ignore snapshots become visible during a scan, namely removals
-    /// by a compaction filter and files ingested without regard to snapshots. Default: false.
+    /// Set the option for iterators that live long while others write, for instance for a logical
+    /// backup. It costs one more relaxed load at each step. At each new version, the iterator must
+    /// also open the sources that have changed. Two kinds of changes ignore snapshots, and become
+    /// visible during a scan: removals by a compaction filter, and ingestion of files without
+    /// regard to snapshots.
     pub auto_refresh_iterator_with_snapshot: bool,
 }
 

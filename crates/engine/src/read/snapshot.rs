@@ -1,4 +1,4 @@
-//! Snapshots: reads that do not see later writes.
+//! Snapshots, which let reads ignore later writes.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,33 +9,33 @@ use tailwater_io::sync::Mutex;
 
 use crate::read::ReadState;
 
-/// The snapshots that users hold. Flushes and compactions keep the records that these snapshots
-/// see.
+/// The snapshots of a database that users hold. Flushes and compactions keep the records that these
+/// snapshots see.
 #[derive(Debug, Default)]
 pub(crate) struct SnapshotList {
     held: Mutex<HeldMoments>,
-    /// The sequence number of the oldest snapshot that remained after the last release of a
-    /// snapshot, or the published sequence number if none remained; 0 before the first release.
+    /// Set when a snapshot is released: the sequence number of the oldest snapshot that is left or,
+    /// if none is left, the published sequence number. 0 before the first release.
     oldest_at_release: AtomicU64,
 }
 
 #[derive(Debug, Default)]
 struct HeldMoments {
-    /// The time when each snapshot was taken, in seconds since 1970, by the snapshot's sequence
-    /// number and its `number`.
+    /// For each snapshot, the time when it was taken, in seconds since 1970. The key is the
+    /// snapshot's sequence number and its `number`.
     taken_s: BTreeMap<(Sequence, u64), u64>,
     /// Number of snapshots taken so far.
     count: u64,
 }
 
-/// A guard that blocks taking and releasing snapshots.
+/// A guard. As long as it lives, no snapshot can be taken or released.
 #[derive(Debug)]
 pub(crate) struct HeldStill<'a> {
     held: MutexGuard<'a, HeldMoments>,
 }
 
 impl HeldStill<'_> {
-    /// Whether there are no snapshots.
+    /// Whether there are no snapshots at this time.
     pub(crate) fn is_empty(&self) -> bool {
         self.held.taken_s.is_empty()
     }
@@ -75,10 +75,12 @@ struct SnapshotEntry {
 }
 
 impl ReadState {
-    /// Takes a snapshot of the state that reads see now; `now_s` is the current time in seconds
-    /// since 1970. The sequence number is loaded under the list's lock. So a thread that inspects
-    /// the list either finds the snapshot in it, or inspected the list before the snapshot's
-    /// sequence number was loaded.
+    /// Takes a snapshot of the state that reads see. `now_s` is the current time in seconds since
+    /// 1970.
+    ///
+    /// The sequence number is loaded while the list of snapshots is locked. So a thread that
+    /// inspects the list either finds this snapshot in it, or has inspected it before the sequence
+    /// number was loaded.
     pub(crate) fn take_snapshot(self: &Arc<Self>, now_s: u64) -> Snapshot {
         let mut held = self.snapshots.lock();
         let sequence = self.published.load(Ordering::Acquire);
@@ -92,13 +94,14 @@ impl ReadState {
 }
 
 impl SnapshotList {
-    /// Returns the sequence number of the oldest snapshot that remained after the last release of a
-    /// snapshot, or the published sequence number if none remained; 0 before the first release.
+    /// Returns the sequence number of the oldest snapshot that was left when a snapshot was last
+    /// released or, if none was left, the published sequence number at that time. 0 before the
+    /// first release.
     pub(crate) fn oldest_at_release(&self) -> Sequence {
         self.oldest_at_release.load(Ordering::Relaxed)
     }
 
-    /// Returns the sequence numbers of the snapshots, in ascending order.
+    /// Returns the distinct sequence numbers of the snapshots, in ascending order.
     pub(crate) fn sequences(&self) -> Vec<Sequence> {
         let mut sequences: Vec<Sequence> =
             self.lock().taken_s.keys().map(|&(sequence, _)| sequence).collect();
@@ -106,8 +109,8 @@ impl SnapshotList {
         sequences
     }
 
-    /// Returns the time when the oldest snapshot was taken, in seconds since 1970, if there is a
-    /// snapshot.
+    /// Returns the time when the snapshot with the lowest sequence number was taken, in seconds
+    /// since 1970; `None` without snapshots.
     pub(crate) fn oldest_time_s(&self) -> Option<u64> {
         self.lock().taken_s.first_key_value().map(|(_, &taken_s)| taken_s)
     }
@@ -117,7 +120,7 @@ impl SnapshotList {
         self.lock().taken_s.len()
     }
 
-    /// Blocks taking and releasing snapshots until the returned guard is dropped.
+    /// Prevents snapshots from being taken or released until the returned guard is dropped.
     pub(crate) fn hold_still(&self) -> HeldStill<'_> {
         HeldStill { held: self.lock() }
     }
@@ -139,10 +142,11 @@ impl Drop for SnapshotEntry {
 }
 
 impl Snapshot {
-    /// Whether the snapshot belongs to the database of `shared`.
+    /// Whether the snapshot belongs to the database whose read state is `shared`.
     #[inline]
     pub(crate) fn is_of(&self, shared: &Arc<ReadState>) -> bool {
-        // The snapshot keeps its `shared` alive, so no other database's can have the same address.
+        // Addresses can be compared: the snapshot keeps its own read state alive, so no other
+        // database's can be at the same address.
         Arc::ptr_eq(&self.entry.shared, shared)
     }
 

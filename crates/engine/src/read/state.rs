@@ -1,4 +1,4 @@
-//! The state that the reads and writes of an open database share.
+//! The state that reads and writes of an open database share.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,7 +15,8 @@ use crate::stats::{Activity, Statistics};
 /// State that reads and writes of a database share.
 #[derive(Debug)]
 pub(crate) struct ReadState {
-    /// The identifier of this opening of the database, which its column family handles hold.
+    /// Identifies this opening of the database. Handles of its column families have the same
+    /// identifier.
     pub(crate) opening: OpeningId,
     /// The column families.
     pub(crate) families: FullEpochCell<FamilySet>,

@@ -1,5 +1,5 @@
-//! Builds the components of a database from its replayed logs: claims its files, and begins a new
-//! MANIFEST and log.
+//! Creates the components of a database after its logs were replayed. Before that, claims the
+//! database's directories, and begins a new MANIFEST and a new log.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -40,7 +40,7 @@ use crate::version::{
 use crate::wal::{LiveLog, LogSet};
 use crate::write::{WritePath, log_options};
 
-/// The intermediate state of recovery from which the components are created.
+/// The state of recovery from which the components are created.
 struct Begun {
     identity: DatabaseIdentity,
     numbers: FileNumbers,
@@ -49,13 +49,13 @@ struct Begun {
     logs: LogSet,
     locks: Locks,
     is_new: bool,
-    /// Whether older logs were kept instead of being flushed.
+    /// Whether the old logs were kept, so that their contents are not flushed to tables.
     keeps_logs: bool,
 }
 
 impl LogsReplayed {
-    /// Checks that the MANIFEST lists the blob files to which logs refer. Recovery would remove
-    /// other blob files as leftover files.
+    /// Checks that the MANIFEST lists every blob file to which the logs refer. Otherwise recovery
+    /// would remove the blob file as a leftover file.
     fn check_blob_files(&self) -> Result<()> {
         for &(id, number) in &self.blob_files {
             let Some(family) = self.families.iter().find(|family| family.id() == id) else {
@@ -74,14 +74,14 @@ impl LogsReplayed {
         Ok(())
     }
 
-    /// Performs steps 4 to 6 of opening a database for writing.
+    /// Performs steps 4 to 6 of opening a database for writing. The steps are listed in `open.rs`.
     pub(super) fn recover(
         self,
         mut locks: Locks,
         info_log: Arc<InfoLog>,
         is_new: bool,
     ) -> Result<Recovered> {
-        // If an error is returned, locals are dropped before `locks`, so that opened files are
+        // If this function fails, locals are dropped before the parameter `locks`. So files are
         // closed before the LOCKs are released.
         let replayed = self;
         replayed.check_blob_files()?;
@@ -89,8 +89,9 @@ impl LogsReplayed {
         let in_manifest = replayed.manifest.database_id.clone();
         let identity =
             identity(&*replayed.storage, &replayed.home, &replayed.options, in_manifest)?;
-        // If a directory is claimed only by this opening, the old files in it are kept until the
-        // next opening.
+        // `owns_old_logs` is determined before this opening claims the directory. If no earlier
+        // opening has claimed it, the log files in it may be another database's. They are then kept
+        // until the next opening.
         let log_directory = replayed.options.wal_directory(&replayed.home);
         let owns_old_logs = replayed.directories.is_own(&*replayed.storage, &log_directory)?;
         replayed.claim_directories(&mut locks, &identity, &info_log)?;
@@ -112,7 +113,7 @@ impl LogsReplayed {
         Ok(recovered)
     }
 
-    /// Claims directories outside the home.
+    /// Locks and claims the database's directories outside the home.
     fn claim_directories(
         &self,
         locks: &mut Locks,
@@ -127,7 +128,7 @@ impl LogsReplayed {
         Ok(())
     }
 
-    /// Returns the versions that the MANIFEST describes.
+    /// Returns the version set that the MANIFEST describes.
     fn begin_versions(
         &self,
         numbers: &FileNumbers,
@@ -148,16 +149,17 @@ impl LogsReplayed {
         Versions::new(storage, home, beginning, Arc::clone(info_log))
     }
 
-    /// Keeps damaged logs in the folder `lost`. With `avoid_flush_during_recovery`, also syncs the
-    /// logs. Returns whether the logs are kept, so that their contents need not be flushed.
+    /// Decides whether to keep the logs that were replayed, instead of flushing their contents. If
+    /// so, syncs them. Returns whether they are kept. Before that, links damaged logs into the
+    /// folder `lost`.
     fn settle_old_logs(&self, info_log: &InfoLog, is_new: bool) -> Result<bool> {
         let storage = &self.storage;
         let directory = &self.options.wal_directory(&self.home);
         let damaged = self.logs.iter().filter(|log| log.damaged);
         let damaged: Vec<u64> = damaged.map(|log| log.as_predecessor.log_number).collect();
-        // All logs must be whole: after a log without a clean end, replay applies a later log only
-        // if the later log continues with the next sequence number, and this cannot be checked if
-        // no earlier batch is left.
+        // Logs are kept only if all of them end cleanly. After a log without a clean end, a later
+        // replay continues with the next log only if that log's sequence numbers follow on. This
+        // cannot be checked when no batch of an earlier log is left.
         let are_whole = self.logs.iter().all(|log| log.whole);
         let avoids_flush = self.options.database().avoid_flush_during_recovery;
         let may_keep_logs = avoids_flush && are_whole && damaged.is_empty() && !is_new;
@@ -177,7 +179,8 @@ impl LogsReplayed {
         Ok(keeps_logs)
     }
 
-    /// Begins log `number`.
+    /// Begins a new log with number `number`. If `owns_old_logs` is false, older logs are never
+    /// removed.
     fn begin_logs(
         &self,
         numbers: &FileNumbers,
@@ -194,7 +197,7 @@ impl LogsReplayed {
         LogSet::begin(storage, options, numbers, number, self.old_logs(), predecessor)
     }
 
-    /// Returns the logs that were replayed, in order.
+    /// Returns the logs that were replayed, oldest first.
     fn old_logs(&self) -> Vec<LiveLog> {
         let old_logs = self.logs.iter().map(|log| LiveLog {
             number: log.as_predecessor.log_number,
@@ -204,10 +207,10 @@ impl LogsReplayed {
         old_logs.collect()
     }
 
-    /// Creates the components, each after the components on which it depends.
+    /// Creates the components in the order of their dependencies.
     fn into_recovered(self, begun: Begun) -> Result<(Recovered, Directories)> {
         let Self { home: directory, storage, options, factory, families, directories, .. } = self;
-        // `locks` is destructured first, so that it is dropped last if an error is returned.
+        // `locks` is destructured first, so that it is dropped last if this function fails.
         let Begun { locks, identity, numbers, info_log, versions, logs, is_new, keeps_logs } =
             begun;
         let workers = workers(&options)?;
@@ -278,7 +281,8 @@ impl LogsReplayed {
     }
 }
 
-/// Threads that read ahead or write in the background; `None` if background work is done inline.
+/// Thread pools that read ahead or write for flushes and compactions. `None` if background work
+/// runs on the thread that schedules it.
 struct AheadWorkers {
     flush_writers: Option<Arc<Workers>>,
     compaction_writers: Option<Arc<Workers>>,
@@ -294,14 +298,14 @@ fn workers(options: &OpenOptions) -> Result<AheadWorkers> {
             .map_err(Error::no_thread),
     };
     Ok(AheadWorkers {
-        // A single thread, because there is one flush at a time.
+        // A single thread, because only one flush runs at a time.
         flush_writers: workers("tailwater-write", 1)?,
         compaction_writers: workers("tailwater-compw", jobs)?,
         input_readers: workers("tailwater-compr", jobs)?,
     })
 }
 
-/// Returns the options of the column families that opening will create in a new database.
+/// Returns the options of the column families that opening a new database creates.
 fn families_to_be(options: &OpenOptions) -> impl Iterator<Item = &ColumnFamilyOptions> {
     options.column_families().chain(["default"]).map(|name| options.column_family(name))
 }
@@ -318,7 +322,7 @@ fn read_state(
     ReadState::new(factory.opening(), families, last_sequence, activity, statistics, io_modes)
 }
 
-/// Returns the source of file numbers, which starts above the number of every existing file.
+/// Returns the allocator of file numbers. It begins above the numbers of all existing files.
 fn file_numbers(manifest: &Manifest, directories: &Directories) -> Result<FileNumbers> {
     let highest = directories.all().map(|(_, files)| files.highest_number()).max().unwrap_or(0);
     let next = manifest.next_file_number.max(highest.saturating_add(1));
@@ -329,7 +333,8 @@ fn file_numbers(manifest: &Manifest, directories: &Directories) -> Result<FileNu
     Ok(FileNumbers::starting_at(next))
 }
 
-/// Returns the identity of the database and of this opening.
+/// Returns the identity of the database and of this opening. Writes the IDENTITY file if options
+/// require it and it is missing or has another database ID.
 fn identity(
     storage: &dyn Storage,
     directory: &Path,

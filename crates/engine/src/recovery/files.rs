@@ -1,4 +1,4 @@
-//! The second step of recovery: locates every file that the MANIFEST names.
+//! The second step of recovery: locates every file that the MANIFEST lists.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,12 +13,12 @@ use crate::version::Version;
 use crate::version::manifest::{FamilyState, Manifest};
 
 impl ManifestRead {
-    /// Finds the database's directories and files.
+    /// Finds the database's directories and files, and checks them against the MANIFEST.
     ///
     /// # Errors
-    /// Corruption, for a file that is missing or has another length; invalid argument, for a
-    /// directory that belongs to another database, for a comparator other than the one with which
-    /// the column family was written, and for tables in levels beyond `num_levels`.
+    /// - Corruption: a file is missing or has another length than recorded.
+    /// - Invalid argument: a directory belongs to another database, a column family was written
+    ///   with another comparator, or tables are on levels that `num_levels` excludes.
     pub(crate) fn find_files(self) -> Result<FilesFound> {
         let Self { mut unrecovered, mut manifest } = self;
         let home_files = unrecovered.home_files.take();
@@ -63,7 +63,8 @@ impl ManifestRead {
     }
 }
 
-/// Returns the number of the oldest log that is needed: everything in older logs is in tables.
+/// Returns the number of the oldest log that is needed. The contents of all older logs are in
+/// tables.
 fn oldest_needed_log(manifest: &Manifest, families: &[FoundFamily]) -> u64 {
     let unflushed = families.iter().map(|family| family.log_number).min().unwrap_or(0);
     unflushed.max(manifest.min_log_number_to_keep)
@@ -81,8 +82,8 @@ fn found_family(options: &OpenOptions, state: FamilyState) -> Result<FoundFamily
     Ok(FoundFamily { id, name, options: set, comparator, version, log_number, cursors })
 }
 
-/// Refuses tables in levels beyond `num_levels`, like RocksDB. Otherwise newer data could be placed
-/// below older data.
+/// Refuses a column family with tables on level `num_levels` or deeper, as RocksDB does. Otherwise
+/// compactions could place newer data below older data.
 fn check_levels(name: &str, version: &Version, num_levels: i32) -> Result<()> {
     match version.files().map(|(level, _)| level).max() {
         Some(deepest) if deepest >= num_levels as usize => {

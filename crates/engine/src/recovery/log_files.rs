@@ -1,5 +1,5 @@
-//! Log files of an earlier opening: keeps damaged logs, syncs the other logs, and checks that the
-//! device holds them.
+//! Handling of the log files that an earlier opening left: keeping damaged ones, syncing the
+//! others, and checking that the device holds their contents.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,13 +14,13 @@ use crate::file_copy::{CopyModes, link_or_copy};
 use crate::stats::InfoLog;
 use crate::wal::LiveLog;
 
-/// The folder for damaged logs.
+/// Name of the folder, in the home, in which damaged logs are kept.
 pub(crate) const LOST: &str = "lost";
-/// Number of bytes of a log that are compared at a time.
+/// Number of bytes of a log file that are read and compared at a time.
 const COMPARED_BYTES: u64 = 1 << 20;
 
-/// Links damaged logs into the folder `lost`. Their original names are removed later, when the
-/// readable parts are in tables.
+/// Links damaged logs into the folder `lost`. The original files are removed later, when their
+/// readable records are in tables.
 pub(super) fn set_aside(
     storage: &Arc<dyn Storage>,
     directory: &Path,
@@ -42,8 +42,9 @@ pub(super) fn set_aside(
     Ok(())
 }
 
-/// Links or copies a log into a directory under its own name. If a file with that name exists, a
-/// number is appended: the file may be a user's, or an unfinished copy from an earlier opening.
+/// Links or copies a log into a directory under its own name, unless it is already linked there. If
+/// another file has that name, a number is added to the name: the other file may be the user's, or
+/// an unfinished copy from an earlier opening.
 fn keep(storage: &dyn Storage, log: &Path, directory: &Path, number: u64) -> Result<PathBuf> {
     let name = FileKind::Wal(number).to_string();
     let mut kept = directory.join(&name);
@@ -59,7 +60,7 @@ fn keep(storage: &dyn Storage, log: &Path, directory: &Path, number: u64) -> Res
     Ok(kept)
 }
 
-/// Syncs logs of an earlier opening, because that opening may have ended before it synced them.
+/// Syncs the logs that an earlier opening left, because it may have crashed before it synced them.
 pub(super) fn sync_logs(storage: &dyn Storage, directory: &Path, logs: &[LiveLog]) -> Result<()> {
     for log in logs {
         let path = directory.join(FileKind::Wal(log.number).to_string());
@@ -72,9 +73,9 @@ pub(super) fn sync_logs(storage: &dyn Storage, directory: &Path, logs: &[LiveLog
     Ok(())
 }
 
-/// Whether the logs of an earlier opening have the same content on the device as in the page cache.
-/// A sync does not ensure this: it succeeds even if an earlier sync, in another process, failed and
-/// left bytes only in the page cache.
+/// Whether logs that an earlier opening left have the same contents on the device as in the page
+/// cache. A successful sync does not ensure this: if an earlier sync, in another process, failed,
+/// the kernel may have marked the pages clean although their bytes are not on the device.
 pub(super) fn are_on_device(
     storage: &dyn Storage,
     directory: &Path,
@@ -89,8 +90,8 @@ pub(super) fn are_on_device(
     Ok(true)
 }
 
-/// Whether the first `length` bytes of a file are the same on the device as in the page cache;
-/// false if the file cannot be read by direct I/O.
+/// Whether the first `length` bytes of a file are the same on the device as in the page cache.
+/// Returns false if the file cannot be read with direct I/O.
 fn is_on_device(storage: &dyn Storage, path: &Path, length: u64) -> Result<bool> {
     let cached = storage.open(path, IoMode::Buffered, Purpose::Wal)?;
     let device = match storage.open(path, IoMode::Direct, Purpose::Wal) {

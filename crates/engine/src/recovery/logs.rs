@@ -47,14 +47,14 @@ impl FilesFound {
             verifies_predecessors: options.database().track_and_verify_wals,
             recycles: options.database().recycle_log_file_num > 0,
         };
-        // Checked even without `track_and_verify_wals_in_manifest`. The list is never out of date:
-        // an engine that opens a database for writing without this option starts a MANIFEST that
-        // lists no logs.
+        // Checked even if option `track_and_verify_wals_in_manifest` is off. The MANIFEST's list of
+        // synced logs cannot be outdated: an engine that opens a database for writing without this
+        // option starts a new MANIFEST, whose list is empty.
         let tracked = manifest.synced_logs.range(rules.min_log_number..);
         check_tracked(&*storage, &logs, tracked)?;
         let last_sequence = manifest.last_sequence;
-        // Reuses the earlier listing if possible, because listing a directory with very many tables
-        // takes long.
+        // Uses the directory listing of the second step if there is one: listing a directory with
+        // very many tables takes long.
         let numbers: Vec<u64> = match self.directories.files_in(&*storage, &logs)? {
             Some(files) => files.logs().collect(),
             None => replay::list_logs(&*storage, &logs)?,
@@ -84,8 +84,8 @@ impl FilesFound {
     }
 }
 
-/// Checks that the logs that the MANIFEST records as synced exist, and are at least as long as the
-/// recorded lengths.
+/// Checks that every log that the MANIFEST records as synced exists, and that it is at least as
+/// long as the recorded length.
 fn check_tracked<'a>(
     storage: &dyn Storage,
     directory: &Path,
@@ -118,9 +118,10 @@ fn column_family(
     ColumnFamily::new(factory.opening(), id, name, set, readers, version)
 }
 
-/// Opens the tables of column families, up to the number that stays open, so that a table with an
-/// unsupported feature is refused now and not when it is read. Damage is reported only by reads of
-/// the damaged table, because other tables can be read.
+/// Opens the tables of column families, at most as many as stay open. So a table with an
+/// unsupported feature is refused when the database is opened, and not when the table is first
+/// read. Other errors are ignored here: only reads of a damaged table fail, and all other tables
+/// can be read.
 fn open_tables(families: &[ColumnFamily]) -> Result<()> {
     let mut opened = 0;
     for family in families {

@@ -14,18 +14,20 @@ use crate::open_options::OpenOptions;
 use crate::options::{check_family_for_reading, check_for_reading};
 use crate::version::manifest::{self, Manifest};
 
-/// The number and length of the MANIFEST that CURRENT names. While neither changes, the database's
-/// set of tables and logs does not change.
+/// The number and length of the MANIFEST that CURRENT names. As long as neither changes, the
+/// database has the same tables and logs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct DatabaseState {
     manifest: u64,
     length: u64,
 }
 
-/// Returns the state of the database in `directory`; `None` if it cannot be determined.
+/// Returns the number and length of the MANIFEST that CURRENT names; `None` if they cannot be
+/// determined.
 ///
 /// # Errors
-/// Out of file descriptors, because the state of the database is then unknown.
+/// Out of file descriptors. This is not reported as `None`, because it says nothing about the
+/// database.
 pub(crate) fn state(storage: &dyn Storage, directory: &Path) -> Result<Option<DatabaseState>> {
     let state = || -> Result<DatabaseState> {
         let number = manifest::current(storage, directory)?;
@@ -40,7 +42,7 @@ pub(crate) fn state(storage: &dyn Storage, directory: &Path) -> Result<Option<Da
 }
 
 impl Unrecovered {
-    /// Prepares to open a directory for reading.
+    /// Prepares to open the database in a directory for reading.
     pub(crate) fn new(directory: &Path, options: &OpenOptions) -> Result<Self> {
         let storage = Arc::clone(options.storage());
         let mut options = options.sanitized(directory, true);
@@ -61,8 +63,8 @@ impl Unrecovered {
         Ok(Self { home, storage, options, io_modes, home_files: None })
     }
 
-    /// Prepares to open a directory for writing. `options` must be checked and sanitized;
-    /// `home_files` are the files in the home.
+    /// Prepares to open a database for writing. `options` must be checked and sanitized.
+    /// `home_files` is the listing of the home.
     pub(super) fn for_writing(home: Home, home_files: Files, options: OpenOptions) -> Self {
         let storage = Arc::clone(options.storage());
         let io_modes = Arc::new(IoModes::new(options.database()));
@@ -79,7 +81,7 @@ impl Unrecovered {
     }
 }
 
-/// Returns the home directory of the database at a path.
+/// Returns the home of the database in `directory`.
 fn home(storage: &dyn Storage, directory: &Path) -> Result<Home> {
     Home::at(storage, directory)
         .map_err(|error| if error.is_not_found() { no_database(directory) } else { error })

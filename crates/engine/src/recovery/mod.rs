@@ -1,18 +1,16 @@
 //! Recovery as a chain of types: from a directory, to a database that can be read, to a database
-//! that can be written.
+//! that can be written. Each step consumes the value of the previous one, so no step can be left
+//! out. Only the last step changes files.
 //!
 //! ```text
 //! Unrecovered    a directory and the options with which to open it
 //! ManifestRead   the tables and logs of the database are known
 //! FilesFound     every file that the MANIFEST names is where the options expect it
 //! LogsReplayed   the logs are in memtables: all that a reader needs
-//! Recovered      it has a new log and no leftover files: all that a writer needs
+//! Recovered      there is a new log and no leftover file: all that a writer needs
 //! ```
 //!
-//! [`Db::open`](crate::Db::open) ends the chain: it turns a `Recovered` into the opened database.
-//!
-//! Each step consumes the value of the previous step, so none can be left out. Only the last step
-//! changes files.
+//! [`Db::open`](crate::Db::open) turns a `Recovered` into the opened database.
 
 mod components;
 mod files;
@@ -50,7 +48,7 @@ pub(crate) use log_files::LOST;
 pub(crate) use open::open;
 pub(crate) use recovered::Recovered;
 
-/// Maximum number of attempts to read a database that another process writes.
+/// Maximum number of attempts to read a database while another process writes it.
 const ATTEMPTS: usize = 16;
 
 /// A directory and the options with which to open it.
@@ -59,7 +57,7 @@ pub(crate) struct Unrecovered {
     storage: Arc<dyn Storage>,
     options: OpenOptions,
     io_modes: Arc<IoModes>,
-    /// The files in the home, if the home was already listed.
+    /// The files in the home directory, if it was already listed.
     home_files: Option<Files>,
 }
 
@@ -72,11 +70,11 @@ pub(crate) struct ManifestRead {
 /// A database all of whose files were found.
 pub(crate) struct FilesFound {
     unrecovered: Unrecovered,
-    /// The content of the MANIFEST, without the column families.
+    /// The contents of the MANIFEST, except the column families, which are in `families`.
     manifest: Manifest,
     families: Vec<FoundFamily>,
     directories: Directories,
-    /// Number of the oldest log that is needed: everything in older logs is in tables.
+    /// Number of the oldest log that is needed. The contents of all older logs are in tables.
     oldest_needed_log: u64,
     left_out: Vec<LeftOut>,
     warnings: Vec<String>,
@@ -89,9 +87,10 @@ struct FoundFamily {
     options: ColumnFamilyOptions,
     comparator: Comparator,
     version: Arc<Version>,
-    /// The family's tables hold all its writes in logs with a lower number.
+    /// Number of the oldest log that may have writes of this column family that are not in its
+    /// tables.
     log_number: u64,
-    /// The round-robin compaction cursors of the family's levels.
+    /// The positions at which round-robin compaction continues in the column family's levels.
     cursors: CompactCursors,
 }
 
@@ -103,21 +102,23 @@ pub(crate) struct LogsReplayed {
     factory: ReaderFactory,
     /// The column families, in the order of their ids.
     pub(crate) families: Vec<ColumnFamily>,
-    /// The log number of each family, in the order of `families`.
+    /// For each of `families`, the number of the oldest log that may have writes that are not in
+    /// its tables.
     log_numbers: Vec<u64>,
-    /// The round-robin compaction cursors of each family, in the order of `families`.
+    /// For each of `families`, the positions at which round-robin compaction continues in its
+    /// levels.
     cursors: Vec<CompactCursors>,
-    /// The content of the MANIFEST, without the column families.
+    /// The contents of the MANIFEST, except the column families, which are in `families`.
     manifest: Manifest,
-    /// Number of the oldest log that is needed: everything in older logs is in tables.
+    /// Number of the oldest log that is needed. The contents of all older logs are in tables.
     oldest_needed_log: u64,
-    /// The logs that were replayed, in order.
+    /// The logs that were replayed, oldest first.
     logs: Vec<ReplayedLog>,
-    /// The blob files to which the logs refer, by column family and number.
+    /// The blob files to which the logs refer: column family ID and file number.
     blob_files: BTreeSet<(u32, u64)>,
     pub(crate) last_sequence: Sequence,
     pub(crate) left_out: Vec<LeftOut>,
-    /// Warnings for the LOG and the caller of `open`.
+    /// Warnings that are written to the LOG and returned to the caller of `open`.
     pub(crate) warnings: Vec<String>,
     directories: Directories,
 }
@@ -128,7 +129,7 @@ impl LogsReplayed {
         self.options.statistics().cloned()
     }
 
-    /// Returns the opening ID that the database's column families have.
+    /// Returns the identifier of this opening, which handles of column families also have.
     pub(crate) fn opening(&self) -> OpeningId {
         self.factory.opening()
     }
@@ -138,17 +139,17 @@ impl LogsReplayed {
         Arc::clone(self.factory.io_modes())
     }
 
-    /// Returns an empty record of the database's activity.
+    /// Returns new counters of the database's activity, all of which are 0.
     pub(crate) fn activity(&self) -> Activity {
         Activity::new(Arc::clone(self.options.clock()))
     }
 }
 
-/// Recovers a database for reading, as of a point in time. Starts again if the MANIFEST changed
-/// meanwhile, because a concurrent writer may have removed a log before the log was read.
+/// Recovers a database for reading, as of a point in time. If the MANIFEST changed meanwhile,
+/// starts again: a concurrent writer may then have removed a log before it was read.
 ///
 /// # Errors
-/// As [`crate::Db::open_read_only`].
+/// The errors of [`crate::Db::open_read_only`].
 pub(crate) fn recover_read_only(directory: &Path, options: &OpenOptions) -> Result<LogsReplayed> {
     let storage = &**options.storage();
     for _ in 0..ATTEMPTS {

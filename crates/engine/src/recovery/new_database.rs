@@ -13,8 +13,8 @@ use crate::version::{set_current, write_manifest};
 /// The number of the first MANIFEST of a database.
 const FIRST_MANIFEST: u64 = 1;
 
-/// Creates an empty database with ID `database_id` in a directory: writes an IDENTITY, a MANIFEST,
-/// and finally CURRENT, which turns the directory into a database.
+/// Creates an empty database in a directory. Writes an IDENTITY with `database_id`, then a
+/// MANIFEST, and finally CURRENT. Only with CURRENT is the directory a database.
 pub(super) fn create_database(
     storage: &dyn Storage,
     directory: &Path,
@@ -36,7 +36,7 @@ pub(super) fn create_database(
         ..VersionEdit::default()
     });
     write_manifest(storage, directory, FIRST_MANIFEST, &edits)?;
-    // A crash here is safe: without CURRENT there is no database, and the next open creates it
-    // anew.
+    // A crash before this is safe: without CURRENT there is no database, and the next open creates
+    // it again.
     set_current(storage, directory, FIRST_MANIFEST, FIRST_MANIFEST)
 }

@@ -1,23 +1,24 @@
-//! Recovers a database for writing: the last step of recovery.
+//! Opening for writing: the last step of recovery.
 //!
 //! # Order
 //!
 //! 1. The LOCK is taken before anything is read, so that no other process writes while the database
-//!    is opened. If the options are requested from the OPTIONS file, it too is read under the LOCK.
-//! 2. If requested, a database is created in a directory that has none, unless the directory
-//!    contains a database that lost its CURRENT.
-//! 3. The MANIFEST is read, every file that it names is located, and the logs are replayed into
-//!    memtables. Until every file has been found, only the LOCK and the LOG are written.
-//! 4. Directories outside the home are claimed. A new MANIFEST is written from the state that was
-//!    read, in which the logs' contents are still only in the logs. Damaged logs are kept in the
-//!    folder `lost`, because their unreadable parts are in no table.
-//! 5. A new log is begun, and the memtables are flushed. One group of edits adds the tables of all
-//!    column families and states that no older log is needed, so that after a crash either all or
-//!    none of it is in effect. With `avoid_flush_during_recovery`, if all old logs are intact, they
-//!    are synced and kept instead.
+//!    is opened. If the options are to be loaded from the OPTIONS file, it is also read under the
+//!    LOCK.
+//! 2. If requested, a database is created in a directory that has none. A directory with a database
+//!    that lost its CURRENT file is refused.
+//! 3. The MANIFEST is read, every file that it lists is located, and the logs are replayed into
+//!    memtables. Until all files have been found, only the LOCK and the LOG are written.
+//! 4. Directories outside the home are claimed. A new MANIFEST is written with the state that was
+//!    read; it does not contain what was replayed from the logs. Damaged logs are linked into the
+//!    folder `lost`, because the parts of them that cannot be read will not be in any table.
+//! 5. A new log is begun, and the memtables are flushed. One atomic group of edits adds the tables
+//!    of all column families and records that no older log is needed. After a crash, either all of
+//!    these edits are in effect or none is. With `avoid_flush_during_recovery`, and if all old logs
+//!    are intact, the old logs are synced and kept instead of flushing the memtables.
 //! 6. Files that nothing refers to are removed.
-//! 7. Requested column families that are missing are created, and the OPTIONS are written, by the
-//!    caller of [`open`].
+//! 7. The caller of [`open`] creates requested column families that are missing, and writes the
+//!    OPTIONS file.
 //!
 //! A crash before the end of step 5 is safe: all old logs still exist, and the next opening replays
 //! them again.
@@ -42,10 +43,10 @@ use crate::options::{check_column_family, check_database};
 use crate::stats::InfoLog;
 use crate::version::manifest;
 
-/// Recovers the database in `directory` for writing: steps 1 to 6.
+/// Recovers the database in `directory` for writing: steps 1 to 6 of the module documentation.
 ///
 /// # Errors
-/// As [`crate::Db::open`].
+/// The errors of [`crate::Db::open`].
 pub(crate) fn open(directory: &Path, options: &OpenOptions) -> Result<Recovered> {
     let mut options = checked(directory, options)?;
     let storage = Arc::clone(options.storage());
@@ -64,7 +65,8 @@ pub(crate) fn open(directory: &Path, options: &OpenOptions) -> Result<Recovered>
         options = checked(directory, &options.loaded_when_opened(&home.path)?)?;
         options.resolve_paths(&home.path, home.identity)?;
     }
-    // The home is listed only once, because there may be very many tables.
+    // The home is listed only once, here, because a listing takes long if there are very many
+    // tables.
     let home_files = Files::list_with_lengths(&*storage, &home.path)?;
     let (clock, elsewhere) = (options.clock(), options.info_log_directory());
     let database = options.database();
@@ -92,7 +94,8 @@ pub(crate) fn open(directory: &Path, options: &OpenOptions) -> Result<Recovered>
     replayed.recover(locks, info_log, is_new)
 }
 
-/// Returns the sanitized options, or an error if they contradict each other.
+/// Returns a sanitized copy of the options, or an error if they contradict each other or request
+/// unsupported features.
 fn checked(directory: &Path, options: &OpenOptions) -> Result<OpenOptions> {
     let options = options.sanitized(directory, false);
     check_database(options.database())?;
@@ -105,9 +108,9 @@ fn checked(directory: &Path, options: &OpenOptions) -> Result<OpenOptions> {
 }
 
 impl FilesFound {
-    /// Creates missing directories, since the options may name new ones, and probes the I/O modes
-    /// in each directory. A mode other than the requested one becomes a warning; all modes are
-    /// logged.
+    /// Creates missing directories, because the options may name new ones. Then tests in each
+    /// directory which I/O modes work. Logs all modes, and adds a warning for each mode that
+    /// differs from the requested one.
     fn prepare_directories(&mut self, info_log: &InfoLog) -> Result<()> {
         let Self { unrecovered, warnings, .. } = self;
         let Unrecovered { home, storage, options, io_modes, .. } = unrecovered;
@@ -126,8 +129,8 @@ impl FilesFound {
     }
 }
 
-/// Takes the LOCK and, if requested, creates a database if the home has none. Returns whether it
-/// created a database.
+/// Takes the LOCK. If the home has no database and `create_if_missing` is set, creates one. Returns
+/// the LOCK, and whether a database was created.
 fn lock_and_create(
     storage: &dyn Storage,
     home: &Home,
@@ -141,7 +144,8 @@ fn lock_and_create(
         Error::from(error)
             .while_doing("the database is open for writing elsewhere, or cannot be locked")
     })?;
-    // Another process may have created the database before the LOCK was taken.
+    // Checked again, because another process may have created the database before the LOCK was
+    // taken.
     let is_there = has_current(storage, home)?;
     if is_there && database.error_if_exists {
         let message = "there is a database here, and error_if_exists is true";
@@ -151,7 +155,8 @@ fn lock_and_create(
         let id = new_identity();
         let is_durable = database.write_identity_file || database.write_dbid_to_manifest;
         let durable_id = if is_durable { id.as_str() } else { "" };
-        // An earlier database in this home may have left claims on other directories.
+        // A former database in this home may have claimed other directories. Its claims are
+        // checked.
         let directories = Directories::find(storage, home.clone(), options, durable_id)?;
         directories.check_for_new(storage)?;
         create_database(storage, &home.path, options, id)?;

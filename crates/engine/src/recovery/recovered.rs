@@ -1,4 +1,5 @@
-//! A recovered database. Flushes or keeps its logs, and removes leftover files.
+//! A recovered database, and the last steps of recovery: flushing or keeping the old logs, and
+//! removing leftover files.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,8 +21,8 @@ use crate::stats::Work;
 use crate::version::Versions;
 use crate::write::WritePath;
 
-/// A database with all its components. The contents of its old logs are in tables, or the logs were
-/// kept.
+/// A database with all its components. The contents of its old logs either were flushed to tables
+/// or are in memtables; in the second case, the logs are kept.
 pub(crate) struct Recovered {
     pub(crate) context: Arc<Context>,
     pub(crate) versions: Arc<Versions>,
@@ -35,14 +36,15 @@ pub(crate) struct Recovered {
     pub(crate) warnings: Vec<String>,
     /// Whether this opening created the database.
     pub(crate) is_new: bool,
-    /// Must be the last field, so that it is dropped after the versions, which hold tables.
+    /// Must be the last field, so that it is dropped after `versions`, which holds tables.
     pub(crate) closing: Closing,
 }
 
 impl Recovered {
-    /// Keeps the old logs, and leaves their contents in memtables.
+    /// Keeps the old logs. Their contents stay in memtables. `oldest_log` is the number of the
+    /// oldest log.
     pub(super) fn keep_logs(&self, oldest_log: u64) -> Result<()> {
-        // Writing an edit, even an empty one, records which logs exist.
+        // Every edit, even an empty one, makes the MANIFEST record which logs exist.
         self.apply_recovered(vec![VersionEdit::default()])?;
         for family in self.context.shared.family_set().iter() {
             family.active().set_earliest_log_number(oldest_log);
@@ -51,7 +53,7 @@ impl Recovered {
     }
 
     /// Flushes the contents of the old logs, which are in memtables. `number` is the number of the
-    /// new log.
+    /// new log, which becomes the oldest log that is needed.
     pub(super) fn flush_logs(&self, number: u64) -> Result<()> {
         let families = self.context.shared.family_set();
         let mut edits = Vec::new();
@@ -136,8 +138,8 @@ impl Recovered {
         directories.give_up_unused(&*self.context.storage, &needed)
     }
 
-    /// Whether a file outside the home is a table of another database. RocksDB does not claim
-    /// directories, and may be writing there.
+    /// Whether a file outside the home is a table that another database created. That database may
+    /// still use it: RocksDB does not claim directories, and may write tables there.
     fn is_table_of_another(&self, path: &Path) -> bool {
         let name = path.file_name().and_then(|name| FileKind::parse(&name.to_string_lossy()));
         let is_table = matches!(name, Some(FileKind::Table(_) | FileKind::LevelDbTable(_)));
@@ -152,7 +154,7 @@ impl Recovered {
     }
 }
 
-/// Returns the files that must be kept: the tables and blob files of column families.
+/// Returns the files that column families refer to: their tables and blob files.
 pub(super) fn needed_files<'a>(families: impl IntoIterator<Item = &'a ColumnFamily>) -> Needed {
     let mut needed = Needed::default();
     for family in families {

@@ -1,8 +1,9 @@
-//! Warnings, for the LOG and the caller of `open`, about requests that a database does not fulfil.
+//! Warnings about settings that a database does not follow. They go to the LOG and to the caller of
+//! `open`.
 //!
-//! Such requests are options that have no effect, objects that options name but that were not
-//! supplied, and compaction styles that run only when a caller requests a compaction. The database
-//! works without fulfilling them, and its OPTIONS file is unchanged.
+//! Such settings are options that have no effect, objects that options name but that were not
+//! supplied, and compaction styles that are not implemented, whose compactions run only on request.
+//! The database works nevertheless, and its OPTIONS file keeps the settings.
 
 use tailwater_format::compress::{Compression, CompressorOptions};
 use tailwater_io::Purpose;
@@ -16,8 +17,8 @@ use crate::options::{
     TailwaterOptions, UniversalCompactionOptions, sanitize_column_family,
 };
 
-/// An unfulfilled request of one or several column families: the parts of a sentence before and
-/// after the families' names.
+/// A setting that is not followed. The fields are the parts of the warning before and after the
+/// names of the column families that have this setting.
 #[derive(Debug, PartialEq, Eq)]
 struct Unmet {
     before: String,
@@ -31,7 +32,7 @@ impl Unmet {
     }
 }
 
-/// Returns warnings about database options that have no effect.
+/// Returns warnings about database options that were set and have no effect.
 pub(crate) fn of_database(options: &DbOptions) -> Vec<String> {
     let mut unmet = Vec::new();
     without_effect(&mut unmet, "", "", options, &DbOptions::default());
@@ -39,7 +40,8 @@ pub(crate) fn of_database(options: &DbOptions) -> Vec<String> {
     unmet.into_iter().map(|unmet| format!("{} {}", unmet.before, unmet.after)).collect()
 }
 
-/// Returns warnings about direct-read options that have no effect, or that make compactions slow.
+/// Returns warnings about options for direct reads that have no effect, or that make compactions
+/// slow.
 pub(super) fn of_direct_reads(options: &DbOptions) -> Vec<String> {
     let mut harms = Vec::new();
     if options.use_direct_reads && options.use_direct_io_for_compaction_reads {
@@ -58,8 +60,8 @@ pub(super) fn of_direct_reads(options: &DbOptions) -> Vec<String> {
     harms
 }
 
-/// Returns warnings about column-family options that have no effect, and about objects that these
-/// options name but that are not in `all`. Families with the same warning share a sentence.
+/// Returns warnings about settings of column families that are not followed. `all` has the objects
+/// that options may name. Column families with the same warning share a sentence.
 pub(crate) fn of_families<'a>(
     all: &OpenOptions,
     families: impl Iterator<Item = &'a ColumnFamily>,
@@ -79,7 +81,7 @@ pub(crate) fn of_families<'a>(
     common.into_iter().map(sentence).collect()
 }
 
-/// Returns the names in quotation marks, as a list.
+/// Returns the names in quotation marks, joined as in "'a', 'b' and 'c'".
 fn list(names: &[&str]) -> String {
     let quoted: Vec<String> = names.iter().map(|name| format!("'{name}'")).collect();
     match quoted.split_last() {
@@ -90,15 +92,17 @@ fn list(names: &[&str]) -> String {
 
 fn of_family(all: &OpenOptions, name: &str, options: &ColumnFamilyOptions) -> Vec<Unmet> {
     let mut unmet = Vec::new();
-    // These two options are taken over, because the values that sanitizing derives from them were
-    // not set by the user.
+    // Other defaults are derived from these two options when options are sanitized. Copying the two
+    // makes the derived values equal to those in `options`, so that they do not count as set by the
+    // user.
     let mut defaults = ColumnFamilyOptions {
         write_buffer_size: options.write_buffer_size,
         max_write_buffer_number: options.max_write_buffer_number,
         ..ColumnFamilyOptions::default()
     };
     sanitize_column_family(&mut defaults, all.database(), false);
-    // The FIFO options are checked in `style`, for the compaction style that uses them.
+    // Copied so that these options do not count as set. `style` checks them, if the compaction
+    // style is FIFO.
     defaults.compaction_options_fifo.clone_from(&options.compaction_options_fifo);
     without_effect(&mut unmet, "", " of", options, &defaults);
     let (table, table_defaults) = (&options.table_factory, &defaults.table_factory);
@@ -125,7 +129,7 @@ fn without_effect<T: OptionTable>(
     );
 }
 
-/// Adds compression options that have no effect.
+/// Adds warnings about compression options that have no effect.
 fn compression(unmet: &mut Vec<Unmet>, options: &ColumnFamilyOptions) {
     let own = &options.compression_opts;
     let of_last = Some(&options.bottommost_compression_opts).filter(|last| last.enabled);
@@ -155,7 +159,7 @@ fn compression(unmet: &mut Vec<Unmet>, options: &ColumnFamilyOptions) {
     }
 }
 
-/// Adds table options that have no effect.
+/// Adds warnings about table options that have no effect.
 fn tables(unmet: &mut Vec<Unmet>, options: &ColumnFamilyOptions) {
     let table = &options.table_factory;
     if table.format_version < 5 {
@@ -176,7 +180,7 @@ fn tables(unmet: &mut Vec<Unmet>, options: &ColumnFamilyOptions) {
     unmet.push(Unmet { before, after: after.to_owned() });
 }
 
-/// Adds named objects that were not supplied.
+/// Adds warnings about objects that options name but that were not supplied.
 fn objects(unmet: &mut Vec<Unmet>, all: &OpenOptions, name: &str, options: &ColumnFamilyOptions) {
     let mut missing = |what: &str, object: &str, outcome: &str| {
         let before = format!("{what} '{object}' of");
@@ -199,7 +203,7 @@ fn objects(unmet: &mut Vec<Unmet>, all: &OpenOptions, name: &str, options: &Colu
     }
 }
 
-/// Adds the consequences of a compaction style that is not implemented.
+/// If the compaction style is not implemented, adds a warning that states the consequences.
 fn style(unmet: &mut Vec<Unmet>, options: &ColumnFamilyOptions) {
     let what = match options.compaction_style {
         _ if options.disable_auto_compactions => return,

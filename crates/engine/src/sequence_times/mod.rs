@@ -1,9 +1,9 @@
 //! Samples of the times at which sequence numbers were written.
 //!
-//! With `preserve_internal_time_seconds`, a database periodically records a sample: the last
-//! sequence number and the current time. Its tables keep the samples that concern their records. A
-//! sample was taken after the writes up to its sequence number, inclusive, and before those above
-//! it:
+//! With option `preserve_internal_time_seconds`, a database periodically takes a sample: the last
+//! sequence number and the current time. Each table stores the samples that concern its records.
+//! When a sample was taken, its sequence number and all lower ones had been written, and no higher
+//! ones. This example has the samples (10, 500), (20, 600) and (30, 700):
 //!
 //! ```text
 //! sequence numbers   ..10      11..20      21..30
@@ -11,14 +11,14 @@
 //! ```
 //!
 //! For a given time, the samples yield the highest sequence number that is known to have been
-//! written at that time or earlier. If two samples contradict each other because the clock was set
-//! back, the lower time is used.
+//! written at that time or earlier. If the clock was set back, two samples may contradict each
+//! other. Then the lower time counts.
 //!
 //! # Invariants
-//! - Sequence numbers and times ascend strictly. No sample has sequence number 0, because
-//!   compactions give that number to old records.
-//! - The number of samples is at most the capacity, plus an eighth of it between two trims. At most
-//!   one sample is older than the window.
+//! - Sequence numbers and times of the samples are strictly ascending. No sample has sequence
+//!   number 0, because compactions give that number to old records.
+//! - There are at most `capacity` samples after a trim, and at most an eighth more before the next
+//!   trim. At most one sample is older than the window.
 //!
 //! Source: `db/seqno_to_time_mapping.{h,cc}`.
 
@@ -32,17 +32,17 @@ use tailwater_format::table::sequence_times::{self, SequenceTime};
 
 pub(crate) use write_times::{WriteTimes, first_sequence};
 
-/// Maximum number of samples that a table keeps.
+/// Maximum number of samples that a table stores.
 const SAMPLES_PER_TABLE: usize = 100;
-/// Maximum number of samples in memory.
+/// Maximum number of samples that are kept in memory.
 pub(crate) const SAMPLES_MAX: usize = 1000;
 
 /// Limits on the samples that are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Limits {
-    /// Maximum number of samples.
+    /// Maximum number of samples after a trim.
     pub(crate) capacity: usize,
-    /// Maximum age of samples, in seconds.
+    /// Maximum age of a sample, in seconds. One older sample is kept, too.
     pub(crate) window_s: u64,
 }
 
@@ -54,13 +54,13 @@ pub(crate) struct SequenceTimes {
 }
 
 impl SequenceTimes {
-    /// Creates an empty set of samples.
+    /// Creates an empty list of samples.
     pub(crate) fn new(limits: Limits) -> Self {
         Self { samples: Vec::new(), limits }
     }
 
-    /// Creates samples as if the sequence numbers `1..=last` had been written evenly over the time
-    /// from `from_s` to `to_s`.
+    /// Creates samples as if the sequence numbers from 1 to `last` had been written at a constant
+    /// rate between the times `from_s` and `to_s`, in seconds since 1970.
     pub(crate) fn spread(last: Sequence, from_s: u64, to_s: u64, limits: Limits) -> Self {
         let mut times = Self::new(limits);
         let length = u128::from(to_s.saturating_sub(from_s));
@@ -72,7 +72,7 @@ impl SequenceTimes {
         times
     }
 
-    /// Changes the limits.
+    /// Changes the limits, and removes samples that exceed them.
     pub(crate) fn set_limits(&mut self, limits: Limits) {
         self.limits = limits;
         self.forget_before_window(None);
@@ -84,10 +84,11 @@ impl SequenceTimes {
         self.samples.last().map(|sample| sample.time_s)
     }
 
-    /// Records that `sequence` is the last sequence number at `time_s`.
+    /// Records that at the time `time_s`, in seconds since 1970, `sequence` was the last sequence
+    /// number.
     pub(crate) fn sample(&mut self, sequence: Sequence, time_s: u64) {
-        // A sample with a lower sequence number than the last one came late and adds no
-        // information.
+        // A sample whose sequence number is lower than that of the last sample was recorded too
+        // late. It adds no information.
         let is_late = self.samples.last().is_some_and(|last| sequence < last.sequence);
         if sequence == 0 || is_late {
             return;
@@ -100,7 +101,8 @@ impl SequenceTimes {
         }
     }
 
-    /// Merges other samples, in any order, as of `now_s`.
+    /// Merges other samples into these. The others may be in any order. `now_s` is the current
+    /// time, in seconds since 1970; it ends the window of samples that are kept.
     pub(crate) fn take_in(&mut self, others: impl IntoIterator<Item = SequenceTime>, now_s: u64) {
         let mut all = std::mem::take(&mut self.samples);
         all.extend(others.into_iter().filter(|sample| sample.sequence > 0));
@@ -112,19 +114,20 @@ impl SequenceTimes {
         trim::to(&mut self.samples, self.limits.capacity);
     }
 
-    /// Returns the highest sequence number that is known to have been written at `time_s` or
-    /// earlier.
+    /// Returns the highest sequence number that is known to have been written at `time_s` (in
+    /// seconds since 1970) or earlier.
     pub(crate) fn sequence_at(&self, time_s: u64) -> Option<Sequence> {
         let behind = self.samples.partition_point(|sample| sample.time_s <= time_s);
         self.samples.get(behind.checked_sub(1)?).map(|sample| sample.sequence)
     }
 
-    /// Encodes, for a table, the samples that cover the sequence numbers from `lowest` to
-    /// `highest`.
+    /// Returns the samples that a table with sequence numbers from `lowest` to `highest`, both
+    /// inclusive, stores, in encoded form.
     pub(crate) fn encode(&self, lowest: Sequence, highest: Sequence) -> Vec<u8> {
         let from = self.samples.partition_point(|sample| sample.sequence < lowest);
         let to = self.samples.partition_point(|sample| sample.sequence <= highest);
-        // The sample before those in the range gives the time of the lowest sequence number.
+        // Also takes the sample before those in the range: it tells when the numbers before
+        // `lowest` had been written.
         let within = self.samples.get(from.saturating_sub(1)..to.max(from)).unwrap_or_default();
         let mut within = within.to_vec();
         trim::to(&mut within, SAMPLES_PER_TABLE);
@@ -133,8 +136,8 @@ impl SequenceTimes {
         encoded
     }
 
-    /// Removes samples older than the window. The window ends at `now_s`, or at the newest sample's
-    /// time if that is `None`.
+    /// Removes samples that are older than the window, except the newest of them. The window ends
+    /// at `now_s` (in seconds since 1970) or, with `None`, at the time of the newest sample.
     fn forget_before_window(&mut self, now_s: Option<u64>) {
         let Some(end_s) = now_s.or_else(|| self.newest_s()) else { return };
         let Some(begin_s) = end_s.checked_sub(self.limits.window_s) else { return };
@@ -143,10 +146,10 @@ impl SequenceTimes {
     }
 }
 
-/// Adds a sample whose sequence number is at least that of the previous samples. Samples with the
-/// same time, from a burst of writes, are merged into the one with the highest sequence number.
-/// Samples with the same sequence number, from an idle database, are merged into the one with the
-/// lowest time.
+/// Adds a sample whose sequence number is not lower than that of any other sample. If samples have
+/// the same time, as after a burst of writes, only the one with the highest sequence number is
+/// kept. If samples have the same sequence number, as in an idle database, only the one with the
+/// lowest time is kept.
 fn push(samples: &mut Vec<SequenceTime>, mut sample: SequenceTime) {
     if let Some(last) = samples.pop_if(|last| last.sequence == sample.sequence) {
         sample.time_s = sample.time_s.min(last.time_s);

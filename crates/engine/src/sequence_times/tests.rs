@@ -1,4 +1,5 @@
-//! Tests that compare the samples with those that RocksDB keeps for the same input.
+//! Tests of the samples, some of which compare them with those that RocksDB keeps for the same
+//! input.
 
 use tailwater_format::table::sequence_times::{SequenceTime, decode, encode};
 
@@ -26,15 +27,16 @@ fn a_time_maps_to_the_last_sequence_number_up_to_it() {
 
 #[test]
 fn redundant_samples_are_merged() {
-    // Cases: nothing was written between samples; a burst of writes; the clock was set back, by a
-    // little and by much.
+    // In the order of the assertions: nothing was written between two samples; two samples have the
+    // same time; the clock was set back, but not before the first sample; the clock was set back to
+    // before the first sample.
     assert_eq!(pairs(&of(&[(10, 500), (10, 600)], NO_LIMITS)), [(10, 500)]);
     assert_eq!(pairs(&of(&[(10, 500), (20, 500)], NO_LIMITS)), [(20, 500)]);
     let back = of(&[(10, 500), (20, 600), (30, 550)], NO_LIMITS);
     assert_eq!(pairs(&back), [(10, 500), (30, 550)]);
     assert_eq!(pairs(&of(&[(10, 500), (20, 600), (30, 400)], NO_LIMITS)), [(30, 400)]);
-    // A sample with sequence number 0, and a sample that is recorded after one with a higher
-    // number.
+    // Neither a sample with sequence number 0 nor one with a lower sequence number than the sample
+    // before it is kept.
     assert_eq!(pairs(&of(&[(0, 500), (20, 600), (10, 700)], NO_LIMITS)), [(20, 600)]);
 }
 
@@ -66,9 +68,9 @@ fn excess_samples_are_dropped_where_their_neighbours_are_closest() {
     assert!(times.samples.is_empty());
 }
 
-/// RocksDB 11.9's results: `limits`, the samples recorded in order, the samples that RocksDB kept,
-/// the samples that a table with a given range of sequence numbers stores, and the highest sequence
-/// numbers written by given times.
+/// Results of RocksDB 11.9. For each case: the limits, the samples in the order of recording, the
+/// samples that RocksDB kept, the samples that a table with a given range of sequence numbers
+/// stores, and the highest sequence numbers that were written by given times.
 const ROCKSDB: &str = include_str!("rocksdb.txt");
 
 #[test]

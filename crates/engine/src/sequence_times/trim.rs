@@ -1,16 +1,16 @@
-//! Reducing the number of samples.
+//! Reduction of the number of samples.
 //!
-//! Repeatedly removes the sample whose two neighbours are closest to each other in time, so that
-//! the remaining samples are spread evenly. Of several such samples, it removes the oldest. Takes
-//! time for sorting.
+//! Repeatedly removes the sample whose two neighbours are closest to each other in time. So the
+//! remaining samples are spread evenly over time. If several samples are equal in this respect, the
+//! oldest is removed. Takes O(n log n) time for n samples.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use tailwater_format::table::sequence_times::SequenceTime;
 
-/// Removes samples until at most `capacity` remain. The first and the last sample stay, unless the
-/// capacity is 0.
+/// Removes samples until at most `capacity` are left. The first and the last sample are kept even
+/// if `capacity` is 1; all are removed if it is 0.
 pub(super) fn to(samples: &mut Vec<SequenceTime>, capacity: usize) {
     if capacity == 0 {
         samples.clear();
@@ -25,7 +25,8 @@ pub(super) fn to(samples: &mut Vec<SequenceTime>, capacity: usize) {
     let mut excess = samples.len() - capacity;
     while excess > 0 {
         let Some(Reverse((gap, at))) = candidates.pop() else { return };
-        // The removal of a neighbour has widened the sample's gap since the candidate was pushed.
+        // The gap was computed when the candidate was pushed. If a neighbour was removed since
+        // then, the gap has become wider, and the candidate is pushed again.
         if list.gap(at) > gap {
             candidates.push(Reverse((list.gap(at), at)));
         } else {
@@ -59,13 +60,14 @@ impl List {
         Self { links: samples.iter().enumerate().map(link).collect() }
     }
 
-    /// Returns the time between the neighbours of a sample that has two, in seconds.
+    /// Returns the time between the two neighbours of a sample, in seconds. The first and the last
+    /// sample lack a neighbour and are not allowed.
     fn gap(&self, at: usize) -> u64 {
         let Link { before, behind, .. } = self.links[at];
         self.links[behind].sample.time_s - self.links[before].sample.time_s
     }
 
-    /// Removes a sample that has two neighbours from the list.
+    /// Removes a sample from the list. It must not be the first or the last.
     fn unlink(&mut self, at: usize) {
         let Link { before, behind, .. } = self.links[at];
         self.links[before].behind = behind;

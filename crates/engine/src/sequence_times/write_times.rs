@@ -1,15 +1,16 @@
-//! Sampling of the times at which sequence numbers were written, for column families that preserve
-//! these times.
+//! Sampling of the times at which sequence numbers were written, for column families whose options
+//! preserve these times.
 //!
-//! Sequence numbers and samples belong to the whole database. The interval between samples is about
-//! a hundredth of the shortest time span that a column family preserves, and the samples reach back
-//! over the longest such span. Tables store samples; the samples in memory start empty at each
-//! opening.
+//! Sequence numbers and samples belong to the whole database. Column families may preserve times
+//! over different time spans. The interval between samples is about a hundredth of the shortest
+//! span, and samples are kept for the longest span. Tables store samples; those in memory start
+//! empty when the database is opened.
 //!
-//! A new database whose column families preserve times begins at a sequence number above 0. The
-//! numbers up to it count as written during the preserved time span before the creation. Data that
-//! comes with its own write times can use these numbers. Source: `RegisterRecordSeqnoTimeWorker`,
-//! `EnsureSeqnoToTimeMapping` and `PrepopulateSeqnoToTimeMapping` in `db/db_impl/db_impl.cc`.
+//! If column families of a new database preserve times, the numbers from 1 to
+//! [`PREALLOCATED_SEQUENCES`] are not given to writes. They count as written before the creation,
+//! evenly over the longest preserved span. Imported data that has its own write times can use these
+//! numbers. Source: `RegisterRecordSeqnoTimeWorker`, `EnsureSeqnoToTimeMapping` and
+//! `PrepopulateSeqnoToTimeMapping` in `db/db_impl/db_impl.cc`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,15 +22,16 @@ use tailwater_io::sync::Mutex;
 use crate::options::ColumnFamilyOptions;
 use crate::sequence_times::{Limits, SAMPLES_MAX, SequenceTimes};
 
-/// Number of samples in the shortest time span that a column family preserves.
+/// Number of samples that are taken in the shortest time span that a column family preserves.
 const SAMPLES_PER_WINDOW: u64 = 100;
-/// The last sequence number of a new database that preserves times.
+/// Number of sequence numbers that count as written before a new database was created, if one of
+/// its column families preserves times.
 pub(crate) const PREALLOCATED_SEQUENCES: Sequence = 100;
 
-/// Samples of the times when sequence numbers were written.
+/// The samples of an open database, and when to take the next one.
 #[derive(Debug)]
 pub(crate) struct WriteTimes {
-    /// Interval between samples, in seconds; 0 if no times are preserved.
+    /// Interval between samples, in seconds; 0 if no column family preserves times.
     cadence_s: AtomicU64,
     state: Mutex<State>,
 }
@@ -59,7 +61,8 @@ impl Default for WriteTimes {
 const NOTHING: Limits = Limits { capacity: 0, window_s: u64::MAX };
 
 impl Windows {
-    /// Returns the windows of column families with these options; `None` if none preserves times.
+    /// Returns the shortest and longest time span that column families with these options preserve;
+    /// `None` if none of them preserves times.
     fn of<'a>(families: impl Iterator<Item = &'a ColumnFamilyOptions>) -> Option<Self> {
         let windows = families.map(ColumnFamilyOptions::preserved_seconds).filter(|&it| it > 0);
         windows.fold(None, |found: Option<Self>, window_s| {
@@ -82,8 +85,8 @@ impl Windows {
     }
 }
 
-/// Returns the sequence number with which a new database begins as its last one, if its column
-/// families have these options: 0, or [`PREALLOCATED_SEQUENCES`] if one preserves write times.
+/// Returns the last sequence number of a new, empty database whose column families have these
+/// options: [`PREALLOCATED_SEQUENCES`] if one of them preserves write times, otherwise 0.
 pub(crate) fn first_sequence<'a>(
     families: impl Iterator<Item = &'a ColumnFamilyOptions>,
 ) -> Sequence {
@@ -91,9 +94,9 @@ pub(crate) fn first_sequence<'a>(
 }
 
 impl WriteTimes {
-    /// Samples the initial sequence numbers of a new database, up to `last`, as if they had been
-    /// written evenly over the preserved time span before `now_s` (in seconds since 1970).
-    /// `families`, here and below, are the options of the database's column families.
+    /// Creates samples for a new database, as if the sequence numbers from 1 to `last` had been
+    /// written at a constant rate over the longest preserved time span before `now_s` (in seconds
+    /// since 1970). `families` are the options of the database's column families.
     pub(crate) fn spread<'a>(
         &self,
         families: impl Iterator<Item = &'a ColumnFamilyOptions>,
@@ -107,10 +110,13 @@ impl WriteTimes {
         self.state.lock().times = SequenceTimes::spread(last, from_s, now_s, windows.limits());
     }
 
-    /// Applies the options of the current column families, and takes a sample if one of them
-    /// preserves times. Must be called when the families or their options have changed. `published`
-    /// is the last sequence number that reads see. It must have been loaded before `now_s`, so that
-    /// all its writes happened by that time.
+    /// Applies the options of all column families, which are `families`. If one of them preserves
+    /// times, also takes a sample. Must be called when column families or their options have
+    /// changed.
+    ///
+    /// `published` is the last sequence number that reads see, and `now_s` the current time in
+    /// seconds since 1970. `published` must have been loaded before the clock was read, so that all
+    /// writes up to it happened by `now_s`.
     pub(crate) fn update<'a>(
         &self,
         families: impl Iterator<Item = &'a ColumnFamilyOptions>,
@@ -127,8 +133,8 @@ impl WriteTimes {
         }
     }
 
-    /// Takes a sample if the interval has passed. `published` returns the last sequence number that
-    /// reads see.
+    /// Takes a sample if the interval since the last sample has passed. `published` returns the
+    /// last sequence number that reads see.
     pub(crate) fn sample_if_due(&self, clock: &dyn Clock, published: impl Fn() -> Sequence) {
         let cadence_s = self.cadence_s.load(Ordering::Relaxed);
         if cadence_s == 0 {
@@ -136,17 +142,17 @@ impl WriteTimes {
         }
         let now_s = clock.wall_us() / 1_000_000;
         let mut state = self.state.lock();
-        // The absolute difference is used because the clock may have been set back.
+        // The clock may have been set back, so the absolute difference is compared.
         if now_s.abs_diff(state.sampled_s) >= cadence_s {
-            // The sequence number is loaded before the clock is read, so that all writes up to it
-            // happened by the sample's time.
+            // Must be loaded before the clock is read, so that all writes up to this sequence
+            // number happened by the sample's time.
             let published = published();
             state.sample(published, clock.wall_us() / 1_000_000);
         }
     }
 
-    /// Returns the write times of sequence numbers, if a column family with these options preserves
-    /// them and samples exist.
+    /// Returns a copy of the samples, if there are any and a column family with these options
+    /// preserves write times.
     pub(crate) fn of(&self, family: &ColumnFamilyOptions) -> Option<Arc<SequenceTimes>> {
         if family.preserved_seconds() == 0 {
             return None;

@@ -1,29 +1,30 @@
-//! Bytes that delayed writes may write without waiting.
+//! The number of bytes that delayed writes may write without waiting.
 //!
-//! A sleep of a few microseconds takes far longer than requested. So small writes do not wait until
-//! the bytes allowed for a whole interval are used up; the next write then sleeps for at least an
-//! interval.
+//! Bytes are granted for a whole interval at a time, and writes do not wait until these bytes are
+//! used up. The next write then sleeps for at least an interval. Without this, each small write
+//! would have to sleep for a few microseconds, and such a sleep takes far longer than requested.
 //!
 //! Source: `WriteController::GetDelay` in `db/write_controller.cc`.
 
-/// Minimum wait of a write, and the interval for which bytes are granted in advance, in
-/// microseconds.
+/// Length of the interval for which bytes are granted in advance, and minimum time that a write
+/// waits, in microseconds.
 const INTERVAL_US: u64 = 1000;
-/// Maximum idle time that is credited, in microseconds.
+/// Maximum time without writes for which bytes are granted afterwards, in microseconds.
 const SAVED_US: u64 = 1_000_000;
 
-/// Bytes that may be written without waiting.
+/// The bytes that may be written without waiting.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Allowance {
     bytes: u64,
-    /// Point in time up to which bytes have been granted, in microseconds since any fixed start;
+    /// The time up to which bytes have been granted, in microseconds on the clock of `now_us`;
     /// `None` before the first grant.
     granted_until_us: Option<u64>,
 }
 
 impl Allowance {
-    /// Takes `bytes` at the time `now_us`. Returns how long to wait before writing them, in
-    /// microseconds.
+    /// Takes `bytes` from the allowance at the time `now_us`, in microseconds since any fixed time.
+    /// `bytes_per_second` is the rate at which bytes are granted. Returns how long the caller must
+    /// wait before it writes the bytes, in microseconds.
     pub(super) fn take(&mut self, bytes: u64, now_us: u64, bytes_per_second: u64) -> u64 {
         let rate = bytes_per_second.max(1);
         if self.spend(bytes) {
@@ -46,7 +47,7 @@ impl Allowance {
         until.saturating_sub(now_us).max(INTERVAL_US)
     }
 
-    /// Returns bytes that were taken but not written.
+    /// Returns bytes to the allowance that were taken but are not written.
     pub(super) fn give_back(&mut self, bytes: u64) {
         self.bytes = self.bytes.saturating_add(bytes);
     }
@@ -62,8 +63,8 @@ impl Allowance {
 mod tests {
     use super::*;
 
-    /// Returns the throughput, in bytes per second, of writes of `bytes` bytes that each take one
-    /// microsecond in addition to their delay.
+    /// Returns the throughput, in bytes per second, of a simulation in which each write has `bytes`
+    /// bytes and takes one microsecond in addition to its wait.
     fn written(bytes: u64, rate: u64) -> f64 {
         let (begin_us, mut allowance, mut written) = (7_000_000, Allowance::default(), 0);
         let mut now_us = begin_us;

@@ -1,37 +1,37 @@
 //! The conditions under which writes are slowed down or stopped.
 //!
-//! They are RocksDB's (`ColumnFamilyData::RecalculateWriteStallConditions` in
-//! `db/column_family.cc`): too many memtables waiting to be flushed, too many tables in level 0,
+//! They are the same as in RocksDB (`ColumnFamilyData::RecalculateWriteStallConditions` in
+//! `db/column_family.cc`): too many memtables waiting to be flushed, too many tables in level 0, or
 //! too many bytes waiting to be compacted.
 
 use crate::stall::delay_rate::Demand;
 
-/// The stall state of writes, with the cause of a stall.
+/// Whether writes are stalled, that is, slowed down or stopped, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum StallState {
     /// Writes are not limited.
     #[default]
     Normal,
-    /// Writes are limited to a rate.
+    /// Writes are slowed down to a rate.
     Delayed {
         /// The rate, in bytes per second.
         bytes_per_second: u64,
-        /// The exceeded condition.
+        /// The condition that requires the delay.
         cause: StallCause,
-        /// A description with numbers: "21 tables in level 0 of 'default'".
+        /// A description with figures: "21 tables in level 0 of 'default'".
         reason: String,
     },
-    /// Writes wait.
+    /// Writes wait until the state changes.
     Stopped {
-        /// The exceeded condition.
+        /// The condition that requires the stop.
         cause: StallCause,
-        /// A description with numbers.
+        /// A description with figures, as for `Delayed`.
         reason: String,
     },
 }
 
 impl StallState {
-    /// Returns the demand that corresponds to this state.
+    /// Returns this state without its details, as a [`Demand`].
     pub(super) fn demand(&self) -> Demand {
         match self {
             Self::Normal => Demand::Nothing,
@@ -40,7 +40,7 @@ impl StallState {
         }
     }
 
-    /// Returns the exceeded condition, if any.
+    /// Returns the condition that requires this state; `None` if writes are not stalled.
     pub(super) fn cause(&self) -> Option<StallCause> {
         match self {
             Self::Normal => None,
@@ -48,7 +48,7 @@ impl StallState {
         }
     }
 
-    /// Returns the state with another delay rate.
+    /// Returns this state with another delay rate, in bytes per second, if it is `Delayed`.
     pub(super) fn at_rate(self, rate: u64) -> Self {
         match self {
             Self::Delayed { cause, reason, .. } => {
@@ -58,7 +58,7 @@ impl StallState {
         }
     }
 
-    /// Returns the exceeded condition, if writes are stopped.
+    /// Returns the condition that requires writes to stop; `None` if they are not stopped.
     pub(crate) fn stopped_by(&self) -> Option<StallCause> {
         match self {
             Self::Stopped { cause, .. } => Some(*cause),
@@ -79,40 +79,43 @@ pub enum StallCause {
     PendingCompaction,
 }
 
-/// The figures of one column family that determine stalls.
+/// The figures and limits of one column family that determine whether writes are stalled.
 #[derive(Debug, Clone)]
 pub(crate) struct StallConditions {
     pub(crate) family: String,
-    /// Whether its options enable automatic compactions; if not, only its memtables can stall
-    /// writes.
+    /// Whether the column family's options enable automatic compactions. If not, only its memtables
+    /// can stall writes.
     pub(crate) compacts: bool,
-    /// Whether automatic compactions are enabled and its compaction style is implemented.
+    /// Whether compactions of the column family run automatically: `compacts` is true, and its
+    /// compaction style is implemented.
     pub(crate) compacts_by_itself: bool,
-    /// Whether each sorted run in a deeper level counts as a table of level 0.
+    /// Whether each sorted run on a deeper level counts like a table of level 0, as for universal
+    /// compaction.
     pub(crate) counts_runs: bool,
     /// Number of memtables that wait to be flushed.
     pub(crate) sealed_memtables: usize,
-    /// Number of tables in level 0, plus the sorted runs in deeper levels if `counts_runs`; 0 if
-    /// `compacts` is false.
+    /// Number of tables in level 0; if `counts_runs` is true, plus the number of sorted runs on
+    /// deeper levels. 0 if `compacts` is false.
     pub(crate) level_0_tables: usize,
-    /// Number of bytes that wait to be compacted.
+    /// Estimated number of bytes that wait to be compacted.
     pub(crate) pending_compaction_bytes: u64,
-    /// Whether the backlog calls for several concurrent compactions.
+    /// Whether so much waits to be compacted that several compactions should run concurrently.
     pub(crate) is_behind: bool,
     pub(crate) max_write_buffer_number: usize,
     pub(crate) min_write_buffer_number_to_merge: usize,
-    /// Number of level 0 tables that triggers a compaction.
+    /// Number of tables in level 0 that triggers a compaction.
     pub(crate) level_0_trigger: usize,
     pub(crate) level_0_slowdown: usize,
     pub(crate) level_0_stop: usize,
-    /// Soft limit of the compaction backlog, in bytes; 0 for none.
+    /// Bytes waiting to be compacted from which on writes are delayed; 0 means no limit.
     pub(crate) soft_pending_bytes: u64,
-    /// Hard limit of the compaction backlog, in bytes; 0 for none.
+    /// Bytes waiting to be compacted from which on writes are stopped; 0 means no limit.
     pub(crate) hard_pending_bytes: u64,
 }
 
 impl StallConditions {
-    /// Returns the stall state that these conditions require.
+    /// Returns the stall state that this column family requires. `bytes_per_second` is the rate of
+    /// a delay.
     pub(crate) fn state(&self, bytes_per_second: u64) -> StallState {
         let memtables = self.sealed_memtables;
         let over = |bound: u64| bound > 0 && self.pending_compaction_bytes >= bound;
@@ -143,9 +146,9 @@ impl StallConditions {
         StallState::Normal
     }
 
-    /// Whether writes will soon be delayed unless compactions progress: level 0 is more than
-    /// halfway from its compaction trigger to its slowdown bound, or the backlog more than halfway
-    /// to its soft bound.
+    /// Whether writes will soon be delayed if compactions do not progress: the number of tables in
+    /// level 0 is past the midpoint between the compaction trigger and the slowdown limit, or the
+    /// bytes that wait to be compacted exceed half of the limit from which on writes are delayed.
     pub(super) fn is_near(&self) -> bool {
         let halfway = self.level_0_trigger.midpoint(self.level_0_slowdown);
         let soft = self.soft_pending_bytes;
@@ -154,8 +157,9 @@ impl StallConditions {
                 || (soft > 0 && self.pending_compaction_bytes > soft / 2))
     }
 
-    /// Whether level 0 has enough tables to slow down reads: twice its compaction trigger, or,
-    /// if that is fewer tables, a quarter of the way from the trigger to the slowdown bound.
+    /// Whether the number of tables in level 0 slows down reads. The threshold is the lower of two
+    /// numbers: twice the compaction trigger, and the number a quarter of the way from the trigger
+    /// to the slowdown limit.
     pub(super) fn is_crowded(&self) -> bool {
         let (trigger, slowdown) = (self.level_0_trigger, self.level_0_slowdown);
         let part_of_way = slowdown.saturating_sub(trigger) / 4;
@@ -163,7 +167,7 @@ impl StallConditions {
         self.compacts && self.level_0_tables >= many.max(1)
     }
 
-    /// Whether the figure behind `cause` is close to the bound that stops writes.
+    /// Whether the figure that `cause` names is close to the limit at which writes are stopped.
     pub(super) fn is_near_stop(&self, cause: StallCause) -> bool {
         let gap = self.hard_pending_bytes.saturating_sub(self.soft_pending_bytes);
         match cause {
@@ -176,7 +180,7 @@ impl StallConditions {
         }
     }
 
-    /// Describes the extent of `cause`.
+    /// Describes `cause` with this column family's figures.
     pub(crate) fn reason(&self, cause: StallCause) -> String {
         let family = &self.family;
         match cause {

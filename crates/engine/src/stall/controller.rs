@@ -1,4 +1,5 @@
-//! The current stall state: writers wait here, and flushes and compactions end the wait.
+//! The current stall state of a database. Writers wait here, and flushes and compactions end the
+//! wait.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,61 +13,65 @@ use crate::stall::allowance::Allowance;
 use crate::stall::delay_rate::{Demand, FamilyChange, next_rate};
 use crate::stall::{CompactionPressure, StallCause, StallConditions, StallState};
 
-/// Maximum time that a stopped write waits before it checks the state again.
+/// Maximum time that a stopped write sleeps before it checks the state again.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
-/// The current stall state, shared by writers and by the flushes and compactions that end stalls.
+/// The current stall state. Shared by writers and by the flushes and compactions that end stalls.
 #[derive(Debug)]
 pub(crate) struct StallController {
-    /// Whether `state` is not `Normal`, readable without the lock.
+    /// Whether the state is not `Normal`. A copy that can be read without the lock.
     is_stalled: AtomicBool,
-    /// The compaction pressure, which each update sets.
+    /// The compaction pressure, which [`StallController::update`] sets.
     pressure: Arc<CompactionPressure>,
-    /// Bytes that leaders wrote for followers and that are not yet charged to the allowance.
+    /// Bytes that leaders of write groups have written for the followers in their groups, and that
+    /// have not been taken from the allowance yet.
     unpaid: AtomicU64,
-    /// Start of the clock that `allowance` uses.
+    /// The time from which the allowance counts microseconds.
     epoch: Instant,
     stalls: Mutex<Stalls>,
     changed: Condvar,
 }
 
-/// The stall state, and the data it is derived from.
+/// The stall state, and the data from which it is derived.
 #[derive(Debug, Default)]
 struct Stalls {
     state: StallState,
-    /// The rate of delayed writes and its maximum, in bytes per second.
+    /// The current rate of delayed writes, and its maximum `rate_max`, in bytes per second.
     rate: u64,
     rate_max: u64,
-    /// Bytes that delayed writes may write without waiting.
+    /// The bytes that delayed writes may write without waiting.
     allowance: Allowance,
-    /// The state of each column family at the last update, by its ID.
+    /// What each column family, by its ID, required when its memtables or tables last changed.
     families: BTreeMap<u32, FamilyStall>,
 }
 
-/// A column family's demand and compaction backlog at the last update.
+/// What a column family required when its memtables or tables last changed, and its compaction
+/// backlog then.
 #[derive(Debug, Clone, Copy, Default)]
 struct FamilyStall {
     demand: Demand,
     pending_bytes: u64,
 }
 
-/// The state of a column family, as given to [`StallController::update`].
+/// The current state of a column family, for [`StallController::update`].
 #[derive(Debug)]
 pub(crate) struct FamilyLook {
     pub(crate) id: u32,
     pub(crate) conditions: StallConditions,
-    /// Whether its memtables or tables have changed.
+    /// Whether the column family's memtables or tables have changed since the last update.
     pub(crate) has_changed: bool,
 }
 
 impl Stalls {
-    /// Takes `bytes` from the allowance. Returns how long to wait before writing them.
+    /// Takes `bytes` from the allowance at the time `now`. `rate` is in bytes per second. Returns
+    /// how long the caller must wait before it writes the bytes.
     fn pay(&mut self, bytes: u64, epoch: Instant, now: Instant, rate: u64) -> Duration {
         let now_us = (now - epoch).as_micros() as u64;
         Duration::from_micros(self.allowance.take(bytes, now_us, rate))
     }
 
-    /// Records the state of a column family. Returns the stall state that it demands.
+    /// Returns the stall state that a column family requires. If its memtables or tables have
+    /// changed, also adjusts the delay rate and remembers what it requires.
     fn look(&mut self, family: &FamilyLook) -> StallState {
         let FamilyLook { id, conditions, has_changed } = family;
         let state = conditions.state(self.rate);
@@ -92,7 +97,7 @@ impl Stalls {
 }
 
 impl StallController {
-    /// Creates a controller in state `Normal` whose updates set `pressure`.
+    /// Creates a controller whose state is `Normal`. It sets `pressure` at each update.
     pub(crate) fn new(pressure: Arc<CompactionPressure>) -> Self {
         Self {
             is_stalled: AtomicBool::new(false),
@@ -109,7 +114,7 @@ impl StallController {
         self.lock().state.clone()
     }
 
-    /// Returns the compaction pressure; compactions use it to decide whether to hurry.
+    /// Returns the compaction pressure, by which compactions decide whether to hurry.
     pub(crate) fn pressure(&self) -> &Arc<CompactionPressure> {
         &self.pressure
     }
@@ -120,12 +125,13 @@ impl StallController {
         self.is_stalled.load(Ordering::Acquire)
     }
 
-    /// Reads the state of all column families and adopts the strictest of their demands. Calls
-    /// `record` with the demand of each family that has changed. Returns the new state if its
-    /// demand or its rate differs from that of the previous state.
+    /// Reads the state of all column families and adopts the strictest stall state that one of them
+    /// requires. Calls `record` with the stall state that each changed column family requires.
+    /// Returns the new state if writes are stalled differently from before: to another degree, or
+    /// at another rate.
     ///
-    /// The families are read under the lock, so that an older state never overwrites a newer one.
-    /// `rate_max` is in bytes per second.
+    /// `families` is read under the lock, so that an older state never overwrites a newer one.
+    /// `rate_max` is the maximum rate of delayed writes in bytes per second.
     pub(crate) fn update(
         &self,
         rate_max: u64,
@@ -173,20 +179,24 @@ impl StallController {
         changed
     }
 
-    /// Wakes waiting writers for a reason other than the stall.
+    /// Wakes waiting writers although the stall state has not changed, so that they call `check`.
     pub(crate) fn wake(&self) {
         let _stalls = self.lock();
         self.changed.notify_all();
     }
 
-    /// Waits while writes are stopped, or for the time that `bytes` take while they are delayed.
-    /// Calls `check` before and during the wait, with the cause if writes are stopped; an error
-    /// from `check` ends the wait. If it has to wait, it calls `refuse` once, with the error for
-    /// queued writers that set `no_slowdown`. These writers are refused until the result of
-    /// `refuse` is dropped.
+    /// Waits as long as writes are stopped; if they are delayed, for the time that `bytes` take at
+    /// the current rate.
+    ///
+    /// Calls `check` before the wait and repeatedly during it. Its argument is the cause if writes
+    /// are stopped. If `check` returns an error, the wait ends with that error.
+    ///
+    /// If the caller must wait, `refuse` is called once, with an error. It makes queued writers
+    /// that set `no_slowdown` fail with that error, until the value that `refuse` returned is
+    /// dropped.
     ///
     /// # Errors
-    /// Busy, where `no_slowdown` is set; the error of `check`.
+    /// Busy, if the caller would have to wait and `no_slowdown` is set; the errors of `check`.
     #[inline]
     pub(crate) fn wait<R>(
         &self,
@@ -242,8 +252,8 @@ impl StallController {
         }
     }
 
-    /// Records that a leader wrote `bytes` more for its followers; the next leader's delay accounts
-    /// for them.
+    /// Adds to the bytes for which the next delayed leader waits, on top of its own: `bytes` is the
+    /// number of bytes that a leader wrote for the followers in its group.
     #[inline]
     pub(crate) fn charge(&self, bytes: impl FnOnce() -> u64) {
         if self.is_stalled() {

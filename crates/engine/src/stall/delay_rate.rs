@@ -1,26 +1,28 @@
 //! The rate of delayed writes.
 //!
-//! The rate begins at `delayed_write_rate` and never exceeds that value. The rate is adjusted
-//! whenever the memtables or tables of a column family change: down while the compaction backlog
-//! grows or stays, further down near the bound that stops writes, up while the backlog shrinks, and
-//! more so when the delay ends. All column families share and adjust one rate.
+//! The rate begins at option `delayed_write_rate` and never exceeds it. It is adjusted whenever the
+//! memtables or tables of a column family change:
+//! - lowered if the compaction backlog has grown or stayed the same, and more so near the limit at
+//!   which writes are stopped;
+//! - raised if the backlog has shrunk, and more so when the delay ends.
+//!
+//! All column families share one rate, and all adjust it.
 //!
 //! Source: `SetupDelay` and `RecalculateWriteStallConditions` in `db/column_family.cc`.
 
-/// Minimum rate chosen by the adjustment, in bytes per second; a lower rate set by the user is
-/// kept.
+/// Minimum to which an adjustment lowers the rate, in bytes per second. A rate that the user sets
+/// lower is kept.
 const RATE_MIN: u64 = 16 << 10;
-/// Factor by which an update changes the rate if the compaction backlog has grown or stayed the
-/// same.
+/// Factor by which the rate is multiplied if the compaction backlog has grown or stayed the same.
 const MORE_TO_DO: f64 = 0.8;
-/// Factor by which an update changes the rate if the backlog has shrunk.
+/// Factor by which the rate is multiplied if the compaction backlog has shrunk.
 const LESS_TO_DO: f64 = 1.0 / MORE_TO_DO;
-/// Factor by which an update changes the rate near the bound that stops writes.
+/// Factor by which the rate is multiplied near the limit at which writes are stopped.
 const NEAR_STOP: f64 = 0.6;
-/// Factor by which an update changes the rate if a column family does not demand a delay any more.
+/// Factor by which the rate is multiplied when a column family requires no delay any more.
 const GOES_ON: f64 = 1.4;
 
-/// The slowdown that a column family demands of writers.
+/// How much a column family requires writes to be slowed down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(crate) enum Demand {
     #[default]
@@ -29,25 +31,26 @@ pub(crate) enum Demand {
     Stop,
 }
 
-/// A column family whose memtables or tables have changed.
+/// The change of a column family whose memtables or tables have changed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FamilyChange {
-    /// The current demand.
+    /// What the column family requires now.
     pub(crate) demand: Demand,
-    /// Whether the cause of the delay is near the bound that stops writes.
+    /// Whether the figure that causes the delay is close to the limit at which writes are stopped.
     pub(crate) is_near_stop: bool,
-    /// Bytes that wait to be compacted, at this update and at the previous one.
+    /// Bytes that wait to be compacted: now, and (`pending_bytes_before`) at the previous update.
     pub(crate) pending_bytes: u64,
     pub(crate) pending_bytes_before: u64,
-    /// Whether automatic compactions are enabled.
+    /// Whether the column family's options enable automatic compactions.
     pub(crate) compacts: bool,
-    /// Whether any column family, this one included, demanded a delay at its previous update.
+    /// Whether any column family, including this one, required a delay at its previous update.
     pub(crate) was_delayed: bool,
-    /// Whether any column family, this one included, demanded a stop at its previous update.
+    /// Whether any column family, including this one, required a stop at its previous update.
     pub(crate) was_stopped: bool,
 }
 
-/// Returns the rate after an update of a column family, in bytes per second, in 1..=`rate_max`.
+/// Returns the rate after a change of a column family, in bytes per second. It is at least 1 and at
+/// most `rate_max`.
 pub(crate) fn next_rate(rate: u64, rate_max: u64, change: &FamilyChange) -> u64 {
     let times = |factor: f64| (rate as f64 * factor) as u64;
     let next = match change.demand {
@@ -70,7 +73,8 @@ pub(crate) fn next_rate(rate: u64, rate_max: u64, change: &FamilyChange) -> u64 
 mod tests {
     use super::{Demand, FamilyChange, next_rate};
 
-    /// Returns a column family that still demands a delay, with these compaction backlogs.
+    /// Returns the change of a column family that still requires a delay, with the given compaction
+    /// backlogs in bytes.
     fn delayed(pending_bytes_before: u64, pending_bytes: u64) -> FamilyChange {
         FamilyChange {
             demand: Demand::Delay,

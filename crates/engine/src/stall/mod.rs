@@ -1,8 +1,8 @@
-//! Slowing writes down, and stopping them, while flushes and compactions are behind.
+//! Slowing down or stopping writes while flushes and compactions do not keep up.
 //!
-//! Between the slowdown bound and the stop bound of a condition, writes are limited to a rate that
-//! follows the compaction backlog ([`delay_rate`]). Shortly before the slowdown bound, compactions
-//! hurry ([`CompactionPressure`]).
+//! Each condition has a slowdown limit and a stop limit. Between the two, writes are limited to a
+//! rate that depends on the compaction backlog ([`delay_rate`]). Shortly before the slowdown limit,
+//! compactions hurry ([`CompactionPressure`]).
 
 mod allowance;
 mod conditions;

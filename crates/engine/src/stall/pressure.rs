@@ -1,58 +1,58 @@
-//! Compaction pressure: whether several compactions run concurrently, and whether low-priority
-//! compactions switch to normal priority.
+//! Compaction pressure: it decides whether several compactions run concurrently, and whether
+//! low-priority compactions switch to normal priority.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
-/// The causes of compaction pressure. Any thread may set them, and compactions check them between
-/// records.
+/// The reasons why compactions should hurry. Any thread may set them. Compactions check them after
+/// each record.
 #[derive(Debug, Default)]
 pub(crate) struct CompactionPressure {
-    /// Writes are about to be slowed down.
+    /// Whether writes will soon be slowed down.
     near_stall: AtomicBool,
-    /// Level 0 has enough tables to slow down reads.
+    /// Whether the number of tables in level 0 slows down reads.
     crowded: AtomicBool,
-    /// A single compaction does not keep up.
+    /// Whether a single compaction at a time does not keep up.
     behind: AtomicBool,
-    /// Number of callers waiting for a compaction to end.
+    /// Number of callers that wait for a compaction to end.
     waiting: AtomicUsize,
 }
 
-/// Registers a caller as waiting for a compaction to end, until this value is dropped.
+/// Counts a caller as waiting for a compaction to end, until this value is dropped.
 #[derive(Debug)]
 pub(crate) struct Waiting<'u>(&'u CompactionPressure);
 
 impl CompactionPressure {
-    /// Whether compactions need normal priority.
+    /// Whether compactions should run at normal instead of low priority.
     pub(crate) fn is_urgent(&self) -> bool {
         self.is_near_stall() || self.crowded.load(Relaxed) || self.waiting.load(Relaxed) > 0
     }
 
-    /// Whether writes are about to be slowed down.
+    /// Whether writes will soon be slowed down.
     pub(crate) fn is_near_stall(&self) -> bool {
         self.near_stall.load(Relaxed)
     }
 
-    /// Sets whether writes are about to be slowed down.
+    /// Sets whether writes will soon be slowed down.
     pub(crate) fn set_near_stall(&self, is_near: bool) {
         self.near_stall.store(is_near, Relaxed);
     }
 
-    /// Sets whether level 0 has enough tables to slow down reads.
+    /// Sets whether the number of tables in level 0 slows down reads.
     pub(crate) fn set_crowded(&self, is_crowded: bool) {
         self.crowded.store(is_crowded, Relaxed);
     }
 
-    /// Whether several compactions are to run concurrently.
+    /// Whether several compactions should run concurrently.
     pub(crate) fn is_behind(&self) -> bool {
         self.behind.load(Relaxed)
     }
 
-    /// Sets whether a single compaction does not keep up.
+    /// Sets whether a single compaction at a time does not keep up.
     pub(crate) fn set_behind(&self, is_behind: bool) {
         self.behind.store(is_behind, Relaxed);
     }
 
-    /// Registers a caller waiting for running compactions.
+    /// Counts the caller as waiting for running compactions, until the result is dropped.
     pub(crate) fn wait(&self) -> Waiting<'_> {
         self.waiting.fetch_add(1, Relaxed);
         Waiting(self)

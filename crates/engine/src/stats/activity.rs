@@ -1,5 +1,5 @@
-//! Counters of a database since it was opened. Every database keeps these counters: they cost a few
-//! additions per group of writes, and nothing for reads.
+//! Counters of a database's activity since it was opened. Every database keeps them: they cost a
+//! few additions per group of writes, and nothing for reads.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -7,7 +7,7 @@ use tailwater_io::sync::Mutex;
 
 use tailwater_io::Clock;
 
-/// A counter that lasts as long as the database is open. Any thread may add to it.
+/// A counter. Any thread may add to it.
 #[derive(Debug, Default)]
 pub(crate) struct Counter(AtomicU64);
 
@@ -31,7 +31,7 @@ impl Counter {
     }
 }
 
-/// A guard that is counted in a [`Counter`] while it lives.
+/// Subtracts one from a [`Counter`] when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Entered<'c>(&'c Counter);
 
@@ -41,42 +41,42 @@ impl Drop for Entered<'_> {
     }
 }
 
-/// Counters of a database since it was opened.
+/// Counters of a database's activity since it was opened.
 #[derive(Debug)]
 pub(crate) struct Activity {
     clock: Arc<dyn Clock>,
     opened_ns: u64,
-    /// Bytes of batches that were logged.
+    /// Bytes of the batches that were written to the WAL.
     pub(crate) wal_bytes: Counter,
-    /// Requested syncs of logs.
+    /// Number of WAL syncs that writes requested.
     pub(crate) wal_syncs: Counter,
-    /// Bytes of batches that were written.
+    /// Bytes of the batches that were written, with or without the WAL.
     pub(crate) bytes_written: Counter,
-    /// Operations that were written.
+    /// Number of operations in the batches that were written.
     pub(crate) keys_written: Counter,
-    /// Batches that were written by another writer, the leader of the batch's group.
+    /// Number of batches that another thread wrote, as the leader of their write group.
     pub(crate) writes_by_other: Counter,
-    /// Batches whose writer led their group.
+    /// Number of batches whose own thread wrote them, as the leader of their write group.
     pub(crate) writes_by_self: Counter,
-    /// Batches that were logged.
+    /// Number of batches that were written to the WAL.
     pub(crate) writes_with_wal: Counter,
     /// Time that writers waited because writes were slowed down or stopped, in microseconds.
     pub(crate) stall_micros: Counter,
-    /// Failed flush attempts.
+    /// Number of flush attempts that failed.
     pub(crate) background_errors: Counter,
-    /// Flushes in progress.
+    /// Number of flushes that are in progress.
     pub(crate) running_flushes: Counter,
     dumps: Mutex<Dumps>,
 }
 
-/// The time when statistics were last written to the LOG, and the counts at that point in time.
+/// When statistics were last written to the LOG, and the counts at that time.
 #[derive(Debug, Default)]
 struct Dumps {
     last_ns: u64,
     at_last: Done,
 }
 
-/// Counts of a database at a point in time.
+/// The counts of an [`Activity`] at a point in time.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Done {
     /// The time since the database was opened, in seconds.
@@ -92,7 +92,7 @@ pub(crate) struct Done {
 }
 
 impl Activity {
-    /// Creates the counters of a database that is being opened.
+    /// Creates the counters of a database that is being opened at this time.
     pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
         let opened_ns = clock.monotonic_ns();
         Self {
@@ -137,13 +137,14 @@ impl Activity {
         }
     }
 
-    /// Returns the counts when statistics were last written to the LOG.
+    /// Returns the counts at the time when statistics were last written to the LOG.
     pub(crate) fn done_at_last_dump(&self) -> Done {
         self.dumps.lock().at_last
     }
 
-    /// Whether statistics are due to be written to the LOG. They are due every `period_s` seconds;
-    /// never if that is 0. A caller that gets true must write them.
+    /// Whether statistics are due to be written to the LOG. They are due every `period_s` seconds,
+    /// or never if `period_s` is 0. A caller that gets true must write them, because the next
+    /// period then begins.
     pub(crate) fn is_dump_due(&self, period_s: u64) -> bool {
         let now_ns = self.clock.monotonic_ns();
         let mut dumps = self.dumps.lock();

@@ -15,27 +15,27 @@ pub(crate) struct FamilyStatistics {
     at_last_dump: Mutex<FamilyDone>,
 }
 
-/// Totals of a column family at a point in time.
+/// Totals of a column family since the database was opened, at a point in time.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct FamilyDone {
     /// The time since the database was opened, in seconds.
     pub(crate) seconds: f64,
     pub(crate) bytes_flushed: u64,
     pub(crate) ingested: IngestedFigures,
-    /// The flush and compaction figures, summed over all levels.
+    /// The totals of flushes and compactions, summed over all levels.
     pub(crate) figures: LevelFigures,
     pub(crate) stalls: u64,
 }
 
 impl FamilyDone {
-    /// Returns the bytes added by flushes and ingestion.
+    /// Returns the number of bytes that flushes and ingestion have added.
     pub(crate) fn bytes_come_in(&self) -> u64 {
         self.bytes_flushed + self.ingested.bytes
     }
 }
 
-/// The numbers of checks that found a stall condition, by cause. Conditions are checked whenever
-/// the memtables or the tables of a column family change, as in RocksDB.
+/// How often a check found that writes must be slowed down or stopped, by cause. Stall conditions
+/// are checked whenever the memtables or tables of a column family change, as in RocksDB.
 #[derive(Debug, Default)]
 pub(crate) struct StallCounts {
     delays: [Counter; CAUSES],
@@ -54,29 +54,29 @@ impl StallCounts {
         }
     }
 
-    /// Returns the number of checks that found that writes must be slowed down for this cause.
+    /// Returns how many checks found that writes must be slowed down for this cause.
     pub(crate) fn delays(&self, cause: StallCause) -> u64 {
         self.delays[cause as usize].get()
     }
 
-    /// Returns the number of checks that found that writes must be stopped for this cause.
+    /// Returns how many checks found that writes must be stopped for this cause.
     pub(crate) fn stops(&self, cause: StallCause) -> u64 {
         self.stops[cause as usize].get()
     }
 
-    /// Returns the number of checks that found that writes must be slowed down, for any cause.
+    /// Returns how many checks found that writes must be slowed down, for any cause.
     pub(crate) fn all_delays(&self) -> u64 {
         self.delays.iter().map(Counter::get).sum()
     }
 
-    /// Returns the number of checks that found that writes must be stopped, for any cause.
+    /// Returns how many checks found that writes must be stopped, for any cause.
     pub(crate) fn all_stops(&self) -> u64 {
         self.stops.iter().map(Counter::get).sum()
     }
 }
 
 impl FamilyStatistics {
-    /// Creates the statistics of a column family with this many levels.
+    /// Creates the statistics of a column family that has `levels` levels.
     pub(crate) fn new(levels: usize) -> Self {
         Self {
             levels: LevelStatistics::new(levels),
@@ -85,7 +85,7 @@ impl FamilyStatistics {
         }
     }
 
-    /// Returns the totals at the time when statistics were last written to the LOG.
+    /// Returns the totals as of the time when statistics were last written to the LOG.
     pub(crate) fn done_at_last_dump(&self) -> FamilyDone {
         *self.at_last_dump.lock()
     }

@@ -1,8 +1,8 @@
-//! Histograms, with RocksDB's names and buckets.
+//! Histograms, with the names and buckets of RocksDB's.
 //!
-//! The bucket bounds are RocksDB's (`monitoring/histogram.cc`): each bound is 1.5 times the
-//! previous one, truncated to two significant digits. Percentiles are interpolated within their
-//! bucket, so the figures are comparable with RocksDB's.
+//! The bucket bounds are computed as in RocksDB (`monitoring/histogram.cc`): each bound is 1.5
+//! times the previous one, truncated to two significant digits. Percentiles are interpolated
+//! linearly within a bucket, as in RocksDB. So the figures of both engines are comparable.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -43,7 +43,7 @@ figures! {
 }
 
 const BUCKETS: usize = 109;
-/// The largest value of each bucket; the last bucket also counts larger values.
+/// The largest value of each bucket, inclusive. The last bucket also counts all larger values.
 static BOUNDS: [u64; BUCKETS] = bounds();
 
 const fn bounds() -> [u64; BUCKETS] {
@@ -69,7 +69,7 @@ fn bucket_of(value: u64) -> usize {
     BOUNDS.partition_point(|&bound| bound < value).min(BUCKETS - 1)
 }
 
-/// A histogram's counters, which are written by a single thread or shared.
+/// The counters of a histogram. They are updated by one thread, or shared by several.
 #[derive(Debug)]
 pub(super) struct Buckets {
     counts: [AtomicU64; BUCKETS],
@@ -90,7 +90,8 @@ impl Default for Buckets {
 }
 
 impl Buckets {
-    /// Adds a measurement. `add` increments a counter.
+    /// Adds a measurement. `add` adds a number to a counter; it need not be atomic if only one
+    /// thread updates the counters.
     #[inline]
     pub(super) fn record(&self, value: u64, add: impl Fn(&AtomicU64, u64)) {
         add(&self.counts[bucket_of(value)], 1);
@@ -103,9 +104,9 @@ impl Buckets {
         }
     }
 
-    /// Resets minimum and maximum. The counts are not reset here:
-    /// [`Statistics::reset`](super::Statistics::reset) stores a baseline, which is subtracted from
-    /// them.
+    /// Resets the minimum and maximum. The counts cannot be reset here:
+    /// [`Statistics::reset`](super::Statistics::reset) remembers their current values, and
+    /// subtracts them from later ones.
     pub(super) fn forget_extremes(&self) {
         self.min.store(u64::MAX, Relaxed);
         self.max.store(0, Relaxed);
@@ -122,7 +123,7 @@ impl Buckets {
     }
 }
 
-/// A copy of a histogram's counts.
+/// A copy of a histogram's counters at a point in time.
 #[derive(Debug, Clone)]
 pub(super) struct Distribution {
     counts: [u64; BUCKETS],
@@ -139,7 +140,7 @@ impl Default for Distribution {
 }
 
 impl Distribution {
-    /// Subtracts the counts of an earlier copy from this one.
+    /// Subtracts the counts and the sum of an earlier copy from this one.
     pub(super) fn subtract(&mut self, earlier: &Self) {
         for (count, earlier) in self.counts.iter_mut().zip(&earlier.counts) {
             *count = count.saturating_sub(*earlier);
@@ -151,8 +152,8 @@ impl Distribution {
         self.counts.iter().sum()
     }
 
-    /// Returns the value at or below which `percent` of the measurements lie. The value is
-    /// interpolated within its bucket.
+    /// Returns the value such that `percent` percent of the measurements are at or below it. The
+    /// value is interpolated linearly within its bucket.
     fn percentile(&self, percent: f64) -> f64 {
         let rank = self.count() as f64 * (percent / 100.0);
         let mut below = 0;
@@ -188,10 +189,10 @@ impl Distribution {
     }
 }
 
-/// Summary figures of a histogram, in the histogram's unit; all zero without measurements.
+/// Summary figures of a histogram, in the unit of its measurements; all 0 without measurements.
 ///
-/// Percentiles are interpolated within their bucket. A bucket's upper bound is about 1.5 times its
-/// lower bound.
+/// Percentiles are interpolated linearly within a bucket. The upper bound of a bucket is about 1.5
+/// times its lower bound.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 #[non_exhaustive]
 pub struct HistogramData {
@@ -229,7 +230,7 @@ mod tests {
         distribution.summary()
     }
 
-    /// Checks the bucket bounds against those that RocksDB prints with its histograms.
+    /// Checks the bucket bounds against those in a histogram that RocksDB printed.
     #[test]
     fn buckets_have_rocksdb_s_bounds() {
         let first = [
@@ -249,11 +250,12 @@ mod tests {
         let evenly = summary(1..=100);
         assert_eq!((evenly.count, evenly.sum, evenly.average), (100, 5050, 50.5));
         assert_eq!((evenly.min, evenly.max), (1, 100));
-        // 34 values are at most 34, and 17 are in the bucket (34, 51]. So the 50th value is 16/17
-        // of the way through this bucket.
+        // 34 of the 100 values are at most 34, and 17 are in the bucket from 34 (exclusive) to 51.
+        // So the 50th value is interpolated at 16/17 of the way through this bucket.
         assert!((evenly.median - 50.0).abs() < 1e-9, "{evenly:?}");
-        // 76 values are at most 76, and 24 are in the bucket (76, 110]. The 95th would be 19/24 of
-        // the way through this bucket, but no percentile exceeds the highest value, 100.
+        // 76 of the 100 values are at most 76, and 24 are in the bucket from 76 (exclusive) to 110.
+        // So the 95th value is at 19/24 of the way through this bucket, which is 102.9. But a
+        // percentile never exceeds the highest value, 100.
         assert_eq!((evenly.percentile_95, evenly.percentile_99), (100.0, 100.0));
         let one = summary([7]);
         assert_eq!((one.median, one.percentile_99, one.max), (7.0, 7.0, 7));

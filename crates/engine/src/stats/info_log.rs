@@ -1,8 +1,8 @@
 //! The `LOG` file of human-readable messages.
 //!
-//! Each line has the time in UTC, the level and a message. The LOG of an earlier opening, or one
-//! that has become too large or too old, is renamed to `LOG.old.` followed by the time of its
-//! replacement. A failure to write a line is ignored.
+//! Each line has the time in UTC, the severity, and a message. When the database is opened, or when
+//! the LOG has become too large or too old, the LOG is renamed to `LOG.old.` followed by the
+//! current time, and a new one is started. If a line cannot be written, the error is ignored.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ pub(crate) struct InfoLog {
     storage: Arc<dyn Storage>,
     clock: Arc<dyn Clock>,
     directory: PathBuf,
-    /// The name of the current file, with which the names of old files begin.
+    /// The name of the current file. The names of old files begin with it.
     prefix: String,
     level: InfoLogLevel,
     /// Number of files kept, including the current one.
@@ -42,9 +42,9 @@ struct Current {
 }
 
 impl InfoLog {
-    /// Starts the LOG of the database in `directory`, an absolute path, and renames an existing
-    /// LOG. `old` are the times in the names of the old files there. If `elsewhere` is given, the
-    /// LOG is in that directory instead.
+    /// Starts a LOG for the database in `directory`, which is an absolute path, and renames an
+    /// existing LOG. The LOG is in that directory or, if it is given, in `elsewhere`. `old` are the
+    /// times in the names of old LOG files in `directory`, in microseconds since 1970.
     pub(crate) fn begin(
         storage: &Arc<dyn Storage>,
         clock: &Arc<dyn Clock>,
@@ -80,7 +80,7 @@ impl InfoLog {
     }
 
     /// Renames the existing file and starts a new one. `old` are the times in the names of the old
-    /// files, in microseconds since 1970, if known.
+    /// files, in microseconds since 1970; with `None`, the directory is listed.
     fn roll(&self, mut old: Option<Vec<u64>>) -> Result<Current> {
         let path = self.directory.join(&self.prefix);
         let now_us = self.clock.wall_us();
@@ -95,8 +95,8 @@ impl InfoLog {
         Ok(Current { file, bytes: 0, begun_us: now_us })
     }
 
-    /// Returns the times in the names of the old files, in microseconds since 1970; 0 for a file
-    /// without a time in its name.
+    /// Returns the times in the names of the old files, in microseconds since 1970. A file named
+    /// `LOG.old`, without a time, counts as 0.
     fn list_old(&self) -> Vec<u64> {
         let entries = self.storage.list(&self.directory).unwrap_or_default();
         let times = entries.iter().filter_map(|entry| {
@@ -108,8 +108,8 @@ impl InfoLog {
         times.collect()
     }
 
-    /// Removes the oldest files, so that `keep` files remain, including the current one. `times`
-    /// are the times in the names of the old files.
+    /// Removes the oldest files, so that at most `keep` remain, including the current one. `times`
+    /// are the times in the names of the old files, in microseconds since 1970.
     fn remove_old(&self, mut times: Vec<u64>) {
         times.sort_unstable();
         let surplus = times.len().saturating_sub(self.keep.saturating_sub(1));
@@ -118,7 +118,7 @@ impl InfoLog {
                 0 => format!("{}.old", self.prefix),
                 _ => format!("{}.old.{time_us}", self.prefix),
             };
-            // A file that cannot be removed is removed the next time.
+            // If a file cannot be removed, the next call tries again.
             let _ = self.storage.remove(&self.directory.join(name));
         }
     }
@@ -146,7 +146,7 @@ impl InfoLog {
         let line = format!("{} {name} {message}\n", Utc(now_us));
         let mut current = self.current.lock();
         if current.as_ref().is_some_and(|current| self.is_over(current, now_us)) {
-            // If no new file can be started, the current one continues to be used.
+            // If no new file can be started, messages go on to the current file.
             if let Ok(next) = self.roll(None) {
                 *current = Some(next);
             }
@@ -176,7 +176,7 @@ fn importance(level: InfoLogLevel) -> u8 {
     }
 }
 
-/// A time in microseconds since 1970, shown as `2026/01/31-23:59:59.000000`.
+/// A time in microseconds since 1970. It is displayed as `2026/01/31-23:59:59.000000`.
 struct Utc(u64);
 
 impl fmt::Display for Utc {
@@ -189,11 +189,11 @@ impl fmt::Display for Utc {
     }
 }
 
-/// Returns the year, month and day of a day counted from 1970-01-01, in the proleptic Gregorian
-/// calendar.
+/// Returns the year, month and day of the day that is `days` days after 1970-01-01, in the
+/// proleptic Gregorian calendar.
 fn civil_from_days(days: u64) -> (u64, u64, u64) {
-    // Days are counted from 0000-03-01 here, so that the leap day is the last of its year. 400
-    // years have 146,097 days.
+    // From here on, days are counted from 0000-03-01, so that a leap day is the last day of its
+    // year. 400 years have 146,097 days.
     let days = days + 719_468;
     let (era, of_era) = (days / 146_097, days % 146_097);
     let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;

@@ -1,4 +1,4 @@
-//! Statistics of flushes and compactions by level of a column family.
+//! Statistics of the flushes and compactions of a column family, by level.
 
 use std::sync::MutexGuard;
 
@@ -6,19 +6,19 @@ use tailwater_io::sync::Mutex;
 
 use super::{Histogram, Statistics, Ticker};
 
-/// Totals of the flushes and compactions that wrote to one level. They are those figures of
-/// RocksDB's `InternalStats::CompactionStats` that its reports contain.
+/// Totals of the flushes and compactions that wrote to one level. The fields are those of RocksDB's
+/// `InternalStats::CompactionStats` that its reports show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct LevelFigures {
     /// Total duration of the flushes and compactions, in microseconds.
     pub(crate) micros: u64,
-    /// CPU time of merging, in microseconds.
+    /// CPU time that the merging of records took, in microseconds.
     pub(crate) cpu_micros: u64,
     /// Number of flushes and compactions.
     pub(crate) count: u64,
-    /// Bytes of tables read from the levels above the one that was written.
+    /// Bytes of tables that were read from the levels above the output level.
     pub(crate) bytes_read_above: u64,
-    /// Bytes of tables read from the level that was written.
+    /// Bytes of tables that were read from the output level itself.
     pub(crate) bytes_read_in_level: u64,
     /// Bytes of tables written.
     pub(crate) bytes_written: u64,
@@ -28,13 +28,13 @@ pub(crate) struct LevelFigures {
     pub(crate) bytes_moved: u64,
     pub(crate) bytes_read_blob: u64,
     pub(crate) bytes_written_blob: u64,
-    /// Number of tables read, from all levels.
+    /// Number of tables that were read, from all levels.
     pub(crate) files_read: u64,
     /// Number of tables written.
     pub(crate) files_written: u64,
     /// Number of records read.
     pub(crate) records_read: u64,
-    /// Number of records read that were not written again.
+    /// Number of records that were read but not written to the output.
     pub(crate) records_dropped: u64,
 }
 
@@ -44,7 +44,7 @@ impl LevelFigures {
         self.combine(other, u64::saturating_add);
     }
 
-    /// Returns the totals less those at an earlier point in time, `earlier`.
+    /// Returns the difference between these totals and earlier ones.
     pub(crate) fn since(mut self, earlier: &Self) -> Self {
         self.combine(earlier, u64::saturating_sub);
         self
@@ -72,29 +72,30 @@ impl LevelFigures {
         }
     }
 
-    /// Returns all bytes read.
+    /// Returns the number of bytes read from tables and blob files.
     pub(crate) fn bytes_read(&self) -> u64 {
         self.bytes_read_above + self.bytes_read_in_level + self.bytes_read_blob
     }
 
-    /// Returns all bytes written.
+    /// Returns the number of bytes written to tables and blob files.
     pub(crate) fn all_bytes_written(&self) -> u64 {
         self.bytes_written + self.bytes_written_blob
     }
 }
 
-/// The kind of work, by the thread pool that does it in RocksDB.
+/// The kind of work. RocksDB does each kind in a thread pool of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Work {
     /// Compactions, which RocksDB runs at low priority.
     Compaction,
     /// Flushes, which RocksDB runs at high priority.
     Flush,
-    /// Work in the user's thread: ingestion, and tables written from recovered logs.
+    /// Work on a user's thread: ingestion, and the flush of recovered logs when a database is
+    /// opened.
     User,
 }
 
-/// Totals of flushes and compactions of a column family.
+/// Totals of the flushes, compactions and ingestion of a column family. Any thread may add to them.
 #[derive(Debug)]
 pub(crate) struct LevelStatistics {
     inner: Mutex<Figures>,
@@ -103,46 +104,46 @@ pub(crate) struct LevelStatistics {
 /// A copy of the totals at a point in time.
 #[derive(Debug, Clone)]
 pub(crate) struct Figures {
-    /// The statistics by level.
+    /// The totals of flushes and compactions, by output level.
     pub(crate) levels: Vec<LevelFigures>,
-    /// The statistics by [`Work`].
+    /// The totals of flushes and compactions, indexed by [`Work`].
     pub(crate) works: [LevelFigures; 3],
-    /// The bytes that flushes wrote.
+    /// Number of bytes that flushes wrote.
     pub(crate) bytes_flushed: u64,
-    /// Totals of ingestion.
+    /// Totals of the ingestion of files.
     pub(crate) ingested: IngestedFigures,
 }
 
 impl Figures {
-    /// Returns the bytes added by flushes and ingestion.
+    /// Returns the number of bytes that flushes and ingestion have added.
     pub(crate) fn bytes_come_in(&self) -> u64 {
         self.bytes_flushed + self.ingested.bytes
     }
 }
 
-/// Totals of ingestion.
+/// Totals of the ingestion of files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct IngestedFigures {
     pub(crate) bytes: u64,
     pub(crate) files: u64,
-    /// The files that went to level 0.
+    /// Number of files that were ingested into level 0.
     pub(crate) level_0_files: u64,
     pub(crate) keys: u64,
 }
 
-/// The ingestion of a file.
+/// The figures of the ingestion of one file.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ingestion {
     /// Duration of the whole ingestion call, in microseconds.
     pub(crate) micros: u64,
     pub(crate) bytes: u64,
     pub(crate) keys: u64,
-    /// Whether the ingested file was copied rather than linked.
+    /// Whether the file was copied. Otherwise it was linked.
     pub(crate) is_copy: bool,
 }
 
 impl LevelStatistics {
-    /// Creates the totals of a column family with this many levels.
+    /// Creates the totals of a column family that has `levels` levels.
     pub(crate) fn new(levels: usize) -> Self {
         let levels = vec![LevelFigures::default(); levels];
         let works = [LevelFigures::default(); 3];
@@ -156,7 +157,7 @@ impl LevelStatistics {
         }
     }
 
-    /// Records a flush, whose table is in level 0.
+    /// Records a flush, which writes to level 0.
     pub(crate) fn record_flush(
         &self,
         work: Work,
@@ -173,7 +174,7 @@ impl LevelStatistics {
         }
     }
 
-    /// Records a compaction into a level.
+    /// Records a compaction that wrote to `output_level`.
     pub(crate) fn record_compaction(
         &self,
         output_level: usize,
@@ -190,7 +191,8 @@ impl LevelStatistics {
         }
     }
 
-    /// Records tables of `bytes` that were moved into a level without rewriting.
+    /// Records that a compaction moved tables with `bytes` bytes into a level, without rewriting
+    /// them.
     pub(crate) fn record_move(&self, output_level: usize, bytes: u64) {
         if let Some(level) = self.lock().levels.get_mut(output_level) {
             level.bytes_moved += bytes;

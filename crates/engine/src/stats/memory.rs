@@ -1,9 +1,10 @@
-//! Memory that readers use outside the block cache.
+//! Memory that iterators use outside the block cache.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Memory that the readers of a database hold outside the block cache. Any thread may change it.
+/// Counts a database's open iterators and the memory that they use outside the block cache. Any
+/// thread may change the counts.
 #[derive(Debug, Default)]
 pub(crate) struct ReaderMemory {
     iterators: AtomicU64,
@@ -16,13 +17,13 @@ impl ReaderMemory {
         self.iterators.load(Relaxed)
     }
 
-    /// Returns the size of iterators' readahead buffers, in bytes.
+    /// Returns the total size of the readahead buffers of all iterators, in bytes.
     pub(crate) fn read_ahead_bytes(&self) -> u64 {
         self.read_ahead_bytes.load(Relaxed)
     }
 }
 
-/// Counts an iterator as open while this lives.
+/// Counts one iterator as open, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct IteratorCharge(Arc<ReaderMemory>);
 
@@ -40,7 +41,7 @@ impl Drop for IteratorCharge {
     }
 }
 
-/// Charges the readahead buffer of an iterator while this lives.
+/// Counts the readahead buffer of one iterator, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct ReadAheadCharge {
     memory: Arc<ReaderMemory>,
@@ -48,12 +49,12 @@ pub(crate) struct ReadAheadCharge {
 }
 
 impl ReadAheadCharge {
-    /// Creates the charge of an empty buffer.
+    /// Creates the count of an empty buffer.
     pub(crate) fn new(memory: &Arc<ReaderMemory>) -> Self {
         Self { memory: Arc::clone(memory), bytes: 0 }
     }
 
-    /// Sets the size of the buffer, in bytes.
+    /// Sets the size of the buffer to `bytes`.
     pub(crate) fn set(&mut self, bytes: u64) {
         self.memory.read_ahead_bytes.fetch_add(bytes, Relaxed);
         self.memory.read_ahead_bytes.fetch_sub(self.bytes, Relaxed);

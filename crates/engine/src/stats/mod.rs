@@ -1,10 +1,11 @@
 //! Statistics of a database, for its operator.
 //!
-//! - [`Statistics`]: tickers and histograms, kept only if requested.
+//! - [`Statistics`]: tickers and histograms, which are kept only if the user sets a statistics
+//!   object.
 //! - `activity`, `families`, `levels`: figures that every database keeps about its writes, stalls,
 //!   flushes and compactions. `report` formats these figures.
-//! - `memory`: memory that readers use outside the block cache.
-//! - The `LOG` file.
+//! - `memory`: memory that iterators use outside the block cache.
+//! - `info_log`: the `LOG` file.
 
 mod activity;
 mod families;

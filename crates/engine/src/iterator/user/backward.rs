@@ -1,5 +1,5 @@
-//! Moving backward. The records of a key come oldest first, so all of them are read to determine
-//! the key's value.
+//! Moving a [`DbIterator`] backward. The records of a key then come oldest first. Any newer record
+//! may change the key's value, so all records of the key are read.
 
 use std::cmp::Ordering;
 
@@ -8,13 +8,13 @@ use tailwater_format::key::{self, ValueType};
 use super::{DbIterator, Direction, EntryLocation, FIRST_TRAILER, set_internal_key};
 use crate::error::Result;
 
-/// The result of the records of a key that were read so far, oldest first. Merge operands that are
-/// newer than this result are kept separately.
+/// The base value that results from a key's records read so far, oldest first. Merge operands that
+/// are newer than the base are collected separately, in `DbIterator::operands`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Base {
-    /// There was no value so far, or it was deleted.
+    /// The key has no base value: no record has set one, or a later record deleted it.
     Nothing,
-    /// `self.value` holds the content of a record of this type.
+    /// `DbIterator::value` holds the bytes of a record of this type.
     Record(ValueType),
 }
 
@@ -31,8 +31,8 @@ impl DbIterator {
         self.find_backward()
     }
 
-    /// Moves backward from the current record of the merged sources to the first key that has a
-    /// value.
+    /// Moves backward, beginning with the current record of the merged sources, to the first key
+    /// that has a value.
     pub(super) fn find_backward(&mut self) -> Result<()> {
         self.place = EntryLocation::Nowhere;
         while self.merged.valid() {
@@ -50,8 +50,9 @@ impl DbIterator {
         Ok(())
     }
 
-    /// Moves before every record of the key in `self.key`, and returns the location of the
-    /// resulting value, if there is one.
+    /// Reads all records of the key in `self.key`; the merged sources are before the key
+    /// afterwards. Computes the key's value, and returns where the value is stored, or
+    /// [`EntryLocation::Nowhere`] if the key has no value.
     fn fold_key(&mut self) -> Result<EntryLocation> {
         let mut base = Base::Nothing;
         let mut passed = 0;
@@ -61,7 +62,8 @@ impl DbIterator {
             match self.view.comparator.compare(record.user_key, &self.key) {
                 Ordering::Less => break,
                 Ordering::Equal => passed += 1,
-                // Continuing would repeat the same keys forever.
+                // The records are out of order. Continuing could return the same keys again and
+                // again.
                 Ordering::Greater => return Err(self.out_of_order(record.user_key)),
             }
             if passed > self.view.max_sequential_skip {
@@ -74,8 +76,8 @@ impl DbIterator {
                 continue;
             }
             if self.view.equates_different_bytes {
-                // If keys with different bytes compare equal, the iterator returns the bytes of the
-                // newest record's key.
+                // The comparator may treat different bytes as the same key. The iterator then
+                // returns the bytes of the newest visible record.
                 self.note_key();
             }
             if let Some(cover) = self.merged.cover() {
@@ -106,7 +108,7 @@ impl DbIterator {
         self.finish_fold(base)
     }
 
-    /// Computes the value from the base and the newer operands.
+    /// Computes the value from the base value and the newer operands.
     fn finish_fold(&mut self, base: Base) -> Result<EntryLocation> {
         if let Base::Record(value_type) = base
             && value_type != ValueType::Value
@@ -129,8 +131,8 @@ impl DbIterator {
         Ok(EntryLocation::Copied)
     }
 
-    /// Like [`DbIterator::fold_key`], for a key with many records: starts at the newest visible
-    /// record, and reads older records only as far as needed.
+    /// Computes the same result as [`DbIterator::fold_key`], for a key with many records. Starts at
+    /// the newest visible record, and reads older records only until the value is known.
     #[cold]
     fn fold_key_from_newest(&mut self) -> Result<EntryLocation> {
         let trailer = key::pack_trailer(self.view.snapshot, ValueType::FOR_SEEK);

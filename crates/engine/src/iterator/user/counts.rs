@@ -1,14 +1,15 @@
 //! Statistics of an iterator.
 //!
-//! Steps are counted here and added to the statistics when the iterator is dropped, so that a step
-//! costs only a few additions; seeks are recorded immediately.
+//! Steps are counted in the iterator itself, and are added to the shared statistics when the
+//! iterator is dropped. So counting a step costs only a few additions. Seeks are added to the
+//! shared statistics immediately.
 
 use std::sync::Arc;
 
 use super::{DbIterator, Direction};
 use crate::stats::{Histogram, Started, Statistics, Ticker};
 
-/// Counts of an iterator's steps.
+/// Counts of an iterator's steps that are not yet in the shared statistics.
 pub(super) struct Counts {
     statistics: Arc<Statistics>,
     next: u64,
@@ -25,7 +26,7 @@ impl Counts {
         Self { statistics, next: 0, next_found: 0, previous: 0, previous_found: 0, bytes: 0 }
     }
 
-    /// Starts timing a seek.
+    /// Returns the start time of a seek.
     pub(super) fn begin(&self) -> Started {
         self.statistics.start()
     }
@@ -56,7 +57,7 @@ impl DbIterator {
         }
     }
 
-    /// Counts a step.
+    /// Counts a step to the next or previous key.
     pub(super) fn count_step(&mut self, direction: Direction) {
         let bytes = self.entry().map(|(key, value)| (key.len() + value.len()) as u64);
         let Some(counts) = &mut self.counts else { return };
@@ -69,7 +70,7 @@ impl DbIterator {
         counts.bytes += bytes.unwrap_or(0);
     }
 
-    /// Counts a seek past many records of one key.
+    /// Counts a seek that the iterator made to skip many records of one key.
     pub(super) fn count_reseek(&self) {
         if let Some(counts) = &self.counts {
             counts.statistics.add(Ticker::Reseeks, 1);

@@ -1,4 +1,4 @@
-//! Moving forward, to the newest visible record of the next key that has a value.
+//! Moving a [`DbIterator`] forward, to the newest visible record of the next key that has a value.
 
 use tailwater_format::key::{self, ParsedKey, ValueType};
 
@@ -10,10 +10,12 @@ impl DbIterator {
     #[inline]
     pub(super) fn step_forward(&mut self) -> Result<()> {
         if self.direction == Direction::Backward {
-            // Moving backward has left the sources before the key whose value was copied. All
-            // records of that key are skipped.
+            // After a backward move, the merged sources are before the current key, whose value was
+            // copied. So they seek to the key's first record, and `find_forward` skips all of its
+            // records.
             self.direction = Direction::Forward;
-            // The next key may have another prefix than the target of the last seek.
+            // With prefix filters, the seek below could miss the next key if that has another
+            // prefix than the current key.
             self.merged.ask_prefix_filters(false);
             set_internal_key(&mut self.target, &self.key, FIRST_TRAILER);
             self.merged.seek(&self.target)?;
@@ -24,8 +26,8 @@ impl DbIterator {
         self.find_forward(true)
     }
 
-    /// Moves forward from the current record of the merged sources to the first key that has a
-    /// value. With `passing`, records of the key in `self.key` are skipped first.
+    /// Moves forward, beginning with the current record of the merged sources, to the first key
+    /// that has a value. If `passing` is true, first skips the records of the key in `self.key`.
     pub(super) fn find_forward(&mut self, mut passing: bool) -> Result<()> {
         self.place = EntryLocation::Nowhere;
         let mut passed = 0;
@@ -38,7 +40,8 @@ impl DbIterator {
             if passing {
                 let order = self.view.comparator.compare(record.user_key, &self.key);
                 if order.is_lt() {
-                    // Continuing would repeat the same keys forever.
+                    // The records are out of order. Continuing could return the same keys again and
+                    // again.
                     return Err(self.out_of_order(record.user_key));
                 }
                 same_key = order.is_eq();
@@ -80,8 +83,9 @@ impl DbIterator {
         Ok(())
     }
 
-    /// Seeks past the remaining records of a key that is being skipped, or to the newest visible
-    /// record of a key that also has many newer, invisible records.
+    /// Skips many records with one seek. If `same_key` is true, seeks past the remaining records of
+    /// the key in `self.key`. Otherwise seeks past those records of the current record's key that
+    /// are newer than the snapshot.
     #[cold]
     fn leap(&mut self, same_key: bool) -> Result<()> {
         if same_key {
@@ -90,7 +94,7 @@ impl DbIterator {
             let trailer = key::pack_trailer(self.view.snapshot, ValueType::FOR_SEEK);
             set_internal_key(&mut self.target, key::user_key(self.merged.key()), trailer);
         }
-        // The last record of a key may have exactly the target's internal key.
+        // The current record may have exactly the target's internal key. A seek would stay on it.
         let comparator = &self.view.comparator;
         let stays = key::compare_internal(comparator, self.merged.key(), &self.target).is_eq();
         if stays { self.merged.next() } else { self.merged.seek(&self.target) }
@@ -103,8 +107,9 @@ impl DbIterator {
         self.key.extend_from_slice(key::user_key(self.merged.key()));
     }
 
-    /// Merges the newest visible record of the key in `self.key`, at which the sources are, and
-    /// older records into a value. Returns the location of the value.
+    /// Computes the value of the key in `self.key` from its newest visible record, at which the
+    /// merged sources must be, and from older records as far as needed. Returns where the value is
+    /// stored; [`EntryLocation::Nowhere`] if the key has no value.
     pub(super) fn fold_records_below(&mut self) -> Result<EntryLocation> {
         self.operands.clear();
         let mut base = None;
@@ -149,7 +154,8 @@ impl DbIterator {
         Ok(EntryLocation::Copied)
     }
 
-    /// Returns the blob index in a record of this type, if the iterator defers reading blobs.
+    /// If the iterator defers reading blobs, and a record of this type refers to a blob, returns
+    /// the blob index: the location of the blob in a blob file.
     pub(super) fn deferred_blob<'a>(
         &self,
         value_type: ValueType,
@@ -164,7 +170,8 @@ impl DbIterator {
         }
     }
 
-    /// Returns the value in a record of this type. `user_key` must be the key's bytes as written.
+    /// Returns the user's value that a record of this type holds or, for a blob index, refers to.
+    /// `user_key` must be the key's bytes as they were written with the record.
     pub(super) fn plain_value(
         &self,
         user_key: &[u8],
@@ -177,14 +184,14 @@ impl DbIterator {
         }
     }
 
-    /// Returns the parts of the current record's key.
+    /// Returns the user key, sequence number and type of the current record.
     #[inline]
     pub(super) fn record(&self) -> Result<ParsedKey<'_>> {
         ParsedKey::parse(self.merged.key()).map_err(|error| self.damaged(error.to_string()))
     }
 
-    /// Returns the error for a record of `user_key` that follows the key in `self.key` although the
-    /// current direction excludes that.
+    /// Returns the error for records that are out of order: the record of `user_key` follows the
+    /// key in `self.key` in the current direction, although it sorts on the other side of that key.
     #[cold]
     pub(super) fn out_of_order(&self, user_key: &[u8]) -> Error {
         let (found, last) = (user_key.escape_ascii(), self.key.escape_ascii());
@@ -195,7 +202,7 @@ impl DbIterator {
         self.damaged(format!("records are not in order: '{found}' comes {direction} '{last}'"))
     }
 
-    /// Returns an error about damage in the file of the current record.
+    /// Returns a corruption error that names the file of the current record, if it is in a file.
     #[cold]
     fn damaged(&self, message: String) -> Error {
         let error = Error::new(ErrorKind::Corruption, message);

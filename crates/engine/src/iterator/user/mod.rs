@@ -1,9 +1,11 @@
 //! The user's view of a column family: one value per key, at one snapshot, within bounds.
 //!
-//! Moving forward, the iterator is on the newest visible record of its key. When it moves on, it
-//! skips the older records of the key. Moving backward, the records of a key come oldest first, so
-//! the key's value is known only once all of them have been read. The sources are then before the
-//! key, and the iterator holds a copy of the value.
+//! After a move forward, the merged sources are on the newest visible record of the current key.
+//! The next step forward skips the older records of the key.
+//!
+//! A move backward reads the records of a key oldest first. So the key's value is known only when
+//! all of its records have been read. The merged sources are then before the key, and the iterator
+//! holds a copy of the key and value.
 
 mod backward;
 mod counts;
@@ -32,18 +34,18 @@ use operands::Operands;
 use pinned::PinnedKeys;
 use refresh::{Origin, Refresh};
 
-/// The last possible trailer: it sorts after those of all other records of the user key.
+/// The lowest trailer. An internal key with this trailer sorts after all records of its user key.
 const LAST_TRAILER: u64 = 0;
-/// The first possible trailer: it sorts before those of all records of the user key.
+/// The highest trailer. An internal key with this trailer sorts before all records of its user key.
 const FIRST_TRAILER: u64 = key::pack_trailer(MAX_SEQUENCE, 0xff);
 
 /// An iterator over the keys and values of a column family, in the comparator's order.
 ///
-/// It sees the state at one sequence number, fixed when it was created, and keeps the memtables and
-/// tables of that state in use. A long scan can release them with [`DbIterator::refresh_at`] or
-/// [`ReadOptions::auto_refresh_iterator_with_snapshot`]. A new iterator has no position until a
-/// seek sets it. After an error it has no position until the next seek. It may be sent to another
-/// thread but not be shared.
+/// It sees the state at one sequence number, which is fixed when it is created or refreshed, and
+/// keeps the memtables and tables of that state in use. A long scan can release them with
+/// [`DbIterator::refresh_at`] or [`ReadOptions::auto_refresh_iterator_with_snapshot`]. A new
+/// iterator has no position until a seek sets it. After an error it has no position until the next
+/// seek. It may be sent to another thread, but not be shared between threads.
 ///
 /// ```
 /// # fn main() -> tailwater::Result<()> {
@@ -71,38 +73,44 @@ pub struct DbIterator {
     origin: Option<Origin>,
     /// Whether the iterator moves to newer super versions on its own.
     refreshes: bool,
-    /// Whether the iterator lost its sources because moving to newer ones failed.
+    /// Whether the iterator has no sources because a move to a newer super version failed. The next
+    /// seek tries again.
     is_incomplete: bool,
-    /// The state requested by a [`DbIterator::refresh`] or [`DbIterator::refresh_at`] that failed
-    /// and is to be retried.
+    /// The state requested by a [`DbIterator::refresh`] or [`DbIterator::refresh_at`] that failed.
+    /// The next seek tries it again.
     unfinished: Option<Refresh>,
-    /// Whether `view` belongs to an older super version than the sources, until the next seek.
+    /// Whether `view` still has the settings of an older super version than the sources. The next
+    /// seek updates it.
     is_view_old: bool,
     settings: ReadSettings,
     view: View,
     direction: Direction,
     place: EntryLocation,
-    /// The current user key, unless `place` is [`EntryLocation::OnRecord`].
+    /// The current user key, unless `place` is [`EntryLocation::OnRecord`]: then the key is in the
+    /// merged sources.
     key: Vec<u8>,
-    /// The current value, if `place` is [`EntryLocation::Copied`].
+    /// The current value if `place` is [`EntryLocation::Copied`]; the blob index if it is
+    /// [`EntryLocation::Unread`].
     value: Vec<u8>,
     operands: Operands,
-    /// The user key as it was written with the value. Used when moving backward or for a blob that
-    /// has not been read, if the bytes may differ from `key`.
+    /// The user key as it was written with the base record of the current value, unless that record
+    /// is a plain value. A blob can only be read with exactly these bytes. They may differ from
+    /// `key` if the comparator treats both as equal.
     base_key: Vec<u8>,
-    /// Copies of the keys that the iterator has visited, if these must keep their addresses.
+    /// Copies of all keys that the iterator has visited, if the read options ask that the returned
+    /// keys keep their addresses.
     pinned: Option<PinnedKeys>,
     /// Buffer for a key to seek to.
     target: Vec<u8>,
-    /// The prefix to which the iterator is restricted, if any.
+    /// The prefix to which the iterator is restricted since the last seek, if any.
     prefix: Option<Vec<u8>>,
-    /// The iterator's counts, if there is a statistics object.
+    /// Counts of the iterator's steps, if the database has a statistics object.
     counts: Option<Counts>,
     #[expect(dead_code, reason = "counted while it lives")]
     charge: IteratorCharge,
 }
 
-/// The settings with which an iterator reads tables and uses prefixes.
+/// The settings that an iterator takes from its read options.
 struct ReadSettings {
     profile: ReadProfile,
     plan: ReadPlan,
@@ -112,7 +120,7 @@ struct ReadSettings {
     defers_blobs: bool,
 }
 
-/// The part of a column family that an iterator sees.
+/// The restrictions and settings that determine which entries of a column family an iterator shows.
 pub(crate) struct View {
     pub(crate) comparator: Comparator,
     /// Whether the comparator can treat keys with different bytes as equal.
@@ -122,12 +130,14 @@ pub(crate) struct View {
     pub(crate) lower_bound: Option<Vec<u8>>,
     /// Exclusive upper bound of the visible keys.
     pub(crate) upper_bound: Option<Vec<u8>>,
-    /// The prefix extractor, if only keys with the prefix of the last seek's key are visible.
+    /// The prefix extractor, if the iterator shows only keys with the prefix of the last seek's
+    /// target.
     pub(crate) prefix_extractor: Option<PrefixExtractor>,
-    /// The prefix extractor for filters, if a seek may miss keys that do not have the target's
-    /// prefix.
+    /// The prefix extractor, if seeks may check prefix filters. Such a seek may miss keys that do
+    /// not have the target's prefix.
     pub(crate) filter_prefixes: Option<PrefixExtractor>,
-    /// Maximum number of records that the iterator steps over one by one before it seeks instead.
+    /// Maximum number of records in a row that the iterator skips one by one, before it seeks past
+    /// the rest. Skipped are older records of the last key, and records newer than the snapshot.
     pub(crate) max_sequential_skip: u64,
 }
 
@@ -145,7 +155,8 @@ enum EntryLocation {
 }
 
 impl DbIterator {
-    /// Creates an iterator over the entries of `source` that are visible at a sequence number.
+    /// Creates an iterator over the entries of `source` that are visible at the sequence number
+    /// `snapshot`.
     ///
     /// # Errors
     /// Errors from opening the tables of level 0.
@@ -209,7 +220,7 @@ impl DbIterator {
         self.place != EntryLocation::Nowhere
     }
 
-    /// Returns the current key; empty without a position.
+    /// Returns the current user key; empty if the iterator has no position.
     #[inline]
     pub fn key(&self) -> &[u8] {
         if let Some(pinned) = self.pinned.as_ref().filter(|_| self.valid()) {
@@ -227,8 +238,8 @@ impl DbIterator {
         }
     }
 
-    /// Returns the current value. It is empty without a position, and while
-    /// [`DbIterator::prepare_value`] has not yet read a deferred value.
+    /// Returns the current value. It is empty if the iterator has no position, or if reading the
+    /// value was deferred and [`DbIterator::prepare_value`] has not been called.
     #[inline]
     pub fn value(&self) -> &[u8] {
         match self.place {
@@ -244,10 +255,10 @@ impl DbIterator {
         self.valid().then(|| (self.key(), self.value()))
     }
 
-    /// Moves to the first key, or to the first key at or after the lower bound if there is one.
+    /// Moves to the first key at or after the lower bound; without a lower bound, to the first key.
     ///
     /// # Errors
-    /// Errors from reading a table or blob file, here and in every other move.
+    /// Errors from reading a table or blob file. All other moves return these errors, too.
     pub fn seek_to_first(&mut self) -> Result<()> {
         let begun = self.counts.as_ref().map(|counts| counts.begin());
         let moved = self.go_to_first();
@@ -274,7 +285,7 @@ impl DbIterator {
         }
     }
 
-    /// Moves to the last key, or to the last key before the upper bound if there is one.
+    /// Moves to the last key before the upper bound; without an upper bound, to the last key.
     pub fn seek_to_last(&mut self) -> Result<()> {
         let begun = self.counts.as_ref().map(|counts| counts.begin());
         let moved = self.go_to_last();
@@ -301,9 +312,12 @@ impl DbIterator {
         }
     }
 
-    /// Moves to the first key at or after `target`. With a prefix extractor and without
-    /// `total_order_seek`, only keys with `target`'s prefix are reliable. After these, keys may be
-    /// missing, and overwritten or deleted entries may be returned, as in RocksDB.
+    /// Moves to the first key at or after `target`, or at or after the lower bound if that is
+    /// greater.
+    ///
+    /// If the column family has a prefix extractor and `total_order_seek` is false, the iterator is
+    /// reliable only as long as it is on keys with `target`'s prefix. Past these keys, it may omit
+    /// keys and may return overwritten or deleted entries, as in RocksDB.
     pub fn seek(&mut self, target: impl AsRef<[u8]>) -> Result<()> {
         let begun = self.counts.as_ref().map(|counts| counts.begin());
         let moved = self.go_to(target.as_ref());
@@ -317,7 +331,8 @@ impl DbIterator {
         match &self.view.lower_bound {
             Some(bound) if self.view.comparator.compare(target, bound).is_lt() => {
                 let bound = bound.clone();
-                // The bound's prefix may differ from the target's.
+                // With prefix filters, the seek to the bound could miss keys with the target's
+                // prefix, because the bound may have another prefix.
                 self.merged.ask_prefix_filters(false);
                 self.seek_unbounded(&bound)
             }
@@ -330,7 +345,7 @@ impl DbIterator {
         }
     }
 
-    /// Moves to the last key at or before `target`.
+    /// Moves to the last key at or before `target` that is before the upper bound.
     pub fn seek_for_prev(&mut self, target: impl AsRef<[u8]>) -> Result<()> {
         let begun = self.counts.as_ref().map(|counts| counts.begin());
         let moved = self.go_to_or_before(target.as_ref());
@@ -351,7 +366,7 @@ impl DbIterator {
         self.go(Direction::Backward, |merged, target| merged.seek_for_prev(target))
     }
 
-    /// Moves to the next key. Without a position, it does nothing.
+    /// Moves to the next key. Does nothing if the iterator has no position.
     #[expect(
         clippy::should_implement_trait,
         reason = "the usual name in RocksDB; an Iterator could not yield borrowed entries"
@@ -373,7 +388,7 @@ impl DbIterator {
         settled
     }
 
-    /// Moves to the previous key. Without a position, it does nothing.
+    /// Moves to the previous key. Does nothing if the iterator has no position.
     #[inline]
     pub fn previous(&mut self) -> Result<()> {
         if !self.valid() {
@@ -391,11 +406,11 @@ impl DbIterator {
         settled
     }
 
-    /// Reads the value if reading it was deferred ([`ReadOptions::allow_unprepared_value`]);
-    /// otherwise does nothing.
+    /// Reads the current value from its blob file if reading it was deferred (see
+    /// [`ReadOptions::allow_unprepared_value`]). Otherwise does nothing.
     ///
     /// # Errors
-    /// Errors from reading a blob file; the iterator then has no position.
+    /// Errors from reading a blob file. The iterator then has no position.
     pub fn prepare_value(&mut self) -> Result<()> {
         if self.place != EntryLocation::Unread {
             return Ok(());
@@ -412,7 +427,8 @@ impl DbIterator {
         self.go(Direction::Forward, |merged, target| merged.seek(target))
     }
 
-    /// Moves the merged sources by calling `place`, and from there to the nearest visible key.
+    /// Calls `place` to position the merged sources, and then moves in `direction` to the first
+    /// visible key.
     fn go(
         &mut self,
         direction: Direction,
@@ -438,7 +454,7 @@ impl DbIterator {
         moved
     }
 
-    /// Copies the current key to a stable address.
+    /// Copies the current key to an address that stays valid as long as the iterator.
     #[cold]
     fn pin_key(&mut self) {
         if let Some(mut pinned) = self.pinned.take() {
@@ -455,14 +471,16 @@ impl DbIterator {
         }
     }
 
-    /// Restricts the iterator to the prefix of `target`, if it must stay within one.
+    /// Restricts the iterator to the prefix of `target`, if `prefix_same_as_start` is set and there
+    /// is a prefix extractor.
     fn hold_prefix(&mut self, target: &[u8]) {
         let prefix = self.view.prefix_extractor.as_ref().and_then(|by| by.prefix(target));
         self.prefix = prefix.map(<[u8]>::to_vec);
     }
 
-    /// Whether a key is on the visible side of the bound in the current direction, and within the
-    /// prefix.
+    /// Whether a key is inside the bound in the current direction (the upper bound when moving
+    /// forward, the lower bound when moving backward) and has the prefix to which the iterator is
+    /// restricted.
     #[inline]
     fn within_bounds(&self, user_key: &[u8]) -> bool {
         let bound = match self.direction {
@@ -492,7 +510,7 @@ impl DbIterator {
 }
 
 impl View {
-    /// Applies the settings of a super version.
+    /// Takes over the settings of a super version.
     fn follow(&mut self, source: &SuperVersion, settings: &ReadSettings) {
         let prefix_extractor = source.tables().context().prefix_extractor.clone();
         let asks_prefixes = !settings.total_order_seek
@@ -504,12 +522,13 @@ impl View {
     }
 }
 
-/// Returns the sources of a super version, newest first. A source in `old`, the sources of an
-/// earlier super version, is kept if it is also part of the new one.
+/// Returns the sources of a super version, newest first. `old` holds the sources of an earlier
+/// super version; those that are also part of the new one are reused.
 ///
-/// With a target, each new source is at its first record at or after the target or, going backward,
-/// at its last record at or before it. A kept source stays where it is, on the same side of the
-/// target. Without a target, a seek must follow.
+/// With a target, each new source is positioned: forward, at its first record at or after the
+/// target; backward, at its last record at or before the target. A reused source keeps its
+/// position, which the caller must have ensured to be on that side of the target. Without a target,
+/// a seek must follow.
 fn leaves(
     source: &SuperVersion,
     snapshot: Sequence,

@@ -27,8 +27,8 @@ impl Operands {
         self.ends.push(self.bytes.len());
     }
 
-    /// Merges the operands into a base value. `newest_first` says whether they were read newest
-    /// first.
+    /// Merges the operands into a base value. `newest_first` says in which order the operands were
+    /// read: newest first or oldest first.
     pub(super) fn fold(
         &self,
         merge_operator: &FamilyMergeOperator,

@@ -1,18 +1,19 @@
-//! Copies of keys that keep their addresses as long as their iterator lives.
+//! Copies of keys whose addresses do not change until the iterator is dropped.
 
-/// Size of a chunk of memory, in bytes. A larger key has a larger chunk of its own.
+/// Size of a memory chunk for copied keys, in bytes. A key that is larger gets a chunk of its own.
 const CHUNK_BYTES: usize = 32 << 10;
 
-/// Copies of the keys that an iterator has visited.
+/// Copies of all keys that an iterator has visited.
 ///
-/// A key is copied even if a block or memtable holds its bytes in one piece. So every key is
-/// pinned, whatever its encoding and the direction of the iterator, and the iterator can release
-/// the blocks that it has passed.
+/// Every key is copied, even if a block or memtable holds its bytes contiguously. So all keys stay
+/// at their addresses, whatever their encoding and the iterator's direction, and the iterator can
+/// release the blocks that it has left.
 #[derive(Debug, Default)]
 pub(super) struct PinnedKeys {
-    /// The keys, concatenated. No chunk grows past its initial capacity, so that no key is moved.
+    /// The keys, concatenated. A chunk never grows past its initial capacity, because a
+    /// reallocation would move its keys.
     chunks: Vec<Vec<u8>>,
-    /// Start of the last key in the last chunk, in bytes.
+    /// Offset of the last key in the last chunk, in bytes.
     last: usize,
 }
 

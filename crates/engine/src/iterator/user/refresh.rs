@@ -1,19 +1,19 @@
-//! Moving an iterator to a newer super version of the column family, so that memtables and tables
-//! that only the iterator needs can be released.
+//! Moving an iterator to a newer super version of the column family. The memtables and tables that
+//! only the older super version refers to can then be released.
 //!
 //! The iterator keeps its sequence number, so it returns the same keys and values from both super
-//! versions. But they may be in other sources: a flush moves records to a table, and a compaction
-//! drops invisible records. Sources that are in both super versions are kept with their positions
-//! and read-ahead. The other sources are created and positioned.
+//! versions. But these may be in other sources: a flush moves records to a table, and a compaction
+//! moves records to new tables and drops invisible ones. Sources that belong to both super versions
+//! are reused with their positions and readahead. The other sources are created and positioned.
 //!
-//! The iterator moves to the newer super version at the beginning of a step, not at its end, so
-//! that the current key and value keep their addresses until the step. Moving forward, all new
-//! sources are positioned at the first record of the current key, and the step then skips all
-//! records of this key. Moving backward, the new sources are positioned before the records of the
-//! current key. A seek or a change of direction positions all sources anyway.
+//! The iterator moves to the newer super version at the beginning of a step or seek, not at its
+//! end. So the current key and value keep their addresses until the next step. For a step forward,
+//! the new sources are positioned at their first records at or after the current key, and the step
+//! then skips all records of this key. For a step backward, the new sources are positioned before
+//! the records of the current key. A seek or a change of direction positions all sources anyway.
 //!
-//! After an error during this move, the iterator has no sources and no position; the next seek
-//! creates the sources.
+//! If the move fails, the iterator has no sources and no position. The next seek creates the
+//! sources.
 
 use std::sync::{Arc, Weak};
 
@@ -26,23 +26,25 @@ use crate::read::{ReadOptions, ReadState, Snapshot};
 
 use super::{DbIterator, EntryLocation, FIRST_TRAILER, leaves, set_internal_key};
 
-/// The source of an iterator's newer super versions.
+/// The column family and database from which an iterator gets newer super versions.
 pub(super) struct Origin {
     family: WeakFamily,
     shared: Weak<ReadState>,
-    /// Whether the read options ask the iterator to refresh itself while it has a snapshot.
+    /// Whether the read options set `auto_refresh_iterator_with_snapshot`. The iterator then
+    /// refreshes itself as long as it reads at a snapshot.
     is_asked: bool,
-    /// Held while the iterator refreshes itself, so that every newer super version keeps the
-    /// records that the iterator shows.
+    /// The snapshot that the iterator reads at, held while it refreshes itself. It ensures that
+    /// every newer super version keeps the records that the iterator shows.
     snapshot: Option<Snapshot>,
 }
 
-/// The state that an iterator is to see: that of a snapshot or, with `None`, the current state.
+/// The state that a refresh moves an iterator to: that of a snapshot or, with `None`, the current
+/// state.
 pub(super) struct Refresh(Option<Snapshot>);
 
 impl DbIterator {
-    /// Enables moving to newer super versions; the moves are automatic if the read options ask for
-    /// that.
+    /// Tells the iterator where to get newer super versions. It moves to them on its own if
+    /// `options` have a snapshot and set `auto_refresh_iterator_with_snapshot`.
     pub(crate) fn set_origin(
         &mut self,
         family: &ColumnFamily,
@@ -57,22 +59,25 @@ impl DbIterator {
     }
 
     /// Moves the iterator to the current state of the database, and releases the memtables and
-    /// tables that it kept for the earlier state. It then has no position until the next seek. It
-    /// no longer refreshes itself, since it no longer has a snapshot.
+    /// tables that it kept for the earlier state. The iterator has no position until the next seek.
+    /// It no longer refreshes itself, because it no longer reads at a snapshot.
     ///
     /// # Errors
-    /// Read-only, on a read-only handle; closed, if the database has no handle left; invalid
-    /// argument, if the column family was dropped and has no handle left; errors from opening
-    /// tables, after which the next seek tries again.
+    /// - Read-only: the iterator comes from a read-only handle.
+    /// - Closed: all handles of the database were dropped.
+    /// - Invalid argument: the column family was dropped, and so were all of its handles.
+    /// - Errors from opening tables. The next seek tries again.
     pub fn refresh(&mut self) -> Result<()> {
         self.refresh_to(Refresh(None))
     }
 
-    /// Moves the iterator to the state of `snapshot`, and otherwise works like
-    /// [`DbIterator::refresh`]. The iterator then refreshes itself if its options ask for that.
+    /// Moves the iterator to the state of `snapshot`; otherwise like [`DbIterator::refresh`]. If
+    /// the read options set `auto_refresh_iterator_with_snapshot`, the iterator refreshes itself
+    /// from then on.
     ///
     /// # Errors
-    /// The errors of [`DbIterator::refresh`]; invalid argument, for a snapshot of another database.
+    /// The errors of [`DbIterator::refresh`], and invalid argument if the snapshot belongs to
+    /// another database.
     pub fn refresh_at(&mut self, snapshot: &Snapshot) -> Result<()> {
         self.refresh_to(Refresh(Some(snapshot.clone())))
     }
@@ -88,8 +93,9 @@ impl DbIterator {
         if snapshot.is_some_and(|snapshot| !snapshot.is_of(&shared)) {
             return Err(Error::invalid_argument("the snapshot belongs to another database"));
         }
-        // The super version is loaded before the sequence number: a newer super version may lack
-        // records that are visible at an older sequence number.
+        // The super version must be loaded before the sequence number. In the opposite order, a
+        // compaction in between could drop records that are visible at the sequence number, and the
+        // super version would lack them.
         let Some(source) = origin.family.super_version() else {
             let message = "the iterator's column family was dropped, and has no handle left";
             return Err(Error::invalid_argument(message));
@@ -101,9 +107,9 @@ impl DbIterator {
             None => shared.published(),
         };
         self.place = EntryLocation::Nowhere;
-        // The refresh is retried until it succeeds. A refresh to a snapshot is retried at that
-        // snapshot, which is held. Any other is retried at a later sequence number, since nothing
-        // keeps the records visible at this one.
+        // Until this refresh succeeds, the next seek tries it again. If it is to a snapshot, it is
+        // tried again at the same snapshot, which is held. Otherwise it is tried again at a later
+        // sequence number, because nothing keeps the records that are visible at this one.
         self.unfinished = Some(refresh);
         self.go_over(source, sequence, None)?;
         self.unfinished = None;
@@ -116,7 +122,7 @@ impl DbIterator {
         self.is_view_old = false;
     }
 
-    /// Whether there is a newer super version.
+    /// Whether the iterator refreshes itself and there is a newer super version.
     #[inline]
     pub(super) fn is_outdated(&self) -> bool {
         self.refreshes
@@ -126,7 +132,8 @@ impl DbIterator {
                 .is_some_and(|origin| origin.family.super_version_number() != self.source.number())
     }
 
-    /// Moves to a newer super version, if there is one, before a seek.
+    /// Before a seek: repeats a refresh that failed, or moves to a newer super version if the
+    /// iterator refreshes itself and there is one.
     #[inline]
     pub(super) fn refresh_before_seek(&mut self) -> Result<()> {
         if let Some(refresh) = self.unfinished.take() {
@@ -142,19 +149,19 @@ impl DbIterator {
         Ok(())
     }
 
-    /// Moves to a newer super version, if there is one, before a step to the next key.
+    /// Before a step to the next key: moves to the newest super version.
     #[cold]
     pub(super) fn refresh_before_next(&mut self) -> Result<()> {
         self.hold_key();
         let target = match self.direction {
             Direction::Forward => Some(Direction::Forward),
-            // The change of direction positions all sources.
+            // The step changes direction, which positions all sources.
             Direction::Backward => None,
         };
         self.go_over_to_newest(target)
     }
 
-    /// Moves to a newer super version, if there is one, before a step to the previous key.
+    /// Before a step to the previous key: moves to the newest super version.
     #[cold]
     pub(super) fn refresh_before_previous(&mut self) -> Result<()> {
         self.hold_key();
@@ -165,7 +172,7 @@ impl DbIterator {
         self.go_over_to_newest(target)
     }
 
-    /// Copies the current key, because the source of its record may be released.
+    /// Copies the current key, because the source that holds it may be released.
     fn hold_key(&mut self) {
         if self.place == EntryLocation::OnRecord {
             self.note_key();
@@ -175,15 +182,16 @@ impl DbIterator {
 
     fn go_over_to_newest(&mut self, direction: Option<Direction>) -> Result<()> {
         let newest = self.origin.as_ref().and_then(|origin| origin.family.super_version());
-        // If the column family no longer exists, there are no newer super versions.
+        // A column family that no longer exists has no newer super version. The current one is
+        // kept.
         let source = newest.unwrap_or_else(|| Arc::clone(&self.source));
         self.is_view_old = true;
         self.go_over(source, self.view.snapshot, direction)
     }
 
-    /// Moves to another super version, and to the state at `sequence`. With a direction, the new
-    /// sources are positioned where the records of the current key begin: forward, at or after the
-    /// first record; backward, before it.
+    /// Moves to another super version and to the state at `sequence`. With a direction, the new
+    /// sources are positioned relative to the current key: forward, at their first record at or
+    /// after it; backward, at their last record before it. Without a direction, a seek must follow.
     fn go_over(
         &mut self,
         source: Arc<SuperVersion>,

@@ -1,25 +1,27 @@
-//! A sorted list of entries that many threads insert into and read concurrently.
+//! A skiplist: a sorted list of entries that many threads insert into and read concurrently.
 //!
-//! Every node is on level 0; a quarter of the nodes of a level are also on the next higher level. A
-//! search follows the highest level to the last node before its target, and continues from that
-//! node a level below, and so on: about two steps on each level.
+//! Every node is on level 0. A quarter of the nodes of each level are also on the next higher
+//! level. A search begins on the highest level. It follows the level to the last node before its
+//! target, and continues from that node one level lower, down to level 0. It takes about two steps
+//! per level.
 //!
 //! Invariants:
 //! - Nodes are never removed and never change, apart from their links.
 //! - Each level is always sorted, strictly ascending by internal key.
 //! - A node is linked on its levels from the lowest to the highest, so that a reader that sees the
 //!   node on a level sees it on all lower levels.
-//! - A node's bytes are written before the store with release ordering that links the node. Links
-//!   are read with acquire ordering.
+//! - A node's bytes are written before it is linked, and the store that links it has release
+//!   ordering. Links are read with acquire ordering.
 //!
-//! An insert finds the position and writes the node. On each level it then points the node at its
-//! successor, and changes the predecessor's link from that successor to the node; if another insert
-//! has changed the link first, it searches on from the predecessor and tries again. Neither readers
-//! nor inserts wait: an insert repeats a step only when another insert has made progress.
+//! An insert finds the position and writes the node. Then, on each of the node's levels, it points
+//! the node at its successor, and replaces the predecessor's link to the successor by a link to the
+//! node, with a compare-and-exchange. If another insert has changed that link first, the insert
+//! searches on from the predecessor and tries again. Neither reads nor inserts wait: an insert
+//! repeats a step only when another insert has made progress.
 //!
-//! A node holds the first eight bytes of its user key as a number that sorts like the key. Most
-//! comparisons need only this number, which is on the cache line that the step to the node has to
-//! read anyway.
+//! A node also holds the first eight bytes of its user key as a number that sorts like these bytes.
+//! Most comparisons need only this number. It is on the cache line that a search must read anyway
+//! to follow the node's links.
 
 #[cfg(test)]
 mod models;
@@ -39,23 +41,24 @@ use node::Head;
 pub(super) use node::{Node, NodeAddress};
 pub(super) use splice::{AttachedSplice, Splice};
 
-/// Maximum number of levels. Enough for 4 to the power of 12 (17 million) nodes; in larger lists,
-/// searches get slower.
+/// Maximum number of levels. Suffices for 4 to the power of 12 (17 million) nodes; in larger lists,
+/// searches take more steps.
 const MAX_HEIGHT: usize = 12;
 
-/// Base-2 logarithm of the ratio between the numbers of nodes on a level and on the next level.
+/// Base-2 logarithm of the ratio between the number of nodes on a level and on the next higher
+/// level.
 const BRANCHING_BITS: u32 = 2;
 
-/// The number that the next list gets; the first list gets 1.
+/// The number of the next list to be created, from 1.
 static NEXT_NUMBER: AtomicU64 = AtomicU64::new(1);
 
 /// A sorted list of entries.
 pub(super) struct SkipList {
-    /// A number that no other list ever has.
+    /// Identifies the list in this process. Numbers are never reused.
     number: u64,
     comparator: Comparator,
     head: Head,
-    /// Number of levels with nodes; at least 1.
+    /// Number of levels that have nodes; at least 1.
     height: AtomicUsize,
     arena: Arena,
 }
@@ -63,20 +66,20 @@ pub(super) struct SkipList {
 /// An internal key to look for or insert.
 #[derive(Clone, Copy)]
 pub(super) struct Target<'a> {
-    /// A number that sorts like the user key, except that different keys may have the same number:
-    /// the key's first eight bytes, big-endian, padded with zeros, and inverted for the reverse
-    /// order. 0 for all keys if the comparator is not built in.
+    /// A number that sorts like the user key, but may be the same for different keys. It is the
+    /// key's first eight bytes, padded with zeros, as a big-endian number. For the reverse order,
+    /// it is inverted. With a custom comparator, it is 0 for all keys.
     prefix: u64,
     user_key: &'a [u8],
     trailer: u64,
 }
 
-/// The error if an entry is already in the list.
+/// The error of an insert whose internal key is already in the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Duplicate;
 
 impl SkipList {
-    /// Creates an empty list. See [`Arena::new`] for the number of shards.
+    /// Creates an empty list. `shards` is the number of the arena's shards; see [`Arena::new`].
     pub(super) fn new(comparator: Comparator, shards: usize) -> Self {
         let arena = Arena::new(shards);
         let head = Head::create(&arena, MAX_HEIGHT);
@@ -84,7 +87,7 @@ impl SkipList {
         Self { number, comparator, head, height: AtomicUsize::new(1), arena }
     }
 
-    /// Returns the list's number, which no other list ever has.
+    /// Returns the list's number, which identifies it in this process and is never reused.
     #[inline]
     pub(super) fn number(&self) -> u64 {
         self.number
@@ -101,13 +104,13 @@ impl SkipList {
         self.arena.memory_usage()
     }
 
-    /// Returns the node before the first entry. It has no key.
+    /// Returns the head: a node before the first entry, without a key.
     #[inline]
     pub(super) fn head(&self) -> Node<'_> {
         self.head.node()
     }
 
-    /// Returns the target for a user key and trailer.
+    /// Returns the search target for a user key and trailer.
     #[inline]
     pub(super) fn target<'a>(&self, user_key: &'a [u8], trailer: u64) -> Target<'a> {
         let prefix = match self.comparator {
@@ -118,7 +121,7 @@ impl SkipList {
         Target { prefix, user_key, trailer }
     }
 
-    /// Whether two user keys are equal in this list's order.
+    /// Whether two user keys are equal in the order of this list.
     #[inline]
     pub(super) fn same_user_key(&self, a: &[u8], b: &[u8]) -> bool {
         match &self.comparator {
@@ -138,13 +141,13 @@ impl SkipList {
             if level > 0
                 && let Some(below) = node.next(level - 1)
             {
-                // On average every other step moves a level down, so the node that would be next
-                // there is prefetched.
+                // On average every other step moves down a level. So the node that would be next on
+                // the lower level is prefetched.
                 below.prefetch();
             }
             match next {
-                // `bound` ended the search on the level above: it is not before the target on this
-                // level either, so it need not be compared again.
+                // `bound` is the node at which the search on the level above ended. It is not
+                // before the target, so it need not be compared again on this level.
                 Some(next) if Some(next) != bound && self.is_before(next, target) => node = next,
                 _ if level == 0 => return next,
                 _ => {
@@ -155,8 +158,8 @@ impl SkipList {
         }
     }
 
-    /// Returns the first node at or after the target. The search starts from the splice's position;
-    /// afterwards the splice encloses the target.
+    /// Returns the first node at or after the target. The search starts from the splice's position.
+    /// Afterwards the splice is directly before that node.
     #[inline]
     pub(super) fn locate<'list>(
         &'list self,
@@ -177,8 +180,9 @@ impl SkipList {
         bound
     }
 
-    /// Returns the last node at or before the target. The search starts from the splice's position;
-    /// afterwards the splice is directly before that node, or at the beginning if there is none.
+    /// Returns the last node at or before the target. The search starts from the splice's position.
+    /// Afterwards the splice is directly before that node, or at the beginning if there is no such
+    /// node.
     pub(super) fn locate_previous<'list>(
         &'list self,
         target: &Target<'_>,
@@ -186,13 +190,13 @@ impl SkipList {
     ) -> Option<Node<'list>> {
         match self.locate(target, splice) {
             Some(node) if self.is_at(node, target) => Some(node),
-            // The predecessor is taken from the splice. The current predecessor of the node after
-            // the target may be another node that was inserted since.
+            // Takes the predecessor that the search has found, which the splice holds. Another node
+            // may have been inserted directly before the target since then; it is ignored.
             _ => splice.step_over_previous(),
         }
     }
 
-    /// Returns the target for a node's own key.
+    /// Returns the search target for a node's own key.
     #[inline]
     pub(super) fn target_of<'list>(&self, node: Node<'list>) -> Target<'list> {
         let (user_key, trailer) = node.key_parts();
@@ -205,7 +209,7 @@ impl SkipList {
         self.compare(node, target).is_eq()
     }
 
-    /// Moves the splice past the last entry.
+    /// Moves the splice after the last entry.
     pub(super) fn locate_end<'list>(&'list self, splice: &mut AttachedSplice<'_, 'list>) {
         let mut node = self.head();
         for level in (0..self.height()).rev() {
@@ -216,11 +220,11 @@ impl SkipList {
         }
     }
 
-    /// Inserts an entry. The search starts from the splice's position; afterwards the splice is
-    /// directly after the entry. Any number is valid for `shard`, see [`Arena::allocate`].
+    /// Inserts an entry. The search starts from the splice's position. Afterwards the splice is
+    /// directly after the entry. `shard` selects the arena's shard and may be any number; see
+    /// [`Arena::allocate`].
     ///
-    /// The user key and its trailer together, and the value, must each have at most `u32::MAX`
-    /// bytes.
+    /// The internal key may have at most `u32::MAX` bytes, and so may the value.
     ///
     /// # Errors
     /// If the internal key is already in the list.
@@ -235,7 +239,7 @@ impl SkipList {
         self.insert_with_height(target, value, random_height(), shard, splice)
     }
 
-    /// Inserts an entry on `height` levels, from 1 to [`MAX_HEIGHT`].
+    /// Inserts an entry whose node is on `height` levels, which must be from 1 to [`MAX_HEIGHT`].
     fn insert_with_height<'list>(
         &'list self,
         target: &Target<'_>,
@@ -259,7 +263,8 @@ impl SkipList {
         Ok(())
     }
 
-    /// Links a node on a level, at the splice's position or after it.
+    /// Links a node on a level, at the splice's position. If another insert changed the link there,
+    /// searches on for the node's position.
     #[inline]
     fn link<'list>(
         &'list self,
@@ -276,7 +281,8 @@ impl SkipList {
                 return Ok(());
             }
             (previous, next) = self.walk(level, previous, None, target);
-            // A duplicate is found on level 0, before the node is linked on any level.
+            // A duplicate is found here only on level 0, which is linked first. So the node is not
+            // linked on any level yet.
             if level == 0
                 && let Some(next) = next
                 && self.is_at(next, target)
@@ -287,8 +293,9 @@ impl SkipList {
         }
     }
 
-    /// Follows a level from a node before the target to the last node before the target. `bound` is
-    /// a node that is known not to be before the target.
+    /// Returns the last node before the target on a level, and the node after it. Starts at `node`,
+    /// which must be before the target. `bound` may be a node known not to be before the target; it
+    /// is not compared.
     #[inline]
     fn walk<'list>(
         &'list self,
@@ -311,12 +318,13 @@ impl SkipList {
         }
     }
 
-    /// Returns the lowest level on which the splice's two nodes are neighbours and enclose the
-    /// target; `height` if there is no such level.
+    /// Returns the lowest level on which the splice's two nodes enclose the target and are still
+    /// neighbours; `height` if there is no such level.
     ///
-    /// If level 0 is such a level, the nodes of all higher levels enclose the target as well,
-    /// though perhaps no longer as neighbours: they enclosed the last key, too, and they are also
-    /// on level 0, where no node is between the two neighbours.
+    /// If this is level 0, then the splice's nodes on all higher levels enclose the target, too,
+    /// although other nodes may have been inserted between them. The reason: the nodes of a higher
+    /// level are also on level 0. They enclosed the splice's last key, and none of them is between
+    /// the two neighbours on level 0.
     #[inline]
     fn lowest_enclosing_level(
         &self,
@@ -363,12 +371,14 @@ impl SkipList {
 
     #[inline]
     fn height(&self) -> usize {
-        // A level that just got its first node may be missed. That only makes this search longer.
+        // Relaxed: the load may miss that a level has just got its first node. Then only this
+        // search takes more steps.
         self.height.load(Ordering::Relaxed)
     }
 }
 
-/// Returns the first eight bytes of a key as a number that sorts like these bytes.
+/// Returns the first eight bytes of a key, padded with zeros, as a number that sorts like these
+/// bytes.
 #[inline(always)]
 fn first_bytes(key: &[u8]) -> u64 {
     match key.first_chunk() {
@@ -377,7 +387,8 @@ fn first_bytes(key: &[u8]) -> u64 {
     }
 }
 
-/// Returns a random height for a node, with the distribution that the levels need.
+/// Returns a random height: 1 with probability 3/4, and each further level with probability 1/4, up
+/// to [`MAX_HEIGHT`].
 #[inline]
 fn random_height() -> usize {
     let random = random::bits() | 1 << (BRANCHING_BITS * (MAX_HEIGHT as u32 - 1));

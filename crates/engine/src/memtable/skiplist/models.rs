@@ -1,11 +1,12 @@
-//! Loom models of inserts and reads: loom runs them in every order that the memory model allows.
+//! Loom models of inserts and reads: loom runs a test in every order that the memory model allows.
 //!
 //! Run with `RUSTFLAGS="--cfg loom" cargo test -p tailwater --lib models`.
 //!
-//! Loom remembers only the last access to an atomic: once a writer has itself read a link, loom
-//! forgets that a reader read it earlier, and does not try the other order. So the tests spawn
-//! threads for readers, and the writer runs first, on the test's thread. Each test of a reader
-//! states all results that the reader may get, and fails unless every one of them occurred.
+//! Loom remembers only the last access to an atomic. When a writer has read a link itself, loom
+//! forgets that a reader read the link earlier, and does not try the opposite order. Therefore
+//! readers run on threads that the test spawns, and the writer runs on the test's own thread, which
+//! loom runs first. Each test of a reader lists all results that the reader may get, and fails
+//! unless every one of them occurred and no other did.
 #![cfg(loom)]
 
 use std::collections::BTreeSet;
@@ -28,7 +29,8 @@ fn insert(list: &SkipList, key: u8, height: usize) -> Result<(), Duplicate> {
     list.insert_with_height(&target, &[key, key], height, 0, &mut splice.attach(list))
 }
 
-/// Returns the keys on a level. Checks the nodes' values, because a linked node must be complete.
+/// Returns the keys on a level. Also checks the nodes' values, because a linked node must be
+/// complete.
 fn keys(list: &SkipList, level: usize) -> Vec<u8> {
     std::iter::successors(list.head().next(level), |node| node.next(level))
         .map(|node| {
@@ -45,7 +47,8 @@ fn finds(list: &SkipList, key: u8) -> bool {
     list.find(&target).is_some_and(|node| node.key_parts().0 == user_key)
 }
 
-/// Returns the set of all results that `test` returned in any order of its steps.
+/// Runs `test` in every order of its steps (with at most 3 preemptions), and returns the set of its
+/// results.
 fn model<T: Ord + Send + 'static>(
     test: impl Fn(Arc<SkipList>) -> T + Send + Sync + 'static,
 ) -> BTreeSet<T> {

@@ -5,13 +5,17 @@
 //! a node's address --------^
 //! ```
 //!
-//! The links of the higher levels precede the node's address, so that all other fields have fixed
-//! offsets whatever the node's height. Keys are internal keys. A short key shares the cache line
-//! with link 0 and the prefix.
+//! The links of the higher levels precede the node's address. So all other fields have fixed
+//! offsets from the address, whatever the node's height. `key` is the internal key, and `prefix` is
+//! the number that [`Target`] describes. A short key is on the same cache line as link 0 and the
+//! prefix.
 //!
-//! Invariants: all fields but the links are written before the node's address is stored in any
-//! link, and never again; link `l` of a node is read only by threads that reached the node through
-//! a link of level `l` or higher; a link holds null or the address of a node of the same list.
+//! Invariants:
+//! - All fields but the links are written before the node's address is stored in any link, and are
+//!   never written again.
+//! - Link `l` of a node is read only by threads that reached the node through a link of level `l`
+//!   or higher.
+//! - A link holds null or the address of a node of the same list.
 #![expect(
     unsafe_code,
     reason = "nodes are laid out by hand in the arena; see the invariants above"
@@ -36,14 +40,14 @@ const KEY: usize = VALUE_LENGTH + size_of::<u32>();
 const _: () = assert!(ALIGNMENT.is_multiple_of(align_of::<AtomicPtr<u8>>()));
 const _: () = assert!(LINK_SIZE.is_multiple_of(ALIGNMENT));
 
-/// A node of a list that lives for `'list`.
+/// A node of a list that lives at least as long as `'list`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(in crate::memtable) struct Node<'list> {
     address: NonNull<u8>,
     list: PhantomData<&'list u8>,
 }
 
-/// The address of a node, or null. It does not keep the node's list alive.
+/// The address of a node, or null. The list may be dropped while the address exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::memtable) struct NodeAddress(*mut u8);
 
@@ -53,22 +57,22 @@ impl Default for NodeAddress {
     }
 }
 
-// SAFETY: an address is only a number; `Node::at` says when it may be followed.
+// SAFETY: an address is only a number; `Node::at` states when it may be followed.
 unsafe impl Send for NodeAddress {}
 // SAFETY: as for `Send`.
 unsafe impl Sync for NodeAddress {}
 
-/// A list's first node, which is on all levels and has no key.
+/// A list's head: the node before the first entry. It is on all levels and has no key.
 pub(super) struct Head(NonNull<u8>);
 
-// SAFETY: as in any node, all that changes is atomic.
+// SAFETY: only the links of a node change, and they are atomic.
 unsafe impl Send for Head {}
 // SAFETY: as for `Send`.
 unsafe impl Sync for Head {}
 
 impl Head {
-    /// Creates the head of a list whose nodes are in this arena. The head must not outlive the
-    /// arena.
+    /// Creates the head of a list whose nodes are allocated in `arena`, with links for `height`
+    /// levels. The head must not outlive the arena.
     pub(super) fn create(arena: &Arena, height: usize) -> Self {
         let no_key = Target { prefix: 0, user_key: &[], trailer: 0 };
         Self(Node::create(arena, 0, height, &no_key, &[]).address)
@@ -93,17 +97,18 @@ impl<'list> Node<'list> {
     /// Returns the node at an address; `None` for null.
     ///
     /// # Safety
-    /// The address must be null, or that of a node whose list lives for `'list`.
+    /// The address must be null, or that of a node whose list lives at least as long as `'list`.
     #[inline]
     pub(super) unsafe fn at(address: NodeAddress) -> Option<Self> {
         NonNull::new(address.0).map(|address| Self { address, list: PhantomData })
     }
 
-    /// Writes a node into the arena: `height` null links, the target as its key, and the value.
+    /// Writes a node into the arena: `height` links that are null, the target as its key, and the
+    /// value.
     ///
     /// # Panics
-    /// If the height is 0, or the key with its trailer or the value is longer than `u32::MAX`
-    /// bytes, because their lengths are stored as `u32`.
+    /// If the height is 0, or if the internal key or the value is longer than `u32::MAX` bytes,
+    /// because the lengths are stored as `u32`.
     pub(super) fn create(
         arena: &'list Arena,
         shard: usize,
@@ -121,9 +126,10 @@ impl<'list> Node<'list> {
         assert!(height >= 1, "a node has at least one level");
         let tower = (height - 1) * LINK_SIZE;
         let memory = arena.allocate(shard, tower + KEY + key_length + value.len());
-        // SAFETY: the arena allocated `tower` bytes, `KEY` bytes, and the bytes for key and value
-        // for this call alone, aligned for links and so for the numbers that follow the links. The
-        // slices cannot overlap this memory, because no other code knows it.
+        // SAFETY: the arena allocated these bytes for this call alone: `tower` bytes for the links,
+        // `KEY` bytes for the fixed fields, and those for key and value. They are aligned for
+        // links, and so for the numbers after them. The copied slices cannot overlap the new
+        // memory, because no other code knows its address yet.
         unsafe {
             let address = memory.add(tower);
             for level in 0..height {
@@ -143,7 +149,7 @@ impl<'list> Node<'list> {
         }
     }
 
-    /// Returns the key's prefix, which is compared first; see [`Target`].
+    /// Returns the key's prefix, which comparisons use first; see [`Target`].
     #[inline(always)]
     pub(super) fn prefix(self) -> u64 {
         // SAFETY: the prefix was written by `create` and never changes.
@@ -153,15 +159,15 @@ impl<'list> Node<'list> {
     /// Returns the internal key.
     #[inline(always)]
     pub(in crate::memtable) fn key(self) -> &'list [u8] {
-        // SAFETY: `create` wrote the length and that many bytes. They never change and live as long
-        // as the list.
+        // SAFETY: `create` wrote the length and this number of bytes after the fixed fields. They
+        // never change, and live as long as the list.
         unsafe {
             let length = self.address.add(KEY_LENGTH).cast::<u32>().read();
             slice::from_raw_parts(self.address.add(KEY).as_ptr(), length as usize)
         }
     }
 
-    /// Returns the parts of the internal key: user key and trailer.
+    /// Returns the user key and the trailer of the internal key.
     #[inline(always)]
     pub(in crate::memtable) fn key_parts(self) -> (&'list [u8], u64) {
         tailwater_format::key::split(self.key()).unwrap_or((&[], 0))
@@ -170,8 +176,8 @@ impl<'list> Node<'list> {
     /// Returns the value.
     #[inline(always)]
     pub(in crate::memtable) fn value(self) -> &'list [u8] {
-        // SAFETY: `create` wrote both lengths and that many bytes, the value after the key. They
-        // never change and live as long as the list.
+        // SAFETY: `create` wrote both lengths, the key, and after it the value. They never change,
+        // and live as long as the list.
         unsafe {
             let key_length = self.address.add(KEY_LENGTH).cast::<u32>().read();
             let length = self.address.add(VALUE_LENGTH).cast::<u32>().read();
@@ -180,8 +186,8 @@ impl<'list> Node<'list> {
         }
     }
 
-    /// Returns the node after this node on a level. The caller must have reached this node on that
-    /// level or a higher one.
+    /// Returns the next node on a level. The caller must have reached this node on that level or a
+    /// higher one.
     #[inline(always)]
     pub(in crate::memtable) fn next(self, level: usize) -> Option<Self> {
         let address = self.link(level).load(Ordering::Acquire);
@@ -190,14 +196,15 @@ impl<'list> Node<'list> {
         unsafe { Self::at(NodeAddress(address)) }
     }
 
-    /// Sets the next node on a level, for a node that is not yet linked on that level.
+    /// Sets the next node on a level. This node must not be linked on that level yet.
     #[inline]
     pub(super) fn prepare_next(self, level: usize, next: Option<Node<'list>>) {
         // Relaxed, because the release in `link_next` publishes this store.
         self.link(level).store(NodeAddress::of(next).0, Ordering::Relaxed);
     }
 
-    /// Links `node` after this node on a level, provided that `next` is still the next node.
+    /// Links `node` after this node on a level, if `next` is still the next node. Returns whether
+    /// it did.
     #[inline]
     pub(super) fn link_next(self, level: usize, next: Option<Self>, node: Self) -> bool {
         let (next, node) = (NodeAddress::of(next).0, node.address.as_ptr());
@@ -205,7 +212,7 @@ impl<'list> Node<'list> {
         link.compare_exchange(next, node, Ordering::Release, Ordering::Relaxed).is_ok()
     }
 
-    /// Prefetches the node's first bytes.
+    /// Prefetches the cache line at the node's address.
     #[inline(always)]
     pub(in crate::memtable) fn prefetch(self) {
         #[cfg(target_arch = "x86_64")]
@@ -218,8 +225,8 @@ impl<'list> Node<'list> {
 
     #[inline(always)]
     fn link(self, level: usize) -> &'list AtomicPtr<u8> {
-        // SAFETY: the node has that level, because it was reached on that level or is being linked
-        // there, and `create` wrote a link for each of its levels.
+        // SAFETY: the node has this level, because the caller reached it on that level or is
+        // linking it there, and `create` wrote a link for each of the node's levels.
         unsafe { self.address.sub(level * LINK_SIZE).cast::<AtomicPtr<u8>>().as_ref() }
     }
 }
@@ -228,15 +235,15 @@ impl<'list> Node<'list> {
 mod tests {
     use super::*;
 
-    /// Regression test: in builds without debug assertions the length of the value was truncated to
-    /// 32 bits. Reads of the value then took the bytes after it, possibly beyond the end of the
-    /// memory, for the rest.
+    /// Regression test: in builds without debug assertions, the length of a long value was
+    /// truncated to 32 bits. A read of the value then took the bytes after the node as the rest of
+    /// the value, even beyond the end of the allocated memory.
     #[test]
     #[should_panic(expected = "too long for a node")]
     fn a_value_whose_length_does_not_fit_is_refused() {
         let arena = Arena::new(1);
         let target = Target { prefix: 0, user_key: b"key", trailer: 0 };
-        // The pages of this value are never touched, so it takes no memory.
+        // These zeros are never read or written, so the system does not back them with memory.
         let value = vec![0; u32::MAX as usize + 1];
         Node::create(&arena, 0, 1, &target, &value);
     }

@@ -1,28 +1,31 @@
 //! A position between two nodes of a list, kept from one search to the next.
 //!
-//! A splice holds, for each level, a node before the last key and the node after it. The next
-//! search starts on the lowest level on which these two nodes are still neighbours and enclose the
-//! new key. So searches near each other are short: a sequential insert needs only level 0.
+//! A splice holds, for each level, a node before the last search's key and the node after it. The
+//! next search starts on the lowest level on which these two nodes are still neighbours and enclose
+//! the new key. So a search is short if its key is near the last one: an insert of sequential keys
+//! only needs level 0.
 //!
-//! A splice outlives the calls that use it and borrows no list. Instead it stores the number of the
-//! list to which its addresses belong. No two lists have the same number, so an address is followed
-//! only while its list is alive.
+//! A splice outlives the calls that use it, and does not borrow a list. Instead it stores the
+//! number of the list to which its addresses belong. Before an address is followed, the number is
+//! compared with that of a borrowed list. List numbers are never reused, so the address then
+//! belongs to that list, which is alive.
 #![expect(unsafe_code, reason = "turns kept addresses into nodes again, once their list is known")]
 
 use super::node::{Node, NodeAddress};
 use super::{MAX_HEIGHT, SkipList};
 
-/// A kept position in a list; at first it belongs to no list.
+/// A position in a list, kept between searches. A new splice belongs to no list.
 #[derive(Debug, Clone)]
 pub(in crate::memtable) struct Splice {
     list: u64,
-    /// For each level, a node before the key. On levels that the list does not have, the head.
+    /// For each level, a node before the position. The head, on levels that the list does not use.
     previous: [NodeAddress; MAX_HEIGHT],
-    /// For each level, the node that followed `previous`; null at the end of the level.
+    /// For each level, the node after `previous` when the position was found; null at the end of
+    /// the level.
     next: [NodeAddress; MAX_HEIGHT],
 }
 
-/// A splice whose addresses are known to belong to a living list.
+/// A splice together with the borrowed list to which its addresses belong.
 pub(in crate::memtable) struct AttachedSplice<'splice, 'list> {
     splice: &'splice mut Splice,
     list: &'list SkipList,
@@ -36,7 +39,8 @@ impl Default for Splice {
 }
 
 impl Splice {
-    /// Makes the splice usable on a list. If it was last used on another list, it is reset.
+    /// Attaches the splice to a list, which makes it usable. If it was last attached to another
+    /// list, it is reset.
     #[inline]
     pub(in crate::memtable) fn attach<'splice, 'list>(
         &'splice mut self,
@@ -65,8 +69,8 @@ impl Splice {
         address: NodeAddress,
     ) -> Option<Node<'list>> {
         assert_eq!(self.list, list.number(), "a cursor was used with another memtable");
-        // SAFETY: by the caller's contract the address is of the list that the splice was last
-        // attached to, which is the one borrowed here.
+        // SAFETY: the caller guarantees that the address is of the list to which the splice was
+        // last attached. The assertion above checks that it is `list`, which is borrowed.
         unsafe { Node::at(address) }
     }
 }
@@ -96,9 +100,9 @@ impl<'list> AttachedSplice<'_, 'list> {
         self.splice.next[level] = NodeAddress::of(next);
     }
 
-    /// Moves the splice one entry back and returns that entry. The splice must be directly before
-    /// `from` (`None` for the end of the list); afterwards it is directly before the returned
-    /// entry.
+    /// Moves the splice one entry back and returns that entry; `None` at the beginning. The splice
+    /// should be directly before `from` (`None` means the end of the list); if it is not, it is
+    /// moved there first. Afterwards the splice is directly before the returned entry.
     pub(in crate::memtable) fn step_back(
         &mut self,
         from: Option<Node<'list>>,
@@ -109,11 +113,11 @@ impl<'list> AttachedSplice<'_, 'list> {
         self.step_over_previous()
     }
 
-    /// Moves the splice to before the entry that precedes it, and returns that entry; `None` at the
-    /// beginning.
+    /// Moves the splice back over one entry and returns that entry; `None` at the beginning.
+    /// Afterwards the splice is directly before that entry.
     ///
-    /// On each of the entry's levels, visits a node or two and compares only addresses, unless
-    /// there was a concurrent insert.
+    /// This does not search for a key. On each of the entry's levels, it visits one or two nodes
+    /// and compares only addresses, unless other nodes were inserted concurrently.
     pub(super) fn step_over_previous(&mut self) -> Option<Node<'list>> {
         let entry = self.previous(0);
         if entry == self.list.head() {
@@ -137,7 +141,7 @@ impl<'list> AttachedSplice<'_, 'list> {
         Some(entry)
     }
 
-    /// Moves the splice directly before `node`; `None` moves it after the last node.
+    /// Moves the splice directly before `node`; with `None`, after the last node.
     pub(in crate::memtable) fn move_before(&mut self, node: Option<Node<'list>>) {
         match node {
             Some(node) => {

@@ -1,4 +1,4 @@
-//! Tests of the memtable against a sorted list, with one and with several threads.
+//! Tests that compare the memtable with a sorted list, with one and with several threads.
 #![cfg(not(loom))]
 
 mod model;
@@ -14,7 +14,8 @@ use tailwater_format::Comparator;
 use tailwater_format::comparator::CustomComparator;
 use tailwater_format::key::{Sequence, pack_trailer, put_internal_key};
 
-/// Shorter keys first, then by bytes, ignoring case. So different keys can be equal.
+/// Shorter keys first; among keys of equal length, the bytewise order that ignores case. So keys
+/// with different bytes can be equal.
 struct ShortestFirst;
 
 impl CustomComparator for ShortestFirst {
@@ -38,7 +39,8 @@ fn internal_key(user_key: &[u8], sequence: Sequence, value_type: u8) -> Vec<u8> 
     key
 }
 
-/// Returns the number of rounds of a test, which is smaller under interpreters such as Miri.
+/// Returns the number of rounds of a test: `natively`, or `interpreted` under a slow interpreter
+/// such as Miri.
 fn rounds(natively: usize, interpreted: usize) -> usize {
     let is_slow = cfg!(miri) || std::env::var_os("TAILWATER_SLOW_TOOL").is_some();
     if is_slow { interpreted } else { natively }

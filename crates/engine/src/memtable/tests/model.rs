@@ -1,4 +1,5 @@
-//! Tests random operations of a single thread: every read method must agree with a simple model.
+//! Random operations of a single thread, after which every read method of the memtable must agree
+//! with a simple model.
 
 use std::ops::ControlFlow;
 
@@ -68,8 +69,9 @@ impl Model {
     }
 }
 
-/// Returns a random key. Keys share eight bytes, some, or none with each other; they may be empty
-/// or contain zeros.
+/// Returns a random key of 0 to 10 bytes. Half of the keys have a common prefix of seven bytes, so
+/// that the first eight bytes of two keys may be equal, partly equal or different. Keys may contain
+/// zeros.
 fn random_key(random: &mut Rng) -> Vec<u8> {
     let letters = [0, 1, b'a', b'A', 0xff];
     let mut key = if random.bool() { b"prefix-".to_vec() } else { Vec::new() };
@@ -92,8 +94,8 @@ fn fill(random: &mut Rng, memtable: &MemTable, model: &mut Model, count: usize) 
     }
 }
 
-/// Runs `test` with filled memtables. Each time that it returns `Continue`, adds a few entries and
-/// runs it again with the same memtable.
+/// Runs `test` with randomly filled memtables of every comparator. As long as `test` returns
+/// `Continue`, adds three random entries and runs `test` again with the same memtable.
 fn with_filled_memtables(mut test: impl FnMut(&mut Rng, &MemTable, &Model) -> ControlFlow<()>) {
     let base = fastrand::u64(..);
     for round in 0..rounds(60, 2) {
@@ -115,8 +117,8 @@ fn with_filled_memtables(mut test: impl FnMut(&mut Rng, &MemTable, &Model) -> Co
 #[test]
 fn cursors_agree_with_a_sorted_list() {
     with_filled_memtables(|random, memtable, model| {
-        // The same cursor is used throughout, while entries are inserted between the calls. `index`
-        // is its position in the model.
+        // One cursor is used for the whole test, while entries are inserted between the calls.
+        // `index` is the position in the model at which the cursor must be.
         let mut cursor = Cursor::default();
         for _ in 0..rounds(300, 60) {
             let target = internal_key(

@@ -1,4 +1,4 @@
-//! Tests user comparators that panic during an insert.
+//! Tests with user comparators that panic during an insert.
 
 use std::cmp::Ordering;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,7 +13,7 @@ use tailwater_format::key::{MAX_SEQUENCE, ValueType};
 use super::rounds;
 use crate::memtable::MemTable;
 
-/// The bytewise order. Panics when no comparisons are left.
+/// The bytewise order. Panics after `left` further comparisons.
 struct Fused {
     left: AtomicU64,
 }
@@ -41,8 +41,8 @@ fn inserts_after_a_panicking_insert_are_linked_in_order() {
     let count = rounds(2000, 100) as u64;
     let mut added = Vec::new();
     for number in 0..count {
-        // The test alternates between ascending keys near each other, whose inserts succeed, and
-        // keys far away, whose inserts may panic after some comparisons.
+        // Ascending keys near each other, whose inserts always succeed, alternate with random keys,
+        // whose inserts may panic after some comparisons.
         let near = (1 << 40) + number;
         memtable.add(number, ValueType::Value, &near.to_be_bytes(), b"").unwrap();
         added.push(near);
@@ -58,8 +58,8 @@ fn inserts_after_a_panicking_insert_are_linked_in_order() {
     for key in added {
         assert!(memtable.versions(&key.to_be_bytes(), MAX_SEQUENCE).next().is_some());
     }
-    // Searches give correct results even if the higher levels are out of order, but get slow. So
-    // the test checks the order of the levels themselves.
+    // Even if the higher levels were out of order, searches would give correct results, only
+    // slowly. So the order of each level is checked directly.
     for level in 0..8 {
         let first = memtable.list.head().next(level);
         let nodes = std::iter::successors(first, |node| node.next(level));

@@ -1,4 +1,4 @@
-//! Tests what readers see of range deletions, and when they see it.
+//! Tests which range deletions readers see, and when.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -66,7 +66,7 @@ fn tombstones_held_by_a_reader_do_not_change() {
     assert!(!memtable.is_empty());
 }
 
-/// The bytewise order, with a count of comparisons.
+/// The bytewise order. Counts the comparisons.
 struct Counting(AtomicU64);
 
 impl CustomComparator for Counting {
@@ -81,8 +81,8 @@ impl CustomComparator for Counting {
 }
 
 /// Adds `count` range deletions, each of which covers all earlier ones, and reads after each
-/// addition. Returns the number of comparisons per deletion, including those of its reads, and the
-/// number of bytes per deletion.
+/// addition. Returns the average number of comparisons per range deletion, including those of the
+/// reads, and the average memory per range deletion in bytes.
 fn work_for_each(count: u32) -> (u64, u64) {
     let counting = Arc::new(Counting(AtomicU64::new(0)));
     let comparator = Comparator::Custom(Arc::clone(&counting) as Arc<dyn CustomComparator>);
@@ -100,8 +100,8 @@ fn work_for_each(count: u32) -> (u64, u64) {
     (each(counting.0.load(Relaxed)), each(memtable.memory_usage() as u64))
 }
 
-/// Regression test: adding a range deletion fragmented all range deletions again, and the memory of
-/// the fragments grew with the square of their number.
+/// Regression test: each addition of a range deletion fragmented all range deletions of the
+/// memtable again, and the memory of the fragments grew with the square of their number.
 #[test]
 fn work_and_memory_per_overlapping_range_deletion_stay_bounded() {
     let [few, many] = [500, 8000].map(work_for_each);

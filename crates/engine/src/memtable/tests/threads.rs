@@ -1,4 +1,4 @@
-//! Tests several threads that insert and read concurrently.
+//! Tests with several threads that insert and read concurrently.
 
 use std::cmp;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,35 +12,38 @@ use crate::memtable::{Cursor, Error, MemTable};
 
 const INSERTERS: u64 = 4;
 
-/// How an inserting thread's keys are distributed relative to the keys of the other threads.
+/// How the keys of the inserting threads are distributed.
 #[derive(Debug, Clone, Copy)]
 enum Pattern {
-    /// Every inserter adds ascending keys in a range of its own.
+    /// Each inserter adds ascending keys in a key range of its own.
     Apart,
-    /// All inserters add ascending keys in the same range.
+    /// All inserters add ascending keys, which interleave with each other.
     Interleaved,
-    /// All inserters add randomly distributed keys.
+    /// All inserters add keys that are randomly distributed over the same range.
     Scattered,
 }
 
 impl Pattern {
-    /// Returns the `number`-th key of an inserter.
+    /// Returns the key with index `number` of an inserter.
     fn key(self, inserter: u64, number: u64) -> [u8; 16] {
         let place = match self {
             Self::Apart => (inserter << 32) | number,
             Self::Interleaved => number * INSERTERS + inserter,
-            // Multiplication by an odd number is a permutation, so no key is repeated.
+            // Multiplication by an odd number is a permutation of all `u64`, so all keys are
+            // different.
             Self::Scattered => (number * INSERTERS + inserter).wrapping_mul(0x9e37_79b9_7f4a_7c15),
         };
-        // The low digits are after the first eight bytes, which nodes hold as a prefix. So both
-        // parts of a comparison matter.
+        // The key is the number in hex, so its low digits are after the first eight bytes. A node
+        // stores only the first eight bytes as its prefix. So both the comparison of prefixes and
+        // that of whole keys are tested.
         let digits = *b"0123456789abcdef";
         let digit = |at: usize| digits[(place >> (60 - 4 * at)) as usize & 15];
         std::array::from_fn(digit)
     }
 }
 
-/// State shared with the readers: the number of entries that each inserter has added.
+/// State that inserters and readers share. `added` holds the number of entries that each inserter
+/// has added.
 struct InsertedEntries {
     memtable: MemTable,
     added: [AtomicU64; INSERTERS as usize],
@@ -79,8 +82,9 @@ fn read(shared: &InsertedEntries, pattern: Pattern) {
     }
 }
 
-/// Seeks directly before and directly after the entry of `key`. The seeks may or may not find
-/// concurrently added entries, but never an entry on the wrong side of `key`.
+/// Checks seeks to positions directly before and directly after the entry of `key`. The seeks may
+/// or may not find entries that are added concurrently, but must never find an entry on the wrong
+/// side of `key`.
 fn check_seeks(cursor: &mut Cursor, memtable: &MemTable, key: &[u8]) {
     let comparator = memtable.comparator();
     let order = |cursor: &Cursor| match cursor.valid() {
@@ -99,7 +103,8 @@ fn check_seeks(cursor: &mut Cursor, memtable: &MemTable, key: &[u8]) {
     assert!(order(cursor).is_none_or(cmp::Ordering::is_gt));
 }
 
-/// Walks over all entries, checks that they are in order and that none is missing, and counts them.
+/// Walks over all entries in one direction and counts them. Checks that they are in order and that
+/// none is missing.
 fn count_in_order(cursor: &mut Cursor, shared: &InsertedEntries, forward: bool) -> u64 {
     let memtable = &shared.memtable;
     let (mut count, mut last) = (0, None);

@@ -1,14 +1,15 @@
-//! `rocksdb.dbstats`: the writes of a database.
+//! The text of property `rocksdb.dbstats`: the writes of a database.
 
 use std::fmt::Write as _;
 
 use super::human::{Count, Micros, gigabytes, megabytes};
 use crate::stats::activity::Done;
 
-/// The duration by which rates are divided is at least this, in seconds.
+/// Minimum duration by which totals are divided to get rates, in seconds.
 pub(super) const SHORTEST_S: f64 = 0.001;
 
-/// Returns the text of a database's statistics, since it was opened (`total`) and since `earlier`.
+/// Returns the report on a database's writes, for two periods: since the database was opened
+/// (`total`), and since the counts `earlier`.
 pub(crate) fn database_text(total: &Done, earlier: &Done) -> String {
     let interval = since(total, earlier);
     let mut text = format!(
@@ -17,7 +18,8 @@ pub(crate) fn database_text(total: &Done, earlier: &Done) -> String {
     );
     append(&mut text, "Cumulative", total, true);
     append(&mut text, "Interval", &interval, false);
-    // Databases do not share a memtable limit here, so such a limit never stops writes.
+    // RocksDB's write buffer manager, a memory limit that databases share, does not exist here. So
+    // it never stops writes.
     text.push_str("Write Stall (count): write-buffer-manager-limit-stops: 0\n");
     text
 }

@@ -1,4 +1,5 @@
-//! `rocksdb.cfstats`: the levels of a column family, with their flushes and compactions.
+//! The text of property `rocksdb.cfstats`: the levels of a column family, with their flushes and
+//! compactions.
 
 use std::fmt::Write as _;
 
@@ -8,12 +9,12 @@ use crate::stall::StallCause;
 use crate::stats::families::{FamilyDone, FamilyStatistics, StallCounts};
 use crate::stats::levels::{Figures, LevelFigures, Work};
 
-/// Names of the columns that follow the level, files, size and score.
+/// Names of the columns that follow those for the level, files, size and score.
 const COLUMNS: &str = "Read(GB)  Rn(GB) Rnp1(GB) Write(GB) WPreComp(GB) Wnew(GB) Moved(GB) W-Amp \
                        Rd(MB/s) Wr(MB/s) Comp(sec) CompMergeCPU(sec) Comp(cnt) Avg(sec) KeyIn \
                        KeyDrop Rblob(GB) Wblob(GB)";
 
-/// The part of a column family's current state that is reported.
+/// The current state of a column family, as far as the report shows it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct FamilyState {
     pub(crate) name: String,
@@ -31,14 +32,15 @@ pub(crate) struct FamilyState {
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct LevelState {
     pub(crate) files: usize,
-    /// Number of files that are inputs of running compactions.
+    /// Number of files in this level that running compactions are reading.
     pub(crate) files_being_compacted: usize,
     pub(crate) bytes: u64,
     /// The compaction score; a level with a score of at least 1 needs compaction.
     pub(crate) score: f64,
 }
 
-/// Returns the current totals of a column family. The next interval is measured from them.
+/// Returns the current totals of a column family. The caller keeps them, as the beginning of the
+/// next interval.
 pub(crate) fn family_done(state: &FamilyState, statistics: &FamilyStatistics) -> FamilyDone {
     let figures = statistics.levels.figures();
     FamilyDone {
@@ -50,7 +52,8 @@ pub(crate) fn family_done(state: &FamilyState, statistics: &FamilyStatistics) ->
     }
 }
 
-/// Returns the text of a column family's state and totals.
+/// Returns the report on a column family: its current state, its totals since the database was
+/// opened, and its totals since statistics were last written to the LOG.
 pub(crate) fn family_text(state: &FamilyState, statistics: &FamilyStatistics) -> String {
     let figures = statistics.levels.figures();
     let earlier = statistics.done_at_last_dump();
@@ -73,11 +76,11 @@ pub(crate) fn family_text(state: &FamilyState, statistics: &FamilyStatistics) ->
     text
 }
 
-/// Returns the text of the stall counts. If there were any stalls and `earlier` is given, adds the
-/// number of stalls beyond `earlier`.
+/// Returns the line with the counts of stalls. If there were any stalls and `earlier`, an earlier
+/// total count, is given, adds a line with the number of stalls since then.
 pub(crate) fn stall_text(stalls: &StallCounts, earlier: Option<u64>) -> String {
-    // Stall conditions are checked without regard to running compactions. So the two counts of
-    // stalls with ongoing compactions are always 0.
+    // RocksDB also counts stalls of level 0 during a compaction of level 0. Stalls are not
+    // distinguished in this way here, so these two counts are always 0.
     let mut text = format!(
         "Write Stall (count): cf-l0-file-count-limit-delays-with-ongoing-compaction: 0, \
          cf-l0-file-count-limit-stops-with-ongoing-compaction: 0, \
@@ -104,7 +107,8 @@ pub(crate) fn stall_text(stalls: &StallCounts, earlier: Option<u64>) -> String {
 
 fn header(family: &str, rows: &str) -> String {
     let columns = format!("{rows}    Files   Size     Score {COLUMNS}");
-    // The rule below the columns is as long as their line, including its newline.
+    // The line of dashes below the column names is as long as the line above, including its
+    // newline.
     let rule = "-".repeat(columns.len() + 1);
     format!("\n** Compaction Stats [{family}] **\n{columns}\n{rule}\n")
 }
@@ -138,7 +142,7 @@ fn append_line(
     done: &LevelFigures,
 ) {
     let seconds = done.micros as f64 / 1e6;
-    // One is added to avoid a division by zero.
+    // One microsecond is added to avoid a division by zero.
     let elapsed = (done.micros + 1) as f64 / 1e6;
     let gigabytes_new = gigabytes(done.bytes_written) - gigabytes(done.bytes_read_in_level);
     let average = if done.count == 0 { 0.0 } else { seconds / done.count as f64 };

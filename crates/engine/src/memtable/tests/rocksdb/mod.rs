@@ -1,11 +1,13 @@
 //! Compares a memtable with that of the real RocksDB (11.8.1, used through its Java binding) after
 //! the same operations.
 //!
-//! Files, with all keys and values in hex: `operations.txt` has one write per line, in the order of
-//! their sequence numbers, which begin with 1. The writes are to two column families; the family
-//! `reverse` has the reverse bytewise order. `survivors.txt` has the values that RocksDB read back
-//! after the writes. `fragments_*.txt` has the entries of the `rocksdb.range_del` block of the
-//! table to which RocksDB flushed the family.
+//! The tests read these files, in which all keys and values are in hex:
+//! - `operations.txt`: one write per line, in the order of their sequence numbers, of which the
+//!   first is 1. The writes are to two column families. One of them, `reverse`, has the reverse
+//!   bytewise order.
+//! - `survivors.txt`: the values that RocksDB read back after the writes.
+//! - `fragments_*.txt`: the entries of the `rocksdb.range_del` block of the table to which RocksDB
+//!   flushed the column family.
 
 use tailwater_format::Comparator;
 use tailwater_format::key::{MAX_SEQUENCE, ValueType, pack_trailer, put_internal_key};

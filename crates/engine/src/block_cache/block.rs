@@ -20,8 +20,8 @@ pub(crate) struct Block {
     prefixes: Option<Box<RestartPrefixes>>,
 }
 
-/// A block's `Arc` has two counters before the block, so both together occupy two cache lines. A
-/// larger block would need a third line, which would increase the charge of every block.
+/// A block fills one cache line. A larger block would need another line, which would increase the
+/// charge of every block.
 const _: () = assert!(size_of::<Block>() == 64);
 
 /// A block's uncompressed bytes.

@@ -92,9 +92,9 @@ impl Ghosts {
 mod tests {
     use super::*;
 
-    /// Inserts the keys 0 to `keys` - 1 in turn, over and over. Each has an entry of 4 KiB, and a
-    /// cache of `capacity` bytes is assumed to have evicted a key just before it is inserted again.
-    /// Returns the share of inserts that count as near.
+    /// Inserts `keys` keys in turn, over and over, each with an entry of 4 KiB, into a simulated
+    /// cache of `capacity` bytes that evicts entries in the order of their insertion. Returns the
+    /// share of inserts that count as near.
     fn share_near(keys: u64, capacity: usize) -> f64 {
         let ghosts = Ghosts::new();
         let hash = |key: u64| (key + 1).wrapping_mul(0xd6e8_feb8_6659_fd93);
@@ -118,8 +118,8 @@ mod tests {
         assert!(share_near(held * 2, capacity) < 0.01);
         assert!(share_near(held * 20, capacity) < 0.01);
         // A cache of this size would have to be several times as large to avoid these misses. They
-        // still count as near, because less than [`NEAR_MIN_KIB`] is evicted between a key's
-        // eviction and its next insertion.
+        // still count as near, because at most [`NEAR_MIN_KIB`] is evicted between a key's eviction
+        // and its next insertion.
         assert!(share_near(1 << 14, 8 << 20) > 0.8);
         assert!(share_near(1 << 15, 8 << 20) < 0.01);
     }

@@ -1,5 +1,5 @@
-//! A logical backup during overwrites: measures the memory and disk space that the iterator of the
-//! backup pins in addition to the live contents of the database.
+//! A logical backup: a full scan of a snapshot while keys are overwritten. Measures the memory and
+//! disk space that the backup's iterator pins in addition to the live contents of the database.
 
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};

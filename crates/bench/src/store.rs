@@ -34,8 +34,8 @@ impl Scanned {
 
 /// An open database of some engine, with one key space.
 ///
-/// Implementations use the fastest calls of an engine's interface, which copy and allocate the
-/// least.
+/// Implementations use the fastest calls of an engine's interface, that is, those that copy and
+/// allocate the least.
 pub trait Store: Sized + Sync {
     /// The store's name in reports and as an argument.
     const NAME: &'static str;

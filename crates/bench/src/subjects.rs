@@ -38,7 +38,7 @@ impl Subjects {
     /// Returns the requested engines from `known`, in the requested order.
     ///
     /// # Errors
-    /// A name that matches no engine.
+    /// An error if a name matches no engine.
     pub(crate) fn engines<'a>(
         &self,
         known: &[&'a dyn Engine],

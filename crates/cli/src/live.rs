@@ -17,7 +17,7 @@ use crate::output::{complain, say};
 /// The length and modification time of a file; `None` if it does not exist.
 pub(crate) type Stamp = Option<FileMetadata>;
 
-/// Returns the current stamp of a file.
+/// Returns the current length and modification time of a file.
 pub(crate) fn stamp(storage: &dyn Storage, path: &Path) -> Stamp {
     storage.metadata(path).ok()
 }

@@ -35,7 +35,7 @@ impl<'e> Row<'e> {
     /// Returns the requested rows, raw writes first.
     ///
     /// # Errors
-    /// An unknown engine; two rows that would be identical.
+    /// An error if an engine is unknown, or if two rows would be identical.
     pub(super) fn all(
         arguments: &DurableArguments,
         known: &[&'e dyn Engine],

@@ -47,7 +47,7 @@ pub struct Overwriting<'a> {
 pub struct Writes {
     /// Duration of each put, in nanoseconds.
     pub latencies: Histogram<u64>,
-    /// Total duration of all puts that took longer than [`STALL`].
+    /// Total duration of all puts that took longer than `STALL`.
     pub stalled: Duration,
     /// Samples of the directory's size, one for each second, in bytes.
     pub sizes: Vec<u64>,

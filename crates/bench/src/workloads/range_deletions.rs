@@ -37,7 +37,7 @@ pub struct Deleting {
 pub struct Figures {
     /// Deletions per second. If deletions and gets alternate, the time includes the gets.
     pub deletions: f64,
-    /// Gets per second while all deletions are in the memtable; 0 if they alternate.
+    /// Gets per second while all deletions are in the memtable; 0 if gets and deletions alternate.
     pub gets: f64,
     /// Duration of a scan over the remaining keys, in seconds.
     pub scan_s: f64,

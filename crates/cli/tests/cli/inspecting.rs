@@ -104,7 +104,7 @@ fn operations_of_a_log_end_up_in_the_database() {
         let found = operations.iter().any(|operation| operation["operation"] == name);
         assert!(found, "no {name}");
     }
-    // If the last operation on a key is a put, its value is the key's value.
+    // If the last operation on a key is a put, the database must hold the value that was put.
     let live = golden::dump("records");
     let last = operations.iter().rfind(|operation| operation["column_family"] == "singles");
     let last = last.expect("an operation on the singles");

@@ -40,7 +40,7 @@ pub(crate) struct Background {
     wanted: Condvar,
     /// Notified when a round of flushing, a compaction or other work has ended.
     done: Condvar,
-    /// Whether running compactions are to be cancelled.
+    /// Set when running compactions must stop.
     cancelling: Arc<AtomicBool>,
 }
 
@@ -208,7 +208,7 @@ impl Background {
         self.wanted.notify_all();
     }
 
-    /// Shuts the threads down.
+    /// Makes the background threads end, and cancels running compactions.
     pub(crate) fn close(&self) {
         self.cancelling.store(true, Ordering::Release);
         self.lock().closing = true;
@@ -228,7 +228,7 @@ impl Background {
         self.lock().closing
     }
 
-    /// Whether running compactions are to be cancelled.
+    /// Returns the flag that is set when running compactions must stop.
     pub(crate) fn cancelling(&self) -> &Arc<AtomicBool> {
         &self.cancelling
     }
@@ -388,7 +388,7 @@ impl Background {
         let _ = self.wanted.wait_timeout_while(state, pause, |state| !state.closing);
     }
 
-    /// Records the end of a round of flushing.
+    /// Records that a round of flushing has ended, and the error if it failed.
     pub(crate) fn round_ended(&self, failure: Option<Error>) {
         let mut state = self.lock();
         state.rounds += 1;

@@ -64,11 +64,11 @@ enum Contents {
 /// The expected type of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BlockKind {
-    /// Records.
+    /// A data block, which holds records.
     Data,
-    /// Index entries, which refer to other blocks.
+    /// An index block, whose entries refer to other blocks.
     Index,
-    /// A filter over keys.
+    /// A filter block, which tells whether keys may be in the table.
     Filter,
 }
 

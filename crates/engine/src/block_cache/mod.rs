@@ -30,7 +30,7 @@ const STAGED_PART_OF_AVAILABLE: i64 = 2;
 
 /// A cache of table blocks, which column families and databases may share. Any thread may use it.
 ///
-/// The charge of the cache's blocks never exceeds its capacity, including evicted blocks that are
+/// The bytes charged for blocks never exceed the capacity. They include evicted blocks that are
 /// still being read. A block that does not fit is not cached. The memory that the cache uses is
 /// slightly larger than the charge, because of free slots between blocks.
 ///

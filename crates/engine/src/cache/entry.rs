@@ -23,7 +23,8 @@ impl Key {
     /// every bit of the key.
     #[inline]
     pub(super) fn hash(self) -> u64 {
-        // Odd constants with about half their bits set: 2^64 over the golden ratio, and a prime.
+        // The constants are odd, and about half of their bits are set. They are 2^64 divided by the
+        // golden ratio, and a prime.
         let file = self.file.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(32);
         let mut hash = file ^ self.offset;
         hash ^= hash >> 32;

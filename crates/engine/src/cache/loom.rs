@@ -127,7 +127,8 @@ fn writes_to_a_reused_slot_follow_all_reads_of_its_old_value() {
                 thread::spawn(move || {
                     let returned = Returned { next: ptr::null_mut() };
                     let slot = Box::new(Slot { returned, value: UnsafeCell::new(number) });
-                    // SAFETY: loom fails the test if a write is not ordered after this.
+                    // SAFETY: loom fails the test if a write to the value is not ordered after this
+                    // read.
                     assert_eq!(slot.value.with(|value| unsafe { *value }), number);
                     // SAFETY: a slot begins with its `Returned`.
                     unsafe { stack.push(NonNull::from(Box::leak(slot)).cast()) };

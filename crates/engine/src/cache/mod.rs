@@ -98,7 +98,7 @@ const WARMTH_OF_HIGH: usize = 8;
 /// Tables that were replaced, and the entries left when the cache is dropped, are freed by
 /// [`epoch::retire`](crate::epoch::retire).
 pub(crate) struct Cache<V: Send + Sync + 'static> {
-    /// The number of shards is a power of two.
+    /// The shards. Their number is a power of two.
     shards: Box<[Shard<V>]>,
     budget: Arc<Budget>,
     turn: Turn,

@@ -232,7 +232,7 @@ impl ColumnFamily {
         self.memory().flushed.iter().filter_map(Weak::upgrade).collect()
     }
 
-    /// Returns the current super version.
+    /// Returns the cell that holds the current super version.
     #[inline]
     pub(crate) fn current(&self) -> &FullEpochCell<SuperVersion> {
         &self.inner.current

@@ -106,7 +106,8 @@ impl Job {
             created: Mutex::default(),
             has_failed: Arc::default(),
         });
-        // A panic fails the job like an error, and leaves no file.
+        // A panic becomes an error, so that the files are removed after it as after any other
+        // error.
         let outcome = panics::catch("a compaction", || {
             subcompaction::run_all(&shared).and_then(|parts| shared.complete(parts))
         });

@@ -14,7 +14,7 @@ use crate::stall::CompactionPressure;
 pub(crate) struct LowPriority {
     pressure: Arc<CompactionPressure>,
     is_over: AtomicBool,
-    /// The number of calls of [`LowPriority::is_over`] after which low priority ends, in a test.
+    /// In a test, the number of calls of `is_over` after which low priority ends.
     #[cfg(test)]
     checks_left: AtomicUsize,
 }

@@ -129,7 +129,8 @@ mod tests {
             }
         });
         assert_eq!(figures.unwrap().writes, 10.0);
-        // Two writers write three times and two writers twice, each starting with number 0.
+        // The four writers share the ten writes: two of them write three times, and two write
+        // twice. Each starts with number 0.
         assert_eq!(sum.into_inner(), 3 * 1000 + 2 * 2000 + 2 * 3000 + 2 * 3 + 2);
     }
 

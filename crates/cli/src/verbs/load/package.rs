@@ -166,7 +166,7 @@ fn line_length(text: &[u8]) -> usize {
 }
 
 impl<'a> Package<'a> {
-    /// Returns the key of the package's stanza.
+    /// Returns the key of the package's stanza: the name and the version.
     pub(super) fn key(&self) -> Vec<u8> {
         [self.name, b"/", self.version].concat()
     }
@@ -182,7 +182,8 @@ impl<'a> Package<'a> {
         names.filter(|name| !name.is_empty())
     }
 
-    /// Returns the key of one of the package's dependencies.
+    /// Returns the key that records one dependency of the package: the name of the dependency and
+    /// the name of the package.
     pub(super) fn dependency_key(&self, dependency: &[u8]) -> Vec<u8> {
         [dependency, b"<-", self.name].concat()
     }

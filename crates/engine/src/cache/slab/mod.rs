@@ -223,7 +223,7 @@ impl Slabs {
             }
         };
         unpoison(start, bytes.len());
-        // SAFETY: the memory is at least that long and owned exclusively.
+        // SAFETY: the memory is at least as long as `bytes`, and this thread owns it exclusively.
         unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), start.as_ptr(), bytes.len()) };
         let index = index.unwrap_or(SIZES) as u32;
         Some(SlabBytes { start, length, index, slabs: Arc::clone(self) })

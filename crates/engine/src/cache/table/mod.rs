@@ -61,7 +61,7 @@ impl<V> Bucket<V> {
 
 /// The table. Its size is fixed; the shard replaces a full table with one of twice the size.
 pub(super) struct Table<V> {
-    /// The number of buckets is a power of two.
+    /// The buckets. Their number is a power of two.
     buckets: Box<[Bucket<V>]>,
 }
 

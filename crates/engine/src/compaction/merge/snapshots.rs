@@ -14,8 +14,8 @@ pub(crate) struct Snapshots {
 /// A range of sequence numbers of which each snapshot sees either all or none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stripe {
-    /// The highest sequence number of the stripe: that of the first snapshot that sees the stripe,
-    /// or the maximum sequence number if no snapshot does.
+    /// The highest sequence number of the stripe. It is the sequence number of the oldest snapshot
+    /// that sees the stripe, or the maximum sequence number if no snapshot does.
     pub(crate) newest: Sequence,
     /// The snapshot right below the stripe, whose sequence number is not part of the stripe; `None`
     /// if there is none.
@@ -59,15 +59,15 @@ impl Snapshots {
         })
     }
 
-    /// Returns the first snapshot, or the maximum sequence number if there is none. All reads see
-    /// records at or below it.
+    /// Returns the sequence number of the oldest snapshot, or the maximum sequence number if there
+    /// is none. All reads see records with this or a lower sequence number.
     #[inline]
     pub(crate) fn earliest(&self) -> Sequence {
         self.sequences.first().copied().unwrap_or(MAX_SEQUENCE)
     }
 
-    /// Returns the last snapshot, or 0 if there is none. No snapshot sees records with higher
-    /// sequence numbers.
+    /// Returns the sequence number of the newest snapshot, or 0 if there is none. No snapshot sees
+    /// records with higher sequence numbers.
     #[inline]
     pub(crate) fn latest(&self) -> Sequence {
         self.sequences.last().copied().unwrap_or(0)

@@ -54,7 +54,7 @@ pub(super) struct Cuts {
 /// Limits of an output.
 #[derive(Debug, Clone, Copy)]
 struct Limits {
-    /// Outputs of level 0 are not cut.
+    /// Whether the outputs are in level 0, where they are not cut.
     is_level_0: bool,
     is_leveled: bool,
     /// Maximum size of an output, in bytes.

@@ -1,4 +1,5 @@
-//! Derives the other properties of a compaction from its inputs.
+//! Derives from a compaction's inputs its other properties, for example whether its tables can be
+//! moved, and how large its outputs may become.
 //!
 //! Source: `db/compaction/compaction.cc`, `MaxFileSizeForLevel` in `options/cf_options.cc`, and
 //! `GetPathId` in `db/compaction/compaction_picker_level.cc`.

@@ -59,7 +59,8 @@ impl<'a> Tree<'a> {
     fn level_0_move(&self, base_level: usize) -> Files<'a> {
         let options = self.options();
         let paths = self.context.database.db_paths.len();
-        // Into an empty level, the oldest table could always be moved, without benefit.
+        // If the base level is empty, the oldest table could always be moved there, but nothing
+        // would be gained.
         if !options.compression_per_level.is_empty()
             || self.files(base_level).is_empty()
             || paths > 1

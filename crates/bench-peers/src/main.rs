@@ -1,10 +1,10 @@
 //! Runs the workloads of `tailwater-bench` on other engines and on Tailwater in turn, in a single
 //! process.
 //!
-//! Engines that accept RocksDB's options get the same option string. Others get the closest
-//! equivalent: fjall a cache of the same size, LZ4 and a Bloom filter; redb and LMDB, which are
-//! B-trees rather than LSM trees, their defaults, with a thousand entries per unsynced transaction.
-//! redb and LMDB are included for their reads.
+//! Engines that accept RocksDB's options get the same option string. The other engines get the
+//! closest equivalent. fjall gets a cache of the same size, LZ4 and a Bloom filter. redb and LMDB
+//! are B-trees rather than LSM trees; they get their defaults, and put a thousand entries in each
+//! unsynced transaction. redb and LMDB are included to compare reads.
 
 mod fjall;
 mod lmdb;

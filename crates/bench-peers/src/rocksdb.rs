@@ -19,7 +19,8 @@ impl Store for RocksDb {
 
     fn create(directory: &Path, options: &str) -> Result<Self, Failure> {
         let options = Options::default().get_options_from_string(options)?;
-        // The default family is named explicitly, so that a handle for it exists.
+        // The default column family is opened by name, because only then does `DB` have a handle
+        // for it.
         let default = ColumnFamilyDescriptor::new("default", options.clone());
         let mut synced_writes = WriteOptions::default();
         synced_writes.set_sync(true);

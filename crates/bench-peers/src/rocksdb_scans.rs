@@ -1,6 +1,7 @@
-//! RocksDB's scans of a snapshot.
+//! Scans of a snapshot of a RocksDB database.
 //!
-//! Uses the C interface: the crate has no setter for iterators that refresh themselves.
+//! This module calls RocksDB's C functions directly, because the crate `rocksdb` has no setter for
+//! the read option `auto_refresh_iterator_with_snapshot`.
 #![expect(unsafe_code, reason = "calls C functions that the crate does not wrap")]
 
 use std::ffi::{CStr, CString, c_char};
@@ -11,11 +12,11 @@ use librocksdb_sys as c;
 use tailwater_bench::snapshot_scans::{ScanEngine, ScanSubject, Scans};
 use tailwater_bench::store::{Failure, Scanned};
 
-/// Numbers of RocksDB's tickers `rocksdb.block.cache.hit` and `rocksdb.block.cache.miss`.
+/// Values of RocksDB's enum `Tickers` for `rocksdb.block.cache.hit` and `rocksdb.block.cache.miss`.
 const CACHE_HIT: u32 = 1;
 const CACHE_MISS: u32 = 0;
 
-/// RocksDB with statistics of block cache hits.
+/// RocksDB, opened with statistics, which count the hits and misses of the block cache.
 pub(crate) struct RocksDbScans;
 
 impl ScanEngine for RocksDbScans {
@@ -26,8 +27,8 @@ impl ScanEngine for RocksDbScans {
     fn open(&self, directory: &Path, options: &str) -> Result<Box<dyn ScanSubject>, Failure> {
         let path = CString::new(directory.as_os_str().as_encoded_bytes())?;
         let text = CString::new(options)?;
-        // SAFETY: all pointers are to objects that were just created, and options are copied where
-        // they are used. `message` frees its argument.
+        // SAFETY: all pointers refer to objects that were created here. RocksDB copies options
+        // instead of keeping the pointer to them. `check` frees the error message.
         unsafe {
             let (defaults, options) = (c::rocksdb_options_create(), c::rocksdb_options_create());
             let mut error = ptr::null_mut();
@@ -49,8 +50,8 @@ struct Scanning {
     writes: *mut c::rocksdb_writeoptions_t,
 }
 
-// SAFETY: RocksDB's databases may be used by several threads concurrently, and the options are not
-// changed.
+// SAFETY: threads may use a RocksDB database concurrently, and nothing changes the options after
+// the database is opened.
 unsafe impl Sync for Scanning {}
 
 impl ScanSubject for Scanning {
@@ -91,8 +92,8 @@ impl ScanSubject for Scanning {
     }
 
     fn walk(&self, refreshes: bool, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), Failure> {
-        // SAFETY: the database is open; the snapshot and the options are freed after the iterator,
-        // whose entries are read before it moves.
+        // SAFETY: the database is open. The snapshot and the options are freed after the iterator.
+        // Each entry is used only before the iterator moves.
         unsafe {
             let snapshot = c::rocksdb_create_snapshot(self.db);
             let options = c::rocksdb_readoptions_create();
@@ -150,8 +151,8 @@ impl ScanSubject for Scanning {
     }
 
     fn renew_version(&self) -> Result<(), Failure> {
-        // Setting an option installs a new version. The option is set to its current value, so that
-        // nothing else changes.
+        // Setting any option installs a new version of the column family. The option is set to the
+        // value that it already has, so that nothing else changes.
         let key = c"max_sequential_skip_in_iterations".as_ptr();
         let value = c"8".as_ptr();
         let mut error = ptr::null_mut();
@@ -162,7 +163,7 @@ impl ScanSubject for Scanning {
 
     fn block_cache_lookups(&self) -> Result<[u64; 2], Failure> {
         let count = |ticker| {
-            // SAFETY: the options have statistics.
+            // SAFETY: statistics were enabled in these options.
             unsafe { c::rocksdb_options_statistics_get_ticker_count(self.options, ticker) }
         };
         Ok([count(CACHE_HIT), count(CACHE_MISS)])
@@ -208,11 +209,11 @@ unsafe fn scan(
 /// Returns the entry at an iterator's position.
 ///
 /// # Safety
-/// The iterator must be valid, and not move while the entry is used.
+/// The iterator must be valid, and must not move while the returned slices are used.
 #[inline]
 unsafe fn entry<'a>(iterator: *const c::rocksdb_iterator_t) -> (&'a [u8], &'a [u8]) {
     let (mut key_length, mut value_length) = (0, 0);
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller guarantees that the iterator is valid.
     unsafe {
         let key = c::rocksdb_iter_key(iterator, &mut key_length);
         let value = c::rocksdb_iter_value(iterator, &mut value_length);
@@ -228,7 +229,7 @@ fn check(error: *mut c_char) -> Result<(), Failure> {
     if error.is_null() {
         return Ok(());
     }
-    // SAFETY: RocksDB's messages end with a zero and are the caller's.
+    // SAFETY: RocksDB's error messages end with a zero byte, and the caller owns them.
     unsafe {
         let message = CStr::from_ptr(error).to_string_lossy().into_owned();
         c::rocksdb_free(error.cast());

@@ -1,5 +1,5 @@
-//! A logical backup during overwrites: measures the memory and disk space that the iterator of the
-//! backup pins in addition to the live contents of the database.
+//! A logical backup: a full scan of a snapshot while keys are overwritten. Measures the memory and
+//! disk space that the backup's iterator pins in addition to the live contents of the database.
 
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -32,17 +32,18 @@ pub struct BackupArguments {
     /// Size of the database, in GB.
     #[arg(long, default_value_t = 5.0, value_parser = above_zero)]
     gigabytes: f64,
-    /// Rate of overwrites during the backup, in MB/s.
+    /// Rate of overwrites during the backup, in MB/s of keys and values.
     #[arg(long, default_value_t = 40.0, value_parser = above_zero)]
     overwrites: f64,
-    /// Rate at which the backup consumes entries, in MB/s.
+    /// Rate at which the backup consumes entries, in MB/s of keys and values.
     #[arg(long, default_value_t = 50.0, value_parser = above_zero)]
     backup: f64,
     #[command(flatten)]
     subjects: Subjects,
 }
 
-/// Memory and disk space pinned in addition to the live contents of the database, in bytes.
+/// Memory and disk space that is in use but not part of the current version, in bytes. The iterator
+/// of the backup pins it.
 #[derive(Debug, Clone, Copy, Default)]
 struct Kept {
     memtables: u64,
@@ -57,7 +58,7 @@ struct Outcome {
 }
 
 impl BackupArguments {
-    /// Runs the command; returns a table.
+    /// Runs one backup for each engine and each kind of iterator; returns a table.
     pub(crate) fn run(&self, known: &[&dyn ScanEngine]) -> Result<String, Failure> {
         let entries = (self.gigabytes * 1e9) as u64 / (key(0).len() + VALUE_BYTES) as u64;
         let mut report = format!(
@@ -149,7 +150,8 @@ impl BackupArguments {
     }
 }
 
-/// Waits until `bytes` in total are due at the given rate, for work that began at `begun`.
+/// Sleeps until the time at which work that began at `begun` may have processed `bytes` in total at
+/// the given rate.
 fn pace(begun: Instant, bytes: u64, megabytes_per_second: f64) {
     let due = Duration::from_secs_f64(bytes as f64 / (megabytes_per_second * 1e6));
     thread::sleep(due.saturating_sub(begun.elapsed()));

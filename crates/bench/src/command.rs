@@ -28,12 +28,13 @@ pub struct Arguments {
 enum Command {
     /// Runs db_bench's workloads and prints operations per second: every run, and the medians.
     Basket(BasketArguments),
-    /// Gets one key repeatedly in one thread, then in several, which shows the cost of shared
-    /// writes.
+    /// Gets one key repeatedly, first in one thread and then in several, to show the cost of writes
+    /// to shared memory.
     HotKey(HotKeyArguments),
-    /// Overwrites at full speed for minutes: space, bytes written, stalls and memory.
+    /// Overwrites at full speed for minutes; reports space, bytes written, stalls and memory.
     Sustained(SustainedArguments),
-    /// Deletes overlapping ranges: rate, effect on reads, and size of the flushed tables.
+    /// Deletes overlapping ranges; reports the rate, the effect on reads, and the size of the
+    /// flushed tables.
     RangeDeletions(RangeDeletionArguments),
     /// Scans one snapshot, with and without iterators that refresh themselves.
     SnapshotScans(SnapshotScanArguments),

@@ -26,19 +26,20 @@ pub trait Engine {
 
 /// A database that workloads run on.
 pub trait Subject {
-    /// Runs a workload of the basket.
+    /// Runs one workload of `db_bench`.
     ///
     /// # Errors
     /// Errors from the engine.
     fn run(&self, workload: Workload, amount: &Amount, seed: u64) -> Result<Measured, Failure>;
 
-    /// Gets one key in `threads` threads for some time; returns gets per second.
+    /// Gets one key repeatedly in `threads` threads for the duration `time`; returns gets per
+    /// second of all threads together.
     ///
     /// # Errors
     /// Errors from the engine.
     fn get_hot_key(&self, threads: usize, time: Duration) -> Result<f64, Failure>;
 
-    /// Overwrites for some time.
+    /// Overwrites random keys for the duration that `work` states.
     ///
     /// # Errors
     /// Errors from the engine.
@@ -47,7 +48,7 @@ pub trait Subject {
     /// Deletes ranges, and reads keys in and around them.
     ///
     /// # Errors
-    /// Errors from the engine, and an error if it has no range deletions.
+    /// Errors from the engine, and an error if the engine does not support range deletions.
     fn delete_ranges(&self, work: &Deleting) -> Result<range_deletions::Figures, Failure>;
 
     /// Runs concurrent writers and measures each put.
@@ -69,7 +70,7 @@ pub trait Subject {
     fn settle(&self) -> Result<(), Failure>;
 }
 
-/// The engine whose databases are stores of the type `S`.
+/// The engine whose databases have the type `S`.
 #[derive(Debug)]
 pub struct Contender<S>(PhantomData<S>);
 

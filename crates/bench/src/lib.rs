@@ -11,7 +11,7 @@
 //! - [`range_deletions`]: overlapping range deletions, and reads while they are in the memtable;
 //! - [`snapshot_scans`]: scans of one snapshot by refreshing and by plain iterators;
 //! - [`backup`]: the memory and space that the iterator of a logical backup pins during overwrites;
-//! - [`durable`]: synced puts, compared with the device itself;
+//! - [`durable`]: synced puts, compared with raw writes to the device;
 //! - `tail`: the effect of direct I/O on the tail latency of reads during compactions, from
 //!   [`tailwater_latency`].
 //!

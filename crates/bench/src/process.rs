@@ -1,29 +1,31 @@
-//! Figures of the system about this process and a directory.
+//! Figures that the kernel reports about this process and a directory.
 
 use std::path::Path;
 
 use crate::store::Failure;
 
-/// Returns the number of bytes that this process has written to storage since it began.
+/// Returns the number of bytes that this process has caused to be written to storage since it
+/// began.
 ///
 /// # Errors
-/// The system does not report it.
+/// An error if the kernel does not report the figure.
 pub(crate) fn written_bytes() -> Result<u64, Failure> {
     field("/proc/self/io", "write_bytes:")
 }
 
-/// Returns the peak memory of this process since it began, in bytes.
+/// Returns the peak resident memory of this process since it began, in bytes.
 ///
 /// # Errors
-/// The system does not report it.
+/// An error if the kernel does not report the figure.
 pub(crate) fn peak_memory_bytes() -> Result<u64, Failure> {
     Ok(field("/proc/self/status", "VmHWM:")? << 10)
 }
 
-/// Returns the anonymous memory of this process, without code and mapped files, in bytes.
+/// Returns the resident anonymous memory of this process, in bytes. It does not include mapped
+/// files, such as the program's code.
 ///
 /// # Errors
-/// The system does not report it.
+/// An error if the kernel does not report the figure.
 pub(crate) fn anonymous_bytes() -> Result<u64, Failure> {
     Ok(field("/proc/self/status", "RssAnon:")? << 10)
 }
@@ -39,8 +41,8 @@ fn field(file: &str, name: &str) -> Result<u64, Failure> {
     Ok(number.ok_or_else(|| format!("{file} has no {name}"))?.parse()?)
 }
 
-/// Returns the total length of all files in a directory, in bytes. Files that disappear during the
-/// listing are ignored.
+/// Returns the total length of all files in a directory and its subdirectories, in bytes. Files
+/// that disappear during the listing are ignored.
 ///
 /// # Errors
 /// Errors from listing the directory.

@@ -30,7 +30,7 @@ pub struct RangeDeletionArguments {
     subjects: Subjects,
 }
 
-/// A row of the report.
+/// A row of the report: its figure, and the way in which the figure is printed.
 struct Row {
     name: &'static str,
     by_turns: bool,
@@ -81,11 +81,12 @@ impl RangeDeletionArguments {
     /// Runs the command; returns a table.
     pub(crate) fn run(&self, known: &[&dyn Engine]) -> Result<String, Failure> {
         let engines = self.subjects.engines_or(known, &ENGINES)?;
-        // Figures of each round, indexed by whether deletions and gets alternate, then by engine.
+        // Figures of all rounds. The first index is 1 if deletions and gets alternate, else 0; the
+        // second index is the engine.
         let mut figures = [vec![Vec::new(); engines.len()], vec![Vec::new(); engines.len()]];
         for round in 0..self.rounds {
             for turn in 0..engines.len() {
-                // The engine that goes first changes from round to round.
+                // Each round starts with another engine.
                 let index = (turn + round) % engines.len();
                 for by_turns in [false, true] {
                     let engine = engines[index];

@@ -11,13 +11,13 @@ use crate::workloads::basket::Workload;
 ///
 /// It is printed as a table in Markdown, followed by the rates of every run. For each workload the
 /// table has the median rate of each engine, and the ratio of the first engine's rate to that of
-/// each other engine. A ratio is the median of the ratios in each round, so that a disturbance
-/// during a round affects both rates.
+/// each other engine. The ratio is computed in each round, so that a disturbance during the round
+/// affects both rates; the table shows the median over the rounds.
 #[derive(Debug)]
 pub(crate) struct Report {
     engines: Vec<&'static str>,
     rounds: usize,
-    /// Operations per second: for each workload and each engine, the rates of all rounds.
+    /// Operations per second by workload, then engine (in the order of `engines`), then round.
     rates: BTreeMap<Workload, Vec<Vec<f64>>>,
 }
 

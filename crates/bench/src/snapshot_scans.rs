@@ -1,12 +1,14 @@
 //! Scans of one snapshot, with and without iterators that refresh themselves.
 //!
-//! This reproduces the experiment of the pull request that introduced iterators that refresh
-//! themselves in RocksDB (13354), with the same parameters. Entries with keys of 32 bytes and
-//! values of 512 bytes are written into one memtable, which is flushed by the recovery at the next
-//! opening. Each operation then creates an iterator with the same snapshot, seeks a random key and
-//! steps over many entries. At a fixed interval, by default once a second, a new version of the
-//! column family is installed, to which iterators can refresh themselves. Both kinds of iterators
-//! run at the same time, each on its own database, so that other load on the machine affects both.
+//! An iterator that refreshes itself moves to the current version of the column family while it
+//! keeps the snapshot's view, so that it does not pin old files. RocksDB introduced such iterators
+//! in pull request 13354. This module repeats the experiment of that pull request with the same
+//! parameters. Entries with keys of 32 bytes and values of 512 bytes are written into one memtable,
+//! which recovery flushes when the database is opened again. Each operation then creates an
+//! iterator with the same snapshot, seeks a random key and steps over many entries. At a fixed
+//! interval, by default once a second, a new version of the column family is installed, so that
+//! refreshing iterators have a version to move to. Both kinds of iterators run at the same time,
+//! each on its own database, so that other load on the machine affects both.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -29,10 +31,10 @@ use crate::subjects::Subjects;
 const KEY_BYTES: usize = 32;
 /// Length of values, in bytes.
 const VALUE_BYTES: usize = 512;
-/// Options for writing the entries. All entries fit into one memtable.
+/// Options for writing the entries. The memtable is large enough for all of them.
 const FILLING: &str = "create_if_missing=true;write_buffer_size=1000000000;\
     max_write_buffer_number=2;compression=kNoCompression";
-/// Options for scanning the entries. All entries fit into the block cache.
+/// Options for scanning the entries. The block cache is large enough for all of them.
 const SCANNING: &str = "max_write_buffer_number=2;compression=kNoCompression;\
     use_direct_reads=true;\
     block_based_table_factory={block_cache=4G;cache_index_and_filter_blocks=true}";
@@ -54,22 +56,22 @@ pub struct SnapshotScanArguments {
     /// Total number of entries to step over in each run.
     #[arg(long, default_value_t = 200_000_000)]
     steps: u64,
-    /// Number of runs of each row.
+    /// Number of runs for each number of steps.
     #[arg(long, default_value_t = 3, value_parser = at_least_one)]
     rounds: usize,
-    /// Interval between two new versions, in milliseconds.
+    /// Interval between installations of a new version, in milliseconds.
     #[arg(long, default_value_t = 1000)]
     version_ms: u64,
     #[command(flatten)]
     subjects: Subjects,
 }
 
-/// The scans of one run.
+/// The scans that one kind of iterator performs in one run.
 #[derive(Debug, Clone, Copy)]
 pub struct Scans {
     /// Number of scans.
     pub count: u64,
-    /// Maximum number of entries that each scan steps over.
+    /// Maximum number of entries that each scan steps over after its seek.
     pub steps: u64,
     /// Whether the iterators refresh themselves.
     pub refreshes: bool,
@@ -84,7 +86,7 @@ impl Scans {
     }
 }
 
-/// An engine with snapshots.
+/// An engine that can scan a snapshot.
 pub trait ScanEngine: Sync {
     /// Returns the engine's name.
     fn name(&self) -> &'static str;
@@ -104,22 +106,23 @@ pub trait ScanSubject: Sync {
     /// Errors from the engine.
     fn put(&self, key: &[u8], value: &[u8]) -> Result<(), Failure>;
 
-    /// Takes a snapshot and scans it, with a new iterator for each scan.
+    /// Takes a snapshot and performs all `scans` of it, each with a new iterator.
     ///
     /// # Errors
     /// Errors from the engine.
     fn scan(&self, scans: &Scans) -> Result<Scanned, Failure>;
 
-    /// Takes a snapshot and iterates over it.
+    /// Takes a snapshot and calls `visit` with the key and value of each of its entries.
+    /// `refreshes` says whether the iterator refreshes itself.
     ///
     /// # Errors
     /// Errors from the engine.
     fn walk(&self, refreshes: bool, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), Failure>;
 
-    /// Returns a numeric property by RocksDB's name.
+    /// Returns the value of a numeric property, given RocksDB's name for it.
     ///
     /// # Errors
-    /// Errors from the engine, and an error if it has no such property.
+    /// Errors from the engine, and an error if the engine has no such property.
     fn number(&self, property: &str) -> Result<u64, Failure>;
 
     /// Waits until no background work is left.
@@ -140,7 +143,7 @@ pub trait ScanSubject: Sync {
     /// Errors from the engine.
     fn renew_version(&self) -> Result<(), Failure>;
 
-    /// Returns the numbers of block cache hits and misses.
+    /// Returns the numbers of block cache hits and misses since the database was opened.
     ///
     /// # Errors
     /// Errors from the engine.
@@ -170,7 +173,7 @@ impl SnapshotScanArguments {
         for engine in chosen {
             let directories = self.fill(*engine)?;
             let options = self.subjects.options_over(SCANNING);
-            // Opening the database flushes the entries in its logs to tables.
+            // `fill` left the entries in the log, so opening the database flushes them to tables.
             let open = |at: usize| engine.open(directories[at].path(), &options);
             let subjects = [open(0)?, open(1)?];
             for &nexts in &self.seek_nexts {
@@ -203,7 +206,8 @@ impl SnapshotScanArguments {
         Ok(format!("{report}\nDuration of taking and releasing a snapshot:\n\n{snapshots}"))
     }
 
-    /// Creates two databases with the same entries, which are only in their logs.
+    /// Creates two databases with the same entries and closes them. The entries are in the logs and
+    /// not yet in tables.
     fn fill(&self, engine: &dyn ScanEngine) -> Result<[Temporary; 2], Failure> {
         let directories = [self.subjects.new_directory()?, self.subjects.new_directory()?];
         let values = RandomValues::new(VALUE_BYTES, 1);

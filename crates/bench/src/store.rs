@@ -1,4 +1,4 @@
-//! The interface of engines in the workloads.
+//! The interface through which workloads use an engine.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ pub enum Direction {
 /// The results of a scan.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Scanned {
-    /// Number of entries.
+    /// Number of entries that the scan visited.
     pub entries: u64,
     /// Total length of the entries' keys and values, in bytes.
     pub bytes: u64,
@@ -34,8 +34,8 @@ impl Scanned {
 
 /// An open database of some engine, with one key space.
 ///
-/// Implementations use the fastest calls of an engine's interface, which copy and allocate the
-/// least.
+/// Implementations use the fastest calls of an engine's interface, that is, those that copy and
+/// allocate the least.
 pub trait Store: Sized + Sync {
     /// The store's name in reports and as an argument.
     const NAME: &'static str;
@@ -92,7 +92,7 @@ pub trait Store: Sized + Sync {
     /// Errors from the engine.
     fn get(&self, key: &[u8]) -> Result<Option<usize>, Failure>;
 
-    /// Returns the number of these keys that have a value.
+    /// Returns how many of the given keys have a value.
     ///
     /// # Errors
     /// Errors from the engine.
@@ -104,8 +104,8 @@ pub trait Store: Sized + Sync {
         Ok(found)
     }
 
-    /// Iterates over at most `limit` entries in a direction, starting at `from` or, without `from`,
-    /// at the first entry in that direction.
+    /// Iterates over at most `limit` entries in a direction. The scan starts at the key `from`.
+    /// Without `from`, it starts at the first key (forward) or the last key (backward).
     ///
     /// # Errors
     /// Errors from the engine.
@@ -128,7 +128,8 @@ pub trait Store: Sized + Sync {
     /// Errors from the engine.
     fn settle(&self) -> Result<(), Failure>;
 
-    /// Returns a property of the engine by RocksDB's name for it, if the engine knows the name.
+    /// Returns the value of a property, given RocksDB's name for it; `None` if the engine does not
+    /// know the name.
     ///
     /// # Errors
     /// Errors from the engine.

@@ -9,7 +9,7 @@ use tailwater_latency::files::Temporary;
 use crate::engine::Engine;
 use crate::store::Failure;
 
-/// Options with which all RocksDB-like engines are opened.
+/// Default option string for all engines that accept RocksDB's options.
 const OPTIONS: &str = "\
     create_if_missing=true;max_background_jobs=2;max_open_files=-1;\
     write_buffer_size=67108864;compression=kLZ4Compression;\
@@ -38,7 +38,7 @@ impl Subjects {
     /// Returns the requested engines from `known`, in the requested order.
     ///
     /// # Errors
-    /// A name that matches no engine.
+    /// An error if a name matches no engine.
     pub(crate) fn engines<'a>(
         &self,
         known: &[&'a dyn Engine],
@@ -66,23 +66,25 @@ impl Subjects {
         Ok(engines)
     }
 
-    /// Returns whether an engine is requested.
+    /// Returns whether the engine was requested, explicitly or because no engine was named.
     pub(crate) fn wants(&self, name: &str) -> bool {
         self.engines.is_empty() || self.engines.iter().any(|engine| engine == name)
     }
 
-    /// Returns the database options of a command that uses `own` instead of `--options`.
+    /// Returns the option string of a command that replaces `--options` with `own`: `own`, followed
+    /// by the options that override it (`--more-options`).
     pub(crate) fn options_over(&self, own: &str) -> String {
         format!("{own};{}", self.more_options)
     }
 
-    /// Returns the database options.
+    /// Returns the option string of the databases: `--options`, followed by the options that
+    /// override it (`--more-options`).
     pub(crate) fn options(&self) -> String {
         format!("{};{}", self.options, self.more_options)
     }
 
-    /// Returns a new directory for a database, removed when the value is dropped or at an
-    /// interruption.
+    /// Creates a directory for a database. It is removed when the returned value is dropped or the
+    /// program is interrupted.
     ///
     /// # Errors
     /// Errors from creating the directory.

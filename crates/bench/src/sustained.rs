@@ -7,10 +7,11 @@
 //!   spent in puts of more than 10 ms, which a writer perceives as stalls;
 //! - space: the bytes in the directory per byte of keys and values: the average, the maximum, and
 //!   the value after all background work was done;
-//! - bytes that the process wrote per byte put, including logs;
-//! - the peak memory of the process, and the engine's own figures of its parts when anonymous
-//!   memory was at its peak;
-//! - the levels, right after the last put and after all background work was done.
+//! - bytes that the process wrote, logs included, per byte of keys and values that it put;
+//! - the peak memory of the process; also its peak anonymous memory, and how much of that memory
+//!   the engine attributes to memtables, block cache and open tables;
+//! - the number and size of tables in each level, right after the last put and again after all
+//!   background work was done.
 //!
 //! Each engine runs in its own process, to measure the memory and the writes of each engine
 //! separately.
@@ -33,7 +34,8 @@ use crate::subjects::Subjects;
 use crate::workloads::basket::{Amount, Workload};
 use crate::workloads::overwriting::{LOOK_EVERY, MEMORY, Memory, Overwriting, STALL, Writes};
 
-/// Maximum number of checks whether the size of the directory is stable.
+/// Maximum number of seconds to wait until the size of the directory is stable; it is checked once
+/// a second.
 const LOOKS_FOR_SETTLED: usize = 60;
 
 /// The command's arguments.
@@ -121,7 +123,7 @@ impl SustainedArguments {
     }
 }
 
-/// The figures of one engine at the end.
+/// The figures of one engine after its run.
 struct Figures {
     entry_bytes: u64,
     live_bytes: u64,
@@ -185,8 +187,8 @@ impl Figures {
     }
 }
 
-/// Waits until the size of a directory is stable, because obsolete files may be removed gradually,
-/// and returns the size.
+/// Waits until the total size of the files in a directory is stable, and returns it in bytes. After
+/// background work has ended, obsolete files may still be removed one by one.
 fn settled_bytes(directory: &Path) -> Result<u64, Failure> {
     let mut bytes = directory_bytes(directory)?;
     for _ in 0..LOOKS_FOR_SETTLED {

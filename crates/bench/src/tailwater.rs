@@ -15,8 +15,8 @@ use crate::snapshot_scans::{ScanEngine, ScanSubject, Scans};
 use crate::store::{Direction, Failure, Scanned, Store};
 
 thread_local! {
-    /// Buffer to which gets copy values. Copying, unlike pinning, does not update a shared
-    /// reference count.
+    /// Buffer into which gets copy values. Pinning a value instead would update a reference count
+    /// that all threads share.
     static VALUE: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -118,7 +118,7 @@ fn settle(db: &Db, family: &ColumnFamily) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Tailwater with statistics of block cache hits.
+/// Tailwater, with statistics that count the hits and misses of the block cache.
 pub struct TailwaterScans;
 
 impl ScanEngine for TailwaterScans {
@@ -200,7 +200,8 @@ impl ScanSubject for Scanning {
     }
 
     fn renew_version(&self) -> Result<(), Failure> {
-        // The option is set to its current value, so that nothing changes.
+        // Setting any option installs a new version. The option is set to the value that it already
+        // has, so that nothing else changes.
         let options = [("max_sequential_skip_in_iterations", "8")];
         Ok(self.db.set_options_cf(&self.family, &options)?)
     }

@@ -56,7 +56,7 @@ pub(crate) fn column_family(db: &Db, name: &str) -> Result<ColumnFamily> {
     })
 }
 
-/// Returns the state of the MANIFEST that CURRENT names.
+/// Returns the state that the current MANIFEST records. CURRENT names this MANIFEST.
 ///
 /// # Errors
 /// Not found, if there is no database; corruption.
@@ -68,15 +68,15 @@ pub(crate) fn manifest_state(
     loop {
         let number = manifest::current(storage, directory)?;
         match manifest::state(storage, directory, number) {
-            // Another process may have started a new MANIFEST.
+            // Another process may have replaced the MANIFEST since CURRENT was read.
             Err(error) if error.is_not_found() && attempts.next().is_some() => {}
             state => return state,
         }
     }
 }
 
-/// Rejects invalid options, for a verb that does not use options. `path` is the directory of a
-/// database or a file in it.
+/// Returns an error for an invalid `--options`, in a verb that makes no other use of options.
+/// `path` is the directory of a database or a file in it.
 pub(crate) fn check_options(
     storage: &Arc<dyn Storage>,
     path: &Path,
@@ -110,7 +110,9 @@ pub(crate) fn read_once(db: &Db) -> ReadOptions {
     }
 }
 
-/// Returns the files of one kind in a directory, by number, with their paths.
+/// Returns the files of one kind in a directory, with their numbers and paths, in the order of
+/// their numbers. `number_of` returns the number of a file of that kind, and `None` for any other
+/// file.
 pub(crate) fn numbered_files(
     storage: &dyn Storage,
     directory: &Path,
@@ -128,8 +130,9 @@ pub(crate) fn numbered_files(
     Ok(files)
 }
 
-/// Returns the files that a path and an optional number identify: a single file, or all files of
-/// one kind in a directory.
+/// Returns the path itself if it is a file. If it is a directory, returns its files of one kind:
+/// the file with the given number, or all of them. `what` names the kind in messages; `number_of`
+/// returns the number of a file of that kind, and `None` for any other file.
 pub(crate) fn files_at(
     storage: &dyn Storage,
     path: &Path,
@@ -157,7 +160,8 @@ pub(crate) fn files_at(
     Err(Failure::NotFound(format!("no {what}{which} in {}", path.display())))
 }
 
-/// Reports on standard error the warnings of a database, and what recovery left out.
+/// Reports on standard error the warnings of a database, and the data that recovery left out.
+/// Returns the worst outcome of recovery.
 pub(crate) fn report_opening(db: &Db) -> Outcome {
     for warning in db.warnings() {
         say(format_args!("tailwater: warning: {warning}"));

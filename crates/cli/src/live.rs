@@ -17,14 +17,14 @@ use crate::output::{complain, say};
 /// The length and modification time of a file; `None` if it does not exist.
 pub(crate) type Stamp = Option<FileMetadata>;
 
-/// Returns the current stamp of a file.
+/// Returns the current length and modification time of a file.
 pub(crate) fn stamp(storage: &dyn Storage, path: &Path) -> Stamp {
     storage.metadata(path).ok()
 }
 
-/// Reads one of the files of a directory. A file that another process has removed since the
-/// directory was listed is skipped, and a file that another process is writing is not reported as
-/// damaged.
+/// Calls `read`, which reads the file at `path`, one of the files listed in a directory. Returns
+/// success if another process has removed the file since then. If `read` finds damage in a file
+/// that another process is writing, returns [`Outcome::BeingWritten`].
 pub(crate) fn read_listed(
     storage: &dyn Storage,
     path: &Path,
@@ -50,14 +50,14 @@ pub(crate) fn read_listed(
     }
 }
 
-/// Returns whether another process may be writing a file. `before` is the file's stamp from before
-/// the file was read.
+/// Returns whether another process may be writing a file, or wrote to it after `before` was taken.
+/// `before` is the file's stamp before the file was read.
 fn is_being_written(storage: &dyn Storage, path: &Path, before: Stamp) -> bool {
     let directory = path.parent().unwrap_or(Path::new("."));
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let may_grow = is_open_elsewhere(directory) && is_unfinished(storage, directory, name);
-    // The stamp is checked last: if the file was completed after `may_grow` was determined, its
-    // stamp differs.
+    // The stamp is taken after `may_grow` is determined. If the other process completes the file
+    // before `may_grow` is determined, the stamp already differs from `before`.
     may_grow || stamp(storage, path) != before
 }
 
@@ -67,8 +67,8 @@ pub(crate) fn is_open_elsewhere(directory: &Path) -> bool {
     PosixStorage::new().is_locked(&lock).unwrap_or(false)
 }
 
-/// Returns whether a file of a database that is open may still grow: the last log, and tables and
-/// blob files that are not yet part of the database.
+/// Returns whether a file of a database that another process has open may still grow. This is so
+/// for the newest log, and for tables and blob files that the MANIFEST does not yet name.
 fn is_unfinished(storage: &dyn Storage, directory: &Path, name: &str) -> bool {
     let kind = FileKind::parse(name);
     if let Some(FileKind::Wal(number)) = kind {
@@ -77,8 +77,7 @@ fn is_unfinished(storage: &dyn Storage, directory: &Path, name: &str) -> bool {
             matches!(FileKind::parse(&entry.name), Some(FileKind::Wal(other)) if other > number)
         });
     }
-    // The MANIFEST may be unreadable because the process that has the database open is replacing
-    // it.
+    // If the MANIFEST cannot be read, the process that has the database open may be replacing it.
     let Ok(state) = manifest_state(storage, directory) else { return true };
     let mut families = state.column_families.iter();
     match kind {

@@ -55,7 +55,8 @@ fn answer(mut output: Output, work: impl FnOnce(&mut Output) -> Result<Outcome>)
         Ok(outcome) => outcome.into(),
         Err(Failure::Closed) => ExitCode::SUCCESS,
         Err(failure) => {
-            // Prints the results that were produced before the error and are still in the buffer.
+            // The buffer still holds results that were produced before the error; they are printed,
+            // too.
             let _ = output.finish();
             output::complain(&failure);
             failure.exit_code()

@@ -9,7 +9,8 @@ use std::process::ExitCode;
 pub(crate) enum Outcome {
     /// No problem was found; exit code 0.
     Well,
-    /// The only problem is a last record that a crash truncated; exit code 3.
+    /// The only problem is that the last record of a log or MANIFEST was truncated by a crash; exit
+    /// code 3.
     TornTail,
     /// A part of the database requires an unsupported feature and was not verified; exit code 4.
     Unsupported,

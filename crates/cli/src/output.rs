@@ -40,7 +40,8 @@ impl Output {
         if self.hex { hex(bytes) } else { escape(bytes) }
     }
 
-    /// Returns a readable key; escaped text is quoted, to show where it begins and ends.
+    /// Returns a key in the requested format. Escaped text is quoted, to show where it begins and
+    /// ends.
     pub(crate) fn key(&self, key: &[u8]) -> String {
         if self.hex { hex(key) } else { format!("'{}'", escape(key)) }
     }
@@ -65,7 +66,8 @@ impl Output {
         Ok(self.writer.write_all(bytes)?)
     }
 
-    /// Writes a name and a value, with the values aligned.
+    /// Writes a line with a name and a value. `indent` is a number of spaces; all values begin in
+    /// the same column.
     pub(crate) fn field(&mut self, indent: usize, name: &str, value: impl Display) -> Result<()> {
         let width = 30 - indent;
         self.line(format_args!("{:indent$}{name:width$}  {value}", ""))

@@ -10,19 +10,20 @@ use tailwater_io::Storage;
 use crate::arguments::Overrides;
 use crate::outcome::{Failure, Result};
 
-/// The options in effect, and the options without the command line's overrides.
+/// The options in effect, and the same options without the overrides of the command line.
 pub(crate) struct Settings {
     /// The OPTIONS file, if there is one.
     pub(crate) path: Option<PathBuf>,
-    /// The options of the OPTIONS file, and the defaults for all options that are not in it.
+    /// The options that the OPTIONS file states, and defaults for the options that it does not
+    /// state.
     pub(crate) filed: OpenOptions,
     /// The options in effect: `filed`, overridden by the options of the command line.
     pub(crate) effective: OpenOptions,
 }
 
 impl Settings {
-    /// Reads the newest OPTIONS file of a directory and applies an option string; column-family
-    /// options in the string apply to every family.
+    /// Reads the newest OPTIONS file of a directory and applies the overrides of the command line.
+    /// Column-family options in `--options` apply to every column family.
     ///
     /// # Errors
     /// Usage, for an invalid option string, unknown names and invalid values; corruption, for an

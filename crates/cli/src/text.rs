@@ -98,7 +98,7 @@ fn hex_digit(byte: u8) -> Option<u8> {
     char::from(byte).to_digit(16).map(|digit| digit as u8)
 }
 
-/// Returns the beginning of malformed bytes, in quotes.
+/// Returns the beginning of malformed input, in quotes, for an error message.
 pub(crate) fn excerpt(bytes: &[u8]) -> String {
     match bytes.get(..EXCERPT_LENGTH) {
         Some(beginning) => format!("'{}...'", escape(beginning)),

@@ -18,16 +18,16 @@ use crate::settings::Settings;
 pub(crate) enum Absent {
     /// Report it as an error.
     Refuse,
-    /// Create one, and report that on standard error.
+    /// Create a database, and say so on standard error.
     Make,
 }
 
 /// A database that is open for writing.
 pub(crate) struct WritableDatabase {
     pub(crate) db: Db,
-    /// Options of new column families: the defaults, overridden by the given options.
+    /// Options of new column families: the defaults, overridden by the options of the command line.
     options: OpenOptions,
-    /// Outcome of opening the database.
+    /// The outcome of recovery when the database was opened.
     outcome: Outcome,
 }
 
@@ -52,7 +52,8 @@ impl WritableDatabase {
             let database = DbOptions { create_if_missing: true, ..options.database().clone() };
             options.set_database(database);
         }
-        // The options are loaded only under the lock, when no other process can change them.
+        // The OPTIONS file is read by `Db::open` under the database's lock, when no other process
+        // can change it.
         options.set_load_when_opened(given.options.unwrap_or_default());
         let db = Db::open(directory, &options).map_err(|error| opening(directory, error))?;
         if db.is_new() {
@@ -61,7 +62,7 @@ impl WritableDatabase {
                 directory.display()
             ));
         }
-        // Opening repairs a torn tail.
+        // Opening for writing removes a torn tail, so it is no longer a problem.
         let outcome = match report_opening(&db) {
             Outcome::TornTail => Outcome::Well,
             outcome => outcome,
@@ -69,7 +70,8 @@ impl WritableDatabase {
         Ok(Self { db, options, outcome })
     }
 
-    /// Returns the column family with this name, which is created if the database is new.
+    /// Returns the column family with this name. If the database was created by this run, creates
+    /// the column family, too.
     pub(crate) fn column_family(&self, name: &str) -> Result<ColumnFamily> {
         if self.db.is_new() {
             self.column_family_or_new(name)
@@ -78,7 +80,7 @@ impl WritableDatabase {
         }
     }
 
-    /// Returns the column family with this name, which is created if it does not exist.
+    /// Returns the column family with this name. If it does not exist, creates it.
     pub(crate) fn column_family_or_new(&self, name: &str) -> Result<ColumnFamily> {
         match self.db.cf_handle(name) {
             Err(error) if error.is_not_found() => self.create_column_family(name),
@@ -91,7 +93,7 @@ impl WritableDatabase {
         Ok(self.db.create_cf(name, self.options.column_family(name))?)
     }
 
-    /// Closes the database.
+    /// Closes the database, and returns the outcome of opening it.
     pub(crate) fn close(self) -> Result<Outcome> {
         self.db.close()?;
         Ok(self.outcome)
@@ -120,7 +122,7 @@ pub(crate) fn new_options(given: Overrides<'_>) -> Result<OpenOptions> {
     Ok(Settings::defaults(&storage(), given)?.effective)
 }
 
-/// Rejects a directory that has files of a database, but no CURRENT.
+/// Returns an error if a directory has tables, blob files or logs, but no CURRENT.
 fn refuse_orphans(storage: &dyn Storage, directory: &Path) -> Result<()> {
     match orphan(storage, directory)? {
         Some(name) => Err(Failure::Refused(format!(
@@ -131,7 +133,7 @@ fn refuse_orphans(storage: &dyn Storage, directory: &Path) -> Result<()> {
     }
 }
 
-/// Returns whether a directory contains a database.
+/// Returns whether a directory contains a database, that is, a file CURRENT.
 pub(crate) fn is_there(storage: &dyn Storage, directory: &Path) -> Result<bool> {
     match storage.metadata(&directory.join(FileKind::Current.to_string())) {
         Ok(_) => Ok(true),
@@ -140,7 +142,7 @@ pub(crate) fn is_there(storage: &dyn Storage, directory: &Path) -> Result<bool> 
     }
 }
 
-/// Returns the name of a file with data of a database.
+/// Returns the name of a table, blob file or log in a directory; `None` if it has none.
 fn orphan(storage: &dyn Storage, directory: &Path) -> Result<Option<String>> {
     let entries = match storage.list(directory) {
         Ok(entries) => entries,
@@ -159,7 +161,8 @@ pub(crate) fn not_there(directory: &Path) -> Failure {
     Failure::NotFound(format!("{}: there is no database here", directory.display()))
 }
 
-/// Converts an error from opening a database.
+/// Converts an error from opening a database. If another process holds the lock, the message says
+/// so.
 pub(crate) fn opening(directory: &Path, error: Error) -> Failure {
     match error.kind() {
         ErrorKind::Busy => Failure::Refused(format!(

@@ -28,15 +28,16 @@ fn main() -> Result<()> {
         println!("{} entries ingested into level {}", ingested.entries, ingested.level);
     }
 
-    // Where the filesystem has hard links, the copy shares the tables with the original.
+    // On a filesystem with hard links, the copy shares its tables with the original. On any other
+    // filesystem, the tables are copied.
     db.checkpoint(&copy)?;
     let follower = Db::open(&copy, &options)?;
 
     db.put(7_u32.to_be_bytes(), "changed")?;
     db.delete_range(100_u32.to_be_bytes(), 200_u32.to_be_bytes())?;
 
-    // The original's logs hold what was written since the checkpoint. The copy applies each batch
-    // as it was written, and so reaches the same sequence numbers.
+    // The original's logs hold all batches written since the checkpoint. Applying each batch to the
+    // copy gives the copy the same sequence numbers as the original.
     let mut updates = db.updates_since(follower.latest_sequence_number() + 1)?;
     for batch in &mut updates {
         let mut batch = batch?;
@@ -47,7 +48,7 @@ fn main() -> Result<()> {
     assert_eq!(follower.get(7_u32.to_be_bytes())?.as_deref(), Some(&b"changed"[..]));
     assert_eq!(follower.range(..).count(), 9_900);
 
-    // An iterator over updates that has reached the end continues with later writes.
+    // `updates` has reached its end. It continues when more has been written.
     db.put("last", "written")?;
     if let Some(batch) = updates.next() {
         follower.write(&mut batch?)?;

@@ -27,7 +27,8 @@ impl CustomMergeOperator for Largest {
 
     fn full_merge(&self, _: &[u8], existing: Option<&[u8]>, operands: &[&[u8]]) -> Option<Vec<u8>> {
         let all = existing.iter().chain(operands).map(|bytes| number(bytes));
-        // If a value is not a number, the merge fails, and with it the read. The value is not lost.
+        // If a value is not a number, the merge fails, and so does the read that needed it. The
+        // stored value and operands are not lost.
         let largest = all.collect::<Option<Vec<u64>>>()?.into_iter().max()?;
         Some(largest.to_be_bytes().to_vec())
     }
@@ -61,8 +62,8 @@ fn main() -> Result<()> {
     let expired = Arc::new(Expired { now_s: AtomicU64::new(0) });
     let mut options = OpenOptions::default();
     options.set_options("create_if_missing=true;create_missing_column_families=true")?;
-    // A user-defined object is registered once. The options of each column family that uses it name
-    // it.
+    // Each user-defined object is registered once. Column families then refer to it by name in
+    // their options.
     options.add_merge_operator(MergeOperator::Custom(Arc::new(Largest)));
     options.add_compaction_filter(CompactionFilter::Custom(expired.clone()));
     options.set_options_cf("records", "merge_operator=example.Largest")?;

@@ -45,7 +45,7 @@ fn make(directory: &Path, tables: u64) -> Result<(), Box<dyn Error>> {
         db.put_cf_opt(&family, format!("key{key:016}").as_bytes(), b"value", &write_options)?;
     }
     db.flush_cf(&family)?;
-    // Without `Force`, a compaction of a single table would only move it.
+    // Without `Force`, a compaction of a single table would only move the table to the last level.
     let rewrite = CompactRangeOptions { bottommost_level_compaction: BottommostRewrite::Force };
     db.compact_range_cf_opt(&family, None, None, &rewrite)?;
     db.close()?;

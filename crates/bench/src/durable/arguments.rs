@@ -85,7 +85,7 @@ impl Part {
 }
 
 impl DurableArguments {
-    /// Returns the length of the measurements of a part.
+    /// Returns when a measurement of this part ends: after a duration, or after a number of puts.
     pub(super) fn length(&self, part: Part) -> Length {
         match (part, self.puts) {
             (Part::FillSeq, _) => Length::Writes(self.num as u64),

@@ -11,13 +11,13 @@ pub(super) enum Configuration {
     Buffered,
     /// The log bypasses the page cache
     Direct,
-    /// The log bypasses the page cache while most writes are synced
+    /// The log bypasses the page cache only while most writes are synced
     Auto,
 }
 
 impl Configuration {
-    /// Returns the configuration's name in reports, and the options that it adds to the options of
-    /// all engines.
+    /// Returns the configuration's name in reports, and an option string. The option string is
+    /// appended to the options with which all engines are opened.
     pub(super) fn row(self) -> (&'static str, &'static str) {
         match self {
             Self::Buffered => ("buffered", "wal_io_mode=buffered"),

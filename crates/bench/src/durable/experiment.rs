@@ -25,11 +25,12 @@ pub(super) struct Experiment<'a, 'e> {
 }
 
 impl<'a, 'e> Experiment<'a, 'e> {
-    /// Creates the experiment that the arguments request, and tests each row with one write. If the
-    /// filesystem does not support direct I/O, raw writes are omitted, and the report says so.
+    /// Creates the experiment that the arguments request, and tries each row of the report (raw
+    /// writes, or an engine with its options) with a single write. If the filesystem does not
+    /// support direct I/O, raw writes are omitted, and the report says so.
     ///
     /// # Errors
-    /// A measurement that is impossible, with the argument that requests it.
+    /// The error of the first row whose write fails. It names the argument that requests the row.
     pub(super) fn new(
         arguments: &'a DurableArguments,
         known: &[&'e dyn Engine],
@@ -68,7 +69,7 @@ impl<'a, 'e> Experiment<'a, 'e> {
         for run in 0..self.arguments.runs {
             for (&task, measured) in self.tasks.iter().zip(&mut measurements) {
                 for turn in 0..self.rows.len() {
-                    // The row that goes first changes from run to run.
+                    // Each run starts with another row.
                     let index = (turn + run) % self.rows.len();
                     let row = &self.rows[index];
                     if task.has(row) {
@@ -127,8 +128,8 @@ impl<'a, 'e> Experiment<'a, 'e> {
     }
 }
 
-/// Writes back the filesystem's dirty data, so that the writeback for one measurement does not slow
-/// down the next.
+/// Writes back the filesystem's dirty data, so that the writeback of one measurement's data does
+/// not slow down the next measurement.
 fn write_everything_back(directory: &Path) -> Result<(), Failure> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let directory = rustix::fs::open(directory, flags, Mode::empty())?;

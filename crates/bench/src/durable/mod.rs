@@ -7,13 +7,13 @@
 //! | `unsynced` | the puts of `synced` without a sync, by one writer and by four |
 //!
 //! A raw write durably overwrites 4 KiB of a file of zeros with direct I/O. The rate of raw writes
-//! is the upper bound that the device sets for a log. There are as many threads as writers, and
-//! each thread writes to its own region of the file.
+//! is the maximum rate at which this device can sync a log. There are as many threads as writers,
+//! and each thread writes to its own region of the file.
 //!
 //! Each run measures every row once, in turn: engines, configurations of Tailwater
-//! (`configuration`) and raw writes. Ratios are computed within a run, because a device's speed
-//! changes from minute to minute. Each measurement has a new database in a new directory, which is
-//! removed before the next one begins.
+//! (`configuration`) and raw writes. Ratios are computed from rates of the same run, because a
+//! device's speed changes from minute to minute. Each measurement has a new database in a new
+//! directory, which is removed before the next one begins.
 
 mod arguments;
 mod configuration;

@@ -1,12 +1,12 @@
 //! Busy processes, one for each processor, that compete with the writers.
 //!
-//! A writer that waited for the device needs a processor when the device completes. Next to a busy
-//! process, the writer may wait for the end of that process's time slice, which is a scheduler
-//! tick; this shows as writes of more than 3 ms.
+//! When the device completes a write, the waiting writer needs a processor. If a busy process runs
+//! there, the writer may have to wait until that process's time slice ends. A time slice is a
+//! scheduler tick, so the delayed write takes more than 3 ms.
 //!
-//! Each busy process has its own session, like another user's program. Where the kernel schedules
-//! by session rather than by thread (`sched_autogroup_enabled`), a process in the writers' session
-//! would hardly disturb them.
+//! Each busy process has its own session, as a program of another user would. If the kernel divides
+//! processor time among sessions first (`sched_autogroup_enabled`), a busy process in the writers'
+//! session would not compete with them as another user's program does.
 
 use std::process::{Child, Command, Stdio};
 
@@ -41,7 +41,7 @@ impl Neighbours {
 impl Drop for Neighbours {
     fn drop(&mut self) {
         for child in &mut self.0 {
-            // A process that has already ended must still be reaped.
+            // `wait` below reaps the process even if it has already ended and cannot be killed.
             let _ = child.kill();
             let _ = child.wait();
         }

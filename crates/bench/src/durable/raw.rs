@@ -9,7 +9,7 @@ use tailwater_io::probe::{DurableBy, DurableFile};
 use crate::store::Failure;
 use crate::workloads::puts::{Figures, Length, measure};
 
-/// Length of the file that is overwritten, in blocks of `DurableFile::BLOCK_BYTES`: 64 MiB.
+/// Length of the overwritten file, in blocks of [`DurableFile::BLOCK_BYTES`]. The file has 64 MiB.
 const BLOCKS: u64 = (64 << 20) / DurableFile::BLOCK_BYTES as u64;
 
 /// The way in which raw writes become durable.
@@ -23,7 +23,7 @@ pub(super) enum Raw {
 }
 
 impl Raw {
-    /// Returns its name in reports.
+    /// Returns the label of this kind of raw write in reports.
     pub(super) fn label(self) -> &'static str {
         match self {
             Self::Dsync => "raw dsync",
@@ -43,7 +43,8 @@ impl Raw {
         }
     }
 
-    /// Overwrites blocks of a new file in a directory; each writer cycles through its own region.
+    /// Creates a file in a directory and overwrites its blocks durably. Each writer cycles through
+    /// its own region of the file.
     ///
     /// # Errors
     /// Errors from the filesystem.

@@ -18,15 +18,16 @@ use crate::workloads::puts::{Figures, Length, VALUE_BYTES};
 pub(super) struct Report {
     /// Version of the report's fields; it changes when the meaning of a field changes.
     schema: u32,
-    /// Length of a measurement of `synced` and of `unsynced`.
+    /// When a measurement of `synced` or `unsynced` ends: after a duration, or after a number of
+    /// puts.
     length: Length,
-    /// Length of a measurement of `fillseq`.
+    /// When a measurement of `fillseq` ends: after a number of puts.
     fillseq_length: Length,
     runs: usize,
     /// Whether busy processes ran on every processor.
     neighbour: bool,
-    /// Label of the row with which all rows of engines are compared; `None` if there is only one
-    /// such row.
+    /// Label of the engine row to whose rate the rates of all engine rows are compared; `None` if
+    /// the report has only one engine row. An engine row is an engine with one set of options.
     compared_with: Option<String>,
     /// Properties of the system and the device, by name.
     environment: BTreeMap<&'static str, String>,
@@ -34,7 +35,7 @@ pub(super) struct Report {
     measurements: Vec<Measurement>,
 }
 
-/// The results of a row in all runs.
+/// The results of one row (raw writes, or an engine with its options) in one task, over all runs.
 #[derive(Debug, Serialize)]
 pub(super) struct Measurement {
     #[serde(flatten)]
@@ -53,8 +54,8 @@ pub(super) struct Measurement {
 }
 
 impl Measurement {
-    /// Creates the measurement of `row`, compared with raw writes and with the row with which
-    /// engines are compared.
+    /// Creates the measurement of `row` from its figures in each run. `raw` and `compared` are the
+    /// figures, in the same runs, of raw writes and of the row to which engines are compared.
     pub(super) fn new(
         task: Task,
         row: &Row<'_>,
@@ -155,7 +156,7 @@ impl Report {
     }
 }
 
-/// A table in Markdown: the medians, and below it every run.
+/// Formats a table in Markdown with the medians, followed by a list of the rates in every run.
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.write_head(f)?;

@@ -1,4 +1,4 @@
-//! The rows that are compared: raw writes, engines and configurations.
+//! The rows of the report: raw writes, and engines with their options.
 
 use super::arguments::DurableArguments;
 use super::raw::Raw;
@@ -7,10 +7,10 @@ use crate::store::Failure;
 
 /// Engines that are compared by default.
 const ENGINES: [&str; 2] = ["tailwater", "rocksdb"];
-/// The engine to which configurations apply.
+/// The engine for which each configuration adds a row.
 const CONFIGURED: &str = "tailwater";
 
-/// One row of the comparison.
+/// One row of the report.
 pub(super) struct Row<'e> {
     /// Unique label in reports.
     pub(super) label: String,
@@ -21,11 +21,12 @@ pub(super) struct Row<'e> {
 pub(super) enum Writes<'e> {
     /// Raw writes, without an engine.
     Raw(Raw),
-    /// An engine, with these options.
+    /// Puts to this engine, opened with these options.
     Engine {
         engine: &'e dyn Engine,
         options: String,
-        /// The arguments that request the engine and its options.
+        /// The command-line arguments that determine the engine and its options, for error
+        /// messages.
         asked_by: &'static str,
     },
 }
@@ -34,7 +35,7 @@ impl<'e> Row<'e> {
     /// Returns the requested rows, raw writes first.
     ///
     /// # Errors
-    /// An unknown engine; two rows that would be identical.
+    /// An error if an engine is unknown, or if two rows would be identical.
     pub(super) fn all(
         arguments: &DurableArguments,
         known: &[&'e dyn Engine],
@@ -76,7 +77,7 @@ impl<'e> Row<'e> {
         matches!(self.writes, Writes::Raw(_))
     }
 
-    /// Returns the arguments that request the row.
+    /// Returns the command-line arguments that determine the row, for error messages.
     pub(super) fn asked_by(&self) -> &'static str {
         match self.writes {
             Writes::Raw(_) => "--raw",
@@ -93,15 +94,16 @@ impl<'e> Row<'e> {
     }
 }
 
-/// Returns an option string followed by another that overrides it; either may be empty.
+/// Joins two option strings. If both set an option, the value in `more` applies. Either string may
+/// be empty.
 fn options_with(options: &str, more: &str) -> String {
     let texts = [options, more].map(|text| text.trim_end_matches(';'));
     texts.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join(";")
 }
 
-/// Returns the label of the row with which engines are compared: the first row of a second engine
-/// if there is a second engine, otherwise the first of several configurations; `None` if engines
-/// have only one row.
+/// Returns the label of the row to which the other engine rows are compared. If there are two or
+/// more engines, this is the first row of the second engine. Otherwise it is the engine's first
+/// row. Returns `None` if fewer than two rows have an engine.
 pub(super) fn reference<'r>(rows: &'r [Row<'_>]) -> Option<&'r str> {
     let engines: Vec<_> = rows.iter().filter(|row| !row.is_raw()).collect();
     let first = engines.first()?;

@@ -1,4 +1,5 @@
-//! A task: one measurement that is made for all rows before the next task begins.
+//! A task: one kind of measurement with one number of writers. In each run, the task is performed
+//! for every row of the report before the next task begins.
 
 use serde::Serialize;
 
@@ -6,7 +7,8 @@ use super::arguments::{DurableArguments, Part};
 use super::rows::Row;
 use crate::workloads::puts::{Length, Order, Putting};
 
-/// One measurement that is made for all rows before the next task begins.
+/// One part of the command with one number of writers. In each run, the task is performed for every
+/// row of the report before the next task begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub(super) struct Task {
     pub(super) part: Part,
@@ -14,7 +16,7 @@ pub(super) struct Task {
 }
 
 impl Task {
-    /// Returns all requested tasks.
+    /// Returns all requested tasks, each once.
     pub(super) fn all(arguments: &DurableArguments) -> Vec<Self> {
         let mut tasks = Vec::new();
         for &part in &arguments.parts {

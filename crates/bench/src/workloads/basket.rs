@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | `fillseq` | keys in order, on a new database | puts |
 //! | `fillrandom` | random keys, on a new database | puts |
-//! | `compact` | compaction of everything that `fillrandom` wrote | entries put by it |
+//! | `compact` | compaction of everything that `fillrandom` wrote | puts of `fillrandom` |
 //! | `readrandom` | random gets; the second of two passes counts | gets |
 //! | `multireadrandom` | batches of random gets | keys |
 //! | `seekrandom` | a new iterator, a random seek, ten steps | seeks |
@@ -21,7 +21,7 @@ use crate::store::{Direction, Failure, Store};
 
 /// Number of keys in a batch of gets.
 const BATCH: usize = 32;
-/// Number of steps after a seek.
+/// Maximum number of steps after a seek.
 const STEPS: u64 = 10;
 
 /// A workload.
@@ -74,12 +74,12 @@ impl Workload {
     }
 }
 
-/// The size of a workload.
+/// The amount of work in a workload.
 #[derive(Debug, Clone)]
 pub struct Amount {
-    /// Number of entries to put, and of keys.
+    /// Number of entries to put; keys are formed from numbers below this one.
     pub entries: u64,
-    /// Number of gets or seeks; scans are not bounded.
+    /// Number of gets or seeks. Sequential scans ignore it and visit all entries.
     pub reads: u64,
     /// Length of values in bytes, at most 1 MiB.
     pub value_bytes: usize,

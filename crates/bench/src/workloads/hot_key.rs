@@ -10,13 +10,13 @@ use crate::store::{Failure, Store};
 
 /// Number of entries in the database.
 const ENTRIES: u64 = 100_000;
-/// Number of the only key that is read.
+/// The number from which the key that all threads get is formed.
 const HOT: u64 = ENTRIES / 2;
 /// Number of gets between two checks of the clock.
 const BETWEEN_LOOKS: u64 = 1000;
 
-/// Gets the key in `threads` threads; returns their total gets per second. Puts the entries first
-/// if they are missing.
+/// Gets the key repeatedly in `threads` threads for the duration `time`; returns gets per second of
+/// all threads together. If the entries do not exist yet, puts them first.
 pub(crate) fn get(store: &impl Store, threads: usize, time: Duration) -> Result<f64, Failure> {
     let hot = key(HOT);
     if store.get(&hot)?.is_none() {

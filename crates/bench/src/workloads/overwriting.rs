@@ -12,11 +12,11 @@ use tailwater_latency::entries::{Values, key};
 use crate::process::{anonymous_bytes, directory_bytes};
 use crate::store::{Failure, Store};
 
-/// Minimum duration of a put that counts as stalled.
+/// A put that takes longer than this counts as a stall.
 pub(crate) const STALL: Duration = Duration::from_millis(10);
-/// Minimum time by which a rate-limited writer must be early before it sleeps.
+/// A writer with a rate limit sleeps only if the next put is due in at least this time.
 const TIMER_ERROR: Duration = Duration::from_millis(1);
-/// Properties of the engine's memory, and their labels.
+/// Properties that report parts of the engine's memory in bytes, with their labels in the report.
 pub(crate) const MEMORY: [(&str, &str); 3] = [
     ("rocksdb.size-all-mem-tables", "memtables"),
     ("rocksdb.block-cache-usage", "block cache"),
@@ -24,7 +24,7 @@ pub(crate) const MEMORY: [(&str, &str); 3] = [
 ];
 /// Interval between two samples of the directory's size.
 pub(crate) const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// Number of samples of the memory for each sample of the directory's size.
+/// Number of memory samples in each [`LOOK_EVERY`] interval.
 const MEMORY_SAMPLES: u32 = 25;
 
 /// Parameters of overwriting.
@@ -47,20 +47,20 @@ pub struct Overwriting<'a> {
 pub struct Writes {
     /// Duration of each put, in nanoseconds.
     pub latencies: Histogram<u64>,
-    /// Time spent in stalled puts.
+    /// Total duration of all puts that took longer than `STALL`.
     pub stalled: Duration,
     /// Samples of the directory's size, one for each second, in bytes.
     pub sizes: Vec<u64>,
-    /// The sample of the process's memory with the most anonymous memory.
+    /// The memory sample with the highest anonymous memory.
     pub memory: Memory,
 }
 
 /// The memory of a process, in bytes.
 #[derive(Debug, Default)]
 pub struct Memory {
-    /// Anonymous memory: without code and page cache.
+    /// Resident anonymous memory of the process, without code and page cache.
     pub(crate) anonymous: u64,
-    /// The engine's figures of its parts, in the order of [`MEMORY`].
+    /// The values of the properties in [`MEMORY`], in the same order.
     pub(crate) parts: [u64; MEMORY.len()],
 }
 
@@ -108,8 +108,8 @@ fn put_for(
 
 /// Waits until a put is due; returns its start time.
 fn wait_until(due: Instant, now: Instant) -> Instant {
-    // A put takes microseconds, less than the error of a timer. The writer therefore sleeps only if
-    // it is early by more than this error.
+    // A put takes microseconds, but a sleep may end up to a millisecond late. The writer therefore
+    // sleeps only if the put is due later than that.
     let ahead = due.saturating_duration_since(now);
     if ahead < TIMER_ERROR {
         return now;

@@ -16,18 +16,17 @@ use crate::store::{Direction, Failure, Store};
 const TABLE_BYTES: &str = "rocksdb.total-sst-files-size";
 /// Length of values, in bytes.
 const VALUE_BYTES: usize = 100;
-/// Number of keys at each end of the key space that no deletion covers, divided by the number of
-/// deletions.
+/// Number of keys at each end of the key space that remain, divided by the number of deletions.
 const KEYS_BESIDE: u64 = 5;
-/// Number of keys by which each deletion extends the previous one, at each end.
+/// Number of keys by which each deleted range extends beyond the previous range, at each end.
 const KEYS_FURTHER: u64 = 20;
 
 /// The size of the workload.
 #[derive(Debug, Clone, Copy)]
 pub struct Deleting {
-    /// Number of range deletions.
+    /// Number of ranges to delete.
     pub deletions: u64,
-    /// Number of gets.
+    /// Number of gets after all deletions; ignored if deletions and gets alternate.
     pub reads: u64,
     /// Whether deletions and gets alternate: exactly one get follows each deletion.
     pub by_turns: bool,
@@ -36,9 +35,9 @@ pub struct Deleting {
 /// The results.
 #[derive(Debug, Clone, Copy)]
 pub struct Figures {
-    /// Deletions per second, including the get after each if they alternate.
+    /// Deletions per second. If deletions and gets alternate, the time includes the gets.
     pub deletions: f64,
-    /// Gets per second while all deletions are in the memtable; 0 if they alternate.
+    /// Gets per second while all deletions are in the memtable; 0 if gets and deletions alternate.
     pub gets: f64,
     /// Duration of a scan over the remaining keys, in seconds.
     pub scan_s: f64,

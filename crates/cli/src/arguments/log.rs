@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use tailwater_latency::log::LogBenchArguments;
 
-/// The end of the help of `tailwater log`.
+/// Exit codes, printed at the end of the help of `tailwater log`.
 pub(crate) const LOG_EXIT_CODES: &str = "\
 Exit codes:
   0  all is well

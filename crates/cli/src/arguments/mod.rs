@@ -59,8 +59,9 @@ pub(crate) enum Command {
     },
     /// Inspect, compact, fill or benchmark a message log
     ///
-    /// stat, verify and dump only read: they write nothing and take no lock, so the log may be
-    /// open elsewhere. Messages that are only in its owner's memory are not shown.
+    /// stat, verify and dump only read: they write nothing and take no lock, so the log may be open
+    /// elsewhere. Messages that the process that has the log open has not yet written to it are not
+    /// shown.
     #[command(after_help = LOG_EXIT_CODES)]
     Log {
         #[command(subcommand)]

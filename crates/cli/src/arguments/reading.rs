@@ -80,7 +80,7 @@ pub(crate) enum Reading {
     Wal(WalArguments),
     /// Print the structure of tables (SST files)
     ///
-    /// A table is read by its own properties; it need not belong to a database.
+    /// A table is read according to its own properties, so it need not belong to a database.
     #[command(after_help = examples(&[
         ("tailwater db table DIR", "every table of a directory"),
         ("tailwater db table DIR 83 --blocks", "000083.sst with its data blocks"),
@@ -132,7 +132,7 @@ pub(crate) struct ScanArguments {
     /// The column family
     #[arg(long, value_name = "NAME", default_value = "default")]
     pub(crate) column_family: String,
-    /// First key of the range
+    /// First key of the range, inclusive
     #[arg(long, value_name = "KEY")]
     pub(crate) from: Option<String>,
     /// End of the range, exclusive

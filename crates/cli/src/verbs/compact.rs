@@ -12,7 +12,8 @@ use crate::output::{Output, complain};
 use crate::text::counted;
 use crate::writing::{Absent, WritableDatabase};
 
-/// The tables of a column family: their lengths in bytes, by level and number.
+/// The tables of a column family. The key is a table's level and file number, the value its length
+/// in bytes.
 type Tables = BTreeMap<(usize, u64), u64>;
 
 /// The result of compacting a column family.
@@ -25,7 +26,8 @@ struct Compacted {
 /// The failed compaction of a column family.
 struct Failed {
     error: tailwater::Error,
-    /// Whether the compaction had already replaced some of the family's tables.
+    /// Whether some tables of the column family had already been replaced when the compaction
+    /// failed.
     changed: bool,
 }
 
@@ -86,8 +88,8 @@ fn compact(
     range: &Range,
 ) -> std::result::Result<Compacted, Failed> {
     let mut before = tables(database, family);
-    // With this setting, tables that this compaction itself wrote to the last level are not
-    // rewritten again.
+    // `ForceOptimized` rewrites the tables of the last level, too, except those that this
+    // compaction itself wrote.
     let options =
         CompactRangeOptions { bottommost_level_compaction: BottommostRewrite::ForceOptimized };
     // Memtables are flushed first, so that `before` includes their contents as tables.

@@ -11,7 +11,7 @@ use crate::outcome::Result;
 use crate::output::Output;
 use crate::text::{counted, hex};
 
-/// Returns a readable internal key: its user key, without the trailer.
+/// Returns the user key of an internal key, in readable form.
 pub(super) fn user_key(output: &Output, internal_key: &[u8]) -> String {
     output.key(tailwater_format::key::user_key(internal_key))
 }

@@ -43,20 +43,20 @@ pub(crate) fn run(arguments: &DestroyArguments, output: &mut Output) -> Result<O
     Ok(Outcome::Well)
 }
 
-/// Returns whether a file with this name proves that the directory contains a database, or the
-/// remains of a database whose destruction was interrupted. CURRENT alone is not a sufficient test,
-/// because a destruction removes it first.
+/// Returns whether a file with this name shows that the directory contains a database, or the
+/// remains of a database whose destruction was interrupted. A destruction removes CURRENT first, so
+/// the other files count, too.
 fn says_database(name: &str) -> bool {
     use FileKind::{Current, Identity, Manifest, Options};
     matches!(FileKind::parse(name), Some(Current | Identity | Manifest(_) | Options(_)))
 }
 
-/// Returns the options that locate the database's files. This needs neither CURRENT nor the
-/// MANIFEST.
+/// Returns the options that name the database's directories. Neither CURRENT nor the MANIFEST is
+/// needed for this.
 ///
 /// # Errors
-/// Refused, if the OPTIONS file cannot be read and no options are given: the directories that the
-/// file names would be left behind.
+/// Refused, if the OPTIONS file cannot be read and no options are given: the destruction would
+/// leave behind the directories that the OPTIONS file names.
 fn options(
     storage: &Arc<dyn Storage>,
     directory: &Path,
@@ -64,8 +64,8 @@ fn options(
 ) -> Result<OpenOptions> {
     let mut options = new_options(given)?;
     match (Settings::load(storage, directory, given), given.options) {
-        // The OPTIONS file is read again while the lock is held, because other processes may change
-        // it until the lock is taken.
+        // The OPTIONS file is read again under the database's lock, because another process may
+        // still change it before the lock is taken.
         (Ok(_), over) => options.set_load_when_opened(over.unwrap_or_default()),
         (Err(Failure::Engine(error)), Some(_)) => {
             complain(&format_args!("{error}; using the options of --options instead"))

@@ -45,7 +45,7 @@ pub(crate) fn run(arguments: &ManifestArguments, output: &mut Output) -> Result<
     Ok(outcome.and(state(&*storage, arguments, number, output)?))
 }
 
-/// Returns the number of a MANIFEST, given its number or name.
+/// Returns the number of a MANIFEST, given either its number or its file name.
 fn number_of(name: &str) -> Result<u64> {
     let parsed = match FileKind::parse(name) {
         Some(FileKind::Manifest(number)) => Some(number),
@@ -223,8 +223,8 @@ fn undecodable(
     output.field(2, "DAMAGED", error)
 }
 
-/// Prints a range of bytes that is not a record. A MANIFEST may end inside a record; any other loss
-/// of data is damage.
+/// Prints a range of bytes that is not a record. If the MANIFEST ends inside a record, the outcome
+/// is a torn tail. Any other range that loses data is damage.
 fn irregular(output: &mut Output, irregularity: &Irregularity) -> Result<Outcome> {
     let Irregularity { kind, offset, length, reason, .. } = irregularity;
     if output.is_json() {
@@ -241,7 +241,8 @@ fn irregular(output: &mut Output, irregularity: &Irregularity) -> Result<Outcome
     })
 }
 
-/// Prints the state that results from the edits, or the reason why they are inconsistent.
+/// Prints the state that results from all edits. If the edits are inconsistent, prints the reason
+/// instead.
 fn state(
     storage: &dyn Storage,
     arguments: &ManifestArguments,

@@ -14,7 +14,7 @@ use crate::outcome::{Failure, Outcome, Result};
 use crate::output::Output;
 use crate::settings::Settings;
 
-/// The origin of a value.
+/// The origin of an option's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Origin {
     /// RocksDB's or Tailwater's default.
@@ -76,11 +76,12 @@ pub(crate) fn run(arguments: &OptionsArguments, output: &mut Output) -> Result<O
     Ok(Outcome::Well)
 }
 
-/// The sources of values.
+/// The options from which [`Origins::of`] determines the origin of a value.
 struct Origins {
     /// The contents of the OPTIONS file.
     written: Option<Document>,
-    /// All options before the overrides of the command line.
+    /// All options without the overrides of the command line: those of the OPTIONS file, and
+    /// defaults.
     filed: Document,
 }
 
@@ -105,7 +106,7 @@ impl Origins {
     }
 }
 
-/// Returns all options that are written to OPTIONS files, in their order.
+/// Returns the options as an OPTIONS file would contain them, in that file's order.
 fn document(options: &OpenOptions) -> Document {
     let mut names: Vec<&str> = options.column_families().collect();
     if names.is_empty() {
@@ -126,7 +127,7 @@ fn written(storage: &dyn Storage, path: &Path) -> Result<Document> {
         .map_err(|error| tailwater::Error::corruption(path, error.to_string()))?)
 }
 
-/// Options that are shown together.
+/// Options that are printed together under one title.
 struct Group {
     kind: &'static str,
     column_family: Option<String>,
@@ -141,7 +142,7 @@ struct Entry {
 }
 
 impl Group {
-    /// Returns a section of the OPTIONS file.
+    /// Returns the options of one section of the OPTIONS file, with their origins.
     fn of(section: &Section, origins: &Origins) -> Self {
         let (kind, column_family, title) = match &section.kind {
             SectionKind::ColumnFamily(name) => {
@@ -162,7 +163,8 @@ impl Group {
         Self { kind, column_family: column_family.cloned(), title, entries: entries.collect() }
     }
 
-    /// Returns Tailwater's own options, which are stored in a file other than the OPTIONS file.
+    /// Returns the options that exist only in Tailwater, with their origins. They are stored in a
+    /// file of their own, not in the OPTIONS file.
     fn of_our_own(settings: &Settings) -> Self {
         let [effective, filed] =
             [&settings.effective, &settings.filed].map(|options| &options.database().tailwater);

@@ -48,7 +48,7 @@ fn property(
     output.line(value.trim_end_matches('\n'))
 }
 
-/// Returns the approximate number of keys.
+/// Returns the approximate number of keys of a column family.
 fn estimated_keys(database: &Database, name: &str) -> Result<Option<String>> {
     let family = database.db.cf_handle(name)?;
     Ok(database.db.property_value_cf(&family, "rocksdb.estimate-num-keys")?)

@@ -81,9 +81,9 @@ impl Range {
     fn begin(&self, database: &Database, family: &ColumnFamily) -> Result<DbIterator> {
         let comparator = family.comparator();
         let is_reversed = matches!(comparator, Comparator::ReverseBytewise);
-        // In bytewise order, the keys with a prefix are from the prefix, inclusive, to the prefix's
-        // successor, exclusive. In reverse bytewise order, they are from the successor, exclusive,
-        // to the prefix, inclusive.
+        // Under the bytewise comparator, the keys with a prefix range from the prefix, inclusive,
+        // to the prefix's successor, exclusive. Under the reverse bytewise comparator, they range
+        // from the successor, exclusive, to the prefix, inclusive.
         let successor = successor(&self.prefix);
         let prefix = Some(self.prefix.clone()).filter(|prefix| !prefix.is_empty());
         let (first, end) = match is_reversed {
@@ -101,8 +101,8 @@ impl Range {
             (true, ..) => iterator.seek_to_last()?,
             (false, ..) => iterator.seek_to_first()?,
         }
-        // In reverse order the lower bound, the successor, is included in the iterator's range, but
-        // it does not have the prefix.
+        // Under the reverse comparator, the successor is the lower bound. An iterator's lower bound
+        // is inclusive, but the successor does not have the prefix, so a forward scan skips it.
         let on_successor = iterator.entry().is_some_and(|(key, _)| Some(key) == first.as_deref());
         if is_reversed && !self.reverse && on_successor {
             iterator.next()?;
@@ -111,8 +111,8 @@ impl Range {
     }
 }
 
-/// Returns the stricter of two bounds: the key that compares as `wanted` with the other one. A
-/// missing key is no bound.
+/// Returns the stricter of two bounds. `wanted` is how the stricter bound compares with the other:
+/// greater for lower bounds, less for upper bounds. `None` means no bound.
 fn outermost(
     comparator: &Comparator,
     wanted: Ordering,
@@ -124,7 +124,8 @@ fn outermost(
     }
 }
 
-/// Returns the first key, in bytewise order, after all keys with a prefix; `None` if there is none.
+/// Returns the smallest key, in bytewise order, that is greater than all keys with a prefix; `None`
+/// if no such key exists.
 fn successor(prefix: &[u8]) -> Option<Vec<u8>> {
     let at = prefix.iter().rposition(|&byte| byte != 0xff)?;
     let mut successor = prefix[..=at].to_vec();

@@ -41,7 +41,7 @@ pub(crate) fn run(arguments: &SetOptionsArguments, output: &mut Output) -> Resul
     Ok(outcome)
 }
 
-/// Returns a usage error for an option that cannot be set.
+/// Converts the engine's error for an option that cannot be changed to a usage error.
 fn refused(error: Error) -> Failure {
     match error.kind() {
         ErrorKind::InvalidArgument => Failure::Usage(error.message().to_owned()),

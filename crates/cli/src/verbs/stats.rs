@@ -11,7 +11,7 @@ use crate::database::Database;
 use crate::outcome::{Outcome, Result};
 use crate::output::Output;
 
-/// The properties that are numbers, with their names in JSON.
+/// The numeric properties to print: the field's name in JSON, and the property's name.
 const NUMBERS: [(&str, &str); 6] = [
     ("estimated_keys", "rocksdb.estimate-num-keys"),
     ("live_data_bytes", "rocksdb.estimate-live-data-size"),
@@ -35,7 +35,7 @@ pub(crate) fn run(arguments: &StatsArguments, output: &mut Output) -> Result<Out
         return Ok(database.outcome);
     }
     for family in &families {
-        // This property opens the tables, so that the memory figures below include the open tables.
+        // Reading this property opens the tables, so that the memory printed below includes them.
         property(&database, family, "rocksdb.estimate-num-keys")?;
         let text = property(&database, family, "rocksdb.cfstats")?;
         output.line(text.trim_matches('\n'))?;

@@ -11,7 +11,7 @@ use crate::support::{VERBS, change, db, file, manifest, write};
 /// Number of damaged databases that every verb reads.
 const ROUNDS: usize = 12;
 
-/// Runs every verb, which must end with one of its exit codes.
+/// Runs every read-only verb, and checks that each ends with one of the program's exit codes.
 fn every_verb_ends(path: &Path, what: &str) {
     for (verb, arguments) in VERBS {
         let answer = db(verb, path, arguments.iter().copied());
@@ -143,7 +143,8 @@ fn blobs_after_damage_are_found() {
         whole.iter().filter(|document| document["kind"] == "record").collect();
     assert_eq!(records.len(), 83);
     let place = |value: &Value| value.as_u64().expect("an offset") as usize;
-    // Damages the header of one record, so that its length is unknown, and the value of another.
+    // Damages the header of the third record, so that its length is unknown, and the value of the
+    // fifth.
     let (third, fifth) = (place(&records[2]["offset"]), place(&records[4]["value_offset"]));
     change(&blobs, |bytes| {
         bytes[third + 8] ^= 1;
@@ -172,8 +173,8 @@ fn blobs_after_damage_are_found() {
 fn contradictory_edits_are_reported() {
     let database = golden::unpack("basic");
     let manifest = manifest(database.path());
-    // Repeats the last record. The copy deletes tables that no longer exist, so it is inconsistent
-    // with the records before it.
+    // Appends a copy of the last record. The copy deletes tables that the first occurrence already
+    // deleted, so it is inconsistent.
     change(&manifest, |bytes| bytes.extend_from_within(5792..));
     let answer = db("manifest", database.path(), []);
     assert_eq!(answer.code, 1);

@@ -9,7 +9,8 @@ use crate::support::{VERBS, WRITING_VERBS, change, db, external_table, file, man
 
 const DOCUMENT: &str = include_str!("../../../../docs/cli.md");
 
-/// Objects whose field names come from the database: options, properties and logs.
+/// JSON objects whose field names come from the database, and so need not be documented: options,
+/// properties and logs.
 const OPEN: [&str; 3] = ["options", "properties", "synced_logs"];
 
 fn collect(value: &Value, fields: &mut BTreeSet<String>) {

@@ -1,4 +1,4 @@
-//! Tests of runs while another process works on the same database.
+//! Tests of runs of the program while another process uses the same database.
 
 use std::io::Write;
 use std::path::Path;
@@ -13,7 +13,8 @@ fn make_pipe(path: &Path) {
     assert!(made.success());
 }
 
-/// Waits until a process blocks in opening a pipe that has no writer.
+/// Waits until a process blocks because it opens a pipe for reading that no process has open for
+/// writing.
 fn wait_until_it_opens_a_pipe(child: &mut Child) {
     let wait_channel = Path::new("/proc").join(child.id().to_string()).join("wchan");
     while !read(&wait_channel).ends_with(b"wait_for_partner") {
@@ -31,7 +32,7 @@ fn options_set_concurrently_by_another_process_are_kept() {
     let scratch = tempfile::tempdir().expect("a directory");
     let home = scratch.path().join("db");
     assert_eq!(db("put", &home, ["k", "1"]).code, 0);
-    // The program blocks on this file, which it reads after the OPTIONS file.
+    // The program reads the OPTIONS file, and then blocks in reading this file, which is a pipe.
     let (own_options, aside) = (home.join("TAILWATER-OPTIONS"), scratch.path().join("pipe"));
     make_pipe(&own_options);
     let mut child = program();
@@ -118,7 +119,7 @@ fn what_is_being_written_is_not_called_damaged() {
     for verb in ["verify", "table", "wal"] {
         db(verb, &home, []).well();
     }
-    // An unfinished table, which no MANIFEST names.
+    // An unfinished table, which no MANIFEST names, is not reported as damaged.
     let table = home.join("000999.sst");
     write(&table, b"the beginning of a table");
     db("table", &home, []).ended(5, "another process is writing it");
@@ -128,12 +129,13 @@ fn what_is_being_written_is_not_called_damaged() {
     change(&table, |bytes| bytes[5] ^= 1);
     assert_eq!(db("verify", &home, []).code, 1);
     change(&table, |bytes| bytes[5] ^= 1);
-    // The last log ends inside a record.
+    // A log whose last record is incomplete is not reported as damaged, because the other process
+    // may be writing that record.
     let log = file(&home, ".log");
     change(&log, |bytes| bytes.truncate(bytes.len() - 1));
     db("wal", &home, []).ended(5, "another process is writing it");
-    // The process is killed while its input is still open, because it would continue to write at
-    // the end of its input.
+    // The other process is killed before its input ends, because at the end of its input it would
+    // write to the damaged database.
     holder.kill().expect("killed");
     holder.wait().expect("an end");
     drop(input);

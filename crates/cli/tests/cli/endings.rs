@@ -14,7 +14,7 @@ fn undamaged_databases_exit_with_success() {
     let directory = golden::unpack("blobs");
     for (verb, arguments) in VERBS {
         let answer = db(verb, directory.path(), arguments.iter().copied());
-        // The key that `get` asks for may have been deleted.
+        // The key that `get` reads may not exist, so `get` may fail.
         if verb != "get" {
             answer.well();
         }
@@ -65,7 +65,7 @@ fn help_is_complete_and_exits_with_success() {
 fn directories_without_a_database_are_reported() {
     let empty = tempfile::tempdir().expect("a directory");
     let missing = empty.path().join("missing");
-    // The verbs that create a missing database are excluded.
+    // `put` and `load` are left out, because they create a missing database.
     let writing = WRITING_VERBS.into_iter().filter(|(verb, _)| !matches!(*verb, "put" | "load"));
     let verbs: Vec<_> = VERBS.into_iter().chain(writing).collect();
     for path in [empty.path(), &missing] {
@@ -110,7 +110,7 @@ fn a_log_that_a_crash_cut_short_is_a_torn_tail() {
 fn what_is_not_supported_is_not_called_damaged() {
     let directory = golden::unpack("blobs");
     let table = file(directory.path(), ".sst");
-    // The magic number of a plain table, which is not supported.
+    // The magic number in the footer of a plain table, a format that is not supported.
     let plain = 0x8242_2296_63bf_9564_u64.to_le_bytes();
     change(&table, |bytes| {
         let at = bytes.len() - plain.len();
@@ -128,9 +128,9 @@ fn what_is_not_supported_is_not_called_damaged() {
     assert!(answer.output.contains("DAMAGED"), "{}", answer.output);
 }
 
-/// Creates a database with a recycled log in the state that a killed process leaves: the log ends
-/// inside a record of an earlier use of its file. `lengths` are the lengths of the old and new
-/// values.
+/// Creates a database with a recycled log, in the state that a killed process leaves: the last
+/// record of the log is followed by the remains of older records in the same file. `lengths` are
+/// the lengths of the old and the new values, in bytes.
 fn killed_with_recycled_log(options: &str, lengths: [usize; 2]) -> tempfile::TempDir {
     let (home, copy) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir());
     let copy = copy.expect("a directory");
@@ -153,7 +153,7 @@ fn killed_with_recycled_log(options: &str, lengths: [usize; 2]) -> tempfile::Tem
     for key in 0..10 {
         put(format!("new {key}"), lengths[1]);
     }
-    // The files are in the state that a killed process leaves.
+    // The database is still open, so the files are as a killed process would leave them.
     for (path, file) in directory::snapshot(home.path()) {
         write(&copy.path().join(path.file_name().expect("a name")), &file.contents);
     }

@@ -104,7 +104,7 @@ fn operations_of_a_log_end_up_in_the_database() {
         let found = operations.iter().any(|operation| operation["operation"] == name);
         assert!(found, "no {name}");
     }
-    // If the last operation on a key is a put, its value is the key's value.
+    // If the last operation on a key is a put, the database must hold the value that was put.
     let live = golden::dump("records");
     let last = operations.iter().rfind(|operation| operation["column_family"] == "singles");
     let last = last.expect("an operation on the singles");
@@ -141,8 +141,8 @@ fn remains_of_an_earlier_use_of_a_log_are_not_shown_as_records() {
     let (earlier, log) = (file(directory.path(), "000014.log"), file(directory.path(), ".log"));
     assert_ne!(earlier, log);
     let old = read(&earlier);
-    // The log is cut at a record boundary of the old log, so complete records with another log
-    // number follow.
+    // The new log is cut after its first batch, and records of the old log follow. They are
+    // complete, but they carry the number of the old log.
     let rest = db("wal", &earlier, ["--json"]).json_lines();
     let at = of_kind(&rest, "batch")[500]["offset"].as_u64().expect("an offset") as usize;
     let new = read(&log);

@@ -17,7 +17,7 @@ use crate::support::{db, hex_dump, hex_lines, program, read, write};
 /// Number of databases to load.
 const ROUNDS: usize = 20;
 
-/// RocksDB reads every ORACLE_STEP-th database.
+/// Every database whose number is a multiple of this is also read by RocksDB.
 const ORACLE_STEP: usize = 5;
 
 /// Number of packages per database.
@@ -35,7 +35,8 @@ const OPTIONS: [&str; 4] = [
 /// Number of packages per batch.
 const BATCH: usize = 7;
 
-/// The entries that a package has in both column families.
+/// The entries that loading one package writes: one in column family `default`, and one in
+/// `depends` for each package on which it depends.
 #[derive(Clone)]
 struct Package {
     entry: Entry,
@@ -70,7 +71,8 @@ fn dump_of(packages: &[Package]) -> String {
     hex_lines(entries.into_iter().chain(depends))
 }
 
-/// One database, into which packages are loaded by runs of which most are killed.
+/// One database, and the runs of the program that load packages into it. Most of these runs are
+/// killed.
 struct Run {
     packages: Vec<Package>,
     path: PathBuf,
@@ -78,8 +80,8 @@ struct Run {
     acknowledgements: PathBuf,
     /// The argument of `--options`.
     options: &'static str,
-    /// Number of packages that were in the database at the last check, so that they must stay in
-    /// it.
+    /// Number of packages that the last check found in the database. They must still be there at
+    /// the next check.
     present: usize,
     what: String,
 }
@@ -103,7 +105,7 @@ impl Run {
         }
     }
 
-    /// Starts to load all packages, including those already loaded.
+    /// Starts a run that loads all packages, including those already in the database.
     fn begin(&self) -> Child {
         write(&self.acknowledgements, b"");
         #[expect(clippy::disallowed_methods, reason = "test data, not a database's files")]
@@ -121,8 +123,8 @@ impl Run {
             .expect("the program runs")
     }
 
-    /// Returns the number of packages that the program reported as loaded; an incomplete line does
-    /// not count.
+    /// Returns the last number of loaded packages that the program wrote to the acknowledgement
+    /// file. An incomplete last line does not count.
     fn acknowledged(&self) -> usize {
         let text = String::from_utf8(read(&self.acknowledgements)).expect("text");
         let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
@@ -130,8 +132,8 @@ impl Run {
         last.map_or(0, |line| line.parse().expect("a number"))
     }
 
-    /// Loads, and kills the program at a random time: early, while it creates the database, or
-    /// after an acknowledgement.
+    /// Starts a run and kills it at a random time: early, while it creates the database, or after
+    /// an acknowledgement.
     fn load_and_kill(&self, seed: &mut Seed) {
         let mut child = self.begin();
         let wanted = if seed.rng.u8(..4) == 0 { 0 } else { seed.rng.usize(..PACKAGES) };
@@ -146,7 +148,7 @@ impl Run {
         child.kill().expect("the process can be killed");
         let ended = child.wait_with_output().expect("the process ends");
         let complaints = String::from_utf8_lossy(&ended.stderr);
-        // The program was killed, or had already finished.
+        // Either the program was killed and has no exit code, or it had already ended with success.
         let is_fine = ended.status.code().is_none_or(|code| code == 0);
         assert!(is_fine, "{}: {complaints}", self.what);
     }

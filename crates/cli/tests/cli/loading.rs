@@ -31,7 +31,7 @@ fn loaded_packages_equal_those_loaded_into_rocksdb() {
     assert!(hex_dump(&path) == hex_lines(&golden::dump("packages")));
     db("verify", &path, []).well();
 
-    // Loading it again into the database that RocksDB wrote changes nothing.
+    // Loading the index again, into the database that RocksDB wrote from it, changes nothing.
     let database = golden::unpack("packages");
     let file = scratch.path().join("Packages");
     write(&file, &index);

@@ -1,4 +1,5 @@
-//! Tests of the program, run like a user does, on databases written by RocksDB and by itself.
+//! Tests that run the program as a user does, on databases written by RocksDB and by the program
+//! itself.
 
 mod compacting;
 mod damage;

@@ -16,7 +16,8 @@ fn batch(numbers: std::ops::Range<u64>) -> Vec<u8> {
     builder.finish()
 }
 
-/// A log with a topic of some segments, each with gaps.
+/// Creates a log with one topic. Its partition has several segments, and each flush leaves a
+/// padding gap in them.
 fn filled(directory: &Path) -> Log {
     let log = Log::open(directory, &LogOptions::default()).expect("the log opens");
     let stream = log.create_stream(None, "shop").expect("a stream");
@@ -144,7 +145,7 @@ fn the_benchmark_prints_its_tables_and_writes_a_report() {
     let configurations = report["configurations"].as_array().expect("a list");
     assert_eq!(configurations.len(), 4);
     assert_eq!(configurations[0]["mode"], "buffered");
-    // One second is too short for percentiles.
+    // A run of one second has too few operations for percentiles, so only the maximum is checked.
     let producers = &configurations[0]["median"]["producers"];
     assert!(producers["max_us"].is_number(), "{producers}");
 }

@@ -79,8 +79,8 @@ fn a_read_only_outside_directory_fails_every_write_and_allows_reads() {
         let before = snapshot(scratch.path());
         let skipped = "a read-only outside directory";
         let Some(mount) = Bound::new(&outside, &outside, true, skipped) else { return };
-        // Tables reach the outside directory only in a flush, which happens when the database is
-        // opened.
+        // With `db_paths`, only a flush writes to the outside directory. Opening the database to
+        // put `c` flushes `b`, which is still in the log.
         put(&home, "c", &options).ended(1, "Read-only file system");
         db("destroy", &home, ["--yes", "--options", &options]).ended(1, "Read-only file system");
         let kept = db("scan", &home, ["--options", &options]).well().output;
@@ -155,8 +155,8 @@ fn a_directory_without_permission_is_named_and_keeps_its_files() {
     }
 }
 
-/// Checks that a database whose home directory was copied to another filesystem and back no longer
-/// owns its outside directories, which stayed in place.
+/// Copies a database's home directory to another filesystem and back, while its outside directory
+/// stays in place. Checks that the copy no longer owns the outside directory.
 #[test]
 fn a_home_copied_to_another_filesystem_and_back_must_adopt_its_directories() {
     let Some(disk) = Mounted::new("ext4", 64 << 20, "a copy to another filesystem") else { return };

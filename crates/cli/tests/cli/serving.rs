@@ -28,7 +28,8 @@ fn start(path: &Path, more: &[&str]) -> Child {
     command(path, more).stderr(Stdio::piped()).spawn().expect("the program starts")
 }
 
-/// Waits for the file with the addresses, and returns the address of a transport.
+/// Waits until the server has written the file with its addresses, and returns the address of a
+/// transport.
 fn address(path: &Path, transport: &str) -> String {
     let file = path.join("runtime/current_config.toml");
     let deadline = Instant::now() + TIMEOUT;
@@ -65,7 +66,7 @@ fn a_signal_shuts_the_server_down_with_a_report() {
         let server = start(&path, &["--set", "system.logging.format=json"]);
         let http = address(&path, "http");
         assert!(!http.ends_with(":0"), "{http}");
-        // The server may listen before it answers requests.
+        // The server accepts connections before it answers requests, so a ping is repeated.
         let deadline = Instant::now() + TIMEOUT;
         let answer = loop {
             let answer = TcpStream::connect(address(&path, "http")).and_then(|mut stream| {
@@ -139,7 +140,7 @@ fn an_address_that_is_taken_is_named() {
     assert!(complaints.contains(&format!("http.address: cannot listen on {address}")));
 }
 
-/// Returns a full pipe.
+/// Creates a pipe and fills it, so that the next write to it blocks.
 fn full_pipe() -> (PipeReader, PipeWriter) {
     use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 
@@ -152,7 +153,8 @@ fn full_pipe() -> (PipeReader, PipeWriter) {
     (reader, writer)
 }
 
-/// Waits for the end of a process that may hang.
+/// Waits until a process has ended, and returns its exit code. If it does not end within
+/// [`TIMEOUT`], kills it and panics.
 fn end_in_time(mut child: Child) -> Option<i32> {
     let deadline = Instant::now() + TIMEOUT;
     loop {
@@ -168,7 +170,8 @@ fn end_in_time(mut child: Child) -> Option<i32> {
     }
 }
 
-/// A signal must end the server even if the reader of standard error is gone.
+/// Checks that a signal ends the server even if nobody reads its standard error and the pipe is
+/// full.
 #[test]
 fn signals_end_a_server_whose_standard_error_is_full() {
     for signals in [1, 2] {
@@ -180,7 +183,8 @@ fn signals_end_a_server_whose_standard_error_is_full() {
         address(&path, "tcp");
         for _ in 0..signals {
             signal(&server, "-TERM");
-            // A pause, so that two signals are delivered.
+            // Without the pause, the second signal might arrive while the first is pending, and be
+            // merged with it.
             std::thread::sleep(Duration::from_millis(300));
         }
         let code = end_in_time(server).expect("an exit code");

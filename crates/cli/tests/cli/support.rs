@@ -64,7 +64,7 @@ pub(crate) fn db<'a>(
     run(command)
 }
 
-/// Runs `tailwater db VERB DIR ARGUMENT...` with that standard input.
+/// Runs `tailwater db VERB DIR ARGUMENT...` with `input` on standard input.
 pub(crate) fn db_with_input<'a>(
     verb: &str,
     path: &Path,
@@ -76,7 +76,7 @@ pub(crate) fn db_with_input<'a>(
     run_with_input(command, input)
 }
 
-/// Runs a command with that standard input.
+/// Runs a command with `input` on standard input.
 pub(crate) fn run_with_input(mut command: Command, input: &[u8]) -> Answer {
     let mut file = tempfile::tempfile().expect("a temporary file");
     file.write_all(input).expect("a file that can be written");
@@ -127,14 +127,14 @@ pub(crate) const WRITING_VERBS: [(&str, &[&str]); 14] = [
     ("delete-range", &["a", "b"]),
     ("merge", &["key", "operand"]),
     ("load", &["--format", "tsv", "-"]),
-    // Nothing exists at this path.
+    // The ingestion fails, because no file exists at this path.
     ("ingest", &["/dev/null/file.sst"]),
     ("flush", &[]),
     ("compact", &[]),
     ("set-options", &["write_buffer_size=1m"]),
     ("create-column-family", &["more"]),
     ("drop-column-family", &["more"]),
-    // Nothing can be created at this path.
+    // The checkpoint fails, because nothing can be created at this path.
     ("checkpoint", &["/dev/null/copy"]),
     ("destroy", &["--yes"]),
 ];
@@ -149,7 +149,7 @@ pub(crate) fn external_table(path: &Path, keys: &[&str]) {
     writer.finish().expect("a whole file");
 }
 
-/// Returns the last file of a directory whose name ends with `ending`.
+/// Returns the path of the last file in a directory, by name, whose name ends with `ending`.
 pub(crate) fn file(directory: &Path, ending: &str) -> PathBuf {
     let names = tailwater_testkit::directory::snapshot(directory).into_keys();
     let found = names.filter(|path| path.to_string_lossy().ends_with(ending)).max();

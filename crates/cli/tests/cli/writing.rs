@@ -88,7 +88,7 @@ fn databases_written_by_rocksdb_can_be_changed() {
         let put = [&key, "changed", "--column-family", &changed.family];
         let answer = db("put", database.path(), put);
         assert_eq!(answer.code, 0, "{name}: {}", answer.complaints);
-        // Warnings about requested features that can be read but not written.
+        // Warnings about requested features that the engine can read but not write.
         let expected_warnings: Vec<&str> = match *name {
             "blobs" => {
                 vec!["enable_blob_files=true of 'default' has no effect: new values are stored"]
@@ -184,7 +184,7 @@ fn options_of_missing_column_families_are_ignored() {
         .filter(|path| path.to_string_lossy().contains("OPTIONS-"))
         .max()
         .expect("an OPTIONS file");
-    // The sections of `depends`, repeated under another name.
+    // The options of `depends`, repeated for a column family `gone` that does not exist.
     let text = String::from_utf8(read(&options)).expect("text");
     let at = text.find("[CFOptions \"depends\"]").expect("a section of `depends`");
     let more = text[at..].replace("\"depends\"", "\"gone\"");

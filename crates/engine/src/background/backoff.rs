@@ -1,10 +1,11 @@
-//! Backoff of work that failed for lack of space.
+//! Pauses between attempts of work that failed for lack of disk space.
 
 use std::time::Duration;
 
-/// Ratio of the interval to the first pause, and of the longest pause to the interval.
+/// The longest pause is the interval times this factor; the first pause is the interval divided by
+/// it.
 const RANGE: u32 = 8;
-/// Minimum pause, however short the interval.
+/// Minimum pause, even if the interval is very short.
 const SHORTEST: Duration = Duration::from_millis(1);
 
 /// A sequence of pauses. Each is twice as long as the previous one, up to a maximum.
@@ -15,8 +16,9 @@ pub(crate) struct Backoff {
 }
 
 impl Backoff {
-    /// Creates pauses that grow from an eighth of an interval to eight times that interval, which
-    /// is given in microseconds.
+    /// Creates pauses for an interval in microseconds. The first pause is an eighth of the
+    /// interval; each further pause is twice as long as the one before, up to eight times the
+    /// interval.
     pub(crate) fn new(interval_us: u64) -> Self {
         let interval = Duration::from_micros(interval_us);
         Self { interval, next: interval / RANGE }
@@ -30,7 +32,7 @@ impl Backoff {
         pause.max(SHORTEST)
     }
 
-    /// Starts again with the shortest pause.
+    /// Starts again with the first, shortest pause.
     pub(crate) fn restart(&mut self) {
         *self = Self { interval: self.interval, next: self.interval / RANGE };
     }

@@ -12,7 +12,7 @@
 //! | installation | - | a panic: latched | reopening |
 //!
 //! A shortage is a lack of space or of descriptors. After a shortage of descriptors the database
-//! resumes on its own. A failure that leaves no doubt about the state on disk is not latched: if a
+//! resumes on its own. A failure is not latched if the state on disk is certain: for example, if a
 //! new log or MANIFEST cannot be created, the old one is unchanged.
 //!
 //! Upkeep is background work that nobody waits for: removing files, preallocating logs, writing
@@ -20,7 +20,8 @@
 //! readers.
 //!
 //! A panic in background work is a failure of that work, with its own error kind. It is reported
-//! like any other failure. A manual compaction reports a panic only to its caller.
+//! like any other failure. A panic in a manual compaction is reported only to the caller of that
+//! compaction.
 //!
 //! While a failure is latched, no write is acknowledged; reads continue. Refused callers get the
 //! original error, with its kind, file and source. `docs/errors.md` describes all this for users.
@@ -33,7 +34,8 @@ use tailwater_io::sync::Mutex;
 
 use crate::error::{Error, Result};
 
-/// The part that failed. Later variants require more before writes can resume.
+/// The part of the database that failed. The variants are ordered: the later a variant, the more is
+/// required before writes can resume.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum FailedPart {
     /// Work that nobody waits for: removing files, preallocating logs, writing statistics.
@@ -42,8 +44,8 @@ pub(crate) enum FailedPart {
     Flush,
     Manifest,
     Log,
-    /// Installation of a file change. The MANIFEST may already record the change, while memory does
-    /// not reflect it.
+    /// Installation of new or removed files. The MANIFEST may already record the change while the
+    /// version in memory does not.
     Installation,
     MemTable,
 }
@@ -62,16 +64,18 @@ impl fmt::Display for FailedPart {
     }
 }
 
-/// The failures that stop writes.
+/// The failures that make the database refuse writes.
 #[derive(Debug, Default)]
 pub(crate) struct ErrorState {
-    /// Whether a failure is latched or the database was closed, readable without a lock.
+    /// Whether writes are refused, because a failure is latched or the database was closed. Writers
+    /// check this flag without taking a lock.
     refuses: AtomicBool,
     latched: Mutex<Latched>,
     is_closed: AtomicBool,
-    /// The reason why a column family is no longer compacted.
+    /// The error after which a column family is no longer compacted; `None` if no column family is
+    /// in this state.
     stopped_compaction: Mutex<Option<Error>>,
-    /// Whether waiting writers are to give up, because the database is being closed.
+    /// Whether waiting writers must stop waiting, because the database is being closed.
     is_closing: AtomicBool,
 }
 
@@ -79,9 +83,9 @@ pub(crate) struct ErrorState {
 #[derive(Debug, Default)]
 struct Latched {
     failure: Option<(FailedPart, Error)>,
-    /// Number of failures latched so far, which identifies the current one.
+    /// Number of failures latched so far. It identifies the current failure.
     number: u64,
-    /// Number of automatic attempts to resume after this failure.
+    /// Number of attempts to resume that the database made by itself after this failure.
     tries: i32,
 }
 
@@ -101,17 +105,19 @@ impl ErrorState {
         self.check()
     }
 
-    /// Returns the reason why a column family is no longer compacted, if one is not.
+    /// Returns the error after which a column family is no longer compacted; `None` if no column
+    /// family is in this state.
     pub(crate) fn stopped_compaction(&self) -> Option<Error> {
         self.stopped_compaction.lock().clone()
     }
 
-    /// Sets the reason why a column family is no longer compacted, or `None` if all are.
+    /// Sets the error after which a column family is no longer compacted; `None` if compactions of
+    /// all column families may continue.
     pub(crate) fn set_stopped_compaction(&self, error: Option<Error>) {
         *self.stopped_compaction.lock() = error;
     }
 
-    /// Makes waiting writers give up.
+    /// Makes waiting writers return with an error, because the database is being closed.
     pub(crate) fn begin_closing(&self) {
         self.is_closing.store(true, Ordering::Release);
     }
@@ -127,9 +133,9 @@ impl ErrorState {
         }
     }
 
-    /// Refuses writes from now on. Of several failures, keeps the one that requires the most to
-    /// resume, and of failures that require equally much the first. Returns whether `error` is the
-    /// one kept.
+    /// Refuses writes from now on, because of `error`. If another failure is already latched, the
+    /// one that requires more before writes can resume is kept; if both require the same, the first
+    /// one is kept. Returns whether `error` is kept.
     pub(crate) fn latch(&self, part: FailedPart, error: Error) -> bool {
         let mut latched = self.lock();
         let stays = latched.failure.as_ref().is_none_or(|(first, _)| *first < part);
@@ -141,7 +147,7 @@ impl ErrorState {
         stays
     }
 
-    /// Refuses writes permanently: the database is closed. An earlier failure is kept.
+    /// Refuses writes permanently, because the database was closed. A latched failure is kept.
     pub(crate) fn close(&self) {
         self.is_closed.store(true, Ordering::Release);
         self.refuses.store(true, Ordering::Release);
@@ -163,8 +169,8 @@ impl ErrorState {
         latched.failure.clone().map(|(part, error)| (part, error, latched.number))
     }
 
-    /// Whether the database should try to resume on its own: after a shortage of descriptors, and
-    /// at most `most` times. Counts the attempt if so.
+    /// Whether the database should try to resume by itself. It does so after a shortage of file
+    /// descriptors, and at most `most` times for each failure. Counts the attempt if so.
     pub(crate) fn takes_try(&self, most: i32) -> bool {
         let mut latched = self.lock();
         let is_due = latched.tries < most
@@ -180,7 +186,7 @@ impl ErrorState {
         self.latched().map(|(_, error)| error)
     }
 
-    /// Whether writes can resume without reopening.
+    /// Whether writes can resume after this failure without reopening the database.
     pub(crate) fn can_resume(part: FailedPart, error: &Error) -> bool {
         match part {
             FailedPart::Log => error.is_shortage(),
@@ -192,8 +198,8 @@ impl ErrorState {
         }
     }
 
-    /// Clears the failure with this number, unless a failure that requires more has replaced it.
-    /// Returns whether it was cleared.
+    /// Clears the failure with this number. Does nothing if a more severe failure was latched after
+    /// it. Returns whether the failure was cleared.
     pub(crate) fn clear(&self, number: u64) -> bool {
         let mut latched = self.lock();
         if latched.number != number {

@@ -1,12 +1,13 @@
 //! The background threads of a database.
 //!
 //! One thread flushes, some compact, and one cleans up. The flushing thread is woken when a
-//! memtable is sealed, a compacting thread when tables were added or released, the cleaning thread
-//! when there are files to remove. The threads end when the database is closed: a running flush is
-//! completed; a running compaction is cancelled, and its outputs remain as obsolete files.
+//! memtable is sealed, the compacting threads when tables were added or a compaction released its
+//! inputs, and the cleaning thread when there are files to remove. The threads end when the
+//! database is closed: a running flush is completed; a running compaction is cancelled, and its
+//! outputs remain as obsolete files.
 //!
-//! Threads end for no other reason. A panic in a thread, perhaps in user code, fails the thread's
-//! current round of work: later writes are refused, and waiting callers get the error.
+//! Threads end for no other reason. If a thread panics, for example in user code, only its current
+//! round of work fails: later writes are refused, and waiting callers get the error.
 
 mod backoff;
 mod errors;
@@ -25,20 +26,21 @@ use tailwater_io::sync::Mutex;
 use crate::error::{Error, ErrorKind, Result};
 use crate::stall::CompactionPressure;
 
-/// Maximum sleep of the flushing and cleaning threads.
+/// Maximum time for which the flushing and cleaning threads sleep without a request.
 const IDLE: Duration = Duration::from_secs(1);
 
-/// Work requests to the background threads, and their shutdown.
+/// The requests to the background threads, the counts of work in progress, and the shutdown.
 #[derive(Debug)]
 pub(crate) struct Background {
     state: Mutex<State>,
-    /// The compaction pressure.
+    /// The compaction pressure. It says whether compactions are behind, so that several may run
+    /// concurrently.
     pressure: Arc<CompactionPressure>,
-    /// Notified when work is requested.
+    /// Notified when a background thread may have something to do.
     wanted: Condvar,
-    /// Notified when work is done.
+    /// Notified when a round of flushing, a compaction or other work has ended.
     done: Condvar,
-    /// Whether running compactions are to be cancelled.
+    /// Set when running compactions must stop.
     cancelling: Arc<AtomicBool>,
 }
 
@@ -48,23 +50,25 @@ struct State {
     compaction_wanted: bool,
     cleaning_wanted: bool,
     closing: bool,
-    /// Whether the last handle was dropped by a thread that cannot close the database, so that the
-    /// cleaning thread must close it.
+    /// Whether the cleaning thread must close the database, because the thread that dropped the
+    /// last handle cannot.
     abandoned: bool,
-    /// Counts of requests to retry work that found no space.
+    /// Counts of requests to retry work that failed for lack of space.
     asked: RetryRequests,
-    /// Whether no background compaction may start, because one found no space.
+    /// Whether no background compaction may start, because one recently failed for lack of space.
     compactions_rest: bool,
-    /// Maximum number of concurrent background compactions while compactions are behind; otherwise
-    /// the maximum is one.
+    /// Maximum number of concurrent background compactions while compactions are behind. At other
+    /// times, at most one runs.
     compactions_max: usize,
-    /// Number of compaction pauses in effect.
+    /// Number of calls of [`Background::pause_compactions`] not yet ended by
+    /// [`Background::continue_compactions`].
     pauses: usize,
     /// Number of running compactions, including manual ones.
     compactions: usize,
-    /// Number of running compactions in background threads.
+    /// Number of running compactions in background threads, a part of `compactions`.
     own_compactions: usize,
-    /// Number of other operations on files in users' threads.
+    /// Number of operations on the database's files that run in users' threads, without
+    /// compactions.
     works: usize,
     /// Number of completed rounds of flushing.
     rounds: u64,
@@ -72,18 +76,19 @@ struct State {
     failure: Option<Error>,
 }
 
-/// Counts of requests to retry work that found no space. Each request makes that work retry
-/// immediately.
+/// Counts of requests to retry work that failed for lack of space. A new request makes the waiting
+/// work retry immediately.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct RetryRequests {
-    /// Requests made because space may be available. They restart the backoff.
+    /// Number of requests made because space may have become available. They also reset the
+    /// backoff.
     resumes: u64,
-    /// Requests for a flush, such as a call of `Db::flush`.
+    /// Number of requests for a flush, for example by `Db::flush`.
     flushes: u64,
 }
 
 impl RetryRequests {
-    /// Whether a request was made since `before` because space may be available.
+    /// Whether a request was made since `before` because space may have become available.
     pub(crate) fn was_resumed_since(&self, before: Self) -> bool {
         self.resumes != before.resumes
     }
@@ -103,20 +108,20 @@ pub(crate) enum Cleaning {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Task {
     Flush,
-    /// The wait timed out without a request.
+    /// No request arrived within [`IDLE`].
     Idle,
     End,
 }
 
-/// A running compaction. Dropping it marks its end.
+/// A compaction that is counted as running until this value is dropped.
 #[derive(Debug)]
 pub(crate) struct Running<'b> {
     background: &'b Background,
-    /// Whether it runs in a background thread.
+    /// Whether the compaction runs in a background thread.
     is_own: bool,
 }
 
-/// Work of a user's thread on the database's files. Dropping it marks its end.
+/// Work of a user's thread on the database's files, counted as running until this value is dropped.
 #[derive(Debug)]
 pub(crate) struct Working<'b> {
     background: &'b Background,
@@ -134,13 +139,14 @@ impl Background {
         }
     }
 
-    /// Requests a flush of memtables.
+    /// Requests a flush of sealed memtables. If the flushing thread backs off for lack of space,
+    /// the backoff continues.
     pub(crate) fn flush_soon(&self) {
         self.lock().flush_wanted = true;
         self.wanted.notify_all();
     }
 
-    /// Requests an immediate flush of memtables, even if the flushing thread backs off for lack of
+    /// Requests a flush of sealed memtables, and ends a backoff of the flushing thread for lack of
     /// space.
     pub(crate) fn flush_now(&self) {
         let mut state = self.lock();
@@ -150,7 +156,8 @@ impl Background {
         self.wanted.notify_all();
     }
 
-    /// Immediately retries all work that found no space, because space may be available.
+    /// Makes all work that failed for lack of space retry immediately, because space may have
+    /// become available.
     pub(crate) fn try_again(&self) {
         let mut state = self.lock();
         state.flush_wanted = true;
@@ -160,14 +167,14 @@ impl Background {
         self.wanted.notify_all();
     }
 
-    /// Returns the counts of retry requests. An attempt that starts afterwards serves all requests
-    /// counted.
+    /// Returns the counts of retry requests so far. An attempt that starts after this call serves
+    /// all requests counted.
     pub(crate) fn asked(&self) -> RetryRequests {
         self.lock().asked
     }
 
     /// Makes the cleaning thread close the database. The thread that dropped the last handle cannot
-    /// do so, since closing waits for that thread.
+    /// close it, because closing would wait for that thread itself.
     pub(crate) fn abandon(&self) {
         self.lock().abandoned = true;
         self.wanted.notify_all();
@@ -201,7 +208,7 @@ impl Background {
         self.wanted.notify_all();
     }
 
-    /// Shuts the threads down.
+    /// Makes the background threads end, and cancels running compactions.
     pub(crate) fn close(&self) {
         self.cancelling.store(true, Ordering::Release);
         self.lock().closing = true;
@@ -209,8 +216,8 @@ impl Background {
         self.done.notify_all();
     }
 
-    /// Waits until no compaction runs and no user's thread works on files. After [`Self::close`],
-    /// neither a compaction nor such work starts.
+    /// Waits until no compaction runs and no user's thread works on the database's files. If
+    /// [`Self::close`] was called before, no such work can start afterwards.
     pub(crate) fn wait_for_all_work(&self) {
         let goes_on = |state: &mut State| state.compactions > 0 || state.works > 0;
         drop(self.done.wait_while(self.lock(), goes_on));
@@ -221,7 +228,7 @@ impl Background {
         self.lock().closing
     }
 
-    /// Whether running compactions are to be cancelled.
+    /// Returns the flag that is set when running compactions must stop.
     pub(crate) fn cancelling(&self) -> &Arc<AtomicBool> {
         &self.cancelling
     }
@@ -246,8 +253,8 @@ impl Background {
     }
 
     /// Waits until compaction thread `number`, counted from 0, is to look for a compaction: on
-    /// request, or after `period`. The thread waits longer while it must not start a compaction.
-    /// Returns `None` if the thread is to end.
+    /// request, or after `period`. The wait is longer while this thread may not start a compaction,
+    /// for example because compactions are paused. Returns `None` if the thread must end.
     pub(crate) fn next_compaction(&self, number: usize, period: Duration) -> Option<Running<'_>> {
         let at_a_time = |state: &State| match self.pressure.is_behind() {
             true => state.compactions_max,
@@ -276,7 +283,8 @@ impl Background {
         Some(Running { background: self, is_own: true })
     }
 
-    /// Waits for the next task of the cleaning thread, which also runs periodically.
+    /// Waits for the next task of the cleaning thread. Without a request, the thread removes files
+    /// every [`IDLE`].
     pub(crate) fn next_cleaning(&self) -> Cleaning {
         let state = self.lock();
         let waits =
@@ -307,8 +315,8 @@ impl Background {
         Ok(Running { background: self, is_own: false })
     }
 
-    /// Registers work on files in a user's thread, other than a compaction. Closing waits for the
-    /// work to end, and keeps the directory locked until then.
+    /// Registers work on the database's files in a user's thread, other than a compaction. Closing
+    /// the database waits for the work to end, and keeps the directory locked until then.
     ///
     /// # Errors
     /// Closed, after closing.
@@ -321,14 +329,14 @@ impl Background {
         Ok(Working { background: self })
     }
 
-    /// Waits until another compaction ends, for at most [`IDLE`].
+    /// Waits until some compaction ends, for at most [`IDLE`].
     pub(crate) fn wait_for_compaction(&self) {
         let state = self.lock();
         let _ = self.done.wait_timeout(state, IDLE);
     }
 
-    /// Prevents compactions from starting, and waits until none runs. Each call needs a call of
-    /// [`Self::continue_compactions`].
+    /// Prevents compactions from starting, and waits until none runs. Each call must be followed by
+    /// a call of [`Self::continue_compactions`].
     pub(crate) fn pause_compactions(&self) {
         let mut state = self.lock();
         state.pauses += 1;
@@ -337,7 +345,7 @@ impl Background {
         }
     }
 
-    /// Ends one [`Self::pause_compactions`].
+    /// Ends the effect of one call of [`Self::pause_compactions`].
     pub(crate) fn continue_compactions(&self) {
         let mut state = self.lock();
         state.pauses = state.pauses.saturating_sub(1);
@@ -351,16 +359,17 @@ impl Background {
         self.lock().compactions
     }
 
-    /// Waits for `pause` after a flush found no space, or until shutdown or a retry request since
-    /// `before`. A newly sealed memtable does not end the wait: its flush would find no space
-    /// either.
+    /// Called after a flush failed for lack of space. Waits for `pause`, or until shutdown, or
+    /// until the retry requests differ from `before`. A newly sealed memtable does not end the
+    /// wait, because its flush would also fail.
     pub(crate) fn pause_flushes(&self, pause: Duration, before: RetryRequests) {
         let goes_on = |state: &mut State| !state.closing && state.asked == before;
         let _ = self.wanted.wait_timeout_while(self.lock(), pause, goes_on);
     }
 
-    /// After a compaction found no space, prevents background compactions from starting for
-    /// `pause`, or until shutdown or a request since `before` made because space may be available.
+    /// Called after a compaction failed for lack of space. Prevents background compactions from
+    /// starting for `pause`, or until shutdown, or until a request since `before` says that space
+    /// may have become available.
     pub(crate) fn rest_compactions(&self, pause: Duration, before: RetryRequests) {
         let mut state = self.lock();
         state.compactions_rest = true;
@@ -379,7 +388,7 @@ impl Background {
         let _ = self.wanted.wait_timeout_while(state, pause, |state| !state.closing);
     }
 
-    /// Records the end of a round of flushing.
+    /// Records that a round of flushing has ended, and the error if it failed.
     pub(crate) fn round_ended(&self, failure: Option<Error>) {
         let mut state = self.lock();
         state.rounds += 1;
@@ -398,13 +407,13 @@ impl Background {
         self.lock().rounds
     }
 
-    /// Waits until `outcome` returns a result. `outcome` is called after each round of flushing,
-    /// when the effects of the round are visible.
+    /// Waits until `outcome` returns a result. `outcome` is called at once, and again after each
+    /// round of flushing, when the effects of the round are visible.
     ///
     /// # Errors
-    /// The error that `outcome` returns, or the error of a round after round number `seen`. A
-    /// caller that gets `seen` from [`Self::rounds`] before it requests a flush misses no failure
-    /// of that flush.
+    /// The error that `outcome` returns, or the error of a round of flushing after round number
+    /// `seen`. A caller must get `seen` from [`Self::rounds`] before it requests a flush, so that
+    /// it misses no failure of that flush.
     pub(crate) fn wait_for(
         &self,
         mut seen: u64,

@@ -9,14 +9,15 @@ use std::marker::PhantomData;
 use crate::opening::OpeningId;
 
 thread_local! {
-    /// Has no destructor, so that it can be read while the thread ends.
+    /// The database for which this thread works. The cell has no destructor, so that it can still
+    /// be read while the thread ends.
     static WORKS_FOR: Cell<Option<OpeningId>> = const { Cell::new(None) };
 }
 
 /// While this value lives, its thread is marked as working for a database.
 #[derive(Debug)]
 pub(crate) struct WorkingThread {
-    /// The previous mark of the thread.
+    /// The mark that the thread had before; it is restored when this value is dropped.
     before: Option<OpeningId>,
     not_send: PhantomData<*mut ()>,
 }

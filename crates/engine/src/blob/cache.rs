@@ -1,4 +1,4 @@
-//! Open blob files.
+//! Caches of open blob files.
 
 use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
@@ -23,8 +23,8 @@ pub(crate) struct BlobCache {
     io_modes: Arc<IoModes>,
     /// The purpose for which files are opened. It determines their I/O mode.
     opened_for: Purpose,
-    /// The open-file budget against which the opened files count; only in the cache of a
-    /// compaction.
+    /// The budget of files that compactions open themselves; `None` in the cache that users' reads
+    /// share.
     budget: Option<Arc<OpenBudget>>,
     open: Arc<OpenBlobFiles>,
 }
@@ -68,7 +68,8 @@ impl OpenBlobFiles {
 }
 
 impl KeepsFilesOpen for OpenBlobFiles {
-    /// Closes half of the files. A read in progress keeps its file open until it ends.
+    /// Closes half of the files, to free descriptors. A read in progress keeps its file open until
+    /// it ends.
     fn close_some(&self, _: Exhausted) -> bool {
         let mut files = self.files();
         let open = files.order.len();
@@ -78,7 +79,8 @@ impl KeepsFilesOpen for OpenBlobFiles {
 }
 
 impl OpenFiles {
-    /// Closes the files that were opened first, until `is_enough` holds.
+    /// Closes files in the order in which they were opened, until `is_enough` accepts the number of
+    /// open files.
     fn close_down_to(&mut self, is_enough: impl Fn(usize) -> bool) {
         while !is_enough(self.order.len())
             && let Some(oldest) = self.order.pop_front()
@@ -100,9 +102,9 @@ impl BlobCache {
         Self { storage, directory, io_modes, opened_for, budget: None, open }
     }
 
-    /// Returns a separate cache of the same files for a compaction. A compaction may read the files
-    /// in another I/O mode than users do. At low priority, it must not take locks that users take.
-    /// The files that it opens count against `budget`.
+    /// Returns a separate cache of the same blob files for a compaction. A compaction needs its own
+    /// cache because it may read in another I/O mode than users do, and because at low priority it
+    /// must not take locks that users take. The files that it opens count against `budget`.
     pub(crate) fn for_compaction(&self, budget: &Arc<OpenBudget>) -> Arc<Self> {
         Arc::new(Self {
             storage: Arc::clone(&self.storage),
@@ -114,7 +116,8 @@ impl BlobCache {
         })
     }
 
-    /// Reads the value of `user_key` from the record to which `index`, its blob index, refers.
+    /// Reads the value of `user_key`. `index` is the encoded blob index, which gives the value's
+    /// location.
     pub(crate) fn read(&self, user_key: &[u8], index: &[u8], purpose: Purpose) -> Result<Vec<u8>> {
         let index = BlobIndex::decode(index).map_err(|error| {
             let message = format!("key '{}': {error}", user_key.escape_ascii());
@@ -142,7 +145,7 @@ impl BlobCache {
         if open.readers.insert(number, (Arc::clone(&reader), permit)).is_none() {
             open.order.push_back(number);
         }
-        // A read in progress keeps a file open that is closed here.
+        // Closes the files in excess. A file that a read is using stays open until the read ends.
         let capacity = self.open.capacity();
         let has_room = || self.budget.as_ref().is_none_or(|budget| budget.has_room());
         open.close_down_to(|files| files <= capacity && (files <= 1 || has_room()));

@@ -1,8 +1,8 @@
 //! Blob files: large values that are stored outside the tables.
 //!
-//! Instead of such a value, a table holds a blob index, which refers to a record in a blob file.
-//! The record repeats the key, and has checksums of its header, key and value. All of them are
-//! checked on every read.
+//! In place of the value, a table holds a blob index, which refers to a record in a blob file. The
+//! record repeats the key, and has checksums of its header, key and value. Every read checks the
+//! key and the checksums.
 
 mod cache;
 mod reader;

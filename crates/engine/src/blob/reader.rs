@@ -34,7 +34,7 @@ impl BlobReader {
         if header.has_expiration {
             return Err(Error::not_supported("blobs that expire").in_file(file.path()));
         }
-        // The header has no checksum, so it is checked for contradictions.
+        // The header has no checksum, so only contradictions in it can be detected.
         if header.expiration_range != (0, 0) {
             let message = "the header has an expiration range, but nothing in the file expires";
             return Err(Error::corruption_at(file.path(), 0, message));

@@ -15,18 +15,20 @@ use crate::cache::{Cached, SlabBytes};
 pub(crate) struct Block {
     bytes: BlockBytes,
     contents: Contents,
-    /// Parts of the keys of an index block, which speed up searches in it.
+    /// The first bytes of the keys at the restart points of an index block. They narrow a search to
+    /// a few restart points.
     prefixes: Option<Box<RestartPrefixes>>,
 }
 
-/// With its two reference counts, a block occupies two cache lines. A third line would increase
-/// every block's charge.
+/// A block fills one cache line. A larger block would need another line, which would increase the
+/// charge of every block.
 const _: () = assert!(size_of::<Block>() == 64);
 
 /// A block's uncompressed bytes.
 #[derive(Debug)]
 pub(crate) enum BlockBytes {
-    /// Memory on the heap. The block is not meant for a cache, or the cache had no memory for it.
+    /// In memory of the heap, because the block is not for a cache, or the cache had no memory for
+    /// it.
     Heap(Box<[u8]>),
     /// In the memory of a block cache.
     Slab(SlabBytes),
@@ -62,11 +64,11 @@ enum Contents {
 /// The expected type of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BlockKind {
-    /// Records.
+    /// A data block, which holds records.
     Data,
-    /// Index entries, which refer to other blocks.
+    /// An index block, whose entries refer to other blocks.
     Index,
-    /// A filter over keys.
+    /// A filter block, which tells whether keys may be in the table.
     Filter,
 }
 
@@ -84,9 +86,9 @@ impl Block {
         Ok(Self { bytes, contents, prefixes: None })
     }
 
-    /// Adds prefixes of keys that speed up searches in an index block in bytewise order.
-    /// `delta_values` says whether the block's values are delta-encoded, `user_keys` whether its
-    /// keys have no trailer.
+    /// Adds the first bytes of the keys at the restart points, which speed up searches in an index
+    /// block in bytewise order. `delta_values` says whether the block's values are delta-encoded,
+    /// `user_keys` whether its keys are user keys, without a trailer.
     ///
     /// # Errors
     /// Corruption, for a block whose entries are malformed.
@@ -120,7 +122,7 @@ impl Block {
         &self.bytes
     }
 
-    /// Returns the layout of a block of entries; an empty one for a filter.
+    /// Returns the layout of a block of entries; for a filter, a layout without entries.
     #[inline]
     pub(crate) fn layout(&self) -> &Layout {
         const EMPTY: &Layout = &Layout::EMPTY;
@@ -130,7 +132,7 @@ impl Block {
         }
     }
 
-    /// Whether a filter may contain a key. True for a block of entries.
+    /// For a filter, returns whether it may contain a key. For a block of entries, returns true.
     #[inline]
     pub(crate) fn may_contain(&self, key: &FilterKey<'_>) -> bool {
         match &self.contents {
@@ -154,17 +156,17 @@ impl Block {
     }
 }
 
-/// A reference to a block that keeps it in memory, either because its holder is pinned in the epoch
-/// or because it is a counted reference.
+/// A reference to a block that keeps the block in memory.
 pub(crate) enum BlockRef<'g> {
-    /// A block in the cache or in the table's reader. Its owner outlives `'g`.
+    /// A block in the cache or in its table's reader. The owner of this reference is pinned in the
+    /// epoch for `'g`, so the block is not freed during `'g`.
     Borrowed(&'g Arc<Cached<Block>>),
-    /// A counted reference.
+    /// A counted reference to the block.
     Owned(Arc<Cached<Block>>),
 }
 
 impl BlockRef<'_> {
-    /// Returns a counted reference, which may outlive the holder's epoch.
+    /// Returns a counted reference, which keeps the block in memory for longer than `'g`.
     pub(crate) fn to_arc(&self) -> Arc<Cached<Block>> {
         match self {
             Self::Borrowed(block) => Arc::clone(block),

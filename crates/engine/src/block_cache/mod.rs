@@ -18,17 +18,19 @@ const SHARD_BYTES: u64 = 16 << 20;
 /// Maximum number of shards of a self-sizing cache.
 const SHARDS_MAX: u64 = 64;
 
-/// Staged blocks are those that a table being written keeps for the cache. They may always use
-/// 1/STAGED_PART of the cache's capacity.
+/// A table that is being written stages blocks: it keeps them in memory, to insert them into the
+/// cache when the table is installed. Staged blocks may always use 1/STAGED_PART of the cache's
+/// capacity.
 const STAGED_PART: usize = 8;
-/// If all written blocks are staged, they may use 1/STAGED_PART_OF_ALL of the capacity.
+/// If every block that is written is staged, staged blocks may use 1/STAGED_PART_OF_ALL of the
+/// cache's capacity.
 const STAGED_PART_OF_ALL: usize = 2;
-/// Staged blocks may use 1/STAGED_PART_OF_AVAILABLE of the available memory.
+/// Otherwise, staged blocks may use up to 1/STAGED_PART_OF_AVAILABLE of the available memory.
 const STAGED_PART_OF_AVAILABLE: i64 = 2;
 
 /// A cache of table blocks, which column families and databases may share. Any thread may use it.
 ///
-/// The charge of the cache's blocks never exceeds its capacity, including evicted blocks that are
+/// The bytes charged for blocks never exceed the capacity. They include evicted blocks that are
 /// still being read. A block that does not fit is not cached. The memory that the cache uses is
 /// slightly larger than the charge, because of free slots between blocks.
 ///
@@ -65,7 +67,8 @@ pub struct BlockCache {
     staged_bytes_max: AtomicUsize,
     memory: Memory,
     tuner: Option<Tuner>,
-    /// Whether the C library's allocator is made to release memory whenever the cache shrinks.
+    /// Whether the C library's allocator must release freed memory to the system whenever the cache
+    /// shrinks.
     trims_allocator: AtomicBool,
 }
 
@@ -84,9 +87,9 @@ impl BlockCache {
     }
 
     /// Creates an empty cache that sizes itself within the memory limit of this process, or the
-    /// machine's memory. When the cache is full, it grows into free memory, and into memory of the
-    /// page cache as long as that avoids reads. It releases memory that is needed otherwise. A
-    /// thread does this until the cache is dropped.
+    /// machine's memory. A thread changes the capacity until the cache is dropped. When the cache
+    /// is full, it grows into free memory. It also takes memory from the page cache, as long as
+    /// that avoids reads. It gives memory back that is needed for other purposes.
     ///
     /// If the system does not report its memory, the cache keeps its initial size of 32 MiB.
     pub fn auto() -> Arc<Self> {
@@ -106,7 +109,7 @@ impl BlockCache {
     /// Makes the C library's allocator release freed memory to the system whenever this self-sizing
     /// cache shrinks. The call (`malloc_trim`) scans the heap of the whole process while holding
     /// its locks, so only a program that knows what else runs in its process should enable it. The
-    /// The option `trim_allocator` enables it, too. Without glibc, the call has no effect.
+    /// option `trim_allocator` enables it, too. Without glibc, the call has no effect.
     pub fn trim_allocator(&self) {
         self.trims_allocator.store(true, Relaxed);
     }
@@ -129,12 +132,12 @@ impl BlockCache {
         self.slabs.copy(bytes).map_or_else(|| bytes.to_vec().into(), BlockBytes::Slab)
     }
 
-    /// Updates the limit of staged blocks from the available memory, less the number of bytes that
-    /// the cache may still grow.
+    /// Sets the limit of staged blocks to half of the memory that would be left if the cache grew
+    /// to its capacity.
     pub(crate) fn update_staging_limit(&self) {
         let may_grow_by = self.capacity().saturating_sub(self.usage()) as i64;
         let available = self.memory.left().map_or(0, |left| left.available);
-        // Staged blocks already use memory that is no longer available, so their size is added.
+        // The staged blocks themselves no longer count as available memory, so their size is added.
         let usable = available - may_grow_by + self.staged_bytes.load(Relaxed) as i64;
         let bound = usize::try_from(usable / STAGED_PART_OF_AVAILABLE).unwrap_or(0);
         self.staged_bytes_max.store(bound, Relaxed);
@@ -176,13 +179,14 @@ impl BlockCache {
         }
     }
 
-    /// Erases the blocks of a deleted file.
+    /// Erases all cached blocks of a deleted file.
     pub(crate) fn erase_file(&self, file: u64) {
         self.blocks.erase_file(file);
         self.slabs.release();
     }
 
-    /// Returns the bytes in use.
+    /// Returns the bytes in use: those of cached blocks, and of removed blocks that are still being
+    /// read.
     pub fn usage(&self) -> usize {
         self.blocks.usage()
     }
@@ -214,7 +218,7 @@ mod tests {
     const MIB: usize = 1 << 20;
 
     fn put(cache: &BlockCache, file: u64, number: u64) {
-        // The last number of a block is the number of its restart points, here one.
+        // A block ends with the number of its restart points, here one.
         let mut bytes = [0; 4000];
         bytes[3996] = 1;
         let block = Block::parse(cache.copy_in(&bytes), BlockKind::Data).expect("a block");
@@ -243,14 +247,14 @@ mod tests {
     fn memory_that_is_given_back_returns_to_the_system() {
         let cache = BlockCache::new(16 * MIB);
         (0..4000).for_each(|number| put(&cache, 1, number));
-        // Groups of blocks with and without hits alternate, so that some regions of memory have no
+        // Only blocks in every second group of 512 are hit, so that some regions of memory have no
         // block with a hit.
         for number in (0..4000).filter(|number| number / 512 % 2 == 0 && number % 8 != 0) {
             cache.blocks.lookup(Key { file: 1, offset: number * 4096 }, &crate::epoch::pin());
         }
         let before = cache.slabs.bytes();
         cache.blocks.give_back(8 * MIB, Block::address);
-        // Readers of other tests in this process may delay the freeing.
+        // A reader of another test in this process may delay the freeing.
         while cache.blocks.unlinked_usage() > 0 {
             std::thread::yield_now();
             cache.blocks.collect();

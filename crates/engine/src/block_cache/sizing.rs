@@ -15,7 +15,7 @@ use crate::cache::{self, AutoSizes};
 #[derive(Debug)]
 pub(super) struct Tuner {
     sizer: Arc<Sizer>,
-    /// Joined when this is dropped; `None` if the system could not start the thread.
+    /// The thread, which is joined when this is dropped; `None` if the system could not start it.
     _thread: Option<Thread>,
 }
 
@@ -74,13 +74,14 @@ impl Sizer {
             if gives_back || gave_back {
                 cache.blocks.collect();
                 cache.slabs.release();
-                // The memory of the freed entries went back to the allocator, but not yet to the
-                // system.
+                // The memory of freed entries is back in the allocator. The allocator releases it
+                // to the system only on request.
                 if cache.trims_allocator() {
                     tailwater_io::release_free_memory();
                 }
             }
-            // The memory of blocks that were being read is freed in a later round.
+            // A block that is being read is freed later, so memory must be released again in a
+            // later round.
             gave_back = gives_back || (gave_back && cache.blocks.unlinked_usage() > 0);
         }
     }

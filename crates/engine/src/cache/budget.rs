@@ -3,11 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Evictions try to keep 1/HEADROOM_DIVISOR of the capacity free.
+/// The headroom is 1/HEADROOM_DIVISOR of the capacity. Evictions try to keep it free.
 ///
 /// An evicted entry keeps its charge until no reader can see it, so an insert cannot use the bytes
-/// that it has just evicted itself. With the headroom, it uses bytes that earlier evictions have
-/// freed.
+/// that it has just evicted. It uses the headroom instead, which earlier evictions have freed.
 const HEADROOM_DIVISOR: usize = 64;
 
 /// The counters of all bytes that are charged to the cache.
@@ -21,8 +20,8 @@ pub(super) struct Budget {
     capacity: AtomicUsize,
     /// All bytes charged and not yet released.
     used: AtomicUsize,
-    /// The part of `used` whose entries were removed from the table but not dropped yet, because
-    /// readers may still see them.
+    /// The part of `used` that belongs to entries that were removed from the table and not dropped
+    /// yet, because readers may still see them.
     unlinked: AtomicUsize,
 }
 
@@ -56,15 +55,15 @@ impl Budget {
         self.capacity() / HEADROOM_DIVISOR
     }
 
-    /// Returns how many bytes must be evicted so that `bytes` more fit. Entries that were already
-    /// removed from the table count as free.
+    /// Returns how many bytes must be evicted before `bytes` more fit. Entries that were removed
+    /// from the table, but not dropped yet, already count as free.
     pub(super) fn excess(&self, bytes: usize) -> usize {
         let staying = self.used().saturating_sub(self.unlinked());
         staying.saturating_add(bytes).saturating_sub(self.capacity())
     }
 
-    /// Returns how many bytes must be evicted so that a cache of `capacity` bytes has its headroom
-    /// free.
+    /// Returns how many bytes must be evicted so that the headroom of a cache of `capacity` bytes
+    /// is free.
     pub(super) fn excess_of(&self, capacity: usize) -> usize {
         let staying = self.used().saturating_sub(self.unlinked());
         (staying + capacity / HEADROOM_DIVISOR).saturating_sub(capacity)
@@ -81,12 +80,12 @@ impl Budget {
         Some(Reservation { budget: Arc::clone(self), bytes })
     }
 
-    /// Records that `bytes` were removed from the table.
+    /// Records that entries of `bytes` in total were removed from the table.
     pub(super) fn unlink(&self, bytes: usize) {
         self.unlinked.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Records that `bytes` removed from the table were dropped.
+    /// Records that removed entries of `bytes` in total were dropped.
     pub(super) fn settle(&self, bytes: usize) {
         self.unlinked.fetch_sub(bytes, Ordering::Relaxed);
     }

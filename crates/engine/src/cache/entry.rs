@@ -23,7 +23,8 @@ impl Key {
     /// every bit of the key.
     #[inline]
     pub(super) fn hash(self) -> u64 {
-        // Odd constants with about half their bits set: 2^64 over the golden ratio, and a prime.
+        // The constants are odd, and about half of their bits are set. They are 2^64 divided by the
+        // golden ratio, and a prime.
         let file = self.file.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(32);
         let mut hash = file ^ self.offset;
         hash ^= hash >> 32;
@@ -32,7 +33,8 @@ impl Key {
     }
 }
 
-/// The priority determines how many times the clock hand may pass an entry before it is evicted.
+/// The priority of an entry. It determines how many times the clock hand may pass the entry before
+/// the entry is evicted.
 ///
 /// A new entry has the lower number of rounds of its priority; a hit sets it to the higher number.
 /// Each pass of the hand subtracts one round, and evicts an entry that has none left.
@@ -66,7 +68,8 @@ impl Priority {
 /// evicted: a value that is still in memory is counted. Dereferences to the value.
 #[derive(Debug)]
 pub(crate) struct Cached<V> {
-    // Fields are dropped in this order: the charge is released after the value's memory.
+    // Fields are dropped in the order of declaration, so the charge is released only after the
+    // value's memory.
     value: V,
     reservation: Option<Reservation>,
 }
@@ -95,23 +98,23 @@ impl<V> Deref for Cached<V> {
     }
 }
 
-/// Bit of a mark that is set by the first hit, and never cleared.
+/// A bit of [`Node::mark`]. The first hit sets it, and it is never cleared.
 const HIT: u8 = 0x80;
 
 /// An entry of the table.
 ///
-/// Created under the shard's lock; owned by the shard's ring and then by its garbage; readers
-/// borrow it. It has cache lines of its own: a neighbouring allocation may be written at each get,
-/// and would slow down every reader of this entry.
+/// An entry is created under the shard's lock. The shard's ring owns it until its removal, and then
+/// the shard's garbage; readers borrow it. An entry has cache lines of its own. Otherwise, writes
+/// to a neighbouring allocation could slow down every reader of this entry.
 #[repr(align(64))]
 pub(super) struct Node<V> {
     pub(super) key: Key,
     pub(super) value: Arc<Cached<V>>,
-    /// The index of its slot in the shard's ring.
+    /// The index of the entry's slot in the shard's ring.
     pub(super) position: usize,
     /// The number of rounds left, and the bit [`HIT`].
     mark: AtomicU8,
-    /// The mark that a hit sets.
+    /// The mark after a hit: the number of rounds after a hit, and the bit [`HIT`].
     hottest: u8,
     pub(super) priority: Priority,
 }
@@ -128,8 +131,8 @@ impl<V> Node<V> {
         Self { key, value, position, mark, hottest, priority }
     }
 
-    /// Records a hit. Does not write the mark if the hit would not change it, so that its cache
-    /// line stays shared.
+    /// Records a hit. If the mark would not change, it is not written, so that the cache line stays
+    /// shared between cores.
     #[inline]
     pub(super) fn touch(&self) {
         if self.mark.load(Ordering::Relaxed) != self.hottest {
@@ -137,10 +140,11 @@ impl<V> Node<V> {
         }
     }
 
-    /// Subtracts a round when the hand passes. Returns false if no round was left.
+    /// Subtracts a round, because the clock hand passes the entry. Returns false if no round was
+    /// left.
     ///
-    /// The mark is loaded and stored separately. So a concurrent hit may be lost, or may undo the
-    /// subtraction; the entry is then evicted somewhat too early or too late.
+    /// The mark is loaded and stored separately, so a concurrent hit may be lost, or may undo the
+    /// subtraction. The entry is then evicted somewhat too early or too late.
     pub(super) fn cool(&self) -> bool {
         let mark = self.mark.load(Ordering::Relaxed);
         if mark & !HIT == 0 {
@@ -150,13 +154,13 @@ impl<V> Node<V> {
         true
     }
 
-    /// Removes all rounds, so that the hand's next pass evicts the entry.
+    /// Removes all rounds, so that the clock hand evicts the entry when it reaches it next.
     pub(super) fn chill(&self) {
         self.mark.store(self.mark.load(Ordering::Relaxed) & HIT, Ordering::Relaxed);
     }
 
-    /// Sets the number of rounds to that after a hit, without recording a hit. An entry that has
-    /// already been hit is not changed.
+    /// Gives the entry as many rounds as a hit does, without recording a hit. An entry that was
+    /// already hit is not changed.
     pub(super) fn warm(&self) {
         if !self.was_hit() {
             self.mark.store(self.hottest & !HIT, Ordering::Relaxed);
@@ -173,7 +177,8 @@ impl<V> Node<V> {
         self.mark.load(Ordering::Relaxed) & HIT != 0
     }
 
-    /// Whether the value is referenced outside the cache, so that evicting it would free no memory.
+    /// Whether the value is referenced outside the cache. Evicting such an entry would free no
+    /// memory.
     pub(super) fn is_pinned(&self) -> bool {
         Arc::strong_count(&self.value) > 1
     }

@@ -6,12 +6,13 @@ use std::sync::Arc;
 use super::entry::Node;
 use crate::epoch::{self, Epoch};
 
-/// Number of entries that share one epoch stamp, unless their memory is needed sooner. Stamps are
-/// batched because each costs every reader a cache miss when it is next pinned.
+/// Number of entries that share one epoch stamp, unless their memory is needed sooner. Making a
+/// stamp writes a cache line that every reader loads when it pins the epoch. One stamp for several
+/// entries saves readers cache misses.
 const STAMP_BATCH: usize = 8;
 
-/// A shard's garbage, guarded by the shard's lock. Entries are stamped after their removal from the
-/// table.
+/// A shard's garbage, guarded by the shard's lock. An entry is stamped with the epoch after its
+/// removal from the table. It can be dropped when no reader is pinned in an epoch up to its stamp.
 pub(super) struct Garbage<V> {
     unstamped: Vec<Arc<Node<V>>>,
     unstamped_bytes: usize,
@@ -30,11 +31,11 @@ impl<V> Garbage<V> {
         self.unstamped.push(node);
     }
 
-    /// Removes and returns the entries that no reader can see, for the caller to drop without the
-    /// lock.
+    /// Removes and returns the entries that no reader can see. The caller drops them after it has
+    /// released the lock.
     ///
-    /// Entries without a stamp get one first, if there are [`STAMP_BATCH`] of them or they hold
-    /// `stamp_bytes` bytes.
+    /// If there are [`STAMP_BATCH`] entries without a stamp, or they hold `stamp_bytes` bytes, they
+    /// are stamped first.
     pub(super) fn take_due(&mut self, stamp_bytes: usize) -> Vec<Arc<Node<V>>> {
         let enough = self.unstamped.len() >= STAMP_BATCH || self.unstamped_bytes >= stamp_bytes;
         if enough && !self.unstamped.is_empty() {

@@ -11,22 +11,22 @@ use tailwater_io::sizing::GhostHits;
 
 /// Sampling rate: one key in this many is tracked. A power of two.
 const SAMPLED: u64 = 32;
-/// Number of slots for sampled keys. About this many evictions of sampled keys are remembered.
+/// Number of slots for sampled keys. Each slot remembers one evicted key.
 const PLACES: usize = 1 << 14;
 /// If at most this many KiB were evicted between a key's own eviction and its next insertion, the
 /// insertion counts as near, however small the cache is. While the cache holds little of what is
 /// read, a cache larger by a quarter would avoid few misses, but a much larger one may avoid all of
 /// them.
 const NEAR_MIN_KIB: u64 = 64 << 10;
-/// Number of bits of a slot that hold a part of the key's hash. The others hold the value of
-/// `evicted_kib` at the key's eviction.
+/// Number of bits of a slot that hold a part of the key's hash. The remaining bits hold the low
+/// bits of `evicted_kib` at the key's eviction.
 const HASH_BITS: u32 = 32;
 
-/// Recently evicted keys. Safe to use from any thread.
+/// Recently evicted keys. Any thread may use this.
 #[derive(Debug)]
 pub(super) struct Ghosts {
     places: Box<[AtomicU64]>,
-    /// Total evicted so far, in KiB.
+    /// Total size of all entries evicted so far, in KiB.
     evicted_kib: AtomicU64,
     /// Number of insertions of sampled keys that a cache larger by a quarter, or by
     /// [`NEAR_MIN_KIB`] if that is more, would have avoided.
@@ -77,11 +77,11 @@ impl Ghosts {
         GhostHits { near: self.near.load(Relaxed), inserted: self.inserted.load(Relaxed) }
     }
 
-    /// Returns the slot of a key with this hash, and its tag, which is never 0; `None` if the key
-    /// is not sampled.
+    /// Returns the slot for a key with this hash, and the tag that identifies the key in its slot.
+    /// A tag is never 0. Returns `None` if the key is not sampled.
     fn sampled(&self, hash: u64) -> Option<(&AtomicU64, u64)> {
-        // Mixes the hash, so that sampling does not depend only on the bits of shard, bucket or
-        // tag.
+        // Mixes all bits of the hash. Otherwise, sampled keys would share the bits that select the
+        // shard, the bucket or the tag.
         let mixed = hash.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let is_sampled = mixed >> 32 & (SAMPLED - 1) == 0;
         is_sampled.then(|| (&self.places[(mixed >> 40) as usize % PLACES], hash >> 32 | 1))
@@ -92,9 +92,9 @@ impl Ghosts {
 mod tests {
     use super::*;
 
-    /// Inserts keys in turn from a cycle of `keys` entries of 4 KiB each, as if a cache of
-    /// `capacity` bytes had always just evicted the next entry. Returns the share of inserts that
-    /// count as near.
+    /// Inserts `keys` keys in turn, over and over, each with an entry of 4 KiB, into a simulated
+    /// cache of `capacity` bytes that evicts entries in the order of their insertion. Returns the
+    /// share of inserts that count as near.
     fn share_near(keys: u64, capacity: usize) -> f64 {
         let ghosts = Ghosts::new();
         let hash = |key: u64| (key + 1).wrapping_mul(0xd6e8_feb8_6659_fd93);
@@ -117,8 +117,9 @@ mod tests {
         assert!(share_near(held * 9 / 8, capacity) > 0.8);
         assert!(share_near(held * 2, capacity) < 0.01);
         assert!(share_near(held * 20, capacity) < 0.01);
-        // A small cache would have to be several times as large to avoid these misses. They still
-        // count as near.
+        // A cache of this size would have to be several times as large to avoid these misses. They
+        // still count as near, because at most [`NEAR_MIN_KIB`] is evicted between a key's eviction
+        // and its next insertion.
         assert!(share_near(1 << 14, 8 << 20) > 0.8);
         assert!(share_near(1 << 15, 8 << 20) < 0.01);
     }

@@ -1,7 +1,7 @@
-//! Loom tests, which run all interleavings of a few threads. Two of them run a lookup concurrently
-//! with a removal and an insert into the removed entry's slot; one of these also frees the removed
-//! entry. The third runs threads that push dropped slots on a stack concurrently with a thread that
-//! takes these slots.
+//! Loom tests, which run all interleavings of a few threads. Two tests run a lookup while another
+//! thread removes an entry and inserts another into the same slot of the table; in one of the two,
+//! the removed entry is also freed. The third test is about the slab allocator: threads push
+//! dropped slots on a stack while another thread takes them.
 //!
 //! Values hold loom's own cell, and freeing a value writes to it, so loom reports a lookup whose
 //! read of the value is not ordered before the freeing.
@@ -28,7 +28,7 @@ struct Value(UnsafeCell<u64>);
 
 // SAFETY: the tests check that accesses to the cell are ordered; loom checks each one.
 unsafe impl Sync for Value {}
-// SAFETY: as for `Sync`.
+// SAFETY: accesses to the cell are ordered as for `Sync`, so the value may also be sent.
 unsafe impl Send for Value {}
 
 fn node(offset: u64) -> Arc<Node<Value>> {
@@ -37,16 +37,18 @@ fn node(offset: u64) -> Arc<Node<Value>> {
     Arc::new(Node::new(Key { file: 1, offset }, cached, Priority::Low, 0))
 }
 
-/// Looks up an offset as a reader does. Returns the contents of its value.
+/// Looks up the entry with this offset, as a reader does. Returns the number in its value.
 fn look(domain: &Domain, table: &Table<Value>, hash: u64, offset: u64) -> Option<u64> {
     let key = Key { file: 1, offset };
     let slot = domain.take_slot();
     domain.enter(slot);
-    // SAFETY: the domain is entered above and left below, and the writer frees by this domain.
+    // SAFETY: this thread has entered the domain above and leaves it below, and the writer frees
+    // removed entries through the same domain.
     let found = unsafe { table.find(hash, key) };
     let answer = found.map(|node| {
         node.touch();
-        // SAFETY: loom fails the test if a write is not ordered before or after this.
+        // SAFETY: loom fails the test if a write to the value is not ordered before or after this
+        // read.
         node.value.0.with(|value| unsafe { *value })
     });
     slot.leave();
@@ -56,7 +58,7 @@ fn look(domain: &Domain, table: &Table<Value>, hash: u64, offset: u64) -> Option
 
 fn free_if_due(domain: &Domain, stamp: u64, node: &Node<Value>) {
     if stamp < domain.oldest_pinned() {
-        // SAFETY: as in `look`.
+        // SAFETY: loom fails the test if a read of the value is not ordered before this write.
         node.value.0.with_mut(|value| unsafe { *value = FREED });
     }
 }
@@ -64,7 +66,7 @@ fn free_if_due(domain: &Domain, stamp: u64, node: &Node<Value>) {
 #[test]
 fn a_lookup_finds_a_live_entry_or_none() {
     loom::model(|| {
-        // There is one bucket, so that the second entry takes the first one's slot.
+        // The table has one bucket, so the second entry gets the slot of the first.
         let shared = Shared::new((Domain::new(), Table::<Value>::new(1)));
         let (first, second) = (node(10), node(20));
         shared.1.insert(HASH, Arc::as_ptr(&first));
@@ -125,7 +127,8 @@ fn writes_to_a_reused_slot_follow_all_reads_of_its_old_value() {
                 thread::spawn(move || {
                     let returned = Returned { next: ptr::null_mut() };
                     let slot = Box::new(Slot { returned, value: UnsafeCell::new(number) });
-                    // SAFETY: loom fails the test if a write is not ordered after this.
+                    // SAFETY: loom fails the test if a write to the value is not ordered after this
+                    // read.
                     assert_eq!(slot.value.with(|value| unsafe { *value }), number);
                     // SAFETY: a slot begins with its `Returned`.
                     unsafe { stack.push(NonNull::from(Box::leak(slot)).cast()) };
@@ -139,7 +142,8 @@ fn writes_to_a_reused_slot_follow_all_reads_of_its_old_value() {
                 // SAFETY: the slot was leaked above, and taking it gives exclusive ownership.
                 let slot = unsafe { Box::from_raw(first.cast::<Slot>().as_ptr()) };
                 next = slot.returned.next;
-                // SAFETY: as above.
+                // SAFETY: this thread owns the slot exclusively, and loom checks the order of
+                // accesses.
                 seen += slot.value.with_mut(|value| unsafe { std::mem::take(&mut *value) });
             }
         };

@@ -2,13 +2,13 @@
 //!
 //! # Invariants
 //!
-//! - A hit takes no lock and writes no memory that other cores write. It sets the entry's mark only
-//!   if it is not set already. Hits and misses are not counted here: the caller knows the type of
-//!   block and counts them in its own per-thread counters.
-//! - The bytes in use never exceed the capacity. They are those of entries, and of evicted values
-//!   that are pinned or that a reader may still see, each with its overhead. A value that does not
-//!   fit immediately is returned to its caller uncached. Usage can exceed the capacity only after
-//!   the capacity was lowered, until enough evicted values are dropped.
+//! - A hit takes no lock. It writes only the entry's mark, and only if an earlier hit has not
+//!   already set it. Hits and misses are not counted here: the caller knows the type of block and
+//!   counts them in its own per-thread counters.
+//! - The bytes in use never exceed the capacity, except for some time after the capacity was
+//!   lowered. In use are the bytes of entries, and of evicted values that are pinned or that a
+//!   reader may still see, each with its overhead. A value that does not fit immediately is
+//!   returned to its caller uncached.
 //! - The first value inserted for a key stays until it is evicted or erased; blocks are immutable.
 //! - An evicted value is dropped when no reader's guard can see it and nothing references it.
 //!
@@ -16,12 +16,13 @@
 //!
 //! A clock. Each entry has a count of rounds: low at first, set to the maximum of its priority by a
 //! hit ([`Priority`]). A hand walks over the entries, subtracts one round from each, and evicts
-//! those at zero; it skips pinned entries. A data block that is read once, as by a scan, is evicted
-//! when the hand reaches it for the second time. A data block that was hit is evicted when the hand
-//! reaches it for the fifth time after the hit. So a scan evicts blocks of other scans before
-//! blocks in use. Reads that must not affect the policy use [`Cache::peek`] and do not insert. To
-//! bound the latency of an insert, the hand looks at a bounded number of entries and then evicts
-//! the one with the fewest rounds.
+//! those at zero; it skips pinned entries. A data block that is inserted and never hit, as by a
+//! scan, is evicted when the hand reaches it for the second time. A data block that was hit is
+//! evicted when the hand reaches it for the fifth time after the hit. So the blocks that a scan
+//! inserts displace blocks of other scans before they displace blocks that were hit. Reads that
+//! must not affect the policy use [`Cache::peek`] and do not insert. To bound the latency of an
+//! insert, the hand looks at a bounded number of entries and then evicts the one with the fewest
+//! rounds.
 //!
 //! # Shards
 //!
@@ -36,10 +37,10 @@
 //! # Threads
 //!
 //! Everything here is safe to call from any thread. [`Cache::lookup`] and [`Cache::peek`] take no
-//! lock and never wait; dropping a value takes no lock either. All other functions
-//! take shard locks, which foreground inserts take, too, for a bounded number of entries at a time
-//! (all of a shard's only when its table doubles). So a low-priority thread must not call them: it
-//! hands the work to a thread of normal priority.
+//! lock and never wait; dropping a value takes no lock either. All other functions take shard
+//! locks, which foreground inserts also take. They hold a lock for a bounded number of entries at a
+//! time; only when a shard's table doubles, the lock is held for all entries of the shard. So a
+//! low-priority thread must not call them: it hands the work to a thread of normal priority.
 
 mod budget;
 mod entry;
@@ -78,7 +79,7 @@ const SHARDS_MAX: usize = 64;
 /// Maximum number of other shards from which an insert evicts, in addition to its own.
 const NEIGHBOURS: usize = 3;
 
-/// The entries whose values are in one region of memory.
+/// Totals of the entries whose values are in one region of the slabs' memory.
 #[derive(Debug, Default)]
 struct RegionEntries {
     bytes: usize,
@@ -89,7 +90,7 @@ struct RegionEntries {
     warmth: usize,
 }
 
-/// Weight that a high priority adds to an entry's warmth, in rounds.
+/// Weight of a high priority in an entry's warmth. Each round left has weight 1.
 const WARMTH_OF_HIGH: usize = 8;
 
 /// The block cache. See the module.
@@ -97,32 +98,33 @@ const WARMTH_OF_HIGH: usize = 8;
 /// Tables that were replaced, and the entries left when the cache is dropped, are freed by
 /// [`epoch::retire`](crate::epoch::retire).
 pub(crate) struct Cache<V: Send + Sync + 'static> {
-    /// The number of shards is a power of two.
+    /// The shards. Their number is a power of two.
     shards: Box<[Shard<V>]>,
     budget: Arc<Budget>,
     turn: Turn,
-    /// Recently evicted keys, if they are tracked.
+    /// Recently evicted keys; `None` if they are not tracked.
     ghosts: Option<Arc<Ghosts>>,
 }
 
-/// Selects, round-robin, the other shards from which inserts evict. It has its own cache line.
+/// Counter that selects, round-robin, the other shards from which inserts evict. It has its own
+/// cache line.
 #[repr(align(128))]
 #[derive(Default)]
 struct Turn(AtomicUsize);
 
-/// The outcome of an insert. Each variant holds the value to use.
+/// The outcome of an insert. Each variant holds the value that the caller should use.
 #[derive(Debug)]
 pub(crate) enum Inserted<V> {
     /// The value is in the cache.
     Admitted(Arc<Cached<V>>),
-    /// The key already had the value held here. The new value was dropped.
+    /// The cache already had this value for the key. The value to be inserted was dropped.
     Present(Arc<Cached<V>>),
     /// The value did not fit. It is not in the cache and not charged.
     Standalone(Arc<Cached<V>>),
 }
 
 impl<V> Inserted<V> {
-    /// Returns the value to use.
+    /// Returns the value that the caller should use.
     pub(crate) fn into_cached(self) -> Arc<Cached<V>> {
         match self {
             Self::Admitted(cached) | Self::Present(cached) | Self::Standalone(cached) => cached,
@@ -137,9 +139,10 @@ impl<V: Send + Sync + 'static> Cache<V> {
     pub(crate) const ENTRY_OVERHEAD: usize =
         size_of::<Node<V>>() + size_of::<Cached<V>>() + 4 * ARC_AND_ALLOCATION + RING_AND_TABLE;
 
-    /// Creates an empty cache of `capacity` bytes, with a shard per 4 MiB, 64 at most.
+    /// Creates an empty cache of `capacity` bytes, with one shard per 4 MiB, but at most 64 shards.
     ///
-    /// The number of shards is fixed: for a cache that will grow, see [`Cache::with_shards`].
+    /// The number of shards is fixed. A cache that will grow is created by [`Cache::with_shards`]
+    /// instead.
     pub(crate) fn new(capacity: usize) -> Self {
         Self::with_shards(capacity, (capacity / SHARD_BYTES).min(SHARDS_MAX))
     }
@@ -149,7 +152,7 @@ impl<V: Send + Sync + 'static> Cache<V> {
         Self::build(capacity, shards, None)
     }
 
-    /// Like [`Cache::with_shards`], but also tracks evicted keys for [`Cache::ghosts`].
+    /// Like [`Cache::with_shards`], but also tracks recently evicted keys, for [`Cache::ghosts`].
     pub(crate) fn with_ghosts(capacity: usize, shards: usize) -> Self {
         Self::build(capacity, shards, Some(Arc::new(Ghosts::new())))
     }
@@ -165,15 +168,15 @@ impl<V: Send + Sync + 'static> Cache<V> {
         }
     }
 
-    /// Returns how many inserted keys had been evicted shortly before; all counts are 0 if evicted
-    /// keys are not tracked.
+    /// Returns how many of the inserted keys had been evicted shortly before. If evicted keys are
+    /// not tracked, all counts are 0.
     pub(crate) fn ghosts(&self) -> GhostHits {
         self.ghosts.as_ref().map(|ghosts| ghosts.hits()).unwrap_or_default()
     }
 
     #[inline]
     fn home(&self, hash: u64) -> usize {
-        // These bits select neither the bucket nor the tag.
+        // The bucket and the tag are selected by other bits of the hash.
         (hash >> 40) as usize & (self.shards.len() - 1)
     }
 
@@ -183,8 +186,8 @@ impl<V: Send + Sync + 'static> Cache<V> {
         self.shards[self.home(hash)].find(hash, key, guard)
     }
 
-    /// Returns the value of a key, for as long as the guard lives; to keep it longer, clone the
-    /// reference. Counts as a hit for the clock.
+    /// Returns the value of a key, and records a hit. The reference is valid as long as the guard
+    /// lives; a clone of the `Arc` is valid for longer.
     #[inline]
     pub(crate) fn lookup<'g>(&self, key: Key, guard: &'g Guard) -> Option<&'g Arc<Cached<V>>> {
         let node = self.find(key, guard)?;
@@ -192,14 +195,14 @@ impl<V: Send + Sync + 'static> Cache<V> {
         Some(&node.value)
     }
 
-    /// Like [`Cache::lookup`], but records no hit: for compactions and other background reads.
+    /// Like [`Cache::lookup`], but records no hit. Compactions and other background reads use it.
     #[inline]
     pub(crate) fn peek<'g>(&self, key: Key, guard: &'g Guard) -> Option<&'g Arc<Cached<V>>> {
         Some(&self.find(key, guard)?.value)
     }
 
-    /// Whether the value of a key was hit since it was inserted; `None` if there is none. Records
-    /// no hit.
+    /// Whether the value of a key was hit since it was inserted; `None` if the key has no value in
+    /// the cache. Records no hit.
     pub(crate) fn was_hit(&self, key: Key) -> Option<bool> {
         Some(self.find(key, &pin())?.was_hit())
     }
@@ -237,7 +240,8 @@ impl<V: Send + Sync + 'static> Cache<V> {
         }
     }
 
-    /// Reserves `bytes` for an insert into the shard `home`.
+    /// Reserves `bytes` for an insert into the shard with index `home`, evicting entries if needed.
+    /// Returns `None` if this did not free enough.
     fn admit(&self, home: usize, bytes: usize) -> Option<Reservation> {
         if let Some(room) = self.budget.reserve(bytes) {
             return Some(room);
@@ -257,20 +261,22 @@ impl<V: Send + Sync + 'static> Cache<V> {
         self.budget.reserve(bytes)
     }
 
-    /// Changes the capacity, in bytes. Before it returns, it evicts unpinned entries that exceed
-    /// the capacity and its headroom, in equal shares from every shard. The memory of an evicted
-    /// entry is freed immediately if no reader's guard can see it, otherwise by a later
+    /// Changes the capacity, in bytes. Before this returns, the unpinned entries that exceed the
+    /// new capacity less its headroom are evicted, in equal shares from all shards. The memory of
+    /// an evicted entry is freed immediately if no reader's guard can see it, otherwise by a later
     /// [`Cache::collect`]; [`Cache::usage`] shows the progress.
     pub(crate) fn set_capacity(&self, capacity: usize) {
         self.budget.set_capacity(capacity);
         self.shrink_for(self.budget.headroom());
     }
 
-    /// Lowers the capacity like [`Cache::set_capacity`], but such that memory can be released to
-    /// the system. The system takes back whole pages only, and scattered evictions would leave most
-    /// pages partly in use. So whole regions of slabs are evicted: first those with the lowest
-    /// warmth per byte, that is, with few rounds left and few entries of high priority; last those
-    /// with pinned entries. `address` returns the address of a value's memory.
+    /// Lowers the capacity like [`Cache::set_capacity`], but chooses the evicted entries so that
+    /// memory can be released to the system.
+    ///
+    /// The system takes back whole pages only, and scattered evictions would leave most pages
+    /// partly in use. So whole regions of slabs are evicted. The first are those with the lowest
+    /// warmth per byte, that is, with few rounds left and few entries of high priority. Regions
+    /// with pinned entries are last. `address` returns the address of a value's memory.
     ///
     /// Looks at every entry, and holds a shard's lock for a batch of entries at a time.
     pub(crate) fn give_back(&self, capacity: usize, address: impl Fn(&V) -> usize) {
@@ -280,13 +286,13 @@ impl<V: Send + Sync + 'static> Cache<V> {
             let is_cold = |value: &V| cold.contains(&(address(value) / REGION));
             shard.evict_those(is_cold);
         }
-        // Evicts what is still in excess, because entries were inserted in the meantime or pinned
-        // entries were skipped.
+        // Evicts what still exceeds the capacity: entries may have been inserted in the meantime,
+        // and pinned entries were skipped.
         self.shrink_for(self.budget.headroom());
     }
 
-    /// Returns the regions with the lowest warmth per byte, and those with pinned entries last,
-    /// enough of them to evict `bytes`.
+    /// Returns the coldest regions, as many as needed to evict `bytes`. Regions are ordered by
+    /// warmth per byte, lowest first; regions with pinned entries come after all others.
     fn coldest_regions(&self, bytes: usize, address: impl Fn(&V) -> usize) -> HashSet<usize> {
         let mut regions = HashMap::<usize, RegionEntries>::new();
         for shard in &self.shards {
@@ -317,7 +323,7 @@ impl<V: Send + Sync + 'static> Cache<V> {
             .collect()
     }
 
-    /// Evicts from all shards until `bytes` more fit or no unpinned entry is left.
+    /// Evicts from all shards, until `bytes` more fit or no unpinned entry is left.
     fn shrink_for(&self, bytes: usize) {
         loop {
             let share = self.budget.excess(bytes).div_ceil(self.shards.len());
@@ -331,16 +337,16 @@ impl<V: Send + Sync + 'static> Cache<V> {
         }
     }
 
-    /// Makes the entry of a key, if there is one, one of the first to be evicted. Until then,
-    /// lookups find it, and a hit makes it stay. Takes no lock.
+    /// Makes the entry of a key, if there is one, one of the next to be evicted. Until then,
+    /// lookups find it, and a hit gives it rounds again. Takes no lock.
     pub(crate) fn chill(&self, key: Key) {
         if let Some(node) = self.find(key, &pin()) {
             node.chill();
         }
     }
 
-    /// Gives the entry of a key, if there is one, the number of rounds that a hit gives, without
-    /// recording a hit. Takes no lock.
+    /// Gives the entry of a key, if there is one, as many rounds as a hit does, without recording a
+    /// hit. Takes no lock.
     pub(crate) fn warm(&self, key: Key) {
         if let Some(node) = self.find(key, &pin()) {
             node.warm();
@@ -352,7 +358,7 @@ impl<V: Send + Sync + 'static> Cache<V> {
     pub(crate) fn erase(&self, key: Key) -> bool {
         let hash = key.hash();
         if self.find(key, &pin()).is_none() {
-            // Checked without the lock, so that erasing an absent key is cheap.
+            // This is checked without the lock, so that erasing an absent key is cheap.
             return false;
         }
         self.shards[self.home(hash)].erase(hash, key)
@@ -360,15 +366,15 @@ impl<V: Send + Sync + 'static> Cache<V> {
 
     /// Erases the entries of a deleted file. Returns their number.
     ///
-    /// An entry that is inserted concurrently for the same file may remain, until the clock evicts
-    /// it like any other. Reads 16 bytes for every entry of the cache, and holds a shard's lock for
-    /// a batch of entries at a time.
+    /// An entry that another thread inserts for this file at the same time may remain. The clock
+    /// evicts it like any other entry. Reads 16 bytes for every entry of the cache, and holds a
+    /// shard's lock for a batch of entries at a time.
     pub(crate) fn erase_file(&self, file: u64) -> usize {
         self.shards.iter().map(|shard| shard.erase_file(file)).sum()
     }
 
-    /// Drops evicted and erased values that no reader can see. Inserts do so for their own shards;
-    /// a background thread calls this for the other shards.
+    /// Drops evicted and erased values that no reader can see. An insert does so only for its own
+    /// shard, so a background thread calls this for all shards.
     pub(crate) fn collect(&self) {
         self.shards.iter().for_each(Shard::collect);
     }

@@ -6,9 +6,10 @@
 //!   its removal from the table. Then it is owned by the garbage, with an epoch stamp made after
 //!   the removal, until no reader can see it.
 //! - An entry keeps its slot in the ring. A new entry gets the slot that was freed last. That slot
-//!   is usually right behind the hand, so the entry has a whole round in which it can be hit.
-//! - The lock is held for a bounded number of entries at a time, except when the table doubles, and
-//!   values are dropped after it was released.
+//!   is usually just behind the hand, so the hand goes once around the ring before it reaches the
+//!   new entry.
+//! - The lock is held for a bounded number of entries at a time, except when the table doubles.
+//!   Values are dropped after the lock was released.
 
 #![expect(
     unsafe_code,
@@ -29,20 +30,21 @@ use crate::epoch::{self, EpochCell, Guard};
 
 /// Number of buckets of a new table.
 const FIRST_BUCKETS: usize = 8;
-/// Maximum number of entries that the hand looks at before it evicts the one with the fewest
-/// rounds.
+/// Maximum number of entries that the hand examines for one eviction. If each has rounds left, the
+/// entry with the fewest rounds is evicted.
 const HAND_STEPS: usize = 256;
-/// Number of entries evicted under one holding of the lock while the cache shrinks.
+/// Maximum number of entries evicted under one holding of the lock while the cache shrinks.
 const SHRINK_BATCH: usize = 64;
 /// Number of ring slots searched for a file's entries under one holding of the lock.
 const SEARCH_BATCH: usize = 4096;
-/// Number of ring slots searched under one holding of the lock if each entry is dereferenced.
+/// Number of ring slots searched under one holding of the lock if the search also reads the
+/// entries.
 const LOOK_BATCH: usize = 512;
 /// Maximum number of entries found by a search under one holding of the lock.
 const FOUND_BATCH: usize = 128;
 
-/// A slot of the ring. The file number is stored next to the pointer, so that searching for a
-/// file's entries reads only the ring.
+/// A slot of the ring. The file number is stored next to the pointer, so that a search for a file's
+/// entries reads the ring and not the entries.
 struct RingSlot<V> {
     file: u64,
     node: Option<Arc<Node<V>>>,
@@ -53,7 +55,7 @@ struct State<V: Send + Sync + 'static> {
     /// The table, which readers access without the lock.
     table: Arc<Table<V>>,
     ring: Vec<RingSlot<V>>,
-    /// The ring slots without an entry.
+    /// Indexes of the ring slots without an entry.
     holes: Vec<usize>,
     hand: usize,
     garbage: Garbage<V>,
@@ -65,7 +67,8 @@ impl<V: Send + Sync + 'static> State<V> {
     }
 
     fn find(&self, hash: u64, key: Key) -> Option<&Node<V>> {
-        // SAFETY: the state can be borrowed only under the lock.
+        // SAFETY: the state can be borrowed only under the lock, which every writer of the table
+        // holds.
         unsafe { self.table.find(hash, key) }
     }
 
@@ -79,7 +82,8 @@ impl<V: Send + Sync + 'static> State<V> {
         self.ring[position] = RingSlot { file: key.file, node: Some(node) };
     }
 
-    /// Removes the entry in a ring slot from the table. Returns its charge, in bytes.
+    /// Removes the entry in a ring slot from the table and the ring, and adds it to the garbage.
+    /// Returns its charge, in bytes.
     fn unlink(&mut self, position: usize) -> usize {
         let Some(node) = self.ring[position].node.take() else { return 0 };
         self.table.remove(node.key.hash(), Arc::as_ptr(&node));
@@ -89,9 +93,9 @@ impl<V: Send + Sync + 'static> State<V> {
         charge
     }
 
-    /// Advances the hand to an unpinned entry without rounds left. If there is none among
-    /// [`HAND_STEPS`] entries, selects the unpinned one with the fewest rounds. Returns the index
-    /// of its ring slot.
+    /// Advances the hand to the next unpinned entry without rounds left. If there is none among the
+    /// next [`HAND_STEPS`] entries, selects the unpinned one with the fewest rounds. Returns the
+    /// index of the entry's ring slot; `None` if all of them are pinned.
     fn next_victim(&mut self) -> Option<usize> {
         let mut coolest: Option<(u8, usize)> = None;
         let mut looked = 0;
@@ -117,8 +121,8 @@ impl<V: Send + Sync + 'static> State<V> {
         coolest.map(|(_, position)| position)
     }
 
-    /// Evicts entries until their charges add up to `bytes`, but at most `limit` entries. Returns
-    /// the number of bytes evicted.
+    /// Evicts entries until their charges add up to at least `bytes`, or `limit` entries are
+    /// evicted, or no victim is found. Returns the number of bytes evicted.
     fn evict(&mut self, bytes: usize, limit: usize, ghosts: Option<&Ghosts>) -> usize {
         let (mut entries, mut evicted) = (0, 0);
         while evicted < bytes && entries < limit {
@@ -135,7 +139,8 @@ impl<V: Send + Sync + 'static> State<V> {
     }
 }
 
-/// The lock, on cache lines of its own, since readers load the table's pointer next to it.
+/// The lock and the state that it guards. They have cache lines of their own, so that writes under
+/// the lock do not slow down readers, which load the table's pointer.
 #[repr(align(128))]
 struct Locked<V: Send + Sync + 'static>(Mutex<State<V>>);
 
@@ -145,7 +150,7 @@ pub(super) struct Shard<V: Send + Sync + 'static> {
     table: EpochCell<Table<V>>,
     state: Locked<V>,
     budget: Arc<Budget>,
-    /// Number of shards of the cache, which share its headroom.
+    /// Number of shards of the cache; each has an equal share of the headroom.
     shards: usize,
     /// Recently evicted keys, if they are tracked.
     ghosts: Option<Arc<Ghosts>>,
@@ -179,12 +184,13 @@ impl<V: Send + Sync + 'static> Shard<V> {
     #[inline]
     pub(super) fn find<'g>(&self, hash: u64, key: Key, guard: &'g Guard) -> Option<&'g Node<V>> {
         let table = self.table.load(guard)?;
-        // SAFETY: `guard` lives for 'g, and the garbage keeps removed entries until every guard
-        // that could see them is gone.
+        // SAFETY: `guard` lives for 'g, and an entry removed from the table stays in the garbage
+        // until all guards that may see it are gone.
         unsafe { table.find(hash, key) }
     }
 
-    /// Inserts a value and evicts as needed. Returns the key's existing value as the error.
+    /// Inserts a value, and evicts entries as needed. If the key already has a value, returns that
+    /// value as the error.
     pub(super) fn insert(
         &self,
         key: Key,
@@ -230,8 +236,8 @@ impl<V: Send + Sync + 'static> Shard<V> {
         self.budget.unlink(evicted);
     }
 
-    /// Takes the garbage that can be dropped. With `now`, all unstamped entries are stamped first,
-    /// because their memory is needed now.
+    /// Takes the entries that can be dropped out of the garbage. With `now`, all unstamped entries
+    /// are stamped first, because their memory is needed immediately.
     fn take_due(&self, state: &mut State<V>, now: bool) -> Vec<Arc<Node<V>>> {
         let share = if now { 0 } else { self.budget.headroom() / self.shards };
         state.garbage.take_due(share / 2)
@@ -239,8 +245,8 @@ impl<V: Send + Sync + 'static> Shard<V> {
 
     fn discard(&self, due: Vec<Arc<Node<V>>>) {
         let bytes = due.iter().map(|node| node.value.charge()).sum();
-        // The charges are released before they stop counting as unlinked. In the other order,
-        // another thread could see too many bytes in use and evict once more for them.
+        // Dropping an entry lowers `used`, and `settle` lowers `unlinked`. In the other order,
+        // another thread could count these bytes as still to be evicted, and evict too much.
         drop(due);
         self.budget.settle(bytes);
     }
@@ -254,7 +260,8 @@ impl<V: Send + Sync + 'static> Shard<V> {
         self.discard(due);
     }
 
-    /// Evicts entries until `bytes` more fit, but at most twice that many bytes.
+    /// Evicts entries of this shard until `bytes` more fit into the cache, but at most twice
+    /// `bytes`.
     pub(super) fn make_room(&self, bytes: usize) {
         let wanted = self.budget.excess(bytes).min(bytes.saturating_mul(2));
         let mut state = self.lock();
@@ -264,13 +271,13 @@ impl<V: Send + Sync + 'static> Shard<V> {
         self.discard(due);
     }
 
-    /// Evicts `bytes`, or all unpinned entries if they are fewer, a batch at a time. Returns the
-    /// number of bytes evicted.
+    /// Evicts at least `bytes`, or all unpinned entries if they are fewer, a batch at a time.
+    /// Returns the number of bytes evicted.
     pub(super) fn shrink(&self, bytes: usize) -> usize {
         let (mut evicted, mut barren) = (0, 0);
         while evicted < bytes {
             let mut state = self.lock();
-            // These evictions are not tracked as ghosts: the cache was shrunk on purpose.
+            // These evictions are not recorded as ghosts, because the cache shrinks on purpose.
             let batch = state.evict(bytes - evicted, SHRINK_BATCH, None);
             self.budget.unlink(batch);
             let due = self.take_due(&mut state, true);
@@ -278,7 +285,8 @@ impl<V: Send + Sync + 'static> Shard<V> {
             drop(state);
             self.discard(due);
             evicted += batch;
-            // Only a full round of the hand without a victim shows that every entry is pinned.
+            // The shard has no more unpinned entries only if the hand has gone once around the ring
+            // without finding a victim.
             barren = if batch == 0 { barren + HAND_STEPS } else { 0 };
             if batch == 0 && barren >= places {
                 break;
@@ -305,7 +313,7 @@ impl<V: Send + Sync + 'static> Shard<V> {
         self.take_out(SEARCH_BATCH, |place| place.file == file)
     }
 
-    /// Evicts the unpinned entries whose value satisfies `is_one`, a batch at a time.
+    /// Evicts the unpinned entries whose values satisfy `is_one`, a batch at a time.
     pub(super) fn evict_those(&self, is_one: impl Fn(&V) -> bool) {
         self.take_out(LOOK_BATCH, |place| {
             place.node.as_ref().is_some_and(|node| !node.is_pinned() && is_one(&node.value))
@@ -334,8 +342,9 @@ impl<V: Send + Sync + 'static> Shard<V> {
         );
     }
 
-    /// Calls `found` with each occupied ring slot that satisfies `is_wanted`, a batch at a time.
-    /// Entries keep their slots, so every entry that stays in the ring during the search is found.
+    /// Calls `found` with the index of each occupied ring slot that satisfies `is_wanted`. The lock
+    /// is released after each batch of slots. Entries keep their slots, so every entry that stays
+    /// in the ring during the search is found.
     fn search(
         &self,
         batch: usize,
@@ -367,7 +376,7 @@ impl<V: Send + Sync + 'static> Shard<V> {
         self.lock().entries()
     }
 
-    /// Returns the bytes of the unpinned entries.
+    /// Returns the total charge of the unpinned entries, in bytes.
     pub(super) fn unpinned_bytes(&self) -> usize {
         let (mut bytes, mut start) = (0, 0);
         loop {
@@ -387,7 +396,8 @@ impl<V: Send + Sync + 'static> Shard<V> {
 }
 
 impl<V: Send + Sync + 'static> Drop for Shard<V> {
-    /// Retires the entries, since readers' borrows are bound to their guards and not to the cache.
+    /// Passes the entries to the epoch domain, which frees them later: a reader may use an entry as
+    /// long as its guard lives, even after the cache was dropped.
     fn drop(&mut self) {
         let state = self.state.0.get_mut();
         let ring = mem::take(&mut state.ring);

@@ -62,24 +62,26 @@ struct Inner {
     id: u32,
     name: String,
     comparator: Comparator,
-    /// Whether batches may write to the column family.
+    /// Whether batches may write to the column family; false with the option
+    /// `disallow_memtable_writes`.
     takes_writes: bool,
-    /// Whether the merge operator of the column family is available.
+    /// Whether the column family has a merge operator that this process knows.
     merges: bool,
     current: FullEpochCell<SuperVersion>,
-    /// The number of the current super version. Iterators use it to detect that their super version
-    /// is outdated.
+    /// The number of the current super version. By comparing it with the number of its own super
+    /// version, an iterator detects that its own is outdated.
     current_number: Arc<AtomicU64>,
     memory: Mutex<Memory>,
     statistics: FamilyStatistics,
     dropped: AtomicBool,
-    /// Whether sealed memtables are to be flushed even if there are only few.
+    /// Whether sealed memtables must be flushed even if they are fewer than the option
+    /// `min_write_buffer_number_to_merge`.
     flush_requested: AtomicBool,
     #[expect(dead_code, reason = "the last field, so that it is dropped after the others")]
     closing: Closing,
 }
 
-/// The components from which a column family's super versions are made.
+/// The components of the current super version, and what is needed to create the next one.
 #[derive(Debug)]
 struct Memory {
     active: Arc<MemTable>,
@@ -87,9 +89,11 @@ struct Memory {
     sealed: Vec<SealedMemTable>,
     version: Arc<Version>,
     settings: Arc<FamilySettings>,
-    /// All versions that may still be in use, and perhaps some that no longer are.
+    /// The versions that may still be in use. A version that is no longer in use is removed from
+    /// the list later.
     versions: Vec<Weak<Version>>,
-    /// All flushed memtables that may still be in use, and perhaps some that no longer are.
+    /// The memtables that were flushed, and that reads may still use. A memtable that is no longer
+    /// in use is removed from the list later.
     flushed: Vec<Weak<MemTable>>,
     /// Number of super versions created so far.
     super_versions: u64,
@@ -99,13 +103,13 @@ struct Memory {
 #[derive(Debug, Clone)]
 pub(crate) struct SealedMemTable {
     pub(crate) memtable: Arc<MemTable>,
-    /// Number of the log that holds the first entries of the next memtable. Once this memtable is
+    /// Number of the first log that may hold entries of the next memtable. After this memtable is
     /// flushed, the column family no longer needs logs with lower numbers.
     pub(crate) next_log_number: u64,
 }
 
-/// Creates an empty memtable. The memtable tracks reads if flushes use warm handover for data that
-/// users read.
+/// Creates an empty memtable. If warm handover includes flushes (a flush puts records that users
+/// have read into the caches), the memtable records which entries users read.
 fn new_memtable(readers: &FamilyReaders) -> Arc<MemTable> {
     let memtable = Arc::new(MemTable::new(readers.tables.comparator().clone()));
     let handover = &readers.tables.context().handover;
@@ -116,7 +120,7 @@ fn new_memtable(readers: &FamilyReaders) -> Arc<MemTable> {
 }
 
 impl ColumnFamily {
-    /// Creates a column family with an active memtable over a version.
+    /// Creates a column family with an empty active memtable and the tables of `version`.
     pub(crate) fn new(
         opening: OpeningId,
         id: u32,
@@ -214,8 +218,8 @@ impl ColumnFamily {
         self.memory().versions.iter().filter_map(Weak::upgrade).collect()
     }
 
-    /// Returns a handle to the current and future super versions of the column family that keeps
-    /// none of them alive.
+    /// Returns a handle to the column family through which its super versions can be obtained, and
+    /// which keeps none of its data alive.
     pub(crate) fn downgrade(&self) -> WeakFamily {
         WeakFamily {
             number: Arc::clone(&self.inner.current_number),
@@ -228,7 +232,7 @@ impl ColumnFamily {
         self.memory().flushed.iter().filter_map(Weak::upgrade).collect()
     }
 
-    /// Returns the current super version.
+    /// Returns the cell that holds the current super version.
     #[inline]
     pub(crate) fn current(&self) -> &FullEpochCell<SuperVersion> {
         &self.inner.current
@@ -255,7 +259,7 @@ impl ColumnFamily {
         self.inner.takes_writes
     }
 
-    /// Whether the merge operator of the column family is available.
+    /// Whether the column family has a merge operator that this process knows.
     #[inline]
     pub(crate) fn has_merge_operator(&self) -> bool {
         self.inner.merges
@@ -267,14 +271,14 @@ impl ColumnFamily {
         source.memtables().first().is_some_and(|active| source.is_filled_by(active))
     }
 
-    /// Requests that sealed memtables be flushed even if there are only few, or clears that
-    /// request.
+    /// Requests that sealed memtables be flushed even if they are fewer than
+    /// `min_write_buffer_number_to_merge`, or withdraws this request.
     pub(crate) fn request_flush(&self, wanted: bool) {
         self.inner.flush_requested.store(wanted, Ordering::Release);
     }
 
-    /// Whether sealed memtables should be flushed: there are enough for a table, or there are any
-    /// and a flush was requested.
+    /// Whether sealed memtables should be flushed: there are at least
+    /// `min_write_buffer_number_to_merge`, or there is at least one and a flush was requested.
     pub(crate) fn wants_flush(&self) -> bool {
         let memory = self.memory();
         let sealed = memory.sealed.len();
@@ -290,7 +294,7 @@ impl ColumnFamily {
         !options.disable_auto_compactions && options.compaction_style == CompactionStyle::Level
     }
 
-    /// Whether `other` is a handle to the same column family of the same opening.
+    /// Whether `other` is a handle to the same column family in the same opening of the database.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.inner, &other.inner)
     }
@@ -318,8 +322,8 @@ impl ColumnFamily {
         })
     }
 
-    /// Seals the active memtable and begins another, whose first entries will be in log
-    /// `next_log_number`. For leaders of the write queue only.
+    /// Seals the active memtable and begins another. The entries of the new memtable will be in log
+    /// `next_log_number` and later logs. Only the leader of the write queue may call this.
     pub(crate) fn seal(&self, next_log_number: u64) {
         let next = self.new_memtable();
         next.set_earliest_log_number(next_log_number);
@@ -333,8 +337,8 @@ impl ColumnFamily {
         new_memtable(&self.readers())
     }
 
-    /// Begins an empty memtable over a version. The version's tables must hold everything that was
-    /// in memtables.
+    /// Replaces all memtables with an empty one, and installs `version`. The tables of `version`
+    /// must hold everything that was in the memtables.
     pub(crate) fn begin_anew(&self, version: Arc<Version>, log_number: u64) {
         let active = self.new_memtable();
         active.set_earliest_log_number(log_number);
@@ -359,7 +363,7 @@ impl ColumnFamily {
         self.publish(&mut memory);
     }
 
-    /// Makes the components in `memory` visible to reads, as a new super version.
+    /// Creates a super version from the components in `memory`, and makes it visible to reads.
     fn publish(&self, memory: &mut Memory) {
         memory.super_versions += 1;
         self.inner.current.store(Arc::new(memory.super_version()));
@@ -408,7 +412,8 @@ impl Memory {
         Self { active, sealed, version, settings, versions, flushed, super_versions: 1 }
     }
 
-    /// Notes that a memtable is no longer part of the column family, though reads may still use it.
+    /// Records that a memtable is no longer part of the column family, although reads may still use
+    /// it.
     fn release(&mut self, memtable: &Arc<MemTable>) {
         self.flushed.retain(|memtable| memtable.strong_count() > 0);
         self.flushed.push(Arc::downgrade(memtable));

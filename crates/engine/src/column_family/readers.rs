@@ -1,4 +1,5 @@
-//! The resources for reading column families: open tables, blob files, merge operators.
+//! The resources with which column families are read: open tables, open blob files, merge
+//! operators.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
@@ -20,19 +21,22 @@ use crate::stall::CompactionPressure;
 use crate::stats::{InfoLog, ReaderMemory};
 use crate::table::{OpenBudget, OpenShares, OpenTables, TableCache, TableContext, relieve};
 
-/// The resources that all reads of a column family share, whichever memtables and version they use.
+/// The resources that all reads of a column family share. They do not depend on the version or the
+/// memtables that a read uses.
 #[derive(Debug)]
 pub(crate) struct FamilyReaders {
     pub(crate) tables: Arc<TableCache>,
     pub(crate) blobs: Arc<BlobCache>,
     pub(crate) merge_operator: FamilyMergeOperator,
-    /// Whether iterators use prefix filters only if their options request it.
+    /// Whether an iterator uses prefix filters only if its read options request it (the option
+    /// `prefix_seek_opt_in_only`).
     pub(crate) prefixes_on_request: bool,
 }
 
 impl FamilyReaders {
-    /// Returns the readers for a compaction. If the compaction reads blob files in another I/O mode
-    /// than users do, it opens blob files for itself, which count against `budget`.
+    /// Returns the readers for a compaction. Blob files are read through a separate cache of open
+    /// files, because the compaction may use another I/O mode than users do. The files in this
+    /// cache count against `budget`.
     pub(crate) fn for_compaction(&self, budget: &Arc<OpenBudget>) -> Self {
         Self {
             tables: Arc::clone(&self.tables),
@@ -43,7 +47,8 @@ impl FamilyReaders {
     }
 }
 
-/// Creates the readers of column families, which share a block cache and a limit of open files.
+/// Creates the readers of a database's column families. All these readers share a block cache and a
+/// limit of open files.
 #[derive(Debug)]
 pub(crate) struct ReaderFactory {
     opening: OpeningId,
@@ -79,7 +84,7 @@ impl ReaderFactory {
         }
     }
 
-    /// Returns the opening ID that the database's column families have.
+    /// Returns the ID of this opening of the database. All its column families carry this ID.
     pub(crate) fn opening(&self) -> OpeningId {
         self.opening
     }
@@ -89,30 +94,32 @@ impl ReaderFactory {
         &self.io_modes
     }
 
-    /// Returns the generations in which reads by users are recorded.
+    /// Returns the generations in which users' reads are recorded, for warm handover: a compaction
+    /// puts the data that users read recently into the caches for its new tables, too.
     pub(crate) fn generations(&self) -> &Arc<Generations> {
         &self.generations
     }
 
-    /// Returns the compaction pressure, which decides whether compactions take the time for warm
-    /// handover.
+    /// Returns the compaction pressure. Under high pressure, compactions skip warm handover to save
+    /// time.
     pub(crate) fn pressure(&self) -> &Arc<CompactionPressure> {
         &self.pressure
     }
 
-    /// Returns the number of files that compactions may open for themselves.
+    /// Returns the budget of file descriptors for the files that compactions open themselves.
     pub(crate) fn open_budget(&self) -> &Arc<OpenBudget> {
         &self.open_budget
     }
 
-    /// Makes the factory write to the LOG, only once, when the process's limit on open files causes
-    /// tables to be closed. `tables` is the number of tables.
+    /// Makes the factory write a message to the LOG when the process's limit on open files first
+    /// causes tables to be closed. `tables` is the number of tables of the database, for the
+    /// message.
     pub(crate) fn report_open_files_to(&self, info_log: &Arc<InfoLog>, tables: usize) {
         self.open_tables.report_to(info_log, tables);
     }
 
-    /// Limits the number of open tables and blob files of these column families. A negative limit
-    /// means as many as the process's limit on open files allows.
+    /// Limits the number of open tables and blob files of all column families together. If
+    /// `max_open_files` is negative, the limit is what the process's limit on open files allows.
     pub(crate) fn bound_open_files(&self, max_open_files: i32, families: &FamilySet) {
         let shares = OpenShares::new(open_files_max(), max_open_files);
         self.open_budget.set(shares.compactions);
@@ -146,8 +153,8 @@ impl ReaderFactory {
         }
     }
 
-    /// Creates the readers that replace `before` after a change of options. Both share the block
-    /// cache, unless the options disable or re-enable the cache.
+    /// Creates the readers that replace `before` after a change of options. They keep the block
+    /// cache of `before`, unless the new options disable the cache or enable it again.
     pub(crate) fn changed(
         &self,
         before: &FamilyReaders,
@@ -195,8 +202,9 @@ impl ReaderFactory {
         Arc::new(TableCache::new(storage, directories, io_modes, context, open))
     }
 
-    /// Returns the warm handover between tables in these directories, if any. The handover keeps
-    /// data that users read in memory only if compactions bypass the page cache.
+    /// Returns the settings of warm handover between tables in these directories; `None` if nothing
+    /// is handed over. Blocks that users read are handed over only if compactions bypass the page
+    /// cache.
     fn handover(
         &self,
         options: &OpenOptions,
@@ -232,7 +240,8 @@ impl ReaderFactory {
     }
 }
 
-/// Returns the size of the machine's memory in bytes; a guess if the system does not report it.
+/// Returns the memory limit of this process or, without a limit, the machine's memory, in bytes. If
+/// the system reports neither, assumes 1 GiB.
 fn memory_bytes() -> u64 {
     Memory::of_this_process(System::default()).limit().unwrap_or(1 << 30)
 }

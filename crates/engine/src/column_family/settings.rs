@@ -14,7 +14,8 @@ pub(crate) struct FamilySettings {
     pub(crate) options: Arc<ColumnFamilyOptions>,
     /// The format of new tables.
     pub(crate) table_format: Arc<Format>,
-    /// The resources for reads. Open tables keep the resources with which they were opened.
+    /// The resources for reads. A table that is already open keeps the resources with which it was
+    /// opened.
     pub(crate) readers: Arc<FamilyReaders>,
     #[expect(
         dead_code,

@@ -1,5 +1,5 @@
-//! Super versions: a super version is the memtables, version and settings that a read of a column
-//! family uses.
+//! Super versions. A super version holds the memtables, the version and the settings that a read of
+//! a column family uses.
 
 use std::sync::Arc;
 
@@ -12,17 +12,17 @@ use crate::merge_operator::FamilyMergeOperator;
 use crate::table::TableCache;
 use crate::version::Version;
 
-/// The memtables, version and settings of a column family at a point in time. Immutable. A super
-/// version keeps its files from being removed.
+/// The memtables, version and settings of a column family at a point in time. Immutable. While a
+/// super version exists, its files are not removed.
 #[derive(Debug)]
 pub(crate) struct SuperVersion {
-    /// Number of this super version among those of the column family, counted from 1.
+    /// Number of this super version, counted from 1 for each column family.
     number: u64,
     /// The memtables, newest first.
     memtables: Vec<Arc<MemTable>>,
     version: Arc<Version>,
-    /// The field order matters: settings are dropped after the version, so that the tables of the
-    /// version can be closed.
+    /// Fields are dropped in the order of declaration. The settings are dropped after the version,
+    /// because the tables of the version are closed through the settings.
     settings: Arc<FamilySettings>,
 }
 
@@ -37,7 +37,7 @@ impl SuperVersion {
         Self { number, memtables, version, settings }
     }
 
-    /// Returns the number of this super version among those of the column family, counted from 1.
+    /// Returns the number of this super version, counted from 1 for each column family.
     #[inline]
     pub(crate) fn number(&self) -> u64 {
         self.number
@@ -82,17 +82,18 @@ impl SuperVersion {
         &self.settings.readers.merge_operator
     }
 
-    /// Whether iterators use prefix filters only if their options request it.
+    /// Whether an iterator uses prefix filters only if its read options request it.
     pub(crate) fn prefixes_on_request(&self) -> bool {
         self.settings.readers.prefixes_on_request
     }
 
-    /// Returns the number of records that an iterator skips one by one before it seeks instead.
+    /// Returns the maximum number of records that an iterator skips one by one before it seeks
+    /// instead.
     pub(crate) fn max_sequential_skip(&self) -> u64 {
         self.settings.options.max_sequential_skip_in_iterations
     }
 
-    /// Reads the value that a blob index of `user_key` refers to.
+    /// Reads the value of `user_key` at the location that `index`, an encoded blob index, gives.
     pub(crate) fn read_blob(&self, user_key: &[u8], index: &[u8]) -> Result<Vec<u8>> {
         self.settings.readers.blobs.read(user_key, index, Purpose::UserBlobRead)
     }

@@ -1,8 +1,8 @@
 //! Claims: the assignment of inputs to running compactions.
 //!
-//! Inputs are claimed under the version lock by the thread that picked them, so that no two
-//! compactions use the same table or write to overlapping key ranges of a level. A claim ends when
-//! its compaction is installed or abandoned; the lock need not be held until then.
+//! The thread that picks the inputs also claims them, under the version lock, so that no two
+//! compactions use the same table or write to overlapping key ranges of a level. The thread then
+//! releases the lock. The claim ends when the compaction is installed or abandoned.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,7 +14,8 @@ use super::scheduler::CompactionScheduler;
 use crate::column_family::{ColumnFamily, FamilySettings};
 use crate::version::{Compaction, Version, VersionSet, Versions};
 
-/// A picked compaction, and its input level's round-robin cursor after the compaction.
+/// A picked compaction, and the round-robin cursor that its input level gets when the compaction is
+/// installed.
 pub(super) struct Picked {
     compaction: Compaction,
     cursor: Option<CompactCursor>,
@@ -29,7 +30,8 @@ pub(super) struct Claim<'w> {
     pub(super) version: Arc<Version>,
     /// The settings of the column family when the compaction was picked.
     pub(super) settings: Arc<FamilySettings>,
-    /// The input level's round-robin cursor after the compaction, if the compaction moves it.
+    /// The round-robin cursor that the input level gets when the compaction is installed; `None` if
+    /// the compaction does not move the cursor.
     pub(super) cursor: Option<CompactCursor>,
 }
 
@@ -44,7 +46,7 @@ impl Drop for Claim<'_> {
 }
 
 impl Picked {
-    /// Creates a compaction that was picked with this context.
+    /// Creates the value for a compaction that was picked with this context.
     pub(super) fn new(context: &PickContext<'_>, compaction: Compaction) -> Self {
         let cursor = picker::next_cursor(context, &compaction);
         Self { compaction, cursor }
@@ -52,13 +54,15 @@ impl Picked {
 }
 
 impl CompactionScheduler {
-    /// Whether a column family needs a compaction, even if none can yet be claimed.
+    /// Whether a column family needs a compaction. This may be so even if no compaction can be
+    /// claimed, because the tables are already being compacted.
     pub(crate) fn needs_compaction(&self, family: &ColumnFamily) -> bool {
         let versions = self.versions.lock();
         self.with_context(&versions, family, picker::needs_compaction).unwrap_or(false)
     }
 
-    /// Claims the next due compaction. Each call starts its search with the next column family.
+    /// Picks and claims a compaction of the first column family that has one due. Each call starts
+    /// with the next column family in turn.
     pub(super) fn claim_next(&self) -> Option<Claim<'_>> {
         let families = self.context.shared.family_set();
         let count = families.iter().count();
@@ -79,8 +83,8 @@ impl CompactionScheduler {
         None
     }
 
-    /// Claims a picked compaction. The caller must have held the version lock since it picked the
-    /// compaction.
+    /// Claims a picked compaction. The caller must have held the version lock since the compaction
+    /// was picked.
     pub(super) fn claim(
         &self,
         versions: &mut VersionSet,
@@ -104,8 +108,8 @@ impl CompactionScheduler {
         })
     }
 
-    /// Calls `call` with the picker's context. Returns `None` for a column family that was dropped,
-    /// or is no longer compacted after an error.
+    /// Calls `call` with the picker's context. Does not call it, and returns `None`, for a column
+    /// family that was dropped or that is no longer compacted after an error.
     pub(super) fn with_context<T>(
         &self,
         versions: &VersionSet,

@@ -68,8 +68,8 @@ impl CompactionScheduler {
         Ok(handed_over)
     }
 
-    /// Removes the outputs of a compaction that is not installed. The next open removes files that
-    /// remain.
+    /// Removes the outputs of a compaction that is not installed. If a file cannot be removed, the
+    /// next open removes it.
     fn remove_outputs(&self, claim: &Claim<'_>, outputs: &[Arc<FileMetadata>]) {
         if claim.compaction.is_move {
             return;
@@ -99,8 +99,8 @@ impl CompactionScheduler {
         ));
     }
 
-    /// Schedules the removal of tables that the current version does not contain. Each is removed
-    /// when no reader uses it any more.
+    /// Schedules the removal of tables that the current version no longer contains. Each table is
+    /// removed as soon as no reader uses it.
     pub(crate) fn retire_files<'a>(
         &self,
         family: &ColumnFamily,
@@ -131,8 +131,8 @@ fn edit(
     }
 }
 
-/// Returns the metadata of a compaction's outputs. For a move, the outputs are the inputs, in the
-/// order of [`moved`].
+/// Returns the metadata of a compaction's outputs. In a move, the outputs are the input tables, in
+/// the order in which [`moved`] returns them.
 fn new_tables(compaction: &Compaction, outputs: &[NewFile]) -> Vec<Arc<FileMetadata>> {
     if !compaction.is_move {
         return outputs.iter().map(|output| Arc::new(FileMetadata::new(output.clone()))).collect();
@@ -141,7 +141,7 @@ fn new_tables(compaction: &Compaction, outputs: &[NewFile]) -> Vec<Arc<FileMetad
     moved.map(|(from, output)| Arc::new(FileMetadata::moved(from, output.clone()))).collect()
 }
 
-/// Returns the tables of a move, as entries of the output level.
+/// Returns the tables of a move, described as tables of the output level.
 pub(super) fn moved(compaction: &Compaction) -> Vec<NewFile> {
     let level = compaction.output_level as u32;
     compaction.files().map(|file| NewFile { level, ..file.added().clone() }).collect()

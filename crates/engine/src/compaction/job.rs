@@ -10,7 +10,7 @@
 //! The caller then writes the MANIFEST and removes the inputs.
 //!
 //! # Failure
-//! Written tables are removed, and the inputs stay unchanged.
+//! The tables written so far are removed. The inputs are unchanged.
 //!
 //! # A crash
 //! No MANIFEST names the output tables yet, so the next open removes them.
@@ -47,9 +47,10 @@ pub(crate) struct Job {
 pub(crate) struct Outcome {
     /// The new tables, in the order of their keys.
     pub(crate) outputs: Vec<NewFile>,
-    /// The warm handovers to the outputs, by file number.
+    /// What each output keeps of the data that users read in the inputs (warm handover), with the
+    /// output's file number.
     pub(crate) table_handovers: Vec<(u64, TableHandover)>,
-    /// New garbage in blob files.
+    /// For each blob file, the blobs to which the outputs no longer refer although the inputs did.
     pub(crate) blob_garbage: Vec<BlobFileGarbage>,
     pub(crate) statistics: Statistics,
 }
@@ -61,7 +62,8 @@ pub(crate) struct Statistics {
     pub(crate) read: Vec<LevelFiles>,
     /// Number and size of the outputs.
     pub(crate) written: LevelFiles,
-    /// Number of records read, without range tombstones, and written, with range tombstones.
+    /// Number of records that were read, not counting range tombstones, and that were written,
+    /// counting range tombstones.
     pub(crate) records_in: u64,
     pub(crate) records_out: u64,
     pub(crate) dropped: Dropped,
@@ -104,7 +106,8 @@ impl Job {
             created: Mutex::default(),
             has_failed: Arc::default(),
         });
-        // A panic fails the job like an error, and leaves no file.
+        // A panic becomes an error, so that the files are removed after it as after any other
+        // error.
         let outcome = panics::catch("a compaction", || {
             subcompaction::run_all(&shared).and_then(|parts| shared.complete(parts))
         });
@@ -116,8 +119,8 @@ impl Job {
 }
 
 impl JobState {
-    /// Performs steps 4 and 5: checks the number of records, syncs the directory, and reads the
-    /// tables back if an option requests it.
+    /// Performs steps 4 and 5 of the module's description: checks the number of records, syncs the
+    /// directory, and reads the tables back if an option requests it.
     fn complete(&self, parts: Vec<PartOutcome>) -> Result<Outcome> {
         self.check_record_count(&parts)?;
         let mut written: Vec<WrittenTable> = Vec::new();
@@ -149,7 +152,7 @@ impl JobState {
         Ok(Outcome { outputs, table_handovers, blob_garbage, statistics })
     }
 
-    /// Checks the number of records that the parts read against the inputs' properties.
+    /// Checks that the parts together read as many records as the inputs' properties state.
     fn check_record_count(&self, parts: &[PartOutcome]) -> Result<()> {
         let is_exact = parts.iter().all(|part| part.is_exact);
         let read: u64 = parts.iter().map(|part| part.records_in).sum();
@@ -176,8 +179,9 @@ impl JobState {
     }
 }
 
-/// Returns the write times of the inputs' sequence numbers, if the options preserve them, and the
-/// last sequence number whose time is no longer needed.
+/// Returns the write times of the inputs' sequence numbers, and the last sequence number whose
+/// write time need not be preserved. If the options preserve no times, returns `None` and the
+/// maximum sequence number.
 fn preserved_times(
     inputs: &Inputs,
     options: &ColumnFamilyOptions,

@@ -26,8 +26,8 @@ use crate::table::builder::{Format, Origin, TableCompression};
 use crate::table::{NewFiles, OpenBudget, ReadPlan, Streaming};
 use crate::version::{Compaction, Version};
 
-/// Maximum memory for the readahead of a part of a compaction, in bytes, unless two requests per
-/// input need more.
+/// Maximum memory for the readahead of one part of a compaction, in bytes. It is exceeded if two
+/// requests per input need more.
 const INPUT_BUFFERS: usize = 64 << 20;
 
 /// The objects of the database and column family that a job uses.
@@ -38,14 +38,15 @@ pub(crate) struct Environment {
     pub(crate) io_modes: Arc<IoModes>,
     pub(crate) options: ColumnFamilyOptions,
     pub(crate) database: DbOptions,
-    /// The sequence numbers of snapshots, in any order. Snapshots taken later see everything in the
-    /// inputs.
+    /// The sequence numbers of all snapshots when the job was created, in any order. A snapshot
+    /// taken later sees all records of the inputs.
     pub(crate) snapshots: Vec<Sequence>,
     pub(crate) filter: Option<CompactionFilter>,
     pub(crate) clock: Arc<dyn Clock>,
     /// Set to cancel the job.
     pub(crate) cancelled: Arc<AtomicBool>,
-    /// Indicates when the job needs normal priority; `None` if it may not run at low priority.
+    /// Indicates when the job must switch to normal priority; `None` if the job always runs at
+    /// normal priority.
     pub(crate) low_priority: Option<Arc<LowPriority>>,
 }
 
@@ -55,7 +56,7 @@ pub(crate) struct InputSettings {
     pub(crate) readers: Arc<FamilyReaders>,
     /// Budget for the files that the job itself opens.
     pub(crate) open_budget: Arc<OpenBudget>,
-    /// Threads that read inputs ahead, if the system has no asynchronous I/O.
+    /// Threads that read ahead in the inputs. Used if the system has no asynchronous I/O.
     pub(crate) workers: Option<Arc<Workers>>,
 }
 
@@ -63,15 +64,16 @@ pub(crate) struct InputSettings {
 pub(crate) struct OutputSettings {
     /// Directory of the outputs.
     pub(crate) directory: PathBuf,
-    /// The path id of that directory.
+    /// The index of that directory among the column family's paths, as stored in the MANIFEST.
     pub(crate) path_id: u8,
     pub(crate) numbers: FileNumbers,
     pub(crate) format: Arc<Format>,
     pub(crate) compression: TableCompression,
-    /// The origin of outputs, without their numbers and times, which the job sets.
+    /// The origin that outputs record in their properties. The job sets the file number and the
+    /// times of each output.
     pub(crate) origin: Origin,
     pub(crate) rate_limiter: Option<Arc<RateLimiter>>,
-    /// The buffers of files that are being written.
+    /// The pool of buffers for writing outputs.
     pub(crate) buffers: BufferPool,
     /// Threads that write full buffers in the background.
     pub(crate) workers: Option<Arc<Workers>>,
@@ -84,8 +86,8 @@ impl Environment {
     }
 }
 
-/// A part of a compaction: the records with user keys from `begin`, inclusive, to `end`, exclusive.
-/// `None` is unbounded.
+/// A part of a compaction: all records with user keys from `begin`, inclusive, to `end`, exclusive.
+/// `None` is unbounded. The parts of a job are executed concurrently.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Part {
     pub(crate) begin: Option<Vec<u8>>,
@@ -101,10 +103,11 @@ pub(crate) struct JobState {
     pub(crate) writing: OutputSettings,
     pub(crate) inputs: Inputs,
     pub(crate) snapshots: Arc<Snapshots>,
-    /// Write times of the inputs' sequence numbers, if they are preserved.
+    /// Write times of the inputs' sequence numbers; `None` if the options preserve no times.
     pub(crate) times: Option<Arc<SequenceTimes>>,
-    /// Sequence numbers above this one are not set to 0, since the write times of their records are
-    /// derived from them.
+    /// The last sequence number whose write time need not be preserved. Records with higher
+    /// sequence numbers keep them, because their write times are derived from them. In other
+    /// records the sequence number may be set to 0.
     pub(crate) timeless_through: Sequence,
     /// Start time of the job, in seconds since 1970.
     pub(crate) now_s: u64,
@@ -131,8 +134,7 @@ impl JobState {
     }
 
     /// Returns how a part that ends before the user key `end` reads the inputs. With direct I/O,
-    /// the part itself reads ahead and limits the size of its requests, since the kernel does
-    /// neither.
+    /// the kernel does not read ahead, so the part itself reads ahead, in requests of limited size.
     pub(crate) fn read_plan(&self, end: Option<&[u8]>) -> ReadPlan {
         let read_ahead = self.environment.database.compaction_readahead_size;
         let read_ahead = read_ahead.min(INPUT_BUFFERS as u64) as usize;
@@ -143,7 +145,7 @@ impl JobState {
         }
         let request_bytes = self.environment.database.direct_request_size();
         let request_bytes = request_bytes.min(read_ahead).max(1).next_multiple_of(ALIGNMENT);
-        // Large enough for any alignment that the device requires.
+        // The buffer is large enough for any alignment that a device may require.
         let buffer_bytes = request_bytes.next_multiple_of(MAX_ALIGNMENT);
         let streams = self.inputs.streams().max(1);
         let affordable = (INPUT_BUFFERS / streams / buffer_bytes).saturating_sub(1);
@@ -151,7 +153,8 @@ impl JobState {
         ReadPlan::Streamed(Arc::new(Streaming {
             request_bytes,
             depth,
-            // Enough for all streams simultaneously, so that none finds the pool empty.
+            // The pool holds enough buffers for all streams at the same time, so that no stream
+            // waits for a buffer.
             buffers: BufferPool::new(streams * (depth + 1) * buffer_bytes),
             workers: self.reading.workers.clone(),
             foreground: Arc::clone(self.environment.storage.statistics().foreground()),
@@ -159,7 +162,8 @@ impl JobState {
         }))
     }
 
-    /// Allocates the number and path of a new output.
+    /// Allocates the file number and the path of a new output, and records that the file is
+    /// created.
     pub(crate) fn take_output(&self) -> (u64, PathBuf) {
         let number = self.writing.numbers.take();
         let path = self.writing.directory.join(FileKind::Table(number).to_string());
@@ -167,7 +171,7 @@ impl JobState {
         (number, path)
     }
 
-    /// Returns the levels below the output level, positioned before the first key.
+    /// Returns the levels below the output level, positioned before their first keys.
     pub(crate) fn deeper_levels(&self) -> DeeperLevels {
         let Compaction { output_level, is_bottommost, .. } = self.compaction;
         let is_leveled = self.environment.options.compaction_style == CompactionStyle::Level;
@@ -178,12 +182,13 @@ impl JobState {
     /// Returns the epoch number of the outputs: the lowest epoch number of the inputs.
     pub(crate) fn epoch_number(&self) -> u64 {
         let epochs = self.inputs.tables().iter().map(|table| table.file.added().epoch_number);
-        // Files written by old RocksDB releases have no epoch number.
+        // Files that old RocksDB releases wrote have no epoch number; it is read as 0.
         epochs.filter(|&epoch| epoch > 0).min().unwrap_or(1)
     }
 
-    /// Returns the write time of the oldest data in inputs that overlap the range between two
-    /// internal keys, in seconds since 1970; `None` if unknown.
+    /// Returns the write time of the oldest data in the inputs that overlap the range from `begin`
+    /// to `end`, in seconds since 1970; `None` if unknown. The bounds are internal keys, both
+    /// inclusive.
     pub(crate) fn oldest_ancestor_time_s(
         &self,
         begin: Option<&[u8]>,
@@ -193,8 +198,8 @@ impl JobState {
         times.filter(|&time| time > 0).min()
     }
 
-    /// Returns the write time of the newest key in inputs that overlap the range between two
-    /// internal keys, in seconds since 1970; 0 if unknown.
+    /// Returns the write time of the newest key in the inputs that overlap the range from `begin`
+    /// to `end`, in seconds since 1970; 0 if unknown. The bounds are internal keys, both inclusive.
     pub(crate) fn newest_key_time_s(&self, begin: Option<&[u8]>, end: Option<&[u8]>) -> u64 {
         let times = self.overlapping(begin, end).map(|table| table.newest_key_time_s);
         times.max().unwrap_or(0)
@@ -212,7 +217,7 @@ impl JobState {
         })
     }
 
-    /// Removes the files that were created, after a failure.
+    /// Removes all files that the job created, after a failure.
     pub(super) fn remove_outputs(&self) {
         let created = self.created.lock();
         for path in created.iter() {

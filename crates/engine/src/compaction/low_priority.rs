@@ -7,14 +7,14 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use crate::stall::CompactionPressure;
 
-/// Indicates when a job needs normal priority. A job that has once needed normal priority keeps it,
-/// so that parts that have paused for the switch do not wait for parts that continue at low
-/// priority.
+/// Indicates when a job must run at normal priority. Once a job has switched to normal priority, it
+/// stays there. Otherwise, parts that have already paused for the switch would wait for parts that
+/// continue at low priority.
 #[derive(Debug)]
 pub(crate) struct LowPriority {
     pressure: Arc<CompactionPressure>,
     is_over: AtomicBool,
-    /// Number of calls of `is_over` after which low priority ends.
+    /// In a test, the number of calls of `is_over` after which low priority ends.
     #[cfg(test)]
     checks_left: AtomicUsize,
 }

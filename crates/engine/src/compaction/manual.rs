@@ -1,4 +1,4 @@
-//! Manual compactions; the caller waits for them.
+//! Manual compactions, which run on the caller's thread.
 
 use super::claim::Picked;
 use super::picker::{self, BottommostRewrite, ManualPick, ManualRange, ManualStep};
@@ -43,7 +43,8 @@ impl CompactionScheduler {
         options: &CompactRangeOptions,
     ) -> Result<()> {
         let rewrite = options.bottommost_level_compaction;
-        // Tables written by this request are not rewritten again.
+        // Tables with higher file numbers were written after this request began. Unless the request
+        // forces a rewrite, they are not rewritten again within the last level.
         let asked_at = self.context.numbers.next();
         let spared = (rewrite != BottommostRewrite::Force).then_some(asked_at);
         let first = self
@@ -63,7 +64,7 @@ impl CompactionScheduler {
         Ok(())
     }
 
-    /// Compacts a range from one level to another, in as many compactions as needed.
+    /// Compacts a range of keys from one level to another. This may take several compactions.
     fn carry_out_step(
         &self,
         family: &ColumnFamily,
@@ -126,7 +127,7 @@ impl CompactionScheduler {
     }
 }
 
-/// The next action for a range.
+/// What to do next for the rest of a range.
 enum Step {
     Done,
     Wait,

@@ -5,7 +5,8 @@
 //! 1. The picker selects the inputs of a compaction from a version, if one is due. It has no side
 //!    effects.
 //! 2. The inputs are claimed, so that no other compaction takes them.
-//! 3. A job merges them, without records that no reader can see, into new tables, which it syncs.
+//! 3. A job merges the inputs into new tables, without the records that no reader can see, and
+//!    syncs the tables.
 //! 4. The outputs are opened. No other thread knows of them yet.
 //! 5. The compaction waits for its turn to install. One edit of the MANIFEST replaces the inputs
 //!    with the outputs.
@@ -13,8 +14,8 @@
 //!
 //! # A crash
 //!
-//! Before the end of step 5 the outputs are obsolete, and the next open removes them. After step 5
-//! the inputs are obsolete.
+//! If a crash happens before the end of step 5, the next open removes the outputs, which no
+//! MANIFEST names. If it happens later, the next open removes the inputs.
 
 mod claim;
 mod installation;

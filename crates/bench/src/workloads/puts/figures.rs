@@ -1,4 +1,4 @@
-//! The results of a measurement.
+//! The figures that a measurement reports.
 
 use std::time::Duration;
 
@@ -9,13 +9,13 @@ use tailwater_latency::numbers::median;
 
 use crate::store::Failure;
 
-/// A write that takes longer than this was probably delayed by the scheduler and not by the device:
-/// a scheduler tick is 4 ms at 250 Hz.
+/// A write that takes longer than this was probably delayed by the scheduler, not by the device: at
+/// 250 Hz, a scheduler tick is 4 ms.
 const SLOW: Duration = Duration::from_millis(3);
 /// Maximum recordable duration, in nanoseconds: ten minutes.
 const LONGEST_NS: u64 = 600_000_000_000;
 
-/// Durations of writes.
+/// The durations of all writes recorded so far.
 #[derive(Debug)]
 pub(crate) struct Latencies {
     /// The durations in nanoseconds, with three significant digits.
@@ -24,31 +24,31 @@ pub(crate) struct Latencies {
 }
 
 impl Latencies {
-    /// Creates an empty set.
+    /// Creates a set without durations.
     ///
     /// # Errors
-    /// None: the bounds are valid for a histogram.
+    /// Never fails, since the bounds are valid for a histogram.
     pub(crate) fn new() -> Result<Self, Failure> {
         Ok(Self { histogram: Histogram::new_with_max(LONGEST_NS, 3)?, slow: 0 })
     }
 
-    /// Adds a write.
+    /// Adds the duration of one write.
     pub(crate) fn record(&mut self, took: Duration) {
         self.histogram.saturating_record(took.as_nanos() as u64);
         self.slow += u64::from(took > SLOW);
     }
 
-    /// Adds the writes of another writer.
+    /// Adds the durations that another writer recorded.
     ///
     /// # Errors
-    /// None: the bounds are the same.
+    /// Never fails, since both histograms have the same bounds.
     pub(crate) fn add(&mut self, other: &Self) -> Result<(), Failure> {
         self.slow += other.slow;
         Ok(self.histogram.add(&other.histogram)?)
     }
 }
 
-/// The results of a measurement.
+/// The results of a measurement, or the medians over several runs.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Figures {
     /// Number of writes by all writers.
@@ -110,8 +110,8 @@ impl Figures {
         }
     }
 
-    /// Returns the median of the ratios of the rate in each run of `runs` to the rate in the same
-    /// run of `others`.
+    /// Divides the rate of each run in `runs` by the rate of the run with the same index in
+    /// `others`. Returns the median of these ratios.
     pub(crate) fn ratio(runs: &[Self], others: &[Self]) -> f64 {
         let pairs = runs.iter().zip(others);
         median(pairs.map(|(run, other)| run.per_second / other.per_second).collect())
@@ -122,7 +122,8 @@ impl Figures {
 pub(crate) mod tests {
     use super::*;
 
-    /// Returns figures of writes at a constant rate that all take equally long.
+    /// Returns figures of writes that all have the same duration, so that their rate is
+    /// `per_second`.
     pub(crate) fn at_rate(per_second: f64) -> Figures {
         let mut latencies = Latencies::new().unwrap();
         latencies.record(Duration::from_secs_f64(1.0 / per_second));
@@ -144,7 +145,7 @@ pub(crate) mod tests {
         latencies.add(&other).unwrap();
         let figures = Figures::of(&latencies, Duration::from_secs(2));
         assert_eq!((figures.writes, figures.seconds, figures.per_second), (1000.0, 2.0, 500.0));
-        // Only writes that took longer than 3 ms are counted.
+        // Writes of exactly 3 ms are not counted as slow.
         assert_eq!(figures.over_3_ms, 0.005);
         let near = |us: f64, expected: f64| (us - expected).abs() <= expected / 1000.0;
         assert!(near(figures.p50_us, 100.0) && near(figures.p99_us, 3000.0), "{figures:?}");

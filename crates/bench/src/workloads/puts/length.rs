@@ -1,17 +1,17 @@
-//! The length of a measurement.
+//! The condition that ends a measurement: a duration, or a number of writes.
 
 use std::time::Duration;
 
 use serde::{Serialize, Serializer};
 
-/// The length of a measurement.
+/// The condition that ends a measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Length {
-    /// A duration, in seconds in a report.
+    /// Ends after this duration; a report states it in seconds.
     #[serde(rename = "seconds", serialize_with = "as_seconds")]
     Time(Duration),
-    /// A number of writes, by all writers together.
+    /// Ends after this number of writes, counted over all writers.
     Writes(u64),
 }
 
@@ -20,8 +20,8 @@ fn as_seconds<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S:
 }
 
 impl Length {
-    /// Returns the maximum number of writes that the writer with number `writer` may make, out of
-    /// `writers` writers.
+    /// Returns the maximum number of writes that one of `writers` writers may make; `writer` is its
+    /// number, counted from 0.
     pub(crate) fn writes_of(self, writer: usize, writers: usize) -> u64 {
         match self {
             Self::Time(_) => u64::MAX,

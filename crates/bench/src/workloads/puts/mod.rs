@@ -1,5 +1,4 @@
-//! Concurrent writers for a given length, each of which starts a write when its previous one has
-//! ended.
+//! Concurrent writers, each of which starts a write as soon as its previous write has ended.
 
 pub(crate) mod figures;
 pub(crate) mod length;
@@ -24,9 +23,9 @@ pub(crate) const VALUE_BYTES: usize = 128;
 /// The order of the keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
-    /// Ascending numbers from 0, for each writer.
+    /// Ascending numbers from 0. All writers use the same numbers.
     Ascending,
-    /// Random numbers.
+    /// Uniformly random numbers.
     ByChance,
 }
 
@@ -35,7 +34,7 @@ pub enum Order {
 pub struct Putting {
     /// Number of concurrent writers.
     pub writers: usize,
-    /// Length of the measurement.
+    /// When the measurement ends: after a duration, or after a number of writes.
     pub length: Length,
     /// Order of the keys.
     pub order: Order,
@@ -130,7 +129,8 @@ mod tests {
             }
         });
         assert_eq!(figures.unwrap().writes, 10.0);
-        // Two writers write three times and two writers twice, each starting with number 0.
+        // The four writers share the ten writes: two of them write three times, and two write
+        // twice. Each starts with number 0.
         assert_eq!(sum.into_inner(), 3 * 1000 + 2 * 2000 + 2 * 3000 + 2 * 3 + 2);
     }
 

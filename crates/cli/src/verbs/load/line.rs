@@ -16,7 +16,8 @@ pub(super) struct Entry {
 
 impl Entry {
     /// Parses a line without its end: key and value, or column family, key and value, separated by
-    /// tabs. `decode` reads key and value; a column family is escaped text in either form.
+    /// tabs. `decode` reads key and value. A column family is always escaped text, even if key and
+    /// value are in hex.
     ///
     /// # Errors
     /// A description of the problem.

@@ -13,17 +13,17 @@ use crate::outcome::{Failure, Result};
 use crate::progress::Progress;
 use crate::writing::WritableDatabase;
 
-/// Size at which a batch is written even if it has few items, in bytes.
+/// A batch of at least this many bytes is written even if it has few packages or lines.
 const BATCH_BYTES: usize = 4 << 20;
 
 /// The amount of data loaded.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Loaded {
-    /// Number of packages or lines.
+    /// Number of packages or lines written.
     pub(super) items: u64,
-    /// Number of keys with values.
+    /// Number of entries (key and value) written.
     pub(super) entries: u64,
-    /// Number of batches.
+    /// Number of batches written.
     pub(super) batches: u64,
 }
 
@@ -33,7 +33,7 @@ pub(super) struct Loader<'a> {
     /// Ids of the column families used so far, by name.
     families: BTreeMap<String, u32>,
     batch: WriteBatch,
-    /// Number of packages or lines in the batch.
+    /// Number of packages or lines in the batch that is being filled.
     waiting: u64,
     /// Maximum number of packages or lines in a batch.
     batch_items: u64,
@@ -50,7 +50,8 @@ impl<'a> Loader<'a> {
         acknowledgements: Option<Acknowledgements>,
         arguments: &LoadArguments,
     ) -> Self {
-        // Acknowledged batches must survive a crash.
+        // With an acknowledgement file, batches are synced, because an acknowledged batch must
+        // survive a crash.
         let sync = arguments.sync || acknowledgements.is_some();
         Self {
             database,
@@ -94,8 +95,8 @@ impl<'a> Loader<'a> {
         if is_full { self.write() } else { Ok(()) }
     }
 
-    /// Ends loading after the input ended or failed. Packages and lines before malformed input are
-    /// still written.
+    /// Ends loading. `read` is the result of reading the input. If the input ended, or a line was
+    /// malformed, the packages and lines read before are still written.
     pub(super) fn finish(mut self, read: Result<()>) -> (Result<()>, Loaded) {
         let answer = match read {
             Ok(()) | Err(Failure::Input(_)) => self.write().and(read),
@@ -122,7 +123,8 @@ impl<'a> Loader<'a> {
     }
 }
 
-/// A file that records the number of loaded items, so that loading can be resumed.
+/// A file to which the number of packages or lines loaded so far is appended after each batch, so
+/// that a killed load can be resumed.
 pub(super) struct Acknowledgements {
     file: File,
     path: PathBuf,
@@ -134,7 +136,8 @@ impl Acknowledgements {
     /// # Errors
     /// Refused, for a file that cannot be opened or created.
     pub(super) fn open(path: PathBuf) -> Result<Self> {
-        // This is not a database file.
+        // This file does not belong to the database, so it is not opened through the engine's
+        // storage.
         match File::options().append(true).create(true).open(&path) {
             Ok(file) => Ok(Self { file, path }),
             Err(error) => Err(Failure::Refused(format!("cannot open {}: {error}", path.display()))),

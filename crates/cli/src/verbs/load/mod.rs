@@ -30,7 +30,7 @@ use line::{Decode, Entry};
 use loader::{Acknowledgements, Loaded, Loader};
 use package::Stanza;
 
-/// The column family that maps each package to its dependents.
+/// Name of the column family that maps each package to the packages that depend on it.
 const DEPENDS: &str = "depends";
 
 pub(crate) fn run(arguments: &LoadArguments, output: &mut Output) -> Result<Outcome> {
@@ -100,7 +100,7 @@ fn load_lines(
     Ok(())
 }
 
-/// Reports the amount loaded, and the rate.
+/// Reports the number of packages or lines loaded, and the rate.
 fn report(
     format: LoadFormat,
     loaded: &Loaded,
@@ -120,7 +120,8 @@ fn report(
             "elapsed_us": elapsed_us,
         }));
     }
-    // The clock may not advance during a short file.
+    // The clock may not advance while a short file is loaded, so the elapsed time counts as at
+    // least one microsecond.
     let elapsed_s = elapsed_us.max(1) as f64 / 1e6;
     output.line(format_args!(
         "loaded {} ({} in {}) in {elapsed_s:.3} s: {:.0} {}/s, {:.1} MB/s",

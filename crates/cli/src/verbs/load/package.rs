@@ -19,14 +19,14 @@ use super::input::Lines;
 use crate::outcome::Result;
 use crate::text::excerpt;
 
-/// A stanza, as in the index.
+/// A stanza, with its text exactly as in the index.
 #[derive(Debug, Default)]
 pub(super) struct Stanza {
     /// The stanza's lines, each with its line end.
     text: Vec<u8>,
     /// The number of the stanza's first line, counted from 1.
     line: u64,
-    /// The last line read.
+    /// Buffer for the line read last.
     last: Vec<u8>,
 }
 
@@ -166,13 +166,13 @@ fn line_length(text: &[u8]) -> usize {
 }
 
 impl<'a> Package<'a> {
-    /// Returns the key of the package's stanza.
+    /// Returns the key of the package's stanza: the name and the version.
     pub(super) fn key(&self) -> Vec<u8> {
         [self.name, b"/", self.version].concat()
     }
 
-    /// Returns the names of the packages on which it depends: the first alternative of each entry
-    /// of `Depends`.
+    /// Returns the names of the packages on which this package depends: the first alternative of
+    /// each entry of `Depends`.
     pub(super) fn dependencies(&self) -> impl Iterator<Item = &'a [u8]> {
         let names = self.depends.split(|&byte| byte == b',').map(|entry| {
             let first = entry.split(|&byte| byte == b'|').next().unwrap_or_default();
@@ -182,7 +182,8 @@ impl<'a> Package<'a> {
         names.filter(|name| !name.is_empty())
     }
 
-    /// Returns the key of one of the package's dependencies.
+    /// Returns the key that records one dependency of the package: the name of the dependency and
+    /// the name of the package.
     pub(super) fn dependency_key(&self, dependency: &[u8]) -> Vec<u8> {
         [dependency, b"<-", self.name].concat()
     }

@@ -9,7 +9,7 @@ use crate::output::Output;
 use crate::progress::Progress;
 use crate::text::counted;
 
-/// Environment variable with the password, if `--password` is missing.
+/// Environment variable that holds the password if `--password` is not given.
 const PASSWORD: &str = "IGGY_PASSWORD";
 
 pub(crate) fn run(arguments: &LogImportArguments, output: &mut Output) -> Result<Outcome> {

@@ -232,7 +232,8 @@ fn dump(arguments: &LogDumpArguments, output: &mut Output) -> Result<Outcome> {
     failure.map(|()| Outcome::Well)
 }
 
-/// Finds a partition by the ids or names of its stream and topic.
+/// Finds the partition that the arguments identify by the ids or names of its stream and topic and
+/// its own id.
 fn find(log: &LogDirectory, arguments: &LogDumpArguments) -> Result<PartitionId> {
     let is_named = |id: u32, name: &str, given: &str| given == name || given == id.to_string();
     let stream = log.streams().iter().find(|(id, it)| is_named(**id, &it.name, &arguments.stream));

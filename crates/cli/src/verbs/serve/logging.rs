@@ -1,9 +1,11 @@
 //! Writes log lines to standard error and to files of bounded size.
 //!
-//! A separate thread writes lines, so that a slow disk or terminal delays no client. Its queue is
-//! bounded: when it is full, lines are dropped, and the next line reports their number.
+//! A separate thread writes the lines, so that a slow disk or terminal does not delay the server's
+//! clients. The thread's queue is bounded. When it is full, further lines are dropped, and the
+//! thread reports their number before it writes the next line.
 //!
-//! A file's name contains the time of its creation. A new process continues the newest file.
+//! A file's name contains the time of its creation, in microseconds since 1970. A new process
+//! appends to the newest file.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -22,31 +24,32 @@ use tracing_subscriber::fmt::MakeWriter;
 use crate::outcome::{Failure, Result};
 use crate::output::say;
 
-/// Maximum number of lines that wait in the queue to be written.
+/// Maximum number of lines in the queue of the writing thread.
 const QUEUE: usize = 8192;
-/// Maximum time that a process waits at its end until the queued lines are written.
+/// Maximum time that a shutdown waits for the writing thread to write the queued lines and end.
 const FINISH: Duration = Duration::from_secs(3);
-/// Interval between two checks for queued lines.
+/// Interval between two checks whether the writing thread has ended.
 const PAUSE: Duration = Duration::from_millis(1);
 const PREFIX: &str = "tailwater-";
 const SUFFIX: &str = ".log";
 
-/// A message to the thread that writes lines.
+/// A message to the writing thread.
 enum Message {
     Line(Vec<u8>),
     Finish,
 }
 
-/// The thread that writes lines.
+/// The writing thread, and its queue.
 pub(super) struct Logging {
     queue: SyncSender<Message>,
     thread: Thread,
 }
 
-/// Returns the filter of log lines: from `RUST_LOG`, otherwise from the configuration.
+/// Returns the filter of log lines: that of the environment variable `RUST_LOG` or, if it is unset
+/// or invalid, that of the configuration.
 ///
 /// # Errors
-/// An invalid level.
+/// Usage, if the configuration's level is invalid.
 pub(super) fn filter(config: &Config) -> Result<EnvFilter> {
     EnvFilter::try_from_default_env().or_else(|_| {
         let level = &config.logging.level;
@@ -57,7 +60,7 @@ pub(super) fn filter(config: &Config) -> Result<EnvFilter> {
 }
 
 impl Logging {
-    /// Starts writing the lines of this process, as configured.
+    /// Starts the writing thread, and makes it receive all log lines of this process.
     pub(super) fn start(config: &Config, filter: EnvFilter) -> Result<Self> {
         let files = match config.logging.has_file {
             true => Some(Files::open(config)?),
@@ -78,14 +81,14 @@ impl Logging {
         Ok(Self { queue, thread })
     }
 
-    /// Writes the queued lines and ends the thread. If the thread stays blocked because nobody
-    /// reads standard error, it is abandoned.
+    /// Waits until the thread has written the queued lines and ended. If it does not end within
+    /// [`FINISH`], for example because nobody reads standard error, it is abandoned.
     pub(super) fn finish(self) {
         let deadline = Instant::now() + FINISH;
         let mut message = Some(Message::Finish);
         while !self.thread.is_finished() {
             if let Some(unsent) = message.take() {
-                // The queue is disconnected only if the thread has ended.
+                // If sending fails because the queue is disconnected, the thread has already ended.
                 message = match self.queue.try_send(unsent) {
                     Err(TrySendError::Full(unsent)) => Some(unsent),
                     _ => None,
@@ -100,7 +103,7 @@ impl Logging {
     }
 }
 
-/// The queue of lines.
+/// The sending side of the queue, through which log lines reach the writing thread.
 #[derive(Clone)]
 struct Queue {
     queue: SyncSender<Message>,
@@ -134,7 +137,7 @@ fn write_lines(lines: &Receiver<Message>, mut files: Option<Files>, dropped: &At
         if missing > 0 {
             say(format_args!("tailwater: {missing} log lines were dropped"));
         }
-        // A failed write to standard error cannot be reported anywhere.
+        // If writing to standard error fails, there is nowhere to report the failure.
         let _ = io::stderr().lock().write_all(&line);
         if let Some(open) = &mut files
             && let Err(error) = open.write(&line, SystemClock.wall_us())
@@ -178,7 +181,8 @@ impl Files {
         })
     }
 
-    /// Writes a line, to a new file if it does not fit into the current one.
+    /// Appends a line to the current file. If the line does not fit, begins a new file and removes
+    /// old files.
     fn write(&mut self, line: &[u8], now_us: u64) -> io::Result<()> {
         let length = line.len() as u64;
         if self.bytes > 0 && self.file_bytes_max.is_some_and(|max| self.bytes + length > max) {
@@ -191,16 +195,17 @@ impl Files {
         Ok(())
     }
 
-    /// Removes old files: those that have expired, and the oldest ones while the total is too
-    /// large. The newest file stays.
+    /// Removes expired files. Then removes the oldest files while the total size is too large. The
+    /// newest file is never removed.
     fn prune(&self, now_us: u64) -> io::Result<()> {
         let files = list(&self.directory)?;
         let mut total: u64 = files.iter().map(|(.., bytes)| bytes).sum();
-        // The creation time of the next file is the end of this file, because all lines of this
-        // file are older.
+        // All lines of a file are older than the next file, so the age of a file counts from the
+        // creation of the next file.
         for ((_, name, bytes), (end_us, ..)) in files.iter().zip(files.iter().skip(1)) {
             let is_old = self.retention_us.is_some_and(|age| now_us.saturating_sub(*end_us) > age);
-            // The total must leave space for the newest file to grow to its maximum size.
+            // The limit on the total size must also hold when the newest file has grown to its
+            // maximum size.
             let room = self.file_bytes_max.unwrap_or(0);
             let is_much = self.total_bytes_max.is_some_and(|max| total + room > max);
             if !is_old && !is_much {
@@ -217,7 +222,8 @@ fn name(begun_us: u64) -> String {
     format!("{PREFIX}{begun_us:020}{SUFFIX}")
 }
 
-/// Lists the files: the time of creation, name and size of each, the oldest first.
+/// Lists the log files, the oldest first. Each has its creation time in microseconds since 1970,
+/// its name, and its size in bytes.
 fn list(directory: &Path) -> io::Result<Vec<(u64, String, u64)>> {
     let mut files = Vec::new();
     for entry in directory.read_dir()? {

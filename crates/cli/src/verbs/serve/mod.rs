@@ -21,9 +21,9 @@ use crate::outcome::{Failure, Result};
 use crate::output::complain;
 use logging::Logging;
 
-/// Number of open files that a server typically needs in addition to its connections.
+/// Number of file descriptors that a server typically needs in addition to one per connection.
 const OTHER_FILES: usize = 512;
-/// Exit code of a process ended by a second signal.
+/// Exit code of a server that a second signal ended.
 const CUT_SHORT: i32 = 1;
 
 /// Runs the server until a signal arrives.
@@ -58,8 +58,9 @@ fn serve(arguments: &ServeArguments) -> Result<()> {
         .thread_name("serve")
         .build()
         .map_err(|error| Failure::Refused(format!("cannot start threads: {error}")))?;
-    // Logging starts only after `Server::start` has checked that the directory does not belong to
-    // another program, because log files may be below it. Lines logged before that are lost.
+    // Log files may be in the server's directory. Therefore logging starts only after
+    // `Server::start` has checked that the directory does not belong to another program. Lines
+    // logged before are lost.
     runtime.block_on(async {
         let logs = config.clone();
         let server =
@@ -93,7 +94,8 @@ fn show_password(password: &str, config: &Config) -> Result<()> {
     })
 }
 
-/// Raises the limit on open files to the maximum, because each connection is an open file.
+/// Raises the soft limit on open files to the hard limit, because each connection needs a file
+/// descriptor.
 fn raise_open_files_max() {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
@@ -101,7 +103,8 @@ fn raise_open_files_max() {
     let _ = setrlimit(Resource::Nofile, limit);
 }
 
-/// Installs the handlers: the first signal notifies, the second ends the process.
+/// Installs a signal handler. The first signal notifies the returned [`Notify`]; the second ends
+/// the process.
 fn listen_to_signals() -> Result<Arc<Notify>> {
     let stop = Arc::new(Notify::new());
     let notify = Arc::clone(&stop);
@@ -111,7 +114,7 @@ fn listen_to_signals() -> Result<Arc<Notify>> {
             info!("shutting down; another signal ends the server immediately");
             notify.notify_one();
         } else {
-            // Not logged, because standard error may be blocked.
+            // Nothing is logged here, because standard error may be blocked.
             std::process::exit(CUT_SHORT);
         }
     })

@@ -13,7 +13,7 @@ use crate::text::{hex, push_hex};
 /// Number of bytes on a line of a dump.
 const DUMP_WIDTH: usize = 32;
 
-/// A data block to show.
+/// A data block that was read, to be shown.
 struct Shown<'a> {
     name: &'a str,
     user_keys: bool,
@@ -21,7 +21,8 @@ struct Shown<'a> {
     report: BlockReport,
 }
 
-/// Shows the requested parts of the data blocks, which are read only if needed.
+/// Prints the parts of the data blocks that the arguments request. If none is requested, no data
+/// block is read.
 pub(super) fn show(
     name: &str,
     table: &TableFile,
@@ -69,7 +70,8 @@ pub(super) fn show(
 }
 
 impl Shown<'_> {
-    /// Reports problems of the block, unless the line of output for the block already shows them.
+    /// Reports problems of the block on standard error. `has_line` says that the block has a line
+    /// in the output; a wrong checksum is shown there and not reported again.
     fn check(&self, has_line: bool) -> Outcome {
         let report = &self.report;
         if !report.checksum_holds() && !has_line {
@@ -133,8 +135,8 @@ impl Shown<'_> {
     /// Prints the entries, up to the first one that cannot be decoded.
     fn entries(&self, output: &mut Output) -> Result<Outcome> {
         let Ok(contents) = &self.report.contents else { return Ok(Outcome::Damage) };
-        // An error from writing the output is kept here, because the closure returns only errors
-        // from the table.
+        // An error from writing the output is kept here, because the closure can return only errors
+        // from reading the table.
         let mut failure = None;
         let walked = contents.for_each(&mut |entry| {
             if failure.is_none() {

@@ -17,8 +17,9 @@ use crate::outcome::{Failure, Outcome, Result};
 use crate::output::{Output, complain};
 use crate::text::{escape, hex};
 
-/// RocksDB's properties with text values; its other properties are numbers. The type of a user
-/// property is guessed from its value.
+/// Names, without the prefix `rocksdb.`, of RocksDB's properties whose values are text. RocksDB's
+/// other properties are numbers. For a property that RocksDB does not define, the type is guessed
+/// from its value.
 const TEXT_PROPERTIES: [&str; 14] = [
     "block.based.table.decoupled.partitioned.filters",
     "block.based.table.prefix.filtering",
@@ -220,8 +221,8 @@ fn shown_properties(properties: &Properties) -> Vec<(String, String)> {
     entries.map(|(name, value)| (escape(&name), shown_value(&name, &value))).collect()
 }
 
-/// Returns a property according to its type: text unchanged, numbers in decimal, everything else in
-/// hex.
+/// Returns a property's value in readable form: text escaped, numbers in decimal, everything else
+/// in hex.
 fn shown_value(name: &[u8], value: &[u8]) -> String {
     let text = str::from_utf8(name).unwrap_or_default();
     let fixed =

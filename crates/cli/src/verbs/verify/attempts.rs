@@ -2,9 +2,9 @@
 //!
 //! During writes, a finding may be temporary: for example, a log ends inside a record that is being
 //! written, or a table is missing because it was removed after the MANIFEST was read. A finding is
-//! therefore certain only in two cases: if no file changed during the verification and no other
-//! process had the database open, or if the next verification has the same finding in a file that
-//! has not changed in between.
+//! therefore certain only in two cases. In the first, no file changed during the verification, and
+//! no other process had the database open. In the second, the next verification repeats the
+//! finding, and the file has not changed in between.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use crate::live::{Stamp, is_open_elsewhere, stamp};
 use crate::outcome::Outcome;
 use crate::progress::Progress;
 
-/// Maximum number of further verifications if the first one has findings that may be temporary.
+/// Maximum number of repeated verifications while findings may be temporary.
 const ATTEMPTS: usize = 3;
 
 type Stamps = BTreeMap<PathBuf, FileMetadata>;
@@ -26,7 +26,7 @@ type Stamps = BTreeMap<PathBuf, FileMetadata>;
 /// One verification.
 struct Attempt {
     report: Report,
-    /// The stamps of the database's files after the verification.
+    /// Length and modification time of each file of the database, taken after the verification.
     stamps: Stamps,
     /// Files that were changed, created or removed during the verification.
     changed: BTreeSet<PathBuf>,
@@ -34,9 +34,9 @@ struct Attempt {
     was_open: bool,
 }
 
-/// Verifies a database, and repeats the verification while findings may be temporary. After the
-/// last attempt, findings that are certain determine the outcome as usual; all other findings count
-/// as writes in progress.
+/// Verifies a database, and repeats the verification while findings may be temporary. If some
+/// findings may still be temporary after the last repetition, they count as caused by a concurrent
+/// write ([`Outcome::BeingWritten`]). Findings that are certain count with their own severity.
 pub(super) fn settled(directory: &Path, options: &OpenOptions) -> (Report, Outcome) {
     let mut last = Attempt::make(directory, options);
     let mut outcome = last.outcome(None);
@@ -79,7 +79,8 @@ impl Attempt {
         self.report.findings.iter().any(|finding| self.may_be_passing(finding, previous))
     }
 
-    /// Returns the worst outcome of the findings.
+    /// Returns the worst outcome of all findings. A finding that may be temporary counts as
+    /// [`Outcome::BeingWritten`].
     fn outcome(&self, previous: Option<&Self>) -> Outcome {
         let outcome = |finding: &Finding| match finding.severity {
             _ if self.may_be_passing(finding, previous) => Outcome::BeingWritten,
@@ -104,14 +105,15 @@ impl Attempt {
         let is_same = !self.changed.contains(&finding.path)
             && stamp(self) == stamp(previous)
             && previous.report.findings.contains(finding);
-        // A missing file has no stamp that could have changed: it may be missing because a newer
-        // MANIFEST no longer names it.
+        // A missing file has no stamp by which a change could be noticed. It may be missing because
+        // a newer MANIFEST no longer names it, so its finding is certain only if no file of the
+        // database changed.
         let is_there = stamp(self).is_some();
         !is_same || !(is_there || (self.changed.is_empty() && self.stamps == previous.stamps))
     }
 }
 
-/// Returns the stamps of the files in all directories of a database.
+/// Returns the length and modification time of each file in the directories of a database.
 fn stamps(storage: &dyn Storage, directory: &Path, options: &OpenOptions) -> Stamps {
     let database = options.database();
     let families = options.column_families().map(|name| &options.column_family(name).cf_paths);

@@ -27,8 +27,8 @@ pub(crate) fn run(arguments: &VerifyArguments, output: &mut Output) -> Result<Ou
     Ok(outcome)
 }
 
-/// Returns the options for opening the database. An unreadable OPTIONS file is a finding, but does
-/// not prevent the other checks.
+/// Returns the options for opening the database, and the outcome of reading them. An unreadable
+/// OPTIONS file is reported, but does not prevent the other checks.
 fn options(arguments: &VerifyArguments) -> Result<(OpenOptions, Outcome)> {
     let (storage, given) = (storage(), arguments.common.overrides());
     match Settings::load(&storage, &arguments.directory, given) {

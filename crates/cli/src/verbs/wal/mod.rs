@@ -23,7 +23,7 @@ use crate::text::counted;
 
 use summary::{Summary, verdict_name};
 
-/// The context of a walk over logs.
+/// What is needed to print each of the logs.
 struct Walk<'a> {
     arguments: &'a WalArguments,
     mode: RecoveryMode,
@@ -82,7 +82,8 @@ fn wal_number(kind: FileKind) -> Option<u64> {
     }
 }
 
-/// Returns the named logs; by default the logs in the directory, or in its `wal_dir`.
+/// Returns the logs that the arguments name. If they name none, returns all logs in the database's
+/// directory or, if it has none, in its `wal_dir`.
 fn logs(
     storage: &dyn Storage,
     arguments: &WalArguments,
@@ -236,8 +237,8 @@ impl Walk<'_> {
         let verdict = irregularity.verdict(self.mode);
         let is_stale = *kind == IrregularityKind::Stale;
         let what = match kind {
-            // After the end of a log in a recycled file, incomplete records of an earlier use of
-            // the file are expected.
+            // Recovery ends the log where the records of an earlier use of its file begin. After
+            // that point, incomplete records are not damage.
             IrregularityKind::Damage | IrregularityKind::Torn if summary.is_stale_behind() => {
                 Outcome::Well
             }
@@ -258,7 +259,8 @@ impl Walk<'_> {
     }
 }
 
-/// Prints an item that describes the log itself; does nothing for all other items.
+/// Prints an item that describes a log rather than its contents; does nothing for batches and
+/// irregularities.
 fn about_the_log(name: &str, item: &LogItem<'_>, output: &mut Output) -> Result<()> {
     match item {
         LogItem::TimestampSizes { offset, sizes } => {

@@ -1,4 +1,4 @@
-//! The summary of a log: its contents, and the result of recovery as a whole.
+//! The summary of a log: what it contains, and where recovery would stop reading it.
 
 use serde_json::json;
 use tailwater::inspect::wal::{Irregularity, IrregularityKind, LogBatch, LogReader};
@@ -8,7 +8,7 @@ use crate::outcome::{Outcome, Result};
 use crate::output::Output;
 use crate::text::counted;
 
-/// A summary of a log so far.
+/// The figures of a log, updated for each item that is read.
 #[derive(Default)]
 pub(super) struct Summary {
     /// Number of complete batches that recovery accepts.
@@ -17,9 +17,10 @@ pub(super) struct Summary {
     operations: u64,
     /// Lowest and highest sequence number in these batches.
     sequences: Option<(u64, u64)>,
-    /// Number of groups of batches that end with padding, as groups written with direct I/O do.
+    /// Number of groups of batches that are followed by padding. Direct I/O pads each group to a
+    /// whole block.
     padded_groups: u64,
-    /// Number of bytes of padding.
+    /// Total length of the padding, in bytes.
     padding_bytes: u64,
     /// Number of bytes that were allocated and never written.
     unwritten_bytes: u64,
@@ -34,9 +35,9 @@ struct End {
     verdict: Verdict,
     offset: u64,
     reason: String,
-    /// Number of complete batches after that point.
+    /// Number of complete batches after `offset`.
     batches_behind: u64,
-    /// Whether the bytes after that point are left over from an earlier use of the file.
+    /// Whether the bytes after `offset` seem to be left over from an earlier use of the file.
     is_stale_behind: bool,
 }
 
@@ -46,8 +47,8 @@ impl Summary {
         if let Some(end) = &mut self.end {
             end.batches_behind += 1;
             if end.is_stale_behind {
-                // The supposed leftovers are damage, because a valid batch of this log follows
-                // them.
+                // These bytes are not left over from an earlier use of the file after all, because
+                // a valid batch of this log follows them. So they are damage.
                 self.note(Outcome::Damage);
             }
             return;
@@ -61,7 +62,7 @@ impl Summary {
         }
     }
 
-    /// Counts bytes without content.
+    /// Counts padding and bytes that were never written.
     pub(super) fn count_empty(&mut self, irregularity: &Irregularity) {
         match irregularity.kind {
             IrregularityKind::Padding => {
@@ -73,13 +74,13 @@ impl Summary {
         }
     }
 
-    /// Records an outcome.
+    /// Records an outcome; only the worst one is kept.
     pub(super) fn note(&mut self, outcome: Outcome) {
         self.outcome = self.outcome.max(Some(outcome));
     }
 
-    /// Records the point at which recovery stops reading the log, unless an earlier point is
-    /// recorded.
+    /// Records the point at which recovery stops reading the log. Does nothing if `verdict` lets
+    /// recovery continue, or if an earlier point is already recorded.
     pub(super) fn end_by(
         &mut self,
         verdict: Verdict,
@@ -93,8 +94,8 @@ impl Summary {
         }
     }
 
-    /// Returns whether recovery stops at a point after which the file has leftovers of its earlier
-    /// use.
+    /// Returns whether recovery stops at a point after which the file seems to hold data of an
+    /// earlier use.
     pub(super) fn is_stale_behind(&self) -> bool {
         self.end.as_ref().is_some_and(|end| end.is_stale_behind)
     }
@@ -104,7 +105,7 @@ impl Summary {
         self.outcome.unwrap_or(Outcome::Well)
     }
 
-    /// Prints the summary, after the last line of its log.
+    /// Prints the summary, after the lines for the items of the log.
     pub(super) fn print(
         &self,
         name: &str,
@@ -167,7 +168,7 @@ fn mode_name(mode: RecoveryMode) -> &'static str {
     }
 }
 
-/// Returns the name of a verdict in JSON.
+/// Returns the name by which JSON output denotes a verdict.
 pub(super) fn verdict_name(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Continue => "continue",

@@ -2,7 +2,7 @@
 //!
 //! A cache replaces its contents continuously, and the thread that inserts a value is seldom the
 //! one that drops it. An allocator with per-thread heaps would keep freed memory for the thread
-//! that allocated it. Here all threads share free slots.
+//! that allocated it. Here all threads share the free memory.
 //!
 //! # Layout
 //!
@@ -10,18 +10,18 @@
 //! so a slot above [`SLOT_MIN`] is at most 1/16 larger than its contents. An allocation above
 //! [`SLOT_MAX`] is a mapping of its own. An empty region is released to the system, and may be cut
 //! into slots of another size later. The free pages of a region that is at most three quarters full
-//! are released, too. Both happen when dropped slots are reclaimed: before a new region is added,
-//! and in [`Slabs::release`]. So memory in use exceeds the contents by the slots that were dropped
-//! but not yet reclaimed, by up to a quarter of each region, and by free slots in partly used
-//! pages. Address space is kept until the slabs and all slots are dropped.
+//! are released, too. Both happen before a new region is added, and in [`Slabs::release`], after
+//! dropped slots were reclaimed. So memory in use exceeds the contents by the slots that were
+//! dropped but not yet reclaimed, by up to a quarter of each region, and by free slots in partly
+//! used pages. Address space is kept until the slabs and all slots are dropped.
 //!
 //! # Threads
 //!
-//! Taking a slot takes the lock of its size, which foreground inserts take: a low-priority thread
-//! must not do so. Dropping a slot pushes it on a stack of its size, without a lock; unmapping a
-//! large allocation takes a lock in the kernel. A thread that finds no free slot of a size reclaims
-//! dropped slots of that size. A thread that needs a new region first reclaims some dropped slots
-//! of every size. [`Slabs::release`] reclaims all dropped slots.
+//! Taking a slot takes the lock of the slot's size. Foreground inserts take this lock, so a
+//! low-priority thread must not take a slot. Dropping a slot pushes it on a stack of its size,
+//! without a lock; unmapping a large allocation takes a lock in the kernel. A thread that finds no
+//! free slot of a size reclaims dropped slots of that size. A thread that needs a new region first
+//! reclaims some dropped slots of every size. [`Slabs::release`] reclaims all dropped slots.
 //!
 //! The scheme (slots of equal size in aligned slabs) is that of J. Bonwick, "The Slab Allocator",
 //! USENIX Summer 1994.
@@ -43,31 +43,31 @@ use crate::epoch::atomic::{AtomicPtr, Ordering};
 
 /// Size and alignment of a region, in bytes.
 pub(crate) const REGION: usize = 1 << 20;
-/// Unit in which address space is mapped, in bytes.
+/// Size of one mapping of address space, in bytes. Regions are parts of it.
 const CHUNK: usize = 64 << 20;
-/// The smallest slot, in bytes. A power of two.
+/// Size of the smallest slot, in bytes. A power of two.
 const SLOT_MIN: usize = 512;
-/// The largest slot, in bytes: eight to a region. A power of two.
+/// Size of the largest slot, in bytes: 1/8 of a region. A power of two.
 const SLOT_MAX: usize = 128 << 10;
-/// Number of sizes per power of two. A power of two.
+/// Number of slot sizes per power of two. A power of two.
 const STEPS: usize = 16;
-/// Number of sizes: the smallest, and [`STEPS`] for each doubling up to the largest.
+/// Number of slot sizes: the smallest, and [`STEPS`] for each doubling up to the largest.
 const SIZES: usize = 1 + (SLOT_MAX / SLOT_MIN).ilog2() as usize * STEPS;
 /// Maximum number of dropped slots reclaimed under one holding of a lock.
 const PIECE: usize = 32;
-/// Number of times that each size reclaims up to [`PIECE`] slots before a new region is added. In
-/// total, these are as many slots as a region has if they are 4 KiB each, so that reclaiming keeps
-/// up when block sizes change.
+/// Before a new region is added, dropped slots of every size are reclaimed, this many times up to
+/// [`PIECE`] slots. For slots of 4 KiB, this is as many slots as a region has, so that reclaiming
+/// keeps up when block sizes change.
 const PIECES: usize = 8;
-/// A region's free pages are released once 1/SPARSE_PART of its slots are free.
+/// The free pages of a region are released if at least 1/SPARSE_PART of its slots are free.
 const SPARSE_PART: usize = 4;
-/// After a region was trimmed, it is trimmed again only once another 1/AGAIN_PART of its slots have
-/// become free.
+/// A region that was trimmed is trimmed again only when at least 1/AGAIN_PART more of its slots
+/// have become free.
 const AGAIN_PART: usize = 16;
 /// Maximum number of sparse regions to trim before a new region is added.
 const TRIMS: usize = 2;
 
-/// Returns the index of the slot size for `bytes`; `None` if no slot is that large.
+/// Returns the index of the smallest slot size that holds `bytes`; `None` if no slot is that large.
 fn size_index(bytes: usize) -> Option<usize> {
     if bytes <= SLOT_MIN {
         return Some(0);
@@ -91,8 +91,8 @@ pub(crate) struct Slabs {
     space: Mutex<Space>,
 }
 
-/// The slots of one size. It has cache lines of its own, since every thread that drops a slot
-/// writes to it.
+/// All slots of one size. This struct has cache lines of its own, since every thread that drops a
+/// slot writes to it.
 #[repr(align(128))]
 struct Size {
     /// Slot size, in bytes.
@@ -102,7 +102,7 @@ struct Size {
     regions: Mutex<Regions>,
 }
 
-/// The contents of a dropped slot.
+/// What a dropped slot holds while it is on the stack.
 #[derive(Debug)]
 pub(super) struct Returned {
     pub(super) next: *mut Returned,
@@ -127,8 +127,9 @@ impl ReturnedStack {
             // SAFETY: the slot is large enough, and the caller owns it exclusively until the
             // exchange succeeds.
             unsafe { slot.write(Returned { next }) };
-            // Pairs with the Acquire in `take_all`: the taker sees this write, and writes to the
-            // slot only after this thread has finished reading the value in it.
+            // Pairs with the Acquire in `take_all`. The thread that takes the slots sees this
+            // write. It writes to the slot only after this thread has finished reading the value
+            // that was in it.
             let (success, failure) = (Ordering::Release, Ordering::Relaxed);
             match self.0.compare_exchange_weak(next, slot.as_ptr(), success, failure) {
                 Ok(_) => return,
@@ -137,21 +138,22 @@ impl ReturnedStack {
         }
     }
 
-    /// Takes all slots. Returns the first, or null.
+    /// Takes all slots off the stack. Returns the first, which links to the others; null if there
+    /// is none.
     pub(super) fn take_all(&self) -> *mut Returned {
         // Pairs with the Release in `push`.
         self.0.swap(ptr::null_mut(), Ordering::Acquire)
     }
 }
 
-/// The regions that are cut into slots of one size.
+/// All regions that are cut into slots of one size.
 #[derive(Default)]
 struct Regions {
-    /// All regions, by address.
+    /// All regions of this size, by address.
     all: BTreeMap<usize, Cut>,
     /// Addresses of the regions with free slots.
     open: BTreeSet<usize>,
-    /// Dropped slots taken off the stack and not yet reclaimed.
+    /// Dropped slots that were taken off the stack and are not yet marked as free.
     returned: Chain,
 }
 
@@ -170,10 +172,10 @@ unsafe impl Send for Chain {}
 /// A region that is cut into slots.
 struct Cut {
     region: Region,
-    /// A bit for each slot that is free.
+    /// One bit for each slot, set if the slot is free.
     free: Box<[u64]>,
     used: usize,
-    /// Maximum of `used` since the region's free pages were last released.
+    /// Maximum of `used` since the region's free pages were last released to the system.
     most_used: usize,
     /// Whether the region's free pages are being released. While they are, no slot is taken from
     /// the region, and the region is not removed.
@@ -186,10 +188,10 @@ struct Region(NonNull<u8>);
 // SAFETY: the owner has exclusive access to the memory, except for slots in use.
 unsafe impl Send for Region {}
 
-/// The mapped memory.
+/// The mapped address space.
 #[derive(Default)]
 struct Space {
-    /// Address space in which the regions lie. It is unmapped when the slabs and their last slot
+    /// The mappings in which the regions lie. They are unmapped when the slabs and the last slot
     /// are dropped.
     chunks: Vec<Pages>,
     /// Regions without physical memory, by address.
@@ -207,8 +209,8 @@ impl Slabs {
         Arc::new(Self { sizes: (0..SIZES).map(size).collect(), space: Mutex::default() })
     }
 
-    /// Copies bytes into a slot or a mapping; `None` if there is no memory, or the bytes are longer
-    /// than 4 GiB.
+    /// Copies bytes into a slot or, if they are too long for a slot, into a mapping of their own.
+    /// Returns `None` if the system has no memory, or the bytes are longer than 4 GiB.
     pub(crate) fn copy(self: &Arc<Self>, bytes: &[u8]) -> Option<SlabBytes> {
         let length = u32::try_from(bytes.len()).ok()?;
         let index = size_index(bytes.len());
@@ -221,13 +223,14 @@ impl Slabs {
             }
         };
         unpoison(start, bytes.len());
-        // SAFETY: the memory is at least that long and owned exclusively.
+        // SAFETY: the memory is at least as long as `bytes`, and this thread owns it exclusively.
         unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), start.as_ptr(), bytes.len()) };
         let index = index.unwrap_or(SIZES) as u32;
         Some(SlabBytes { start, length, index, slabs: Arc::clone(self) })
     }
 
-    /// Takes a free slot, reclaiming dropped slots and adding a region as needed.
+    /// Takes a free slot of the size with this index. If none is free, reclaims dropped slots, and
+    /// then adds a region.
     fn take(&self, index: usize) -> Option<NonNull<u8>> {
         let size = &self.sizes[index];
         let mut taken = size.regions.lock().take(size.slot);
@@ -252,8 +255,8 @@ impl Slabs {
         regions.take(size.slot)
     }
 
-    /// Reclaims at most [`PIECE`] dropped slots of a size, and then calls `then` under the same
-    /// lock. Returns the result of `then`, and whether more dropped slots may be left.
+    /// Reclaims at most [`PIECE`] dropped slots of a size, and calls `then` while the lock is still
+    /// held. Returns the result of `then`, and whether more dropped slots may be left.
     fn reclaim<T>(&self, size: &Size, then: impl FnOnce(&mut Regions) -> T) -> (T, bool) {
         let mut empty = Vec::new();
         let mut regions = size.regions.lock();
@@ -282,7 +285,7 @@ impl Slabs {
         self.trim(usize::MAX);
     }
 
-    /// Releases the free pages of sparse regions, of at most `regions` regions.
+    /// Releases the free pages of at most `regions` sparse regions.
     fn trim(&self, mut regions: usize) {
         for size in &self.sizes {
             let mut from = 0;
@@ -333,11 +336,13 @@ impl Slabs {
 }
 
 impl Regions {
-    /// Takes the first free slot of the region with the lowest address among those with free slots.
+    /// Takes a free slot: the first one of the region with the lowest address among those with free
+    /// slots.
     fn take(&mut self, slot: usize) -> Option<NonNull<u8>> {
         let address = *self.open.first()?;
         let cut = self.all.get_mut(&address)?;
-        // Trimming releases the pages of all slots that were free when it began.
+        // Trimming releases the pages of all slots that were free when it began. A slot taken now
+        // would lose its contents.
         assert!(!cut.is_being_trimmed, "a region that is being trimmed is open");
         let (word, bits) = cut.free.iter_mut().enumerate().find(|(_, bits)| **bits != 0)?;
         let index = word * u64::BITS as usize + bits.trailing_zeros() as usize;
@@ -366,7 +371,8 @@ impl Regions {
     }
 
     /// Marks at most [`PIECE`] dropped slots as free. Moves regions that become empty into `empty`,
-    /// except the last region with free slots. Returns whether more dropped slots may be left.
+    /// but keeps at least one region with free slots. Returns whether more dropped slots may be
+    /// left.
     fn reclaim(&mut self, size: &Size, empty: &mut Vec<Region>) -> bool {
         for _ in 0..PIECE {
             if self.returned.0.is_null() {
@@ -391,7 +397,7 @@ impl Regions {
         let Some(cut) = self.all.get_mut(&address) else { panic!("a slot outside all regions") };
         let index = (slot_address - address) / slot;
         let bits = u64::BITS as usize;
-        // If the slot were already free, two values would later share its memory.
+        // If the slot were already free, two values could later get the same memory.
         assert!(cut.free[index / bits] >> (index % bits) & 1 == 0, "a slot was returned twice");
         cut.free[index / bits] |= 1 << (index % bits);
         if cut.used == REGION / slot {
@@ -412,9 +418,9 @@ impl Regions {
         self.all.remove(&address).map(|cut| cut.region)
     }
 
-    /// Returns the start of a region and the bits of its free slots, if it has become sparse enough
-    /// to trim. No slot is taken from the region until [`end_trimming`](Self::end_trimming) is
-    /// called.
+    /// Begins to trim a region. If the region is sparse enough, returns its start and the bits of
+    /// its free slots. No slot is then taken from the region until
+    /// [`end_trimming`](Self::end_trimming) is called.
     fn begin_to_trim(&mut self, address: usize, slot: usize) -> Option<(NonNull<u8>, Box<[u64]>)> {
         let cut = self.all.get_mut(&address)?;
         let slots = REGION / slot;
@@ -467,7 +473,8 @@ impl Space {
 }
 
 impl Drop for Space {
-    /// Unpoisons the address range, which the system may map for other uses.
+    /// Unpoisons the address space for AddressSanitizer, because the system may map it for other
+    /// uses.
     fn drop(&mut self) {
         for chunk in &self.chunks {
             unpoison(chunk.start(), chunk.length());
@@ -481,19 +488,19 @@ impl fmt::Debug for Slabs {
     }
 }
 
-/// Bytes in a slot or mapping. Dropping them takes no lock of the slabs.
+/// Bytes in a slot or in a mapping of their own. Dropping them takes none of the slabs' locks.
 pub(crate) struct SlabBytes {
     start: NonNull<u8>,
     slabs: Arc<Slabs>,
-    /// Number of bytes in use.
+    /// Number of bytes stored.
     length: u32,
-    /// Index of the slot size; [`SIZES`] for a mapping of its own.
+    /// Index of the slot size; [`SIZES`] if the bytes have a mapping of their own.
     index: u32,
 }
 
-// SAFETY: they own their memory exclusively until they are dropped, as a Vec does.
+// SAFETY: the bytes own their memory exclusively until they are dropped, as a `Vec` does.
 unsafe impl Send for SlabBytes {}
-// SAFETY: a shared reference gives out shared slices only.
+// SAFETY: a shared reference gives access to shared slices only.
 unsafe impl Sync for SlabBytes {}
 
 impl SlabBytes {
@@ -511,7 +518,7 @@ impl Deref for SlabBytes {
 
     #[inline]
     fn deref(&self) -> &[u8] {
-        // SAFETY: this many bytes were written when the memory was taken, and it is owned
+        // SAFETY: `copy` wrote this many bytes when it took the memory, and `self` owns the memory
         // exclusively.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.length as usize) }
     }
@@ -524,10 +531,10 @@ impl Drop for SlabBytes {
                 poison(self.start, size.slot);
                 unpoison(self.start, size_of::<Returned>());
                 // SAFETY: the slot is larger than a `Returned`, aligned to 32 bytes, and no longer
-                // in use.
+                // used for the value.
                 unsafe { size.returned.push(self.start.cast()) }
             }
-            // SAFETY: these are the pages that were mapped for it, which nothing else refers to.
+            // SAFETY: these pages were mapped for the value alone, and nothing else refers to them.
             None => drop(unsafe { Pages::from_leaked(self.start, self.len()) }),
         }
     }

@@ -49,7 +49,7 @@ fn slots_keep_their_bytes_while_others_are_allocated_and_freed() {
             slabs.release();
         }
     }
-    // No two slots overlap.
+    // Checks that no two slots overlap.
     let mut spans: Vec<_> =
         held.iter().map(|(copy, _)| (copy.start.addr().get(), copy.capacity())).collect();
     spans.sort_unstable();
@@ -75,7 +75,7 @@ fn freed_slots_are_reused_before_a_region_is_added() {
     assert_eq!(slabs.bytes(), REGION);
     held.push(slabs.copy(&block).unwrap());
     assert_eq!(slabs.bytes(), 2 * REGION);
-    // A slot of another size needs a region; a released one is reused.
+    // A slot of another size needs a region of its own. It gets the one that was just released.
     let region = held[per_region].start.addr().get() / REGION;
     held.truncate(per_region);
     slabs.release();
@@ -131,7 +131,8 @@ fn trimming_a_sparse_region_zeroes_only_its_free_pages() {
         let bytes = unsafe { std::slice::from_raw_parts(start.as_ptr(), 5000) };
         match seed % 50 {
             0 => assert!(bytes == block(seed), "block {seed}"),
-            // The other dropped blocks may share a page with a slot that is still used.
+            // The other dropped blocks are not checked, because they may share a page with a block
+            // that is still held.
             15..=35 => assert!(bytes.iter().all(|&byte| byte == 0), "block {seed}"),
             _ => {}
         }

@@ -10,9 +10,11 @@
 //!
 //! - Writers hold the shard's lock. A reader may miss an entry that is being inserted or removed,
 //!   but never returns a wrong one: it compares the key in the entry.
-//! - A pointer is stored before its tag; the tag is cleared before the pointer.
+//! - When an entry is inserted, its pointer is stored before its tag. When it is removed, its tag
+//!   is cleared before its pointer.
 //! - An entry is freed only after its removal, when every reader that could see it has left.
-//! - A saturated count (255) is never decremented: it costs longer lookups until the table grows.
+//! - A count that has reached 255 is never decremented, because it may be too low. Lookups in that
+//!   bucket take longer until the table grows.
 //! - At most three quarters of the slots are used, so every probe finds a free one.
 
 #![expect(
@@ -30,14 +32,14 @@ use crate::epoch::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 /// Number of pointers in a bucket.
 const LANES: usize = 7;
-/// The lowest bit of each tag.
+/// The lowest bit of each of the seven tags.
 const LANE_LOW_BITS: u64 = 0x0001_0101_0101_0101;
-/// The highest bit of each tag.
+/// The highest bit of each of the seven tags.
 const LANE_HIGH_BITS: u64 = LANE_LOW_BITS << 7;
-/// The value of one entry in the count of entries that passed a full bucket (byte 7 of the control
-/// word).
+/// The count in byte 7 of the control word, for one entry that is stored in a later bucket because
+/// this one was full.
 const PASSED_ONE: u64 = 1 << 56;
-/// The highest value of that count, at which it saturates.
+/// The highest value of the count in byte 7. A count that reaches it stays there.
 const PASSED_FULL: u64 = 0xff << 56;
 
 #[repr(align(64))]
@@ -59,7 +61,7 @@ impl<V> Bucket<V> {
 
 /// The table. Its size is fixed; the shard replaces a full table with one of twice the size.
 pub(super) struct Table<V> {
-    /// The number of buckets is a power of two.
+    /// The buckets. Their number is a power of two.
     buckets: Box<[Bucket<V>]>,
 }
 
@@ -73,7 +75,7 @@ impl<V> Table<V> {
         self.buckets.len()
     }
 
-    /// Returns the maximum number of entries.
+    /// Returns the maximum number of entries, three quarters of all slots.
     pub(super) fn limit(&self) -> usize {
         self.buckets.len() * LANES * 3 / 4
     }
@@ -100,15 +102,16 @@ impl<V> Table<V> {
         for bucket in self.walk(hash) {
             let control = bucket.control.load(Ordering::Acquire);
             let difference = control ^ tags;
-            // The highest bit of each byte that is zero is set. The subtraction may borrow from
-            // higher bytes and set their bits, too; the comparison of keys rejects those.
+            // In `matches`, the highest bit is set in each byte in which `difference` is zero, that
+            // is, for each equal tag. The subtraction may borrow from higher bytes and set bits
+            // there, too. Such a false match is rejected when the keys are compared.
             let mut matches = difference.wrapping_sub(LANE_LOW_BITS) & !difference & LANE_HIGH_BITS;
             while matches != 0 {
                 let lane = matches.trailing_zeros() as usize / 8;
                 matches &= matches - 1;
                 let node = bucket.nodes[lane].load(Ordering::Acquire);
                 // SAFETY: a pointer that is not null refers to an entry that was in the table when
-                // it was loaded, which the caller's lock or guard keeps alive.
+                // the pointer was loaded. The caller's lock or guard keeps the entry alive.
                 if let Some(node) = unsafe { node.as_ref() }
                     && node.key == key
                 {

@@ -12,7 +12,7 @@ fn node(key: Key) -> Arc<Node<Block>> {
     Arc::new(Node::new(key, value, Priority::Low, 0))
 }
 
-/// Whether all tags and counts are zero.
+/// Whether all tags and all counts of passed entries are zero.
 fn is_clean(table: &Table<Block>) -> bool {
     table.buckets.iter().all(|bucket| bucket.control.load(Ordering::Relaxed) == 0)
 }
@@ -26,10 +26,10 @@ fn a_table_agrees_with_a_map_when_buckets_overflow() {
         let mut map = BTreeMap::new();
         for step in 0..400 {
             let key = key(1, random.u64(..40));
-            // There are few distinct hashes: most entries share their bucket, and many share their
+            // The mask leaves few distinct hashes, so most entries share a bucket, and many share a
             // tag.
             let hash = key.hash() & 0x0300_0000_0000_0001;
-            // SAFETY: no entry is freed before it was removed, and there is one thread.
+            // SAFETY: no entry is freed before it is removed, and only this thread uses the table.
             let found = unsafe { table.find(hash, key) }.map(std::ptr::from_ref);
             assert_eq!(found, map.get(&key).map(Arc::as_ptr), "round {round}, step {step}");
             match map.remove(&key) {

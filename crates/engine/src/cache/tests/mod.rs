@@ -53,7 +53,7 @@ impl Drop for Block {
 }
 
 const OVERHEAD: usize = Cache::<Block>::ENTRY_OVERHEAD;
-/// Charge of blocks whose size does not matter, overhead included, in bytes.
+/// Charge of a block whose size does not matter to the test, in bytes, overhead included.
 const UNIT: usize = 1024;
 
 pub(super) fn key(file: u64, block: u64) -> Key {
@@ -66,7 +66,8 @@ fn cache_of(entries: usize) -> Cache<Block> {
     Cache::with_shards((entries * UNIT * 64).div_ceil(63) + 64, 1)
 }
 
-/// Waits until all removed entries are dropped; guards of other tests in this process may delay it.
+/// Waits until all removed entries are dropped. The guard of another test in this process may delay
+/// this.
 fn settle(cache: &Cache<Block>) {
     let start = Instant::now();
     loop {
@@ -79,8 +80,8 @@ fn settle(cache: &Cache<Block>) {
     }
 }
 
-/// Calls `attempt` until it succeeds: guards of other tests in this process may delay the drop of
-/// evicted entries.
+/// Calls `attempt` until it returns a result. The guard of another test in this process may delay
+/// the drop of evicted entries, so that an attempt fails.
 fn patiently<T>(cache: &Cache<Block>, mut attempt: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();
     loop {
@@ -93,7 +94,7 @@ fn patiently<T>(cache: &Cache<Block>, mut attempt: impl FnMut() -> Option<T>) ->
     }
 }
 
-/// Inserts a block of [`UNIT`] bytes. Eviction must always be able to free this many.
+/// Inserts a block of [`UNIT`] bytes. The caller ensures that eviction can free this many bytes.
 fn put(cache: &Cache<Block>, key: Key, priority: Priority) -> Arc<Cached<Block>> {
     patiently(cache, || match cache.insert(key, Block::new(key, 0), UNIT - OVERHEAD, priority) {
         Inserted::Admitted(cached) => Some(cached),

@@ -1,4 +1,4 @@
-//! Random operations against a plain map that counts every byte.
+//! Random operations on the cache, compared with a model that counts every byte.
 
 use std::collections::BTreeMap;
 
@@ -12,16 +12,17 @@ const BLOCKS: u64 = 40;
 struct Model {
     random: fastrand::Rng,
     cache: Cache<Block>,
-    /// The serial number of the value that the cache may hold for each key.
+    /// For each key, the serial number of the value that the cache may hold.
     known: BTreeMap<Key, u64>,
     held: Vec<Arc<Cached<Block>>>,
     next_serial: u64,
-    /// Number of inserts that were admitted; of inserts that found the key present; of entries
-    /// erased.
+    /// Number of inserts that the cache admitted, of inserts whose key was already present, and of
+    /// entries that were erased.
     admitted: usize,
     present: usize,
     erased: usize,
-    /// Upper limit of the usage while it still exceeds a capacity that was lowered, in bytes.
+    /// Maximum usage that is allowed after the capacity was lowered, in bytes. It falls with the
+    /// usage.
     excused: usize,
 }
 
@@ -122,11 +123,12 @@ impl Model {
         }
         let (usage, capacity) = (self.cache.usage(), self.cache.capacity());
         assert!(usage <= capacity.max(self.excused), "{usage} bytes of {capacity} in use");
-        // The permitted excess may only decrease.
+        // After the capacity was lowered, usage may exceed it, but it may not rise again.
         self.excused = self.excused.min(usage);
     }
 
-    /// Checks that the usage is the sum of all known charges.
+    /// Checks that the usage is the sum of the charges of all values in the cache or held by the
+    /// model.
     fn account(&self) {
         settle(&self.cache);
         let guard = pin();

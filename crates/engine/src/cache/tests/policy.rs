@@ -47,14 +47,14 @@ fn hit_entries_survive_a_scan_as_large_as_the_cache() {
     assert_eq!(others, 0, "blocks that were never hit outlived the scan");
 
     assert!((0..32).all(|block| hit(&cache, key(1, block))));
-    // The 32 entries are hit occasionally here, and must survive a scan of any length.
+    // The 32 hot entries are hit from time to time, so they must survive a scan of any length.
     for block in 0..5000 {
         put(&cache, key(3, block), Priority::Low);
         if block % 16 == 0 {
             assert!((0..32).all(|block| hit(&cache, key(1, block))), "lost at {block}");
         }
     }
-    // Without hits, the same entries are evicted.
+    // Without hits, the hot entries are evicted.
     for block in 0..300 {
         put(&cache, key(4, block), Priority::Low);
     }
@@ -231,7 +231,7 @@ fn entries_can_be_erased_and_listed_by_file() {
         assert_eq!(*found, (key(8, block), priority, was_hit, rounds));
     }
     assert_eq!(entries.len(), 100);
-    // The ring slots freed above are reused.
+    // New entries get the ring slots that were freed above.
     for block in 0..100 {
         put(&cache, key(9, block), Priority::Low);
     }
@@ -248,8 +248,8 @@ fn a_block_larger_than_a_shards_share_is_admitted() {
         assert_eq!(outcome(&inserted), "admitted", "block {file}");
     }
     assert_eq!(cache.usage(), 7 * (large + OVERHEAD));
-    // Each further insert evicts one of the entries inserted above, even if that entry is in
-    // another shard.
+    // Each further insert must evict one of the entries inserted above, which may be in another
+    // shard.
     for file in 7..100 {
         patiently(&cache, || {
             let block = Block::new(key(file, 0), 0);
@@ -308,7 +308,8 @@ fn an_insert_scans_a_bounded_number_of_entries() {
 fn giving_back_memory_evicts_the_coldest_whole_regions() {
     let entry = Cache::<usize>::ENTRY_OVERHEAD + 100;
     let (regions, each) = (8, 32);
-    // The capacity includes the headroom.
+    // 1/64 of the capacity is headroom, so the capacity is larger than all entries by the factor
+    // 64/63.
     let cache = Cache::<usize>::with_shards(regions * each * entry * 64 / 63 + entry, 4);
     let region = |number: usize| number % regions;
     let at = |number: usize| key(1, number as u64);
@@ -317,15 +318,16 @@ fn giving_back_memory_evicts_the_coldest_whole_regions() {
     for number in all.clone() {
         cache.insert(at(number), REGION * region(number) + number, 100, Priority::Low);
     }
-    // The region with a pinned entry stays, although its entries were not hit.
+    // Regions 5 and 6 have no hits and must be evicted. Region 3 has no hits either, but stays
+    // because one of its entries is pinned.
     let is_cold = |number: usize| region(number) == 5 || region(number) == 6;
     for number in all.clone().filter(|&number| !is_cold(number) && region(number) != 3) {
         assert!(cache.lookup(at(number), &pin()).is_some());
     }
     let (capacity, two_regions) = (cache.capacity(), 2 * each * entry);
-    // Even for a capacity lowered by slightly less, whole regions are evicted.
+    // The capacity is lowered by less than two regions, but whole regions are evicted.
     cache.give_back(capacity - two_regions + 5 * entry, |&address| address);
-    // Readers of other tests in this process may delay the freeing.
+    // A reader of another test in this process may delay the freeing.
     while cache.unlinked_usage() > 0 {
         std::thread::yield_now();
         cache.collect();
@@ -341,7 +343,7 @@ fn giving_back_memory_evicts_the_coldest_whole_regions() {
 fn a_small_hot_region_stays_when_memory_is_given_back() {
     let entry = Cache::<usize>::ENTRY_OVERHEAD + 100;
     let cache = Cache::<usize>::with_shards(100 * entry * 64 / 63 + entry, 1);
-    // The hot entry has one region, and all cold entries share another.
+    // One region holds only the hot entry, and another holds all cold entries.
     for number in 0..100 {
         let address = if number == 0 { REGION } else { REGION * 2 };
         cache.insert(key(1, number), address, 100, Priority::Low);

@@ -59,7 +59,7 @@ fn readers_miss_nothing_while_the_table_grows() {
     });
 }
 
-/// State shared by the threads of a storm.
+/// State that the threads of the stress test share.
 struct Weather {
     cache: Cache<Block>,
     alive: Arc<AtomicUsize>,
@@ -69,7 +69,7 @@ struct Weather {
 }
 
 impl Weather {
-    /// Returns the number of entries evicted so far, roughly while the threads run.
+    /// Returns the number of entries evicted so far. While threads run, it is approximate.
     fn evicted(&self) -> usize {
         let gone = self.erased.load(Ordering::Relaxed) + self.cache.entries();
         self.admitted.load(Ordering::Relaxed).saturating_sub(gone)
@@ -148,8 +148,8 @@ fn concurrent_operations_respect_the_capacity_and_leak_nothing() {
                     scope.spawn(move || storm(weather, seed.wrapping_add(thread)))
                 })
                 .collect();
-            // Runs for a minimum time and until something was evicted: on a busy machine, a thread
-            // that is preempted inside a guard delays all evictions.
+            // The test runs for a minimum time, and until something was evicted. On a busy machine,
+            // a thread that is preempted while it holds a guard delays all evictions.
             let start = Instant::now();
             let is_enough =
                 || start.elapsed() > Duration::from_millis(700) && weather.evicted() > 100;

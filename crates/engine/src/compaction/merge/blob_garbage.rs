@@ -7,13 +7,14 @@ use tailwater_format::wide_column;
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// Counts blob references in records read and written, by blob file.
+/// For each blob file, counts the references to it in records that were read and written.
 ///
 /// Memory is allocated only at the first reference to a file. Source:
 /// `db/blob/blob_garbage_meter.cc`.
 #[derive(Debug, Default)]
 pub(crate) struct BlobGarbage {
-    /// By file number.
+    /// One element for each blob file to which a record that was read refers, in the order of file
+    /// numbers.
     flows: Vec<Flow>,
 }
 
@@ -23,7 +24,7 @@ struct Flow {
     left: Blobs,
 }
 
-/// References read minus references written: number of blobs and bytes.
+/// Number and total bytes of the blobs that were read, less those that were written.
 #[derive(Debug, Clone, Copy, Default)]
 struct Blobs {
     count: u64,
@@ -49,8 +50,8 @@ impl BlobGarbage {
         })
     }
 
-    /// Counts the references of a record that is written. References to a file are ignored if no
-    /// input record so far referred to it: the file is new.
+    /// Counts the references of a record that is written. A reference to a file to which no record
+    /// read so far referred is ignored, because the compaction itself wrote that file.
     #[inline]
     pub(crate) fn flow_out(&mut self, internal_key: &[u8], value: &[u8]) -> Result<()> {
         for_each_reference(internal_key, value, |number, bytes| {
@@ -62,7 +63,8 @@ impl BlobGarbage {
         })
     }
 
-    /// Returns the new garbage by file.
+    /// Returns, for each blob file, the blobs that became garbage: those referred to by records
+    /// that were read, but not by records that were written.
     pub(crate) fn garbage(&self) -> impl Iterator<Item = BlobFileGarbage> {
         self.flows.iter().filter(|flow| flow.left.count > 0).map(|flow| BlobFileGarbage {
             number: flow.number,
@@ -72,8 +74,8 @@ impl BlobGarbage {
     }
 }
 
-/// Calls `take` with each blob file to which a record refers, and the size of the blob's record in
-/// that file, in bytes.
+/// Calls `take` for each blob reference in a record, with the number of the blob file and the size
+/// of the blob's record in it, in bytes.
 #[inline]
 fn for_each_reference(
     internal_key: &[u8],

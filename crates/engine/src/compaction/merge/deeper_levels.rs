@@ -14,23 +14,25 @@ use crate::version::{Level, Version};
 pub(crate) struct DeeperLevels {
     comparator: Comparator,
     known: KnownKeys,
-    /// Each level, with the index of its first table that does not end before the last queried key.
+    /// Each level with tables, and the index of its first table that does not end before the last
+    /// queried key.
     levels: Vec<(Arc<Level>, usize)>,
 }
 
-/// Knowledge about keys in deeper levels before any query.
+/// What is known about the deeper levels before any key is looked up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum KnownKeys {
-    /// No deeper level has any of the keys.
+    /// No deeper level has a key in the range of the compaction.
     None,
-    /// Each key must be looked up.
+    /// Deeper levels may have some of the keys, so each key is looked up.
     ByKey,
-    /// Any key may exist, since even tables of the output level may be older than the inputs.
+    /// Any key may have an older version, since even tables of the output level may be older than
+    /// the inputs. This is so outside leveled compaction, and in compactions within level 0.
     Unknown,
 }
 
 impl DeeperLevels {
-    /// Creates the state for a compaction from its version, output level and style.
+    /// Creates the state for a compaction that was picked from `version`.
     pub(crate) fn new(
         version: &Version,
         comparator: Comparator,
@@ -51,21 +53,22 @@ impl DeeperLevels {
         Self { comparator, known, levels }
     }
 
-    /// Returns true if no deeper level can have a version of a user key.
+    /// Returns true if no deeper level can have a version of a user key. False means that one may
+    /// have it.
     pub(crate) fn lack(&mut self, user_key: &[u8]) -> bool {
         self.lack_range(user_key, |comparator, smallest| {
             comparator.compare(smallest, user_key).is_le()
         })
     }
 
-    /// Returns true if no deeper level can have a key from `begin` to `end`, exclusive.
+    /// Returns true if no deeper level can have a key from `begin`, inclusive, to `end`, exclusive.
     pub(crate) fn lack_keys_between(&mut self, begin: &[u8], end: &[u8]) -> bool {
         self.lack_range(begin, |comparator, smallest| comparator.compare(smallest, end).is_lt())
     }
 
     /// Returns true if no table of the deeper levels can have keys in a range that starts at
-    /// `begin`. `reaches` returns whether a table with the given smallest key begins before the end
-    /// of the range.
+    /// `begin`. `reaches` returns whether a table whose smallest key is given begins within or
+    /// before the range.
     fn lack_range(&mut self, begin: &[u8], reaches: impl Fn(&Comparator, &[u8]) -> bool) -> bool {
         match self.known {
             KnownKeys::None => return true,

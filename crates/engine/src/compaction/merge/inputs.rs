@@ -7,8 +7,8 @@
 //! If compactions read in another I/O mode than users' reads, an input is read by a separate
 //! reader. Readers are reference-counted: an iterator holds its table's reader, and range
 //! tombstones, which outlive the iterator, are counted separately. So a reader and its file are
-//! closed after their last use, in whatever order the iterators and range tombstones are dropped,
-//! and even if opening one of many tables fails.
+//! closed after their last use, whether the iterators or the range tombstones are dropped first.
+//! This also holds if opening one of many tables fails.
 
 use std::sync::Arc;
 
@@ -43,19 +43,20 @@ pub(crate) struct Inputs {
 #[derive(Debug)]
 pub(crate) struct InputTable {
     pub(crate) file: Arc<FileMetadata>,
-    /// The number of its records, without range tombstones; `None` if its properties may be wrong.
+    /// The number of records in the table, without range tombstones, according to its properties;
+    /// `None` if the properties may be wrong.
     pub(crate) records: Option<u64>,
-    /// Write time of its newest key, in seconds since 1970; 0 if unknown.
+    /// Write time of the table's newest key, in seconds since 1970; 0 if unknown.
     pub(crate) newest_key_time_s: u64,
-    /// Write time of its oldest data, in seconds since 1970; 0 if unknown.
+    /// Write time of the table's oldest data, in seconds since 1970; 0 if unknown.
     pub(crate) oldest_ancestor_time_s: u64,
-    /// Write times of sequence numbers, from its properties.
+    /// Samples of sequence numbers and their write times, from the table's properties.
     times: Vec<SequenceTime>,
-    /// Keys that divide it into pieces.
+    /// Keys that divide the table into pieces of similar size.
     pub(crate) anchors: Vec<Anchor>,
 }
 
-/// A piece of a table.
+/// The end of one piece of a table, and the length of the piece.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Anchor {
     /// A user key at or just past the end of the piece.
@@ -64,14 +65,14 @@ pub(crate) struct Anchor {
     pub(crate) bytes: u64,
 }
 
-/// Approximate number of pieces of a table.
+/// Approximate number of pieces into which a table is divided.
 const ANCHORS: u64 = 128;
 
 impl Inputs {
-    /// Reads the properties and range tombstones of a compaction's inputs. The inputs are read
-    /// through the column family's readers in `tables`, which users' reads share. If compactions
-    /// read in an I/O mode of their own, separate readers are opened instead, and count against
-    /// `budget`.
+    /// Reads the properties and range tombstones of a compaction's inputs. If compactions use
+    /// another I/O mode than users' reads, the inputs are read through separate readers, which
+    /// count against `budget`. Otherwise they are read through the readers in `tables`, which
+    /// users' reads share.
     pub(crate) fn survey(
         compaction: &Compaction,
         tables: &Arc<TableCache>,
@@ -134,8 +135,8 @@ impl Inputs {
         self.learnt.iter().map(|table| table.records).sum()
     }
 
-    /// Returns the merged records of all tables that overlap the range between two user keys, the
-    /// second exclusive. Tables are read ahead according to `plan`.
+    /// Returns an iterator over the merged records of all tables that overlap the range between two
+    /// user keys, `begin` inclusive and `end` exclusive. Tables are read ahead according to `plan`.
     pub(crate) fn merged(
         &self,
         begin: Option<&[u8]>,
@@ -165,7 +166,7 @@ impl Inputs {
         Ok(MergingIterator::new(comparator, leaves))
     }
 
-    /// Reads an output in order, with a separate reader.
+    /// Returns an iterator over a written output, read from the file by a separate reader.
     pub(crate) fn reread(
         &self,
         file: &Arc<FileMetadata>,
@@ -180,8 +181,8 @@ impl Inputs {
 impl InputTable {
     fn learn(file: &Arc<FileMetadata>, table: &TableReader, needs_anchors: bool) -> Result<Self> {
         let properties = table.properties();
-        // Older versions of RocksDB, which wrote older formats, miscounted records of tables with
-        // range deletions.
+        // In formats before version 5, RocksDB miscounted the records of tables with range
+        // deletions.
         let counts = table.footer().format_version >= 5;
         let records = properties.num_entries.checked_sub(properties.num_range_deletions);
         let anchors = match needs_anchors {
@@ -198,7 +199,7 @@ impl InputTable {
             records: records.filter(|_| counts),
             newest_key_time_s: properties.newest_key_time,
             oldest_ancestor_time_s,
-            // A damaged mapping is ignored, since no record depends on it.
+            // The mapping only improves estimates of write times, so damage in it is ignored.
             times: sequence_times::decode(&properties.sequence_to_time_mapping).unwrap_or_default(),
             anchors,
         })
@@ -233,7 +234,7 @@ fn level_of(input: &InputLevel) -> (usize, Arc<Level>) {
     (input.level, Arc::new(Level::new(input.files.clone())))
 }
 
-/// Whether a table may have records between two user keys.
+/// Whether a table may have records in the range from `begin`, inclusive, to `end`, exclusive.
 fn reaches(
     comparator: &Comparator,
     file: &FileMetadata,

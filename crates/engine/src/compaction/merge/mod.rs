@@ -3,12 +3,14 @@
 //! A [`Merge`] goes through the records of all inputs in order and stops at those that a reader may
 //! still need. For each key, from the newest version to the oldest:
 //!
-//! - a version in the [stripe](Snapshots) of a newer one is dropped, since no reader can see it;
+//! - a version in the same [stripe](Snapshots) (the sequence numbers between two snapshots) as a
+//!   newer version is dropped, since no reader can see it;
 //! - a record that a range tombstone of its stripe covers is dropped;
 //! - a deletion that all readers see is dropped if no deeper level has the key;
-//! - a single deletion and the write below it in its stripe are dropped together; a deletion below
-//!   them is then processed as if it were the newest version;
-//! - operands of a stripe are merged, over the base value if the inputs have it;
+//! - a single deletion is dropped together with the next older write if both are in one stripe; a
+//!   deletion that is older than both is then processed as if it were the newest version;
+//! - the merge operands of a stripe are merged with each other, and with the base value if the
+//!   inputs have it;
 //! - a record that all readers see gets sequence number 0 if no deeper level has any of the
 //!   compaction's keys, unless the record's write time is derived from its sequence number.
 //!
@@ -62,19 +64,20 @@ pub(crate) struct Rules {
     pub(crate) snapshots: Arc<Snapshots>,
     /// Whether no deeper level has any of the compaction's keys.
     pub(crate) is_bottommost: bool,
-    /// Sequence numbers above this one are not set to 0, since the write times of their records are
-    /// derived from them.
+    /// The last sequence number whose write time need not be preserved. Records with higher
+    /// sequence numbers keep them, because their write times are derived from them.
     pub(crate) timeless_through: Sequence,
-    /// Whether a deletion right below a single deletion is an error.
+    /// Whether it is an error if a single deletion deletes a deletion instead of a put.
     pub(crate) enforces_single_deletions: bool,
-    /// The first input level, for the filter.
+    /// The first input level, which the compaction filter receives as an argument.
     pub(crate) level: usize,
     pub(crate) filter: Option<CompactionFilter>,
-    /// The merge operator and the blob files.
+    /// Readers of blob files, and the merge operator.
     pub(crate) readers: Arc<FamilyReaders>,
     /// Flags that cancel the merge when any of them is set.
     pub(crate) cancelled: [Arc<AtomicBool>; 2],
-    /// If the merge runs at low priority: indicates when to pause for a switch to normal priority.
+    /// If the merge runs at low priority, indicates when the merge must pause for a switch to
+    /// normal priority.
     pub(crate) low_priority: Option<Arc<LowPriority>>,
 }
 
@@ -83,11 +86,12 @@ pub(crate) struct Rules {
 pub(crate) struct Dropped {
     /// Hidden by a newer version of their key.
     pub(crate) hidden: u64,
-    /// Deletions or range tombstones with nothing left to delete.
+    /// Deletions and range tombstones that hide nothing any more.
     pub(crate) obsolete: u64,
     /// Covered by a range tombstone.
     pub(crate) covered: u64,
-    /// Removed by the filter, including records replaced by deletions.
+    /// Removed by the compaction filter. A record that the filter replaced by a deletion is
+    /// counted, too.
     pub(crate) filtered: u64,
     /// Operands and base values merged into another record.
     pub(crate) folded: u64,
@@ -103,20 +107,21 @@ impl AddAssign for Dropped {
     }
 }
 
-/// The position at which a [`Merge`] has stopped.
+/// What a [`Merge`] has stopped at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stop {
-    /// At a record to be written.
+    /// A record to be written.
     Record,
-    /// At the start of a range tombstone.
+    /// The start of a range tombstone, at which an output may be cut.
     TombstoneStart,
-    /// Between two records, because the job needs normal priority from here on.
+    /// A point between two records. The merge pauses there because the job must switch to normal
+    /// priority.
     Pause,
-    /// After the last record.
+    /// The end of the records.
     End,
 }
 
-/// An iterator over the records to be written.
+/// An iterator over the records to be written, which also stops at the starts of range tombstones.
 pub(crate) struct Merge {
     rules: Rules,
     source: Source,
@@ -128,25 +133,29 @@ pub(crate) struct Merge {
     dropped: Dropped,
     /// The internal key of the current record.
     key: Vec<u8>,
-    /// Whether the next record is compared with `key`: false before the first record, and if the
-    /// next version of the key is to be processed as the newest.
+    /// Whether the next record is compared with `key`, to see whether it is another version of the
+    /// same key. False before the first record, and if the next record must be processed as the
+    /// newest version of its key in any case.
     has_key: bool,
     sequence: Sequence,
     value_type: ValueType,
     value: Value,
-    /// The highest sequence number of the stripe that contains the previous, newer version of this
-    /// key, if there was such a version.
+    /// The highest sequence number of the stripe that contains the next newer version of this key;
+    /// `None` if this is the newest version.
     newer_stripe: Option<Sequence>,
-    /// Whether a version of this key was given sequence number 0.
+    /// Whether a newer version of this key was written with sequence number 0.
     has_zeroed: bool,
-    /// Whether the previous version of this key is a single deletion that is written.
+    /// Whether the next newer version of this key is a single deletion that was written.
     is_after_single: bool,
-    /// Whether a deletion of this key is processed although a newer version hides it, because the
-    /// version between them is dropped with a single deletion, here or in a later compaction.
+    /// Whether the next deletion of this key is kept although a newer version hides it. It is kept
+    /// if the newer versions are a single deletion and the write that it deletes: these two are
+    /// dropped together, here or in a later compaction, and then only the deletion hides older
+    /// versions.
     keeps_deletion: bool,
-    /// The value set by the filter.
+    /// The value by which the compaction filter replaced the current value.
     changed: Vec<u8>,
-    /// The warmth of the record, or of the newest record that was merged into it.
+    /// From which caches users read the current record, or the newest of the records merged into
+    /// it.
     warmth: Warmth,
     resume: Resume,
     steps: u32,
@@ -157,15 +166,16 @@ pub(crate) struct Merge {
 enum Value {
     /// No value.
     Empty,
-    /// In the source.
+    /// The value of the source's current record.
     Source,
-    /// The value part of the timed value in the source, without its preferred sequence number.
+    /// The value of the source's current record, without the preferred sequence number at its end.
+    /// The record is a timed value (`kTypeValuePreferredSeqno`).
     SourceUnpacked,
-    /// The merged value of operands.
+    /// The result of merging the operands.
     Folded,
-    /// An operand.
+    /// The operand at this index.
     Operand(usize),
-    /// The value set by the filter.
+    /// The value in `Merge::changed`, set by the compaction filter.
     Changed,
 }
 
@@ -185,13 +195,13 @@ enum Resume {
 enum Taken {
     /// The record is dropped, and the source is still on it.
     Dropped,
-    /// The record is dropped, and the source has moved on.
+    /// The record is dropped, and the source has already moved to the next record.
     Passed,
     /// The record is written, and the source is still on it.
     Kept,
-    /// The record is written, and the source has moved on.
+    /// The record is written, and the source has already moved to the next record.
     KeptBehind,
-    /// The operands are written unmerged; the source has moved on.
+    /// The operands are written unmerged, and the source has already moved past them.
     Operands,
 }
 
@@ -202,7 +212,7 @@ struct Starts {
     next: usize,
 }
 
-/// Number of records between checks for cancellation and pauses.
+/// Number of records between two checks whether the merge must stop or pause.
 const CANCELLATION_INTERVAL: u32 = if cfg!(test) { 8 } else { 256 };
 
 impl Merge {
@@ -265,7 +275,7 @@ impl Merge {
         }
     }
 
-    /// Returns the warmth of the current record.
+    /// Returns from which caches users read the current record.
     #[inline]
     pub(crate) fn warmth(&self) -> Warmth {
         self.warmth
@@ -326,14 +336,14 @@ impl Merge {
         let is_over =
             self.rules.low_priority.as_ref().is_some_and(|low_priority| low_priority.is_over());
         if is_over {
-            // A merge leaves low priority at most once.
+            // The merge has left low priority for good, so this is no longer checked.
             self.rules.low_priority = None;
         }
         Ok(is_over)
     }
 
-    /// Checks only for cancellation: used between records that are processed together, where the
-    /// merge cannot pause.
+    /// Returns an error if the compaction is cancelled. Used between records that are processed
+    /// together, where the merge can be cancelled but cannot pause.
     #[inline]
     fn check_cancelled(&mut self) -> Result<()> {
         self.steps = self.steps.wrapping_add(1);
@@ -345,8 +355,8 @@ impl Merge {
         Ok(())
     }
 
-    /// Whether the next range tombstone begins before the source's record. If so, moves past the
-    /// start of that tombstone.
+    /// Whether the next range tombstone begins before the source's record. If so, advances past the
+    /// start of that range tombstone.
     fn reaches_start(&mut self) -> bool {
         let Some(start) = self.starts.peek() else { return false };
         let reaches = !self.source.valid()
@@ -355,18 +365,19 @@ impl Merge {
         reaches
     }
 
-    /// Skips the starts of range tombstones that lie among records that were processed together.
+    /// Skips the starts of range tombstones that lie before the source's record. The records passed
+    /// were processed together, so no output can be cut among them.
     fn pass_starts(&mut self) {
         while self.reaches_start() {}
     }
 
-    /// Returns the user key of the current record.
+    /// Returns the user key of the record that is being processed.
     #[inline]
     fn user_key(&self) -> &[u8] {
         key::user_key(&self.key)
     }
 
-    /// Whether the source's record is a version of the same key.
+    /// Whether the source's record has the same user key as the record that is being processed.
     #[inline]
     fn is_same_key(&self) -> bool {
         self.source.valid()
@@ -374,13 +385,13 @@ impl Merge {
                 == Ordering::Equal
     }
 
-    /// Whether all readers see the current record.
+    /// Whether all snapshots see the record that is being processed.
     #[inline]
     fn everyone_sees(&self) -> bool {
         self.sequence <= self.rules.snapshots.earliest()
     }
 
-    /// Stops at the current record.
+    /// Completes the record to be written, and stops at it.
     #[inline]
     fn keep(&mut self) -> Result<Stop> {
         let is_zeroed = self.rules.is_bottommost
@@ -407,7 +418,7 @@ impl Merge {
         Ok(Stop::Record)
     }
 
-    /// Stops at an unmerged operand.
+    /// Completes the operand at index `at` as a record to be written, and stops at it.
     fn keep_operand(&mut self, at: usize) -> Result<Stop> {
         self.resume = Resume::Operand(at + 1);
         self.sequence = self.operands.sequence(at);
@@ -422,7 +433,7 @@ impl Starts {
         self.keys.get(self.next).map(Vec::as_slice)
     }
 
-    /// Returns the last start that was reached.
+    /// Returns the start that was reached last, as an internal key.
     fn last(&self) -> &[u8] {
         let last = self.next.checked_sub(1).and_then(|last| self.keys.get(last));
         last.map_or(&[], Vec::as_slice)

@@ -28,7 +28,7 @@ impl Operands {
         self.ends.len()
     }
 
-    /// Adds the next older operand.
+    /// Adds an operand. Operands are added from the newest to the oldest.
     pub(super) fn push(&mut self, sequence: Sequence, operand: &[u8]) {
         self.bytes.extend_from_slice(operand);
         self.ends.push(self.bytes.len());
@@ -48,7 +48,7 @@ impl Operands {
         self.bytes.get(start..end).unwrap_or_default()
     }
 
-    /// Returns the merged value.
+    /// Returns the value that the last merge of the operands produced.
     pub(super) fn folded(&self) -> &[u8] {
         &self.folded
     }
@@ -70,9 +70,9 @@ impl Operands {
         if is_done { Ok(()) } else { Err(failed(operator, user_key)) }
     }
 
-    /// Merges the operands over the default column of an entity, and keeps the other columns.
-    /// `blob` is the value of the default column if that value is in a blob file. Source:
-    /// `MergeOperator::FullMergeV3` in `db/merge_operator.cc`.
+    /// Merges the operands over the default column of an entity (a record of wide columns), and
+    /// keeps its other columns. If the default column's value is in a blob file, `blob` is that
+    /// value. Source: `MergeOperator::FullMergeV3` in `db/merge_operator.cc`.
     ///
     /// # Errors
     /// The errors of [`Operands::fold_over`]; corruption, for an entity that does not decode.
@@ -98,7 +98,8 @@ impl Operands {
         wide_column::encode(&columns, &mut self.folded).map_err(damaged)
     }
 
-    /// Merges the operands into one. Returns whether the operator succeeded.
+    /// Merges the operands with each other into one operand. Returns whether the operator could do
+    /// this.
     pub(super) fn fold_together(&mut self, operator: &MergeOperator, user_key: &[u8]) -> bool {
         let mut folded = std::mem::take(&mut self.folded);
         let operands = (0..self.len()).rev().map(|at| self.get(at));

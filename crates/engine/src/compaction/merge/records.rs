@@ -12,7 +12,8 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::merge_operator::FamilyMergeOperator;
 
 impl Merge {
-    /// Processes the source's current record.
+    /// Processes the source's current record, and records of the same key that must be processed
+    /// together with it.
     pub(super) fn take(&mut self) -> Result<Taken> {
         (self.sequence, self.value_type) = self.source.version()?;
         self.value = Value::Source;
@@ -63,14 +64,14 @@ impl Merge {
         Taken::Kept
     }
 
-    /// Whether a range tombstone covers a version of the current key.
+    /// Whether a range tombstone in the same stripe covers a version of the current key.
     #[inline]
     fn is_covered(&mut self, sequence: Sequence, value_type: ValueType, stripe: Stripe) -> bool {
         let user_key = key::user_key(&self.key);
         self.cover.covers(user_key, pack_trailer(sequence, value_type as u8), stripe.newest)
     }
 
-    /// Whether deeper levels certainly have no version of the key.
+    /// Whether no deeper level can have a version of the key.
     fn is_oldest(&mut self) -> bool {
         let user_key = key::user_key(&self.key);
         self.rules.is_bottommost || self.deeper.lack(user_key)
@@ -84,8 +85,10 @@ impl Merge {
         if !self.rules.is_bottommost {
             return Ok(self.take_visible(stripe));
         }
-        // Some snapshot does not see the deletion. If that snapshot sees an older version of the
-        // key, which is then kept, the deletion is kept, too.
+        // No deeper level has the key, but some snapshot does not see the deletion. The versions
+        // that the deletion hides within its stripe are dropped. If an older stripe has another
+        // version of the key, that version is kept for a snapshot. The deletion must then be kept,
+        // too, to hide it from newer reads.
         self.source.next()?;
         while self.is_same_key() && self.is_in(stripe)? {
             self.dropped.hidden += 1;
@@ -99,7 +102,7 @@ impl Merge {
         Ok(Taken::Passed)
     }
 
-    /// Whether the source's record is in a stripe, or newer.
+    /// Whether the source's record is not older than a stripe.
     #[inline]
     fn is_in(&self, stripe: Stripe) -> Result<bool> {
         let (sequence, _) = self.source.version()?;
@@ -125,8 +128,8 @@ impl Merge {
         self.pass_starts();
         let (_, below) = self.source.version()?;
         if self.has_zeroed {
-            // All reads see a newer version of the key, so neither the single deletion nor the
-            // version below it is visible.
+            // All reads see a version of the key that is newer than the single deletion. So neither
+            // the single deletion nor the next older version is visible to a read.
             return self.drop_pair();
         }
         if !self.is_in(stripe)? {
@@ -142,7 +145,7 @@ impl Merge {
             ValueType::Deletion => {}
             _ => return self.drop_pair(),
         }
-        // Only the single deletion is dropped: the deletion below it has the same effect.
+        // Only the single deletion is dropped. The deletion below it hides the same versions.
         self.dropped.obsolete += 1;
         Ok(Taken::Passed)
     }
@@ -168,10 +171,13 @@ impl Merge {
         }
     }
 
-    /// Processes a timed value. The record gets its preferred sequence number as soon as that
-    /// number cannot move it below an older version of the key. If the preferred number is not
-    /// lower than the record's own, the record becomes a plain value: either its own number was set
-    /// to 0, or its flush stored the write time in place of a sequence number.
+    /// Processes a timed value, a put whose value ends with a preferred, lower sequence number.
+    ///
+    /// The record takes its preferred sequence number as soon as all snapshots see it and no deeper
+    /// level has the key: from then on, the lower number cannot move the record below an older
+    /// version. If the preferred number is not lower than the record's own, the record becomes a
+    /// plain put. This happens if the record's own number was set to 0, or if its flush stored the
+    /// write time in place of a sequence number.
     fn take_timed_value(&mut self, stripe: Stripe) -> Result<Taken> {
         let Some((_, preferred)) = timed_value::split(self.source.value()) else {
             let key = self.user_key().escape_ascii();
@@ -193,7 +199,7 @@ impl Merge {
         }
         let preferred_stripe = self.rules.snapshots.stripe(preferred);
         let would_be_covered = self.is_covered(preferred, ValueType::Value, preferred_stripe);
-        // The cursor was queried out of order above, so it must restart.
+        // The cursor was queried with a sequence number out of order, so it must restart.
         self.cover.restart();
         if !would_be_covered {
             self.sequence = preferred;
@@ -203,7 +209,7 @@ impl Merge {
         Ok(Taken::Kept)
     }
 
-    /// Processes the operands of a stripe.
+    /// Processes the merge operands of the current key in a stripe.
     fn take_operands(&mut self, stripe: Stripe) -> Result<Taken> {
         if matches!(*self.operator, FamilyMergeOperator::None) {
             let key = self.user_key().escape_ascii();
@@ -235,8 +241,8 @@ impl Merge {
         self.fold_operands(is_at_oldest)
     }
 
-    /// Adds the source's current operand, unless a range tombstone covers it. With `is_changed`,
-    /// adds the value set by the filter instead.
+    /// Adds the source's current operand to the operands, unless a range tombstone covers it. With
+    /// `is_changed`, adds the value by which the compaction filter replaced it.
     pub(super) fn push_operand(&mut self, sequence: Sequence, is_changed: bool) {
         let stripe = self.rules.snapshots.stripe(sequence);
         if self.is_covered(sequence, ValueType::Merge, stripe) {
@@ -247,7 +253,7 @@ impl Merge {
         self.operands.push(sequence, operand);
     }
 
-    /// Processes the base record below the operands.
+    /// Merges the operands over the record below them, which is not an operand.
     fn take_base(
         &mut self,
         sequence: Sequence,
@@ -255,7 +261,7 @@ impl Merge {
         stripe: Stripe,
     ) -> Result<Taken> {
         if self.operands.len() == 0 {
-            // No operand is left, so the base record is processed next as if it were the newest
+            // All operands were removed, so the base record is processed next, as the newest
             // version of the key.
             self.has_key = false;
             return Ok(Taken::Passed);
@@ -274,8 +280,8 @@ impl Merge {
         Ok(Taken::KeptBehind)
     }
 
-    /// Merges the operands of a stripe that has no base record. `is_at_oldest` says whether the
-    /// inputs have no older version of the key.
+    /// Merges the operands of a stripe in which no other record is below them. `is_at_oldest` says
+    /// whether the inputs have no older version of the key at all.
     fn fold_operands(&mut self, is_at_oldest: bool) -> Result<Taken> {
         if self.operands.len() == 0 {
             self.has_key = false;
@@ -290,7 +296,8 @@ impl Merge {
             self.operands.fold_over(operator, user_key, None)?;
             self.value_type = ValueType::Value;
         } else if self.operands.len() > 1 && self.operands.fold_together(operator, user_key) {
-            // The merged operand does not hide older versions of the key.
+            // A merge operand does not hide older versions, so they are processed as if they were
+            // the newest.
             self.has_key = false;
             self.value_type = ValueType::Merge;
         } else {
@@ -302,7 +309,8 @@ impl Merge {
         Ok(Taken::KeptBehind)
     }
 
-    /// Keeps the operands unmerged, and with them the base record.
+    /// Writes the operands unmerged. The record below them is then processed as if it were the
+    /// newest version of the key.
     fn leave_unfolded(&mut self) -> Taken {
         self.has_key = false;
         Taken::Operands

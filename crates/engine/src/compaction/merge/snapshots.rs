@@ -11,13 +11,14 @@ pub(crate) struct Snapshots {
     sequences: Vec<Sequence>,
 }
 
-/// A range of sequence numbers that snapshots do not distinguish.
+/// A range of sequence numbers of which each snapshot sees either all or none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stripe {
-    /// The highest sequence number of the stripe: that of the first snapshot that sees the stripe,
-    /// or the maximum sequence number if no snapshot does.
+    /// The highest sequence number of the stripe. It is the sequence number of the oldest snapshot
+    /// that sees the stripe, or the maximum sequence number if no snapshot does.
     pub(crate) newest: Sequence,
-    /// The snapshot right below it, if there is one.
+    /// The snapshot right below the stripe, whose sequence number is not part of the stripe; `None`
+    /// if there is none.
     pub(crate) below: Option<Sequence>,
 }
 
@@ -36,12 +37,13 @@ impl Snapshots {
         let below = at.checked_sub(1).and_then(|below| self.sequences.get(below)).copied();
         Stripe {
             newest: self.sequences.get(at).copied().unwrap_or(MAX_SEQUENCE),
-            // A snapshot at 0 sees nothing, and so bounds no stripe.
+            // A snapshot at sequence number 0 sees no record, so it bounds no stripe.
             below: below.filter(|&snapshot| snapshot > 0),
         }
     }
 
-    /// Returns the newest of `sequences` in each stripe. `sequences` must be given newest first.
+    /// Returns, for each stripe that has any of `sequences`, the newest of them. `sequences` must
+    /// be given newest first.
     pub(crate) fn newest_of_stripes<'a>(
         &'a self,
         sequences: &'a [Sequence],
@@ -57,15 +59,15 @@ impl Snapshots {
         })
     }
 
-    /// Returns the first snapshot, or the maximum sequence number if there is none. All reads see
-    /// records at or below it.
+    /// Returns the sequence number of the oldest snapshot, or the maximum sequence number if there
+    /// is none. All reads see records with this or a lower sequence number.
     #[inline]
     pub(crate) fn earliest(&self) -> Sequence {
         self.sequences.first().copied().unwrap_or(MAX_SEQUENCE)
     }
 
-    /// Returns the last snapshot, or 0 if there is none. No snapshot sees records with higher
-    /// sequence numbers.
+    /// Returns the sequence number of the newest snapshot, or 0 if there is none. No snapshot sees
+    /// records with higher sequence numbers.
     #[inline]
     pub(crate) fn latest(&self) -> Sequence {
         self.sequences.last().copied().unwrap_or(0)

@@ -1,4 +1,4 @@
-//! The records of a compaction's inputs, with their count.
+//! The records of a compaction's inputs, in order, with a count of the records read.
 
 use std::path::Path;
 
@@ -14,13 +14,13 @@ use crate::iterator::MergingIterator;
 pub(crate) struct Source {
     comparator: Comparator,
     merged: MergingIterator,
-    /// The end of the part, a user key, exclusive.
+    /// The user key before which the part ends; `None` if the part is unbounded.
     end: Option<Vec<u8>>,
     is_valid: bool,
     records: u64,
-    /// Whether records were skipped without being read.
+    /// Whether the iterator has skipped records by seeking, so that they are not counted.
     has_skipped: bool,
-    /// Garbage in blob files, tracked if inputs refer to any.
+    /// Counts of blob references; `None` if no input refers to a blob file.
     garbage: Option<BlobGarbage>,
 }
 
@@ -73,7 +73,7 @@ impl Source {
         self.merged.value()
     }
 
-    /// Returns the warmth of the current record.
+    /// Returns from which caches users read the current record.
     #[inline]
     pub(super) fn warmth(&self) -> Warmth {
         self.merged.warmth()
@@ -102,7 +102,8 @@ impl Source {
             self.merged.seek(&before(user_key))?;
             return self.arrive();
         }
-        // Skipped records may refer to blobs, which become garbage.
+        // Skipped records may refer to blobs, which then become garbage. So the records are read
+        // one by one, and their references are counted.
         while self.is_valid && self.comparator.compare(self.user_key(), user_key).is_lt() {
             self.next()?;
         }
@@ -123,8 +124,8 @@ impl Source {
         Ok(())
     }
 
-    /// Notes, to track garbage in blob files, that the current record is written with this internal
-    /// key.
+    /// Records that the current record is written with this internal key, so that its blobs do not
+    /// count as garbage.
     #[inline]
     pub(super) fn note_output(&mut self, internal_key: &[u8]) -> Result<()> {
         match &mut self.garbage {
@@ -133,8 +134,8 @@ impl Source {
         }
     }
 
-    /// Like [`Source::note_output`], for a record that is written with another value than the
-    /// current record's.
+    /// Like [`Source::note_output`], for a record that is written with `value` instead of the
+    /// current record's value.
     pub(super) fn note_output_of(&mut self, internal_key: &[u8], value: &[u8]) -> Result<()> {
         match &mut self.garbage {
             Some(garbage) => garbage.flow_out(internal_key, value),
@@ -142,17 +143,17 @@ impl Source {
         }
     }
 
-    /// Returns the number of records read.
+    /// Returns the number of records read so far.
     pub(crate) fn records(&self) -> u64 {
         self.records
     }
 
-    /// Whether records were skipped without being read.
+    /// Whether the iterator has skipped records by seeking, so that they are not counted.
     pub(crate) fn has_skipped(&self) -> bool {
         self.has_skipped
     }
 
-    /// Returns the new garbage in blob files.
+    /// Returns the counts of blob references; `None` if no input refers to a blob file.
     pub(crate) fn garbage(&self) -> Option<&BlobGarbage> {
         self.garbage.as_ref()
     }
@@ -168,7 +169,7 @@ impl Source {
     }
 }
 
-/// Returns the internal key before every version of a user key.
+/// Returns the internal key that sorts before all versions of a user key.
 fn before(user_key: &[u8]) -> Vec<u8> {
     let mut target = Vec::new();
     let trailer = pack_trailer(MAX_SEQUENCE, ValueType::FOR_SEEK);

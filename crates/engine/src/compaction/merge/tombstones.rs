@@ -1,8 +1,8 @@
 //! The range tombstones of a compaction's inputs.
 //!
-//! Each input table's tombstones apply between the table's bounds. They are used three times: to
-//! drop the records that they cover, to allow cuts between outputs where they begin, and to be
-//! written to the outputs. Source: `db/range_del_aggregator.cc`,
+//! A range tombstone applies only between the bounds of its input table. The merge drops the
+//! records that range tombstones cover, and allows outputs to be cut where they begin. The outputs
+//! then get the range tombstones that are still needed. Source: `db/range_del_aggregator.cc`,
 //! `table/compaction_merging_iterator.cc`.
 
 use std::sync::Arc;
@@ -26,7 +26,7 @@ pub(crate) struct InputTombstones {
     runs: Vec<Vec<TableTombstones>>,
 }
 
-/// The range tombstones of one table, within its bounds.
+/// The range tombstones of one table, truncated to the table's bounds.
 #[derive(Debug)]
 struct TableTombstones {
     fragments: Arc<FragmentedRangeTombstones>,
@@ -45,12 +45,12 @@ impl InputTombstones {
         self.runs.iter().all(Vec::is_empty)
     }
 
-    /// Starts a new run for the next tables.
+    /// Starts a new run, to which the tables added next belong.
     pub(crate) fn begin_run(&mut self) {
         self.runs.push(Vec::new());
     }
 
-    /// Adds the tombstones of the next table of the current run.
+    /// Adds the range tombstones of the next table of the current run.
     pub(crate) fn add(&mut self, file: &FileMetadata, table: &TableReader) -> Result<()> {
         let fragments = table.range_tombstones();
         if fragments.is_empty() {
@@ -66,8 +66,9 @@ impl InputTombstones {
         Ok(())
     }
 
-    /// Returns the starts of fragments at or after the user key `begin` and before `end`, as
-    /// internal keys in order.
+    /// Returns the start of each fragment (a range between two neighbouring bounds of range
+    /// tombstones) whose start is at or after the user key `begin` and before `end`. The starts are
+    /// internal keys, in order.
     pub(crate) fn starts(
         &self,
         comparator: &Comparator,
@@ -97,8 +98,9 @@ impl InputTombstones {
         starts
     }
 
-    /// Returns the fragments that overlap the range between two positions, the upper one included,
-    /// with the newest tombstone in each stripe. Fragments are not truncated to the range.
+    /// Returns the fragments that overlap the range from `lower` to `upper`, inclusive; `None` is
+    /// unbounded. A fragment has the newest range tombstone of each stripe. Fragments that extend
+    /// beyond the range are returned in full.
     pub(crate) fn between(
         &self,
         comparator: &Comparator,
@@ -135,12 +137,12 @@ fn everything() -> Cursor {
     Cursor::new(key::MAX_SEQUENCE)
 }
 
-/// Checks whether tombstones cover records, which must be given in order.
+/// Checks whether range tombstones cover records. The records must be given in order.
 #[derive(Debug)]
 pub(crate) struct CoverCursor {
     comparator: Comparator,
     tombstones: Arc<InputTombstones>,
-    /// The position in each run.
+    /// The position in each run of range tombstones.
     places: Vec<RunPosition>,
 }
 
@@ -148,7 +150,7 @@ pub(crate) struct CoverCursor {
 struct RunPosition {
     table: usize,
     cursor: Cursor,
-    /// Whether the cursor is positioned in this table.
+    /// Whether the cursor is positioned within this table.
     is_placed: bool,
 }
 
@@ -166,22 +168,22 @@ impl CoverCursor {
         Self { comparator, tombstones, places }
     }
 
-    /// Whether a record is covered by a tombstone that is newer than the record, but not above
-    /// `newest`. The record is given as user key and trailer. Records must be given in order, until
-    /// [`CoverCursor::restart`].
+    /// Whether a range tombstone covers a record, given as user key and trailer. Only range
+    /// tombstones that are newer than the record count, and only up to the sequence number
+    /// `newest`. Records must be given in order, except after [`CoverCursor::restart`].
     #[inline]
     pub(crate) fn covers(&mut self, user_key: &[u8], trailer: u64, newest: Sequence) -> bool {
         !self.places.is_empty() && self.search(Boundary { user_key, trailer }, newest)
     }
 
-    /// Restarts the cursor, so that any record may be given next.
+    /// Moves the cursor back to the start, so that any record may be given next.
     pub(crate) fn restart(&mut self) {
         self.places.iter_mut().for_each(|place| *place = RunPosition::at_first());
     }
 
     fn search(&mut self, record: Boundary<'_>, newest: Sequence) -> bool {
         let comparator = &self.comparator;
-        // The position in every run is advanced, even if the record is already covered.
+        // The position in every run is advanced, even if the record is known to be covered.
         let mut is_covered = false;
         for (run, place) in self.tombstones.runs.iter().zip(&mut self.places) {
             let Some(view) = place.go_to(comparator, run, record) else { continue };
@@ -198,8 +200,8 @@ impl CoverCursor {
 }
 
 impl RunPosition {
-    /// Advances to the first fragment of a run that ends after a record. Returns the view of the
-    /// table that has the fragment, or `None` if there is no such fragment.
+    /// Advances to the first fragment of a run that ends after the record. Returns the view of the
+    /// table with this fragment; `None` if no fragment of the run ends after the record.
     fn go_to<'a>(
         &mut self,
         comparator: &Comparator,

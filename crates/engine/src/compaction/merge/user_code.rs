@@ -1,4 +1,4 @@
-//! Calls of user code by a merge: the filter and the merge operator.
+//! Calls of user code by a merge: the compaction filter and the merge operator.
 
 use tailwater_format::key::{Sequence, ValueType};
 use tailwater_format::{timed_value, wide_column};
@@ -9,17 +9,18 @@ use crate::compaction_filter::{FilterDecision, FilteredValue};
 use crate::error::{Error, ErrorKind, Result};
 use crate::merge_operator::MergeOperator;
 
-/// The state after a filter was applied to a record.
+/// What the merge does after the compaction filter was applied to a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Filtered {
-    /// The merge continues with the current record or key.
+    /// It continues with the current record or operand.
     Left,
-    /// The source has moved to another key.
+    /// It continues with the record to which the source has skipped.
     Skipped,
 }
 
 impl Merge {
-    /// Applies the filter to the current record, the newest version of its key.
+    /// Applies the compaction filter to the current record, which is the newest version of its key.
+    /// The filter may keep, remove or change the record, or skip to another key.
     pub(super) fn filter_record(&mut self) -> Result<Filtered> {
         let Some(filter) = &self.rules.filter else { return Ok(Filtered::Left) };
         let (level, user_key) = (self.rules.level, self.source.user_key());
@@ -49,11 +50,11 @@ impl Merge {
         Ok(Filtered::Left)
     }
 
-    /// Applies the filter to the source's current operand, and adds the operand unless it was
-    /// removed.
+    /// Applies the compaction filter to the source's current operand, and adds the operand to the
+    /// operands unless the filter removed it.
     pub(super) fn filter_operand(&mut self, sequence: Sequence) -> Result<Filtered> {
         let mut is_changed = false;
-        // The filter is not called for operands that a snapshot sees.
+        // The compaction filter is not called for operands that a snapshot sees.
         let filter = self.rules.filter.as_ref();
         if let Some(filter) = filter.filter(|_| sequence > self.rules.snapshots.latest()) {
             let (level, user_key) = (self.rules.level, self.source.user_key());
@@ -79,8 +80,8 @@ impl Merge {
         Ok(Filtered::Left)
     }
 
-    /// Skips to the first record at or after the user key `until`, if that key is after the current
-    /// one.
+    /// Skips to the first record at or after the user key `until`. If `until` is not after the
+    /// current key, does nothing.
     fn skip_until(&mut self, until: &[u8]) -> Result<Filtered> {
         if self.rules.comparator.compare(until, self.user_key()).is_le() {
             return Ok(Filtered::Left);
@@ -90,8 +91,9 @@ impl Merge {
         Ok(Filtered::Skipped)
     }
 
-    /// Merges the operands over the source's current record, treated as a record of `value_type`.
-    /// If `value_type` is not a type of value, the operands are merged without a base value.
+    /// Merges the operands over the source's current record, which is treated as a record of type
+    /// `value_type`. If `value_type` is not the type of a value, for example a deletion, the
+    /// operands are merged without a base value.
     pub(super) fn fold_over_base(
         &mut self,
         operator: &MergeOperator,
@@ -138,7 +140,7 @@ impl Merge {
         self.operands.fold_over(operator, user_key, base)
     }
 
-    /// Reads the value of a blob index of the source's current record.
+    /// Reads the value to which a blob index in the source's current record refers.
     fn read_blob(&self, index: &[u8]) -> Result<Vec<u8>> {
         let blobs = &self.rules.readers.blobs;
         blobs.read(self.source.user_key(), index, Purpose::CompactionBlobRead)

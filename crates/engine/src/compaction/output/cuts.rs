@@ -2,10 +2,11 @@
 //!
 //! A *grandparent* is a table of the first level below the output level that has tables in the
 //! compaction's key range. An output ends when it reaches its maximum size. Before that, it may end
-//! at a bound of a grandparent, so that the output's next compaction involves few grandparents. It
-//! does so if it would otherwise overlap too many bytes of grandparents, if it spans a whole
-//! grandparent that is not small, or if it has reached 50% of the target size (up to 90% after many
-//! bounds). Source: `CompactionOutputs::ShouldStopBefore` in `db/compaction/compaction_outputs.cc`.
+//! at a bound of a grandparent (its smallest or largest key), so that the output's next compaction
+//! involves few grandparents. It does so if it would otherwise overlap too many bytes of
+//! grandparents, if it spans a whole grandparent that is not small, or if it has reached 50% of the
+//! target size (up to 90% after many bounds). Source: `CompactionOutputs::ShouldStopBefore` in
+//! `db/compaction/compaction_outputs.cc`.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -25,7 +26,8 @@ pub(crate) fn target_bytes(compaction: &Compaction) -> u64 {
     compaction.max_output_file_bytes / if has_room { 2 } else { 1 }
 }
 
-/// The trailer of a table's bound that is exclusive.
+/// The trailer that marks a table's largest key as exclusive: the key is the end of a range
+/// tombstone.
 const SENTINEL: u64 = pack_trailer(MAX_SEQUENCE, ValueType::RangeDeletion as u8);
 
 /// Tracks the keys of the outputs, and decides where to cut.
@@ -35,22 +37,24 @@ pub(super) struct Cuts {
     limits: Limits,
     grandparents: Vec<Arc<FileMetadata>>,
     old_files: OldFiles,
-    /// Index of the grandparent that contains the last key or, if none does, of the first
-    /// grandparent after that key.
+    /// Index of the grandparent that contains the key passed last. If no grandparent contains it,
+    /// index of the first grandparent after it.
     at: usize,
-    /// Whether the last key is before that grandparent.
+    /// Whether the key passed last is before the grandparent at index `at`, and so in no
+    /// grandparent.
     in_gap: bool,
     has_seen_key: bool,
     /// Size of the grandparents that the current output overlaps, in bytes.
     overlapped_bytes: u64,
-    /// Number of bounds of grandparents within the current output.
+    /// Number of bounds of grandparents (smallest and largest keys) that the current output has
+    /// passed.
     bounds_within: u64,
 }
 
 /// Limits of an output.
 #[derive(Debug, Clone, Copy)]
 struct Limits {
-    /// Outputs of level 0 are not cut.
+    /// Whether the outputs are in level 0, where they are not cut.
     is_level_0: bool,
     is_leveled: bool,
     /// Maximum size of an output, in bytes.
@@ -60,14 +64,14 @@ struct Limits {
     max_overlap_bytes: u64,
 }
 
-/// The grandparents passed between the previous key and this one.
+/// What was passed between the previous key and the current key.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PassedGrandparents {
-    /// Number of bounds of grandparents.
+    /// Number of bounds of grandparents (smallest and largest keys) that were passed.
     bounds: u64,
-    /// Size of the grandparents that the output newly overlaps, in bytes.
+    /// Size of the grandparents that were entered, in bytes.
     bytes: u64,
-    /// Whether the key entered or left an input table with old data.
+    /// Whether the current key is the first in, or the first after, an input table with old data.
     is_at_old_file: bool,
 }
 
@@ -99,7 +103,7 @@ impl Cuts {
         }
     }
 
-    /// Moves to the next internal key.
+    /// Moves to the next internal key. Returns what lies between the previous key and this one.
     pub(super) fn pass(&mut self, key: &[u8]) -> PassedGrandparents {
         if self.limits.is_level_0 {
             return PassedGrandparents { bounds: 0, bytes: 0, is_at_old_file: false };
@@ -113,8 +117,8 @@ impl Cuts {
         }
     }
 
-    /// Whether the current output, with `bytes` so far, ends before the key that `passed` belongs
-    /// to.
+    /// Whether the current output, which has `bytes` so far, ends before the current key. `passed`
+    /// is what [`Cuts::pass`] returned for this key.
     pub(super) fn ends_output(&self, passed: PassedGrandparents, bytes: u64) -> bool {
         let limits = &self.limits;
         if passed.is_at_old_file {
@@ -139,13 +143,13 @@ impl Cuts {
         if spans_one && passed.bytes > limits.target_bytes / 8 {
             return true;
         }
-        // After many bounds within this output, another bound is likely to follow soon, so the
+        // If this output has passed many bounds, another bound is likely to follow soon. So the
         // threshold rises with each bound.
         let percent = 50 + (self.bounds_within * 5).min(40);
         bytes >= limits.target_bytes.div_ceil(100).saturating_mul(percent)
     }
 
-    /// Starts an output at the current internal key.
+    /// Starts an output whose first key is the current internal key.
     pub(super) fn restart(&mut self, key: &[u8]) {
         self.bounds_within = 0;
         self.overlapped_bytes = self.overlapped_by(key);
@@ -193,7 +197,8 @@ impl Cuts {
         passed
     }
 
-    /// Returns the size of the grandparents that contain the current key, in bytes.
+    /// Returns the total size of the grandparents that contain the current key, in bytes. A key
+    /// that is a bound may be in several.
     fn overlapped_by(&self, key: &[u8]) -> u64 {
         if self.in_gap {
             return 0;
@@ -206,8 +211,8 @@ impl Cuts {
         last + earlier.map(|grandparent| grandparent.size()).sum::<u64>()
     }
 
-    /// Compares an internal key with a bound of a table, by user key; an exclusive bound sorts
-    /// before its user key.
+    /// Compares an internal key with a table's bound, by their user keys. If these are equal and
+    /// one of the two is an exclusive bound, it sorts before the other.
     fn compare(&self, key: &[u8], bound: &[u8]) -> Ordering {
         let (key, trailer) = key::split(key).unwrap_or((key, 0));
         let (bound, bound_trailer) = key::split(bound).unwrap_or((bound, 0));

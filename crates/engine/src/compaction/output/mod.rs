@@ -2,13 +2,15 @@
 //!
 //! # Invariants
 //! - Outputs below level 0 do not overlap, and all versions of a user key are in one output.
-//! - Each output's part of the key space begins where the part of the previous output ends. Range
-//!   tombstones are cut there, and no part of a tombstone is lost between the two outputs.
+//! - Each output's part of the key space begins where the part of the previous output ends. A range
+//!   tombstone that spans this point is in both outputs, and each output applies its own part of
+//!   it.
 //! - No output is empty.
 //!
 //! # Order
-//! A table is started at its first record, and completed and synced before the next table is
-//! started, or at the end. The job syncs the directory once.
+//! A table is started when its first record, or the first start of a range tombstone, is added. It
+//! is completed and synced before the next table is started, or at the end of the part. When all
+//! parts have ended, the job syncs the directory once.
 //!
 //! # A crash
 //! No MANIFEST names the tables yet, so the next open removes them.
@@ -42,10 +44,10 @@ pub(crate) struct Outputs {
     cuts: Cuts,
     deeper: DeeperLevels,
     current: Option<OutputTable>,
-    /// The beginning of the current output's part of the key space, as an internal key; `None` for
-    /// the beginning of this part of the compaction.
+    /// The start of the current output's part of the key space, an internal key; `None` if the
+    /// output starts where this part of the compaction starts.
     lower: Option<Vec<u8>>,
-    /// The last user key.
+    /// The user key that was added last.
     last_key: Option<Vec<u8>>,
     written: Vec<WrittenTable>,
     /// Number of dropped range tombstones.
@@ -71,8 +73,9 @@ impl Outputs {
         }
     }
 
-    /// Adds the next record, or the start of a range tombstone, at which an output may also end.
-    /// Internal keys must ascend.
+    /// Adds the next stop of the merge: a record, or the start of a range tombstone. If the limits
+    /// require it, the current output ends before `key`. Internal keys must be given in ascending
+    /// order.
     pub(crate) fn add(
         &mut self,
         stop: Stop,
@@ -110,8 +113,8 @@ impl Outputs {
         Ok((self.written, self.dropped_tombstones))
     }
 
-    /// Completes the current table. The next table begins with the internal key `next`. If only
-    /// range tombstones are left, starts a table for them.
+    /// Completes the current table, which ends before the internal key `next`. If there is no
+    /// current table, but range tombstones are left, creates a table for them.
     fn complete(&mut self, next: Option<&[u8]>) -> Result<()> {
         let tombstones = self.take_tombstones(next);
         let mut table = match self.current.take() {
@@ -126,8 +129,8 @@ impl Outputs {
         Ok(())
     }
 
-    /// Returns the range tombstones of the current output, which ends before the internal key
-    /// `next`.
+    /// Returns the range tombstones of the current output. The output ends before the internal key
+    /// `next`; with `None`, it ends where this part of the compaction ends.
     fn take_tombstones(&mut self, next: Option<&[u8]>) -> Vec<OutputTombstone> {
         let inputs = self.shared.inputs.tombstones();
         if inputs.is_empty() {
@@ -151,7 +154,7 @@ impl Outputs {
     }
 }
 
-/// Verifies written tables by reading them back.
+/// If options request it, reads written tables back and compares them with what was written.
 pub(crate) fn verify(shared: &JobState, written: &[WrittenTable]) -> Result<()> {
     written.iter().try_for_each(|table| WrittenEntries::read_back(shared, table))
 }

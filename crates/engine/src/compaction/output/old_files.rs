@@ -1,8 +1,8 @@
 //! Input tables of the output level with old data.
 //!
-//! Their records are written to separate outputs, so that they reach the last level before `ttl`
-//! expires without moving younger data along. Source: `CompactionOutputs::FillFilesToCutForTtl` in
-//! `db/compaction/compaction_outputs.cc`.
+//! The records in their key ranges are written to separate outputs. These outputs can then be
+//! compacted down to the last level before `ttl` expires, without younger data. Source:
+//! `CompactionOutputs::FillFilesToCutForTtl` in `db/compaction/compaction_outputs.cc`.
 
 use tailwater_format::{Comparator, key};
 
@@ -13,9 +13,9 @@ use crate::version::Compaction;
 #[derive(Debug, Default)]
 pub(super) struct OldFiles {
     bounds: Vec<Bounds>,
-    /// Index of the first table that does not end before the last key.
+    /// Index of the first table that does not end before the key passed last.
     next: usize,
-    /// Whether the last key is inside that table.
+    /// Whether the key passed last is inside that table.
     is_inside: bool,
 }
 
@@ -26,7 +26,8 @@ struct Bounds {
 }
 
 impl OldFiles {
-    /// Returns the old tables of a compaction at `now_s`, in seconds since 1970.
+    /// Returns the old tables among the inputs of a compaction that runs at `now_s`, in seconds
+    /// since 1970.
     pub(super) fn of(compaction: &Compaction, options: &ColumnFamilyOptions, now_s: u64) -> Self {
         let applies = options.compaction_style == CompactionStyle::Level
             && options.compaction_pri == CompactionPriority::MinOverlappingRatio
@@ -52,7 +53,8 @@ impl OldFiles {
         Self { bounds: bounds.collect(), next: 0, is_inside: false }
     }
 
-    /// Moves to the next internal key. Returns whether it entered or left an old table.
+    /// Moves to the next internal key. Returns whether this key is the first in, or the first
+    /// after, an old table.
     pub(super) fn pass(&mut self, comparator: &Comparator, key: &[u8]) -> bool {
         let compare = |bound: &[u8]| key::compare_internal(comparator, key, bound);
         while let Some(bounds) = self.bounds.get(self.next) {

@@ -20,7 +20,7 @@ use crate::table::{Builder, FileMetadata};
 pub(super) struct OutputTable {
     builder: Builder,
     path: PathBuf,
-    /// Count and checksum of its records, if it will be read back.
+    /// Count and checksum of the records added so far; `None` if the table will not be read back.
     entries: Option<WrittenEntries>,
 }
 
@@ -31,11 +31,11 @@ pub(crate) struct WrittenTable {
     /// Number of records, range tombstones included.
     pub(crate) records: u64,
     entries: Option<WrittenEntries>,
-    /// The warm handover to the table.
+    /// What the table keeps of the data that users read in the inputs (warm handover).
     pub(crate) table_handover: Option<TableHandover>,
 }
 
-/// Count and checksum of records, for comparison.
+/// Count and checksum of a table's records, to compare what was written with what is read back.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct WrittenEntries {
     count: u64,
@@ -65,7 +65,8 @@ impl OutputTable {
         Ok(Self { builder, path, entries })
     }
 
-    /// Returns the current size, for comparison with the target size, in bytes.
+    /// Returns the size of the table so far, in bytes, which decides whether the output has reached
+    /// its target size.
     pub(super) fn size(&self, options: &ColumnFamilyOptions) -> u64 {
         match options.target_file_size_is_upper_bound {
             true => self.builder.size_estimate(),
@@ -117,9 +118,9 @@ impl OutputTable {
     }
 }
 
-/// Whether outputs are read back. The flags are those of `VerifyOutputFlags` in
-/// `include/rocksdb/advanced_options.h`: the kinds of checks, and whether they apply to
-/// compactions.
+/// Whether written outputs are read back: an option demands it for all files, or its flags demand
+/// it for compactions. The flags are those of `VerifyOutputFlags` in
+/// `include/rocksdb/advanced_options.h`.
 fn reads_back(options: &ColumnFamilyOptions) -> bool {
     const BLOCK_CHECKSUMS: u32 = 1 << 0;
     const ENTRIES: u32 = 1 << 1;
@@ -129,8 +130,9 @@ fn reads_back(options: &ColumnFamilyOptions) -> bool {
     options.paranoid_file_checks || is_flagged
 }
 
-/// Returns the origin of an output. Times in its properties are derived from all inputs of the
-/// part; times in the MANIFEST are more exact, from the inputs that overlap the output.
+/// Returns the origin that an output records in its properties. The times in it are derived from
+/// all inputs that overlap the part. The times in the MANIFEST are more exact: they are derived
+/// from the inputs that overlap the finished output.
 fn origin(shared: &JobState, part: &Part, number: u64) -> Origin {
     let bound = |user_key: &Vec<u8>| super::exclusive_bound(user_key);
     let (begin, end) = (part.begin.as_ref().map(bound), part.end.as_ref().map(bound));

@@ -1,10 +1,10 @@
 //! The range tombstones of an output.
 //!
-//! An output holds every tombstone that overlaps its part of the key space, at full length; the
+//! An output holds, in full length, every tombstone that overlaps its part of the key space. The
 //! tombstone applies only between the output's bounds. The parts of neighbouring outputs adjoin, so
-//! that together they cover what the inputs covered. Of the tombstones over a range, only the
-//! newest in each stripe is kept; a tombstone that all snapshots see is dropped if no deeper level
-//! has keys in its range. Source: `CompactionOutputs::AddRangeDels` in
+//! together the outputs cover everything that the inputs covered. Of the tombstones over a range,
+//! only the newest in each stripe is kept; a tombstone that all snapshots see is dropped if no
+//! deeper level has keys in its range. Source: `CompactionOutputs::AddRangeDels` in
 //! `db/compaction/compaction_outputs.cc`.
 
 use tailwater_format::Comparator;
@@ -20,28 +20,28 @@ pub(super) struct OutputTombstone {
     pub(super) start: Vec<u8>,
     /// The user key of its end, exclusive.
     pub(super) end: Vec<u8>,
-    /// The bounds of the part of the tombstone that is within the output, as internal keys, both
-    /// included.
+    /// The smallest and largest internal key at which the tombstone applies in this output, both
+    /// inclusive.
     pub(super) smallest: Vec<u8>,
     pub(super) largest: Vec<u8>,
 }
 
-/// An output's part of the key space: internal keys, both included; `None` is unbounded.
+/// An output's part of the key space: internal keys, both inclusive; `None` is unbounded.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bounds<'a> {
     pub(super) lower: Option<&'a [u8]>,
     pub(super) upper: Option<&'a [u8]>,
 }
 
-/// The rules for dropping tombstones.
+/// What decides whether a tombstone is dropped.
 pub(super) struct Rules<'a> {
     pub(super) comparator: &'a Comparator,
     pub(super) snapshots: &'a Snapshots,
     pub(super) is_bottommost: bool,
 }
 
-/// Returns the tombstones of the output with the given bounds, and the number of dropped ones. Must
-/// be called for outputs in order.
+/// Returns the tombstones of the output with the given bounds, and the number of tombstones that
+/// were dropped. Must be called for the outputs in the order of their keys.
 pub(super) fn output_tombstones(
     inputs: &InputTombstones,
     bounds: Bounds<'_>,
@@ -52,8 +52,8 @@ pub(super) fn output_tombstones(
     let upper = bounds.upper.and_then(Boundary::from_internal_key);
     let mut fragments = inputs.between(rules.comparator, rules.snapshots, lower, upper);
     let mut dropped = 0;
-    // Tombstones are dropped before fragments are joined, so that a joined tombstone does not cover
-    // the dropped parts.
+    // Fragments with the same tombstone are joined only after dropping. Otherwise a joined
+    // tombstone could cover parts in which it was dropped.
     for StripedFragment { start, end, sequences } in &mut fragments {
         sequences.retain(|&sequence| {
             let tombstone = RangeTombstone { start, end, sequence };
@@ -78,8 +78,8 @@ pub(super) fn output_tombstones(
     (kept, dropped)
 }
 
-/// Returns a tombstone with the bounds of its part within `bounds`; `None` if no part of it is
-/// within them.
+/// Returns a tombstone with the bounds of its part within `bounds`; `None` if the tombstone lies
+/// outside `bounds`.
 fn cut(
     tombstone: &RangeTombstone<'_>,
     bounds: Bounds<'_>,
@@ -113,7 +113,8 @@ fn cut(
     Some(OutputTombstone { start, end: tombstone.end.to_vec(), smallest, largest })
 }
 
-/// Returns the internal key before every version of a user key.
+/// Returns the internal key that sorts before all versions of a user key. As an upper bound, it
+/// excludes the user key.
 pub(super) fn exclusive_bound(user_key: &[u8]) -> Vec<u8> {
     internal_key(user_key, pack_trailer(MAX_SEQUENCE, ValueType::RangeDeletion as u8))
 }

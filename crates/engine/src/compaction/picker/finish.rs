@@ -1,4 +1,5 @@
-//! Derives the other properties of a compaction from its inputs.
+//! Derives from a compaction's inputs its other properties, for example whether its tables can be
+//! moved, and how large its outputs may become.
 //!
 //! Source: `db/compaction/compaction.cc`, `MaxFileSizeForLevel` in `options/cf_options.cc`, and
 //! `GetPathId` in `db/compaction/compaction_picker_level.cc`.
@@ -15,14 +16,14 @@ use crate::options::{ColumnFamilyOptions, CompactionPriority, CompactionStyle};
 use crate::table::builder::TableCompression;
 use crate::version::{Compaction, InputLevel, Reason};
 
-/// A compaction whose inputs are final.
+/// A compaction whose inputs are final, and whose other properties are not derived yet.
 pub(super) struct Parts<'a> {
-    /// Inputs by level, in order.
+    /// The inputs, by ascending level.
     pub(super) inputs: Vec<Inputs<'a>>,
     pub(super) output_level: usize,
     pub(super) reason: Reason,
     pub(super) grandparents: Files<'a>,
-    /// Whether inputs of level 0 may overlap.
+    /// Whether tables of level 0 among the inputs may overlap each other.
     pub(super) may_overlap: bool,
 }
 
@@ -41,8 +42,8 @@ impl<'a> Tree<'a> {
         let target = self.target_file_bytes(parts.output_level);
         let max_output_file_bytes = match is_bottommost || parts.grandparents.is_empty() {
             true => target,
-            // An output may grow to twice the target, so that it can be cut at a grandparent's
-            // bound.
+            // An output may grow to twice the target size, so that it can be cut at the bound of a
+            // grandparent, an overlapping table of a deeper level.
             false => target.saturating_mul(2),
         };
         let inputs = parts.inputs.iter().map(|inputs| InputLevel {
@@ -65,9 +66,9 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// If there are too many level-0 tables to have open simultaneously, leaves the newest of them
-    /// for another compaction. The oldest are kept, because no table may move down before an older
-    /// one.
+    /// Limits the number of level-0 tables in the compaction to those that can be open at the same
+    /// time. The newest tables are left for another compaction, because no table may move down
+    /// before an older one.
     fn bound_fan_in(&self, parts: &mut Parts<'a>) {
         let Some(first) = parts.inputs.first_mut().filter(|inputs| inputs.level == 0) else {
             return;
@@ -118,7 +119,7 @@ impl<'a> Tree<'a> {
         let is_last = level + 1 >= self.non_empty_levels;
         let mut compression =
             TableCompression::for_level(self.options(), level, self.targets.base_level, is_last);
-        // Only the compression algorithm, not its settings, decides whether a table can be moved.
+        // Tables are compared by their compression algorithm only, so its settings are cleared.
         compression.options = TableCompression::none().options;
         compression
     }
@@ -154,14 +155,15 @@ impl<'a> Tree<'a> {
     }
 }
 
-/// Returns the path id of a level's tables: the first directory of the column family that has
-/// enough space left for the level after all upper levels are placed.
+/// Returns the path id of a level's tables, the index of a directory in `cf_paths`. The levels are
+/// assigned to the directories in order, and a level gets the first directory that has enough space
+/// left for it.
 pub(crate) fn output_path(options: &ColumnFamilyOptions, level: usize) -> u8 {
     let last = options.cf_paths.len().saturating_sub(1);
     let room_of = |path: usize| options.cf_paths.get(path).map_or(0, |path| path.target_size);
     let mut path = 0;
     let mut room = room_of(0);
-    // Level 0 is assumed to be as large as level 1.
+    // For this purpose, level 0 counts as large as level 1.
     let mut level_bytes = options.max_bytes_for_level_base;
     let mut at = 0;
     while path < last {

@@ -2,8 +2,8 @@
 //!
 //! Below level 0 the records of one user key may continue from the end of a table into the next
 //! table. If only one of the two tables were compacted, newer records of the key could end up in a
-//! deeper level than older ones. A *clean cut* is a boundary between two tables that share no user
-//! key; inputs extend from one clean cut to another.
+//! deeper level than older ones. A *clean cut* is a boundary between two neighbouring tables that
+//! share no user key. Inputs always begin and end at a clean cut.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::compaction::picker::level_targets::multiply;
 use crate::compaction::picker::tree::{Files, Tree, total_size};
 use crate::table::FileMetadata;
 
-/// The error that a needed table is already being compacted.
+/// Returned if a table that a compaction needs is already being compacted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Busy;
 
@@ -23,7 +23,8 @@ pub(super) struct Busy;
 #[derive(Clone)]
 pub(super) struct Inputs<'a> {
     pub(super) level: usize,
-    /// In the level's order.
+    /// The tables, in the order of their level: by key or, in level 0, from the newest to the
+    /// oldest.
     pub(super) files: Files<'a>,
 }
 
@@ -60,8 +61,8 @@ impl<'a> Tree<'a> {
         union.unwrap_or(KeyRange { smallest: &[], largest: &[] })
     }
 
-    /// Returns the tables of a level that overlap a range, in the level's order; for level 0 also
-    /// the tables that overlap tables already found.
+    /// Returns the tables of a level that overlap a range, in the level's order. In level 0, these
+    /// are also the tables that overlap tables already found, so that the range widens.
     pub(super) fn overlapping(&self, level: usize, bounds: Bounds<'_>) -> Files<'a> {
         let files = self.files(level);
         match level {
@@ -98,7 +99,7 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// Returns the indexes of the tables in a sorted run that overlap a range.
+    /// Returns the indexes of the tables that overlap a range, in a level other than 0.
     fn overlap(&self, files: &[Arc<FileMetadata>], bounds: Bounds<'_>) -> Range<usize> {
         let compare = |a: &[u8], b: &[u8]| compare_bounds(self.context.comparator, a, b);
         let from = bounds.begin.map_or(0, |begin| {
@@ -110,7 +111,8 @@ impl<'a> Tree<'a> {
         from..to.max(from)
     }
 
-    /// Returns the tables of a sorted run that are entirely within a range, between clean cuts.
+    /// Returns the tables of a level other than 0 that are entirely within a range. Tables at
+    /// either end that share a user key with their neighbour outside the range are left out.
     fn clean_within(&self, level: usize, range: KeyRange<'_>) -> Files<'a> {
         let files = self.files(level);
         let compare = |a: &[u8], b: &[u8]| compare_bounds(self.context.comparator, a, b);
@@ -130,8 +132,11 @@ impl<'a> Tree<'a> {
         files.get(from..to).unwrap_or_default().iter().collect()
     }
 
-    /// Widens inputs to clean cuts, and fails if any of them is already being compacted. Does
-    /// nothing for level 0, from which only one compaction at a time takes tables.
+    /// Widens inputs to clean cuts. Does nothing for level 0, from which only one compaction at a
+    /// time takes tables.
+    ///
+    /// # Errors
+    /// Busy, if any of the widened inputs is already being compacted.
     pub(super) fn widen_to_clean_cut(&self, inputs: &mut Inputs<'a>) -> Result<(), Busy> {
         // In level 0, the search for overlapping tables has already widened the inputs.
         if inputs.level == 0 {
@@ -146,7 +151,7 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// Returns the table after the last of the inputs, in a level whose tables do not overlap.
+    /// Returns the table that follows the last of the inputs in their level, which is not level 0.
     pub(super) fn file_behind(&self, inputs: &Inputs<'a>) -> Option<&'a Arc<FileMetadata>> {
         let last = inputs.files.last()?;
         let files = self.files(inputs.level);
@@ -154,9 +159,10 @@ impl<'a> Tree<'a> {
         files.get(at + 1)
     }
 
-    /// Returns the tables of the output level that the inputs overlap, if any, and widens the
-    /// inputs as far as this adds no tables of the output level. If `only_right`, inputs are only
-    /// added towards larger keys, or within the range of all inputs.
+    /// Returns the tables of the output level that the inputs overlap; `None` if there are none.
+    /// Also adds further tables of the input level to the inputs, as long as the result overlaps no
+    /// further tables of the output level. If `only_right`, tables with smaller keys are added only
+    /// within the key range of all inputs.
     pub(super) fn join_output_level(
         &self,
         inputs: &mut Inputs<'a>,
@@ -182,7 +188,8 @@ impl<'a> Tree<'a> {
         Ok(Some(outputs))
     }
 
-    /// Returns the tables of the output level that overlap a range, if any, widened to clean cuts.
+    /// Returns the tables of the output level that overlap a range, widened to clean cuts; `None`
+    /// if there are none.
     pub(super) fn output_inputs(
         &self,
         output_level: usize,
@@ -197,8 +204,9 @@ impl<'a> Tree<'a> {
         Ok(Some(outputs))
     }
 
-    /// Returns widened inputs of the same level, if they overlap no more tables of the output
-    /// level.
+    /// Returns the inputs widened to all tables of their level that overlap `range`. Returns `None`
+    /// if this is not worthwhile, if a table is already being compacted, or if the widened inputs
+    /// overlap further tables of the output level.
     fn widened(
         &self,
         inputs: &Inputs<'a>,
@@ -217,7 +225,8 @@ impl<'a> Tree<'a> {
         (outputs_then.files.len() == outputs.files.len()).then_some(widened)
     }
 
-    /// Returns widened inputs of the same level that are within the range of all inputs.
+    /// Returns the inputs widened to all tables of their level that are entirely within `range`,
+    /// the key range of the inputs of both levels. Returns `None` if this is not worthwhile.
     fn widened_within(
         &self,
         inputs: &Inputs<'a>,
@@ -233,8 +242,8 @@ impl<'a> Tree<'a> {
         (is_worth && widened.check_free().is_ok()).then_some(widened)
     }
 
-    /// Whether widening adds inputs, and the compaction stays within twice `max_compaction_bytes`.
-    /// This limit is generous, since widening saves a separate compaction.
+    /// Whether widening adds tables, and the size of the compaction stays below twice
+    /// `max_compaction_bytes`. The limit is generous, since widening saves a separate compaction.
     fn is_worth_widening(
         &self,
         inputs: &Inputs<'a>,
@@ -248,7 +257,7 @@ impl<'a> Tree<'a> {
     }
 
     /// Returns the tables that overlap a range, in the first level below the output level that has
-    /// any.
+    /// such tables.
     pub(super) fn grandparents(&self, output_level: usize, range: KeyRange<'_>) -> Files<'a> {
         (output_level + 1..self.level_count())
             .map(|level| self.overlapping(level, range.bounds()))

@@ -5,11 +5,11 @@ use std::cmp::Ordering;
 use tailwater_format::Comparator;
 use tailwater_format::key::{self, MAX_SEQUENCE, ValueType, pack_trailer};
 
-/// The trailer of a largest key that is the end of a range tombstone: the key itself is not in the
-/// table.
+/// The trailer of a table's largest key if that key is the end of a range tombstone, and so not in
+/// the table.
 const EXCLUSIVE_END: u64 = pack_trailer(MAX_SEQUENCE, ValueType::RangeDeletion as u8);
 
-/// The range from the smallest to the largest internal key of tables.
+/// The range from the smallest to the largest internal key of a group of tables, both inclusive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct KeyRange<'k> {
     pub(super) smallest: &'k [u8],
@@ -37,14 +37,15 @@ impl<'k> KeyRange<'k> {
     }
 }
 
-/// The internal keys between which to search for tables; `None` is unbounded.
+/// The internal keys between which tables are searched, both inclusive; `None` is unbounded.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Bounds<'k> {
     pub(super) begin: Option<&'k [u8]>,
     pub(super) end: Option<&'k [u8]>,
 }
 
-/// Compares bounds of tables: by user key only, except that an exclusive end sorts before its key.
+/// Compares bounds of tables by their user keys. If these are equal, an exclusive end sorts before
+/// any other bound.
 pub(crate) fn compare_bounds(comparator: &Comparator, a: &[u8], b: &[u8]) -> Ordering {
     let (a_key, a_trailer) = key::split(a).unwrap_or((a, 0));
     let (b_key, b_trailer) = key::split(b).unwrap_or((b, 0));

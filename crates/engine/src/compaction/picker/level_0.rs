@@ -1,8 +1,9 @@
 //! Compactions of level 0.
 //!
 //! Tables of level 0 may overlap, so a compaction takes all tables that overlap each other, and
-//! only one compaction takes tables of level 0 at a time. While level 0 cannot be compacted
-//! downwards, its tables are merged with each other, since every read searches each of them.
+//! only one compaction takes tables of level 0 at a time. While level 0 cannot be compacted into a
+//! deeper level, its tables are merged with each other, because a read must search each table of
+//! level 0.
 //!
 //! Source: `TryPickL0TrivialMove`, `PickIntraL0Compaction` and `PickSizeBasedIntraL0Compaction` in
 //! `db/compaction/compaction_picker_level.cc`, and `PickCostBasedIntraL0Compaction` in
@@ -19,12 +20,12 @@ use tailwater_format::key;
 /// Minimum number of tables merged within level 0.
 const INTRA_FILES_MIN: usize = 4;
 
-/// Minimum number of tables by which level 0 must exceed its compaction trigger for a merge within
+/// Minimum number of tables in level 0, beyond the trigger of its compaction, for a merge within
 /// level 0.
 const INTRA_FILES_SURPLUS: usize = 2;
 
 impl<'a> Tree<'a> {
-    /// Selects tables of level 0 when it is too large.
+    /// Selects the first tables of a compaction of level 0, when level 0 needs one.
     pub(super) fn start_level_0(&self) -> Option<Start<'a>> {
         let base_level = self.targets.base_level;
         let start = |files, output_level, is_level_0_move| {
@@ -44,7 +45,8 @@ impl<'a> Tree<'a> {
         self.best_files(0, base_level).map(|inputs| start(inputs.files, base_level, false))
     }
 
-    /// Selects tables to merge within level 0, because they cannot be compacted downwards.
+    /// Selects tables to merge within level 0, because level 0 cannot be compacted into a deeper
+    /// level now.
     pub(super) fn start_intra_level_0(&self) -> Option<Start<'a>> {
         let files = self.intra_by_cost()?;
         let inputs = Inputs { level: 0, files };
@@ -52,12 +54,13 @@ impl<'a> Tree<'a> {
         Some(Start { inputs, output_level: 0, reason, is_level_0_move: false })
     }
 
-    /// Returns the oldest tables that overlap neither each other nor the base level, and so can be
-    /// moved to the base level.
+    /// Returns the oldest tables of level 0 that can be moved to the base level without rewriting,
+    /// because they overlap neither each other nor the base level.
     fn level_0_move(&self, base_level: usize) -> Files<'a> {
         let options = self.options();
         let paths = self.context.database.db_paths.len();
-        // Into an empty level, the oldest table could always be moved, without benefit.
+        // If the base level is empty, the oldest table could always be moved there, but nothing
+        // would be gained.
         if !options.compression_per_level.is_empty()
             || self.files(base_level).is_empty()
             || paths > 1
@@ -85,8 +88,9 @@ impl<'a> Tree<'a> {
         moved
     }
 
-    /// Returns the newest tables of level 0, up to the first that is being compacted, if level 0 is
-    /// small compared with the base level, whose tables a compaction into it would have to rewrite.
+    /// Returns the newest tables of level 0, down to the first that is being compacted, to merge
+    /// them within level 0. Returns `None` unless level 0 is small compared with the base level.
+    /// Compacting a small level 0 into a large base level would rewrite many tables there.
     fn intra_by_size(&self) -> Option<Files<'a>> {
         let options = self.options();
         let count_min =
@@ -105,8 +109,9 @@ impl<'a> Tree<'a> {
         (free.len() >= count_min).then_some(free)
     }
 
-    /// Returns the newest tables of level 0. Tables are added from the newest to the oldest, as
-    /// long as the next one does not raise the number of bytes written per table eliminated.
+    /// Returns the newest tables of level 0, to merge them within level 0. Tables are added from
+    /// the newest to the oldest, as long as the next one does not increase the number of bytes
+    /// written per table by which level 0 shrinks.
     fn intra_by_cost(&self) -> Option<Files<'a>> {
         let options = self.options();
         let files = self.files(0);

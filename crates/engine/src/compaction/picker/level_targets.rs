@@ -1,10 +1,13 @@
 //! Target sizes of levels, and the base level, into which level 0 is compacted.
 //!
-//! By default, sizes are derived from the largest level: each level above it is smaller by the
-//! factor `max_bytes_for_level_multiplier`, up to the first level that is within
-//! `max_bytes_for_level_base`. That level is the base level: level 0 is compacted directly into it,
-//! past the empty levels between them. Non-empty levels that are no longer needed are drained into
-//! deeper levels. With `level_compaction_dynamic_level_bytes` off, sizes are derived from level 1.
+//! By default, the target sizes are derived from the size of the largest level. Each level above
+//! the largest has the target of the next deeper level, divided by
+//! `max_bytes_for_level_multiplier`. Level 0 is compacted directly into the base level, and the
+//! levels between are empty. The base level is the first non-empty level or, if that level's target
+//! exceeds `max_bytes_for_level_base`, a level above it whose target does not. A non-empty level is
+//! no longer needed if its target is at most `max_bytes_for_level_base` divided by the multiplier.
+//! It is then drained into deeper levels, together with the levels above it. With
+//! `level_compaction_dynamic_level_bytes` off, sizes are derived from level 1.
 //!
 //! Source: `CalculateBaseBytes` in `db/version_set.cc`.
 
@@ -15,11 +18,12 @@ use crate::version::Version;
 /// Target sizes of levels, and the base level, into which level 0 is compacted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LevelTargets {
-    /// The level into which level 0 is compacted.
+    /// The base level, into which level 0 is compacted.
     pub(crate) base_level: usize,
-    /// Target size of each level, in bytes; meaningless for level 0.
+    /// Target size of each level, in bytes, by level. The element for level 0 has no meaning.
     pub(crate) max_bytes: Vec<u64>,
-    /// The deepest level to drain; the levels above it drain too.
+    /// The deepest level that is to be drained, together with all levels above it; `None` if no
+    /// level is to be drained.
     pub(crate) lowest_unnecessary_level: Option<usize>,
 }
 
@@ -34,12 +38,12 @@ impl LevelTargets {
         }
     }
 
-    /// Returns the target size of a level, in bytes; unlimited for a level that does not exist.
+    /// Returns the target size of a level, in bytes; [`u64::MAX`] for a level that does not exist.
     pub(crate) fn max_bytes(&self, level: usize) -> u64 {
         self.max_bytes.get(level).copied().unwrap_or(u64::MAX)
     }
 
-    /// Whether a level is to drain.
+    /// Whether a level is to be drained into deeper levels.
     pub(crate) fn is_unnecessary(&self, level: usize) -> bool {
         self.lowest_unnecessary_level.is_some_and(|lowest| level <= lowest)
     }
@@ -68,7 +72,7 @@ impl LevelTargets {
             max_bytes: vec![u64::MAX; count],
             lowest_unnecessary_level: None,
         };
-        // Without data below level 0, level 0 is compacted into the last level.
+        // If all data is in level 0, level 0 is compacted into the last level.
         let Some(first_non_empty) = first_non_empty else { return targets };
 
         let multiplier = options.max_bytes_for_level_multiplier;
@@ -95,7 +99,7 @@ impl LevelTargets {
             if level > targets.base_level {
                 level_bytes = multiply(level_bytes, multiplier);
             }
-            // If the target of a level were below the size that level 0 may reach, that level would
+            // The target is at least the size that level 0 may reach. Otherwise that level would
             // always be compacted before level 0.
             targets.max_bytes[level] = level_bytes.max(base_max);
         }
@@ -103,7 +107,7 @@ impl LevelTargets {
     }
 }
 
-/// Returns the product, or `value` itself if the product would overflow.
+/// Returns the product, rounded down. If it would overflow, returns `value` itself.
 pub(super) fn multiply(value: u64, factor: f64) -> u64 {
     if value == 0 || factor <= 0.0 {
         return 0;

@@ -9,7 +9,7 @@ use crate::compaction::picker::tree::Tree;
 use crate::options::CompactionPriority;
 use crate::version::{Compaction, Reason};
 
-/// The first tables of a compaction.
+/// The tables with which the selection of a compaction's inputs starts.
 pub(super) struct Start<'a> {
     pub(super) inputs: Inputs<'a>,
     pub(super) output_level: usize,
@@ -19,21 +19,20 @@ pub(super) struct Start<'a> {
     pub(super) is_level_0_move: bool,
 }
 
-/// The output level of marked tables.
+/// The output level of tables that are marked for compaction.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Target {
-    /// The level that the tables are in: they are rewritten within that level.
+    /// The tables' own level: they are rewritten within it.
     Same,
-    /// One level down.
+    /// The next deeper level.
     Down,
-    /// One level down, except that tables of the last non-empty level are rewritten in their own
-    /// level.
+    /// The next deeper level. Tables of the last non-empty level are rewritten within it instead.
     Next,
-    /// One level down, except that tables of the last non-empty level are not compacted.
+    /// The next deeper level. Tables of the last non-empty level are not compacted.
     NextExceptLast,
 }
 
-/// Returns the next compaction.
+/// Returns the next compaction; `None` if none is due, or its tables are not available.
 pub(super) fn pick(tree: &Tree<'_>) -> Option<Compaction> {
     let start = start_by_score(tree)
         .or_else(|| start_by_themselves(tree))
@@ -45,7 +44,7 @@ pub(super) fn pick(tree: &Tree<'_>) -> Option<Compaction> {
     complete(tree, start)
 }
 
-/// Whether a compaction is needed, even if its tables are already being compacted.
+/// Whether a compaction is due, even if its tables are already being compacted.
 pub(super) fn is_needed(tree: &Tree<'_>) -> bool {
     let is_round_robin = tree.options().compaction_pri == CompactionPriority::RoundRobin;
     let goes_down = |&(level, _): &Marked<'_>| {
@@ -58,7 +57,9 @@ pub(super) fn is_needed(tree: &Tree<'_>) -> bool {
         || tree.scores().iter().any(|score| score.value >= 1.0)
 }
 
-/// Selects tables of the level with the highest score.
+/// Selects tables of the level with the highest score. If no table of that level can be compacted
+/// now, tries the level with the next lower score. A level with a score below 1 needs no
+/// compaction.
 fn start_by_score<'a>(tree: &Tree<'a>) -> Option<Start<'a>> {
     let mut level_0_waits = false;
     for score in tree.scores() {
@@ -72,7 +73,7 @@ fn start_by_score<'a>(tree: &Tree<'a>) -> Option<Start<'a>> {
             }
             level_0_waits = true;
         } else if level_0_waits && level == tree.targets.base_level {
-            // A compaction of the base level would only delay level 0 further.
+            // A compaction of the base level would delay the waiting compaction of level 0 further.
             continue;
         } else if let Some(inputs) = tree.best_files(level, level + 1) {
             let reason = Reason::LevelMaxLevelSize;
@@ -109,7 +110,7 @@ fn start_by_period<'a>(tree: &Tree<'a>) -> Option<Start<'a>> {
     start_marked(tree, &tree.marked_by_period(), target, Reason::PeriodicCompaction)
 }
 
-/// Selects the first of the marked tables that can be compacted.
+/// Selects the first of the marked tables that can be compacted now.
 fn start_marked<'a>(
     tree: &Tree<'a>,
     marked: &[Marked<'a>],
@@ -134,8 +135,8 @@ fn start_marked<'a>(
     })
 }
 
-/// Adds the tables that must be compacted together with the first tables. Returns `None` if this is
-/// not yet possible.
+/// Adds the tables that must be compacted together with the first tables. Returns `None` if some of
+/// them are not available now.
 fn complete(tree: &Tree<'_>, start: Start<'_>) -> Option<Compaction> {
     let Start { mut inputs, output_level, reason, is_level_0_move } = start;
     let is_from_level_0 = inputs.level == 0;
@@ -173,14 +174,15 @@ fn complete(tree: &Tree<'_>, start: Start<'_>) -> Option<Compaction> {
 }
 
 impl<'a> Tree<'a> {
-    /// Returns the table of a level with the highest priority, widened to clean cuts.
+    /// Returns the inputs that start with the table of highest priority in a level that can be
+    /// compacted now, widened to clean cuts.
     pub(super) fn best_files(&self, level: usize, output_level: usize) -> Option<Inputs<'a>> {
         let files = self.files(level);
         let is_round_robin = self.options().compaction_pri == CompactionPriority::RoundRobin;
         for place in self.by_priority(level) {
             let inputs = Inputs { level, files: vec![&files[place]] };
             match self.try_file(inputs, output_level, place) {
-                // Round robin does not skip a table.
+                // Under round robin, no table is compacted before the next one in turn.
                 None if is_round_robin => return None,
                 None => {}
                 found => return found,
@@ -189,8 +191,8 @@ impl<'a> Tree<'a> {
         None
     }
 
-    /// Returns the inputs that start with one table, if none of the needed tables is being
-    /// compacted.
+    /// Widens inputs that consist of one table to clean cuts. Returns `None` if any table that the
+    /// compaction needs is already being compacted.
     fn try_file(
         &self,
         mut inputs: Inputs<'a>,

@@ -132,7 +132,7 @@ impl Head {
 
     /// Encodes the header of a reply and, if this kind of reply has one, the result section.
     /// `body_bytes` is the length of the rest of the body; it must be 0 if the status is not 0.
-    /// `commit` is the number of metadata changes so far.
+    /// `commit` is the value of `State::commit`.
     pub(crate) fn reply(&self, status: u32, body_bytes: usize, commit: u64) -> ReplyStart {
         let results = if status == 0 && self.has_results() { RESULT_BYTES } else { 0 };
         let size = HEADER_BYTES + results + body_bytes;

@@ -49,8 +49,8 @@ pub struct Config {
     pub http: Option<Http>,
     /// Credentials of the root user. They are used only to create the root user in a new directory.
     pub root: Root,
-    /// `[heartbeat] interval`: a member of a consumer group is removed from the group if the server
-    /// gets no request from it for 1.2 intervals. `None` if such members are never removed.
+    /// `[heartbeat] interval`: the session of a member of a consumer group ends if the server gets
+    /// no request from it for 1.2 intervals. `None` if the server does not check this.
     pub heartbeat_interval: Option<Duration>,
     /// `[personal_access_token] max_tokens_per_user`: maximum number of a user's personal access
     /// tokens.

@@ -9,8 +9,8 @@
 //! - A partition is busy while its owner polls it, or has polled messages that it has not
 //!   committed. A busy partition moves to another owner only when its owner commits these messages,
 //!   when its owner leaves the group, or when the handover takes too long.
-//! - The generation, a counter, increases with every rebalance and with every completed handover,
-//!   so that it changes whenever a member may poll other partitions.
+//! - The generation is a counter. It increases with every rebalance, completed handover and purge,
+//!   and therefore whenever the partitions that a member may poll change.
 //!
 //! # A rebalance
 //!

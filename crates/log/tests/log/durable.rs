@@ -237,7 +237,7 @@ fn a_topic_made_durable_keeps_the_messages_that_readers_saw() {
 }
 
 /// After a power cut that destroyed messages in the middle of a segment, recovery copies the bytes
-/// behind the damage to another file, and then truncates the segment before the damage. A second
+/// after the damage to another file, and then truncates the segment before the damage. A second
 /// power cut at any call of the recovery must leave either the whole segment or the copy.
 #[test]
 fn bytes_after_a_gap_survive_another_power_cut() {

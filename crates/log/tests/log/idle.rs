@@ -132,14 +132,14 @@ fn check_opened(machine: &Machine, log: &Log) {
 }
 
 /// Small appends to 1,000 partitions must stay within the limit on the memory for recent messages.
-/// They must not wait until the save interval of an hour has passed.
+/// When the limit is reached, they must not have to wait for the save interval, which is an hour.
 #[test]
 fn many_partitions_fit_into_the_tail_memory() {
     const HOUR_US: u64 = 3_600_000_000;
     let machine = Machine::new(1, true);
     let log = machine.open();
-    // The limit of 4 MiB is reached with 128 chunks of the smallest size, fewer than there are
-    // partitions.
+    // 128 chunks of the smallest size reach the limit of 4 MiB, and there are more partitions than
+    // that.
     assert_eq!(log.tail_memory().1, 4 << 20);
     let partitions = create(&log, PARTITIONS, HOUR_US);
     for number in 0..3 {

@@ -28,8 +28,8 @@ const NEXT: &str = "TAILWATER_LOG_NEXT";
 const BATCH: u64 = 5;
 /// Number of batches appended to the churned topic between two purges.
 const BATCHES_PER_PURGE: u64 = 30;
-/// Maximum time to wait for the first output of a child process, in the process that kills it.
-/// Without a time to kill the child, also the time after its first output until it is killed.
+/// Maximum time that [`append_until`] waits for the first report of a child process before it kills
+/// the child. Without `kill_after`, also the time from the first report until the child is killed.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The durability and the handling of partial blocks of each topic of the log. The last topic is

@@ -85,8 +85,8 @@ fn set(table: &mut Table, path: &str, value: Value) {
     }
 }
 
-/// Returns the values of all keys that have an effect. Also returns the keys that turn unsupported
-/// transports on or off, with the value "off".
+/// Returns the values of all keys that have an effect. Also returns the keys of unsupported
+/// transports, with values that turn these transports off.
 pub(super) fn values(
     config: &Config,
     tcp: Option<SocketAddr>,

@@ -1,4 +1,5 @@
-//! Blob files and indexes: decoded values can be encoded and decode to the same values.
+//! Blob files and blob indexes. Checks that decoded values can be encoded, and that the result
+//! decodes to the same values.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -9,7 +10,7 @@ use tailwater_format::blob::{
 use tailwater_format::checksum::{crc32c, mask_crc32c};
 use tailwater_fuzz::Choices;
 
-/// Number of bytes of a record's header that its checksum covers.
+/// Number of bytes at the start of a blob record's header that the checksum of the header covers.
 const RECORD_COVERED: usize = 24;
 
 fuzz_target!(|input: &[u8]| {
@@ -23,7 +24,8 @@ fuzz_target!(|input: &[u8]| {
     check_index(data, choices);
 });
 
-/// Returns `data` followed by the checksum of its first `covered` bytes.
+/// Returns `data` with the four bytes at offset `covered` replaced by the checksum of the bytes
+/// before them.
 fn with_crc(data: &[u8], covered: usize) -> Vec<u8> {
     let mut bytes = data.to_vec();
     if let Some((head, rest)) = bytes.split_at_mut_checked(covered)

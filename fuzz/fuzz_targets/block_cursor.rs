@@ -1,5 +1,5 @@
-//! A cursor over arbitrary bytes, with moves in any order: each move succeeds or fails, and the
-//! cursor stays inside the block.
+//! Moves a block cursor over arbitrary bytes, in any order. Checks that each move succeeds or
+//! fails, and that the cursor stays inside the block.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -10,8 +10,8 @@ use tailwater_fuzz::{Choices, allocation};
 fuzz_target!(|input: &[u8]| {
     let (choices, block) = Choices::split(input);
     let Ok(layout) = Layout::parse(block) else { return };
-    // A cursor keeps the keys of one restart interval in memory, and each key is at most as long as
-    // the block.
+    // A cursor keeps the keys of one restart interval in memory. Each of these keys is at most as
+    // long as the block.
     let limit = 64 * block.len() + block.len() * block.len() / 2;
     allocation::within(limit, || walk(choices, block, &layout));
 });

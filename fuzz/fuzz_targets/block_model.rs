@@ -1,5 +1,5 @@
-//! A cursor over well-formed blocks of every shape: each move reaches the same entry as in a list
-//! of the entries.
+//! Moves a block cursor over well-formed blocks of every format, in any order. Checks that each
+//! move reaches the same entry as in a list of the entries.
 #![no_main]
 
 use std::collections::BTreeMap;
@@ -26,8 +26,8 @@ fuzz_target!(|input: &[u8]| {
     walk(moves, &block, &layout, &entries);
 });
 
-/// Returns entries in the order of their internal keys: several versions of each of a few user
-/// keys.
+/// Returns entries in the order of their internal keys. The entries have few different user keys,
+/// and several versions of some of them.
 fn entries(mut choices: Choices<'_>) -> Entries {
     let mut entries = BTreeMap::new();
     while !choices.is_empty() && entries.len() < 1000 {
@@ -35,7 +35,8 @@ fn entries(mut choices: Choices<'_>) -> Entries {
         let user_key = choices.bytes(length).to_vec();
         let trailer = key::pack_trailer(u64::from(choices.byte()), 1);
         let length = choices.below(20);
-        // The newest version of a key sorts first.
+        // The trailer is inverted in the map's key, because the newest version of a user key must
+        // come first.
         entries.insert((user_key, u64::MAX - trailer), choices.bytes(length).to_vec());
     }
     let entry = |((user_key, inverted), value): ((Vec<u8>, u64), Vec<u8>)| {
@@ -87,8 +88,8 @@ fn walk(mut choices: Choices<'_>, block: &[u8], layout: &Layout, entries: &Entri
     }
 }
 
-/// Checks that a get through the hash index finds the same newest version of a key as a seek, or
-/// nothing if the key is not in the block.
+/// Checks that a get of a random key, which uses the hash index if there is one, finds the newest
+/// visible version of the key, or nothing if there is none.
 fn get(choices: &mut Choices<'_>, block: &[u8], layout: &Layout, entries: &Entries) {
     let target = target(choices, entries);
     let user_key = key::user_key(&target);
@@ -111,7 +112,7 @@ fn pair((key, value): &(Vec<u8>, Vec<u8>)) -> (&[u8], &[u8]) {
     (key, value)
 }
 
-/// Returns an internal key close to an existing one, or an arbitrary one.
+/// Returns an internal key to seek to. Its user key is that of an existing entry, or arbitrary.
 fn target(choices: &mut Choices<'_>, entries: &Entries) -> Vec<u8> {
     let mut target = Vec::new();
     let user_key = match entries.get(choices.below(entries.len() + 1)) {

@@ -1,4 +1,5 @@
-//! Block trailers: a written trailer passes verification, and a damaged one fails.
+//! Block trailers. Checks that a written trailer passes verification, and that a damaged one does
+//! not.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -23,7 +24,8 @@ fuzz_target!(|input: &[u8]| {
     written.extend_from_slice(&checksum.trailer(offset, data, kind));
     assert_eq!(checksum.verify(offset, &written), Ok((data, kind)));
 
-    // A flipped bit is detected wherever it is, except in bytes that no checksum covers.
+    // A flipped bit must be detected at every position. Without a checksum (`ChecksumType::None`),
+    // this holds only for the bytes of the checksum field.
     let place = choices.below(written.len());
     written[place] ^= 1 << choices.below(8);
     let covered = checksum.checksum_type != ChecksumType::None;

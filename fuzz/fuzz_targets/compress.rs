@@ -1,4 +1,5 @@
-//! Decompression restores the compressed bytes, with every codec, level and dictionary.
+//! Compression. Checks that decompression restores the compressed bytes, with every writable codec,
+//! and with various levels and dictionaries.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

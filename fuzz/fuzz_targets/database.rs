@@ -1,4 +1,5 @@
-//! A database with edited files is opened and read, or refused.
+//! Opens a database whose files were edited at random. Checks that it is either refused, or can be
+//! read without a panic.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

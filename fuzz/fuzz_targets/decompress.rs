@@ -1,4 +1,4 @@
-//! Decompression of arbitrary bytes by every codec, with and without a dictionary.
+//! Decompresses arbitrary bytes with every codec, with and without a dictionary.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -7,7 +7,8 @@ use tailwater_format::compress::{
 };
 use tailwater_fuzz::{Choices, allocation};
 
-/// Maximum length of an input, in bytes: zstd may decompress each byte to 32 KiB, which takes time.
+/// Maximum length of an input, in bytes. It limits the time of a run, because zstd may decompress
+/// each byte of the input to 32 KiB.
 const LENGTH_MAX: usize = 2048;
 
 fuzz_target!(|input: &[u8]| {
@@ -28,8 +29,9 @@ fuzz_target!(|input: &[u8]| {
             let block = CompressedBlock::parse(kind, data).expect("a block that was decompressed");
             assert_eq!(output.len(), block.uncompressed_length());
         }
-        // A second decompression with the same context has the same result. Only the error message
-        // may differ: the wording of zstd depends on whether the dictionary was used before.
+        // A second decompression with the same decompressor must have the same result. Only the
+        // error message may differ, because the wording of zstd depends on whether the dictionary
+        // was used before.
         let mut again = Vec::new();
         let second = decompressor.decompress(kind, data, dictionary.as_ref(), &mut again);
         assert_eq!(first.is_ok(), second.is_ok());
@@ -37,8 +39,8 @@ fuzz_target!(|input: &[u8]| {
     });
 });
 
-/// Returns the maximum memory for decompressing an input of `length` bytes twice, with both outputs
-/// in memory, in bytes.
+/// Returns the maximum memory, in bytes, for decompressing an input of `length` bytes twice and
+/// keeping both outputs.
 fn output_max(kind: Compression, length: usize) -> usize {
     let amplification = match kind {
         Compression::None => 1,
@@ -46,7 +48,8 @@ fn output_max(kind: Compression, length: usize) -> usize {
         Compression::Lz4 | Compression::Lz4Hc => 255,
         Compression::Zlib => 1032,
         Compression::Zstd | Compression::ZstdNotFinal => 128 << 10,
-        // The output grows while bzip2 produces it. The tables of bzip2 take another 4 MB.
+        // The output buffer grows while bzip2 produces the output. The tables of bzip2 take another
+        // 4 MB.
         Compression::Bzip2 => 64 << 10,
         Compression::Xpress | Compression::Custom(_) => 0,
     };

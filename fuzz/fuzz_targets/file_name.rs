@@ -1,4 +1,5 @@
-//! File names and CURRENT: a parsed name can be formatted, and parses to the same kind.
+//! File names of databases, and the contents of CURRENT. Checks that a parsed name can be
+//! formatted, and that the result parses to the same kind.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

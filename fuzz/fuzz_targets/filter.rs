@@ -1,4 +1,5 @@
-//! Filters: arbitrary bytes can be queried, and a built filter contains every key that was added.
+//! Filters. Checks that arbitrary bytes can be queried as a filter, and that a built filter
+//! contains every key that was added.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -11,7 +12,8 @@ fuzz_target!(|input: &[u8]| {
     check_built(choices.byte(), Choices::new(data));
 });
 
-/// Checks that all ways to query a filter return the same result.
+/// Checks that a query for several keys returns the same results as queries for single keys, on
+/// arbitrary bytes.
 fn check_any(mut choices: Choices<'_>, block: &[u8]) {
     let mut strings = Vec::new();
     while !choices.is_empty() {

@@ -1,4 +1,5 @@
-//! Footers: a decoded footer can be encoded and decodes to the same footer.
+//! Footers of tables. Checks that a decoded footer can be encoded, and that the result decodes to
+//! the same footer.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -35,8 +36,8 @@ fn check(tail: &[u8], tail_offset: u64) {
     assert_eq!(Footer::decode(&bytes, offset), Ok(footer));
 }
 
-/// Writes a magic number, a version and, for version 6 or later, the other fixed fields and the
-/// checksum into a footer.
+/// Writes fields into a footer without which the decoder would reject it early: the magic number
+/// and a format version. For version 6 or later, also the other fixed fields and the checksum.
 fn complete(footer: &mut [u8; FOOTER_LENGTH], version: u8, offset: u64) {
     let version = u32::from(version % 10);
     footer[VERSION_AT..MAGIC_AT].copy_from_slice(&version.to_le_bytes());
@@ -47,8 +48,8 @@ fn complete(footer: &mut [u8; FOOTER_LENGTH], version: u8, offset: u64) {
     write_footer_checksum(footer, offset);
 }
 
-/// Checks that the encoder refuses a footer with arbitrary fields, or the encoded footer decodes to
-/// the same footer.
+/// Encodes a footer with arbitrary fields. If it can be encoded and decoded, checks that the result
+/// is the same footer.
 fn check_written(mut choices: Choices<'_>) {
     let handle = |choices: &mut Choices<'_>| BlockHandle {
         offset: choices.number(5),

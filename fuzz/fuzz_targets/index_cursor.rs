@@ -1,4 +1,5 @@
-//! An index cursor over arbitrary bytes, in each of the four formats, with moves in any order.
+//! Moves an index cursor over arbitrary bytes, in any order and in each of the four formats of
+//! index entries.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,5 @@
-//! An index cursor over well-formed index blocks of every shape: each move reaches the same entry
-//! as in a list of the entries.
+//! Moves an index cursor over well-formed index blocks of every format, in any order. Checks that
+//! each move reaches the same entry as in a list of the entries.
 #![no_main]
 
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ fuzz_target!(|input: &[u8]| {
     walk(moves, &block, &layout, format, &entries);
 });
 
-/// Returns index entries in order, for data blocks that directly follow each other in a file.
+/// Returns index entries in the order of their keys. Their data blocks are adjacent in the file.
 fn entries(mut choices: Choices<'_>, format: IndexFormat) -> Vec<IndexEntry> {
     let mut offset = choices.number(4);
     let mut sizes = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! The files of an edited database are inspected one by one, as far as they can be read.
+//! Inspects the files of an edited database one by one, each as far as it can be read.
 #![no_main]
 
 use std::path::Path;
@@ -23,7 +23,8 @@ fuzz_target!(|input: &[u8]| {
         let storage = storage(&files);
         let _ = manifest::current(&*storage, directory());
         for name in files.keys() {
-            // Any findings are accepted. The inspection must only terminate without a panic.
+            // The result is ignored: the inspection of an edited file must only terminate without a
+            // panic.
             let _ = file(&*storage, &directory().join(name), FileKind::parse(name));
         }
     });

@@ -1,4 +1,5 @@
-//! Internal keys can be split into their parts and reassembled, and their order is total.
+//! Internal keys. Checks that a key can be split into its parts and put together again, and that
+//! the order of keys is total.
 #![no_main]
 
 use std::cmp::Ordering;
@@ -42,7 +43,8 @@ fn check_order(comparator: &Comparator, keys: [&[u8]; 3]) {
     }
 }
 
-/// Checks that separators in an index are within the bounds that the index requires.
+/// Checks the keys that an index stores for a block. A separator must be at or after `start` and
+/// before `limit`, a successor at or after `start`. Neither may be longer than `start`.
 fn check_separators(comparator: &Comparator, start: &[u8], limit: &[u8]) {
     if comparator.compare(start, limit).is_lt() {
         let mut separator = start.to_vec();

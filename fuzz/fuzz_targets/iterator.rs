@@ -1,5 +1,5 @@
-//! Iterators over an edited database, with moves in any order. Without edits, each move reaches the
-//! same entry as in a list of the entries.
+//! Moves an iterator over an edited database, in any order. If the input contains no edits, also
+//! checks that each move reaches the same entry as in a list of the entries.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -29,7 +29,7 @@ fuzz_target!(|input: &[u8]| {
     });
 });
 
-/// Returns the options of an iterator, with its bounds, as chosen by `choices`.
+/// Returns random options for an iterator, including bounds.
 fn read_options(choices: &mut Choices<'_>) -> ReadOptions {
     let flags = choices.byte();
     let bound = |given: bool, choices: &mut Choices<'_>| given.then(|| key(choices));
@@ -45,7 +45,7 @@ fn read_options(choices: &mut Choices<'_>) -> ReadOptions {
     }
 }
 
-/// Returns a key close to the keys in the databases.
+/// Returns a random key, usually in the form of the keys that the databases contain.
 fn key(choices: &mut Choices<'_>) -> Vec<u8> {
     let number = choices.byte();
     match choices.below(5) {
@@ -118,7 +118,8 @@ fn walk_model(db: &Db, family: &ColumnFamily, all: &Entries, mut choices: Choice
     }
 }
 
-/// Returns the entries within the bounds.
+/// Returns the entries within the bounds of an iterator: from the lower bound (inclusive) to the
+/// upper bound (exclusive).
 fn seen(all: &Entries, options: &ReadOptions, comparator: &Comparator) -> Entries {
     let (lower, upper) = (&options.iterate_lower_bound, &options.iterate_upper_bound);
     let within = |entry: &&(Vec<u8>, Vec<u8>)| {

@@ -1,4 +1,5 @@
-//! The record log's reader over fragments of any kind, in any order, with valid checksums.
+//! The reader of record logs, on logs of arbitrary fragments in any order. Most fragments have
+//! valid checksums, so that the reader interprets them.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -6,11 +7,11 @@ use tailwater_format::log::{BLOCK_LENGTH, HEADER_LENGTH};
 use tailwater_fuzz::{Choices, allocation, walk};
 use tailwater_fuzz_seeds::put_fragment;
 
-/// Maximum length of an input, in bytes. It bounds the memory and the time of a run, because zstd
+/// Maximum length of an input, in bytes. It limits the memory and the time of a run, because zstd
 /// may decompress each byte of a compressed log to 32 KiB.
 const LENGTH_MAX: usize = 1024;
-/// Maximum memory for decompressing one byte with zstd, in bytes, including the doubling of the
-/// buffer.
+/// Maximum memory for decompressing one byte with zstd, in bytes. The factor 2 is for the output
+/// buffer, whose capacity doubles when it grows.
 const AMPLIFICATION: usize = 2 * (128 << 10);
 
 fuzz_target!(|input: &[u8]| {
@@ -27,15 +28,15 @@ fuzz_target!(|input: &[u8]| {
     allocation::within(limit, || walk::read_log(&log, log_number));
 });
 
-/// Appends a fragment to the log, or bytes that are not a fragment.
+/// Appends a random fragment to the log, or bytes that are not a fragment.
 fn append(log: &mut Vec<u8>, log_number: u32, choices: &mut Choices<'_>) {
     let room = BLOCK_LENGTH - log.len() % BLOCK_LENGTH;
     match choices.below(16) {
-        // Zeros up to the end of the block.
+        // Fills the rest of the block with zeros.
         0 => log.resize(log.len() + room, 0),
-        // Arbitrary bytes.
+        // Appends arbitrary bytes.
         1 => log.extend_from_slice(choices.string()),
-        // Zeros up to a position near the end of the block.
+        // Appends zeros up to a position less than 32 bytes before the end of the block.
         2 => {
             let left = choices.below(32);
             log.resize(log.len() + room.saturating_sub(left), 0);
@@ -43,13 +44,15 @@ fn append(log: &mut Vec<u8>, log_number: u32, choices: &mut Choices<'_>) {
         choice => {
             let kind = match choice {
                 3 => choices.byte(),
-                // Types 1 to 12, which include whole and fragmented records.
+                // Fragment types 1 to 12, which include those of whole records and of parts of
+                // records.
                 _ => choice as u8 - 3,
             };
             let log_number = if choices.below(8) == 7 { choices.byte().into() } else { log_number };
             let mut payload = choices.string().to_vec();
             if choices.below(8) == 7 {
-                // The payload ends at the end of the block, or a little before or beyond it.
+                // Pads or truncates the payload, so that the fragment ends at or near the end of
+                // the block.
                 payload.resize(room.saturating_sub(HEADER_LENGTH + choices.below(8)), 0);
             }
             put_fragment(log, kind, log_number, &payload);

@@ -1,5 +1,5 @@
-//! Records that are written to a record log can be read back; from a truncated log, exactly the
-//! records before the cut can be read.
+//! Writes records to a record log and reads them back. From a truncated log, checks that only
+//! complete records are read, in order, and that the log is not reported as damaged.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -44,7 +44,8 @@ fuzz_target!(|input: &[u8]| {
     assert!(written.starts_with(&part.records));
 });
 
-/// Returns a short record of arbitrary bytes, or a longer one that continues with zeros.
+/// Returns a record of up to 255 arbitrary bytes, or one that continues with zeros for up to two
+/// blocks.
 fn record(choices: &mut Choices<'_>) -> Vec<u8> {
     let mut record = choices.string().to_vec();
     if choices.below(4) == 3 {

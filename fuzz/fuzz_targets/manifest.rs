@@ -1,5 +1,5 @@
-//! A database whose MANIFEST contains arbitrary version edits, in whole records, is opened and
-//! read, or refused.
+//! Opens a database whose MANIFEST consists of complete records with arbitrary version edits.
+//! Checks that it is either refused, or can be read without a panic.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,6 @@
-//! Fuzzes the encodings of the message log. Decoded values survive encoding and decoding, a part of
-//! a batch is a batch, and walks over a segment and a journal advance.
+//! The encodings of the message log. Checks that decoded values can be encoded and decode to the
+//! same values, that a part of a batch is a batch, and that walks over a segment and over a journal
+//! always move forward.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -34,7 +35,7 @@ fn check_batch(data: &[u8], offset: u64, count: u32) {
     let _ = (batch.part(offset, count), batch.check_deltas(), batch.verify());
 }
 
-/// Checks a batch whose messages are pieces of the input.
+/// Builds a batch whose messages are pieces of `data`, and checks it and its parts.
 fn check_built(data: &[u8], offset: u64, count: u32) {
     let mut builder = Builder::new(offset);
     for piece in data.chunks(17) {

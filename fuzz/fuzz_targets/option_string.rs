@@ -1,5 +1,5 @@
-//! Option strings and lists: the values of a parsed text can be written as text again, which parses
-//! to the same values.
+//! Option strings and lists. Checks that the values of a parsed text can be written as text, and
+//! that the result parses to the same values.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,5 @@
-//! Options as values: options set by a document or an option string can be printed, and the text
-//! sets the same values.
+//! Options. Sets options from a document or an option string, and prints them. Checks that the
+//! printed text sets the same values.
 #![no_main]
 
 use std::path::Path;
@@ -25,8 +25,8 @@ fuzz_target!(|bytes: &[u8]| {
     change(text);
 });
 
-/// Changes options in the same way as in an open database. Each line of `text` has a name and a
-/// value.
+/// Changes options in the same way as in an open database. Each line of `text` is a change in the
+/// form `name=value`.
 fn change(text: &str) {
     let changes: Vec<(&str, &str)> = text.lines().filter_map(|line| line.split_once('=')).collect();
     let (mut database, mut family) = (DbOptions::default(), ColumnFamilyOptions::default());
@@ -47,7 +47,7 @@ fn check(options: &Options) {
     let text = options.to_document().to_text();
     let document = Document::parse(&text).expect("printed text can be parsed");
     let again = Options::from_document(&document, UnknownOptions::Refuse);
-    // The options are compared as text, because a value may be NaN, which does not equal itself.
+    // The options are compared as text, because a value may be NaN, which is not equal to itself.
     let again = again.expect("printed options can be set").to_document().to_text();
     assert_eq!(again, text);
 }

@@ -1,5 +1,5 @@
-//! OPTIONS files: the document of a parsed file can be written as text again, which parses to the
-//! same document.
+//! OPTIONS files. Checks that a parsed document can be written as text, and that the result parses
+//! to the same document.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -9,7 +9,7 @@ use tailwater_fuzz::allocation;
 fuzz_target!(|bytes: &[u8]| {
     let Ok(text) = str::from_utf8(bytes) else { return };
     assert_eq!(unescape(&escape(text)), text);
-    // An entry of two bytes takes 80 bytes of memory.
+    // An entry of only two bytes of text takes 80 bytes of memory.
     let Ok(document) = allocation::within(128 * text.len(), || Document::parse(text)) else {
         return;
     };
@@ -23,7 +23,8 @@ fuzz_target!(|bytes: &[u8]| {
     assert_eq!(without_lines(again), without_lines(document));
 });
 
-/// Returns the document without line numbers, which depend only on the layout.
+/// Returns the document with all line numbers set to 0. They are not preserved, because the layout
+/// of the text changes.
 fn without_lines(mut document: Document) -> Document {
     for section in &mut document.sections {
         section.line = 0;

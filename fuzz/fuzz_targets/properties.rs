@@ -1,5 +1,5 @@
-//! Table properties and the names of meta blocks: decoded values can be encoded and decode to the
-//! same values.
+//! Table properties, and the names of meta blocks. Checks that decoded values can be encoded, and
+//! that the result decodes to the same values.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -26,7 +26,7 @@ fuzz_target!(|input: &[u8]| {
     allocation::within(16 * length, || check(&entries, u32::from(choices.byte())));
 });
 
-/// Returns the readable entries of a properties block.
+/// Returns the entries of a properties block that can be read, up to the first error.
 fn from_block(block: &[u8]) -> Entries {
     let mut entries = Entries::new();
     let Ok(layout) = Layout::parse(block) else { return entries };
@@ -41,7 +41,8 @@ fn from_block(block: &[u8]) -> Entries {
     entries
 }
 
-/// Returns names and values, each read with a preceding length, and sorted as in a block.
+/// Returns entries that consist of pairs of length-prefixed strings in `data`, sorted by name and
+/// without duplicate names, like the entries of a block.
 fn from_pairs(data: &[u8]) -> Entries {
     let mut reader = Reader::new(data);
     let mut entries = Entries::new();
@@ -64,7 +65,7 @@ fn check(entries: &Entries, format_version: u32) {
     let again = Properties::from_entries(pairs).expect("encoded properties can be decoded");
     assert_eq!(again, properties);
 
-    // The results do not matter, only that the calls return.
+    // The result is ignored: the call must only return without a panic.
     let _ = properties.check_supported();
     if let Ok(used) = properties.compressions(format_version) {
         assert!(used.len() <= properties.compression_name.len().max(16));

@@ -1,4 +1,5 @@
-//! Edited logs are replayed in each recovery mode, or refused.
+//! Opens a database whose logs were edited at random, in each recovery mode. Compares the results
+//! of two modes.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -31,15 +32,15 @@ fn check(files: &Files) {
         let db = db.as_ref().map_err(Error::clone)?;
         db.column_families().iter().map(|family| entries(db, family)).collect()
     };
-    // Logs that the strictest mode accepts are recovered with the same result by the mode that
-    // tolerates a torn tail.
+    // If the strictest mode accepts the logs, the mode that tolerates a torn tail must recover the
+    // same entries.
     if let Ok(strict) = in_mode(RecoveryMode::AbsoluteConsistency) {
         let tolerant = in_mode(RecoveryMode::TolerateCorruptedTailRecords);
         assert_eq!(tolerant.expect("the stricter mode opened it"), strict);
     }
 }
 
-/// Checks that every part that recovery left out is in an existing log.
+/// Checks that everything that recovery reports as not recovered is a position in an existing log.
 fn check_left_out(db: &Db, files: &Files) {
     for left_out in db.left_out() {
         let name = left_out.path.file_name().map(|name| name.to_string_lossy().into_owned());

@@ -1,5 +1,6 @@
-//! The message log's server: a frame of arbitrary bytes, or a request of any operation with any
-//! body, results in a reply or ends its own connection, and the server still serves other clients.
+//! Sends arbitrary bytes to a server of the message log, as a frame or as the body of a request of
+//! any command. Checks that the server replies or ends the connection, and that it still serves
+//! clients afterwards.
 #![no_main]
 
 use std::collections::BTreeMap;
@@ -17,13 +18,13 @@ use libfuzzer_sys::fuzz_target;
 use tailwater_fuzz::Choices;
 use tailwater_server::{Config, Flags, Server};
 
-/// Offset of the size of a frame in its header.
+/// Offset of the field with the size of a frame in its header, in bytes.
 const SIZE_OFFSET: usize = 48;
-/// Offset of the session's number in the body of the reply to a login, after the result section and
-/// the user's id.
+/// Offset of the session's number in the body of the reply to a login, in bytes. The result section
+/// and the user's id precede it.
 const SESSION_OFFSET: usize = 8;
 
-/// A server that all inputs share.
+/// A server that is started once and used by all inputs, with a client.
 struct Target {
     _runtime: tokio::runtime::Runtime,
     _server: Server,
@@ -88,7 +89,8 @@ impl Client {
         client
     }
 
-    /// Sends a request, and returns the body of its reply; `None` if the server ended the session.
+    /// Sends a request and returns the body of its reply; `None` if the server ended the session or
+    /// the connection.
     fn call(&mut self, operation: Operation, code: u32, body: &[u8]) -> Option<Vec<u8>> {
         let mut reserved = [0; 60];
         reserved[..4].copy_from_slice(&code.to_le_bytes());
@@ -120,7 +122,8 @@ fuzz_target!(|input: &[u8]| {
     let choice = choices.number(1) as usize;
     if choice == 0 {
         let mut stream = TcpStream::connect(target.address).expect("a connection");
-        // The server may end the connection before it has read everything.
+        // The write may fail, because the server may end the connection before it has read
+        // everything.
         let _ = stream.write_all(data);
         let _ = stream.shutdown(Shutdown::Write);
         let _ = stream.read_to_end(&mut Vec::new());

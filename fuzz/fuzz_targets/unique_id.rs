@@ -1,4 +1,5 @@
-//! Unique ids: session ids decode to their numbers and encode back.
+//! Unique ids of tables. Checks that a session id that can be decoded into its numbers can be
+//! encoded again, and decodes to the same numbers.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -28,8 +29,9 @@ fuzz_target!(|input: &[u8]| {
         let again = encode_session_id(upper, lower);
         assert_eq!(decode_session_id(again.as_bytes()), Ok((upper, lower)));
     }
-    // The eight characters for the upper number also encode two bits of the lower number, which
-    // leaves this range for the upper number.
+    // In the text of a session id, the upper number shares its eight characters with two bits of
+    // the lower number. The upper number must therefore be less than a quarter of 36 to the power
+    // of 8.
     let upper = upper % (36u64.pow(8) / 4);
     let written = encode_session_id(upper, lower);
     assert_eq!(decode_session_id(written.as_bytes()), Ok((upper, lower.max(1))));

@@ -1,5 +1,5 @@
-//! Varints: the decoders for 32 and 64 bits agree, and decoded values encode to the same bytes,
-//! unless the input was longer than necessary.
+//! Varints. Checks that the decoders for 32 and 64 bits agree, and that a decoded value encodes to
+//! the same bytes, unless the decoded encoding was longer than necessary.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -26,7 +26,7 @@ fn check_varint(data: &[u8]) {
     let mut written = Vec::new();
     put_varint64(&mut written, value);
     assert_eq!(decode_varint64(&written), Some((value, varint_length(value))));
-    // An encoding differs from the encoder's only if it is longer than necessary.
+    // The decoded bytes equal the encoder's output if and only if they have the same length.
     assert_eq!(length == written.len(), data[..length] == written);
     let signed = Reader::new(data).varsigned64("n").expect("a varint");
     written.clear();
@@ -34,8 +34,8 @@ fn check_varint(data: &[u8]) {
     assert_eq!(decode_varint64(&written).map(|(value, _)| value), Some(value));
 }
 
-/// Checks that a `Reader` never moves backward or beyond the end of its bytes, and does not move
-/// when a read fails.
+/// Checks that a `Reader` never moves backward or beyond the end of its bytes, and that a
+/// successful read moves it forward by at least the minimum length of the value.
 fn check_reader(mut choices: Choices<'_>, data: &[u8]) {
     let mut reader = Reader::new(data);
     while !choices.is_empty() {

@@ -1,5 +1,5 @@
-//! The verification of an edited database terminates. If it finds nothing except torn tails, the
-//! database can be read.
+//! Verifies an edited database. Checks that the verification terminates, and that the database can
+//! be read if the verification finds nothing, or only torn tails of logs.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -17,7 +17,8 @@ fuzz_target!(|input: &[u8]| {
     allocation::within(MEMORY_MAX, || {
         let options = options(storage(&files), RecoveryMode::PointInTime);
         let report = verify(directory(), &options, &mut |_| {});
-        // With other findings, such as damage or unsupported features, opening may fail.
+        // If there are other findings, such as damage or unsupported features, opening the database
+        // may fail.
         if report.findings.iter().all(|finding| finding.severity == Severity::TornTail) {
             let db = open(&files, RecoveryMode::PointInTime).expect("nothing is damaged");
             let missing = |left_out: &LeftOut| left_out.reason.contains("missing");

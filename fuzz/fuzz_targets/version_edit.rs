@@ -1,4 +1,5 @@
-//! Version edits: a decoded edit can be encoded and decodes to the same edit.
+//! Version edits. Checks that a decoded edit can be encoded, and that the result decodes to the
+//! same edit.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -6,14 +7,14 @@ use tailwater_format::version_edit::VersionEdit;
 use tailwater_fuzz::allocation;
 
 fuzz_target!(|bytes: &[u8]| {
-    // A new file of ten bytes takes about 400 bytes of memory.
+    // A new file that is encoded in ten bytes takes about 400 bytes of memory.
     let Ok(edit) = allocation::within(128 * bytes.len(), || VersionEdit::decode(bytes)) else {
         return;
     };
     let mut written = Vec::new();
     if edit.encode(&mut written).is_err() {
-        // A file without an epoch number, as old versions of RocksDB wrote it, can be read but not
-        // written.
+        // Edits of old versions of RocksDB may contain a file without an epoch number. Such an edit
+        // can be decoded, but not encoded.
         assert!(edit.new_files.iter().any(|file| file.epoch_number == 0) || has_progress(&edit));
         return;
     }
@@ -25,12 +26,12 @@ fn has_progress(edit: &VersionEdit) -> bool {
     edit.subcompaction_progress.is_some()
 }
 
-/// Returns the edit without fields that carry no information and are therefore not written.
+/// Returns the edit without the fields that carry no information, which the encoder does not write.
 fn comparable(mut edit: VersionEdit) -> VersionEdit {
     edit.wal_deletion = edit.wal_deletion.filter(|&number| number != 0);
     if let Some(progress) = &mut edit.subcompaction_progress {
         for level in [&mut progress.output_level, &mut progress.proximal_level] {
-            // A level without files is not written.
+            // The encoder does not write a level without files.
             if level.output_files.is_empty() {
                 level.output_records = 0;
             }

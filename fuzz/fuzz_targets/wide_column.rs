@@ -1,4 +1,5 @@
-//! Wide-column entities: all ways to read an entity agree, and a decoded entity can be encoded.
+//! Wide-column entities. Checks that all functions that read an entity agree, and that a decoded
+//! entity can be encoded and decodes to the same columns.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -8,7 +9,7 @@ use tailwater_format::wide_column::{
 use tailwater_fuzz::allocation;
 
 fuzz_target!(|entity: &[u8]| {
-    // A column of four one-byte lengths takes 40 bytes of memory.
+    // A column that is encoded in four bytes takes 40 bytes of memory.
     let Ok(columns) = allocation::within(64 * entity.len(), || decode(entity)) else {
         let _ = (default_column(entity), has_blob_columns(entity));
         return;

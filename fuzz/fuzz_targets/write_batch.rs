@@ -1,4 +1,4 @@
-//! Write batches: a readable batch can be rebuilt from its records.
+//! Write batches. Checks that a batch that can be read can be built again from its records.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -13,7 +13,7 @@ fuzz_target!(|bytes: &[u8]| {
     }
 });
 
-/// Returns the batch with the count in its header corrected to that of its records.
+/// Returns the batch with the correct number of records in its header.
 fn with_count(bytes: &[u8]) -> Vec<u8> {
     let reader = BatchReader::new(bytes).expect("a batch has a header");
     let count = reader
@@ -60,7 +60,8 @@ fn parts<'a>(record: &Record<'a>) -> (u32, RecordKind, &'a [u8], &'a [u8]) {
     (record.column_family, record.kind, record.key, record.value)
 }
 
-/// Adds a record; returns false for a record that only transactions write.
+/// Adds a record to a batch. Returns false for a kind of record that a batch cannot add, such as
+/// those of transactions.
 fn add(batch: &mut WriteBatch, record: &Record<'_>) -> bool {
     let Record { column_family: family, key, value, .. } = *record;
     let added = match record.kind {

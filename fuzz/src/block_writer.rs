@@ -1,8 +1,8 @@
-//! Writes well-formed blocks, to check cursors against.
+//! Writes well-formed blocks, on which fuzz targets test cursors.
 //!
-//! It supports every variant of the format (restart interval, values stored separately, hash index,
-//! delta-encoded index values) without the optimisations of a real writer.
-//! `tailwater_format::block` describes the bytes.
+//! The writer supports every variant of the block format: restart intervals, values in a separate
+//! section, a hash index, and delta-encoded index values. It is simpler than the engine's writer,
+//! and has no optimizations. `tailwater_format::block` describes the format.
 
 use std::collections::BTreeMap;
 
@@ -19,10 +19,10 @@ use tailwater_format::varint::{
 pub struct Shape {
     /// Number of entries in a restart interval, at least one.
     pub restart_interval: usize,
-    /// Whether values are in a separate section.
+    /// Whether values are stored in a separate section, after the keys.
     pub values_apart: bool,
-    /// Number of buckets of the hash index; 0 for none. Its keys are the user keys of internal
-    /// keys.
+    /// Number of buckets of the hash index; 0 for no hash index. The hash index contains user keys,
+    /// so the keys of the block must be internal keys.
     pub buckets: u16,
 }
 
@@ -30,19 +30,19 @@ const VALUES_APART: u32 = 1 << 28;
 const HASH_INDEX: u32 = 1 << 31;
 const COLLISION: u8 = 254;
 const NO_ENTRY: u8 = 255;
-/// Maximum number of restarts in a block with a hash index, because a bucket stores the number of a
-/// restart in one byte.
+/// Maximum number of restart points in a block with a hash index. A bucket stores the number of a
+/// restart point in one byte, and two values of the byte have a special meaning.
 const RESTARTS_MAX: usize = 253;
 
 /// An entry of an index block: a separator key, the location of the data block, and the data
 /// block's first key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IndexEntry {
-    /// The separator, at or above every key of the block.
+    /// The separator: a key at or after every key of the data block.
     pub key: Vec<u8>,
-    /// The location of the block.
+    /// The location of the data block.
     pub handle: BlockHandle,
-    /// The first key of the block, for indexes that store first keys.
+    /// The first key of the data block; empty if the index does not store first keys.
     pub first_key: Vec<u8>,
 }
 
@@ -62,8 +62,8 @@ impl Writer {
         Self { shape, entries, values, restarts, count: 0, last_key: Vec::new() }
     }
 
-    /// Writes a key with its lengths. Returns the number of bytes that it shares with the previous
-    /// key.
+    /// Writes a key, preceded by its lengths. Returns the number of leading bytes that it shares
+    /// with the previous key and that are not written.
     fn key(&mut self, key: &[u8], value_length: Option<usize>) -> usize {
         let at_restart = self.count.is_multiple_of(self.shape.restart_interval);
         let mut shared = 0;
@@ -113,7 +113,7 @@ impl Writer {
     }
 }
 
-/// Returns a data or meta block of these entries, which must be in order.
+/// Returns a data or meta block that contains these entries, which must be in order.
 pub fn data_block(shape: Shape, entries: &[(Vec<u8>, Vec<u8>)]) -> Vec<u8> {
     let mut writer = Writer::new(shape);
     let mut restart_of = BTreeMap::<&[u8], Option<usize>>::new();
@@ -143,8 +143,8 @@ pub fn data_block(shape: Shape, entries: &[(Vec<u8>, Vec<u8>)]) -> Vec<u8> {
     writer.finish(&buckets)
 }
 
-/// Returns an index block of these entries, which must be in order; with delta-encoded values,
-/// their blocks must directly follow each other.
+/// Returns an index block that contains these entries, which must be in order. If index values are
+/// delta-encoded, the data blocks must be adjacent in the file.
 pub fn index_block(shape: Shape, format: IndexFormat, entries: &[IndexEntry]) -> Vec<u8> {
     let mut writer = Writer::new(shape);
     let mut last = BlockHandle::default();

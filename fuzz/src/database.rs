@@ -1,9 +1,9 @@
-//! Small databases that RocksDB wrote, with edits, on a simulated disk.
+//! Small databases that RocksDB wrote, on a simulated disk, with random edits.
 //!
-//! An edit is four numbers and some bytes (the file, the action, the position, the length and the
-//! new bytes), so that any input is a list of edits. Most edits would only cause checksum
-//! mismatches. A target can therefore request that checksums are recomputed after the edits, so
-//! that the edited bytes reach the code behind the checks.
+//! An edit consists of four numbers (the file, the action, the position and the length) and the new
+//! bytes. Any input can therefore be interpreted as a list of edits. Most edits would only cause
+//! checksum mismatches. A target can request that correct checksums are written after the edits, so
+//! that the code behind the verification of checksums reads the edited bytes.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -21,32 +21,34 @@ use tailwater_fuzz_seeds::{
 use tailwater_io::sim::SimStorage;
 use tailwater_io::{Create, IoMode, Purpose, Storage};
 
-/// Maximum memory for reading an edited database, in bytes: its blocks are a few hundred bytes
-/// long, and zstd may decompress each byte to 32 KiB.
+/// Maximum memory for reading an edited database, in bytes. The blocks of the small databases are a
+/// few hundred bytes long, and zstd may decompress each byte to 32 KiB.
 pub const MEMORY_MAX: usize = 160 << 20;
 
-/// Size of the block cache, in bytes: too small for some of the decompressed blocks.
+/// Capacity of the block cache, in bytes. Some blocks of edited databases do not fit into it after
+/// decompression.
 const BLOCK_CACHE: usize = 1 << 20;
 
 /// Directory of databases on the simulated disk.
 const DIRECTORY: &str = "/db";
 
-/// Maximum number of steps of an iterator: more than the number of entries of any of the databases.
+/// Maximum number of steps of an iterator. It is higher than the number of entries in any small
+/// database.
 const STEPS_MAX: usize = 2_000;
 
-/// A database, with the information needed to edit it.
+/// A small database, with the information that is needed to edit it.
 pub struct Database {
     files: Files,
     tables: BTreeMap<String, Table>,
     editable: Vec<String>,
 }
 
-/// The entries of a column family, in order.
+/// The entries of a column family, in the order of its comparator.
 pub type Entries = Vec<(Vec<u8>, Vec<u8>)>;
 
 impl Database {
     /// Returns the small database with this number, modulo the number of small databases. Each
-    /// database is parsed only once.
+    /// database is unpacked and parsed only once per process.
     pub fn number(number: usize) -> &'static Self {
         static DATABASES: OnceLock<Vec<Database>> = OnceLock::new();
         let all = DATABASES
@@ -65,7 +67,8 @@ impl Database {
                     let table = Table::parse(bytes).expect("RocksDB wrote it");
                     tables.insert(name.clone(), table);
                 }
-                // Edits of these files would only change the options that targets override.
+                // These files are never edited. Targets test the reading of the other files, and
+                // need valid options.
                 Some(FileKind::Options(_) | FileKind::Identity) => continue,
                 _ => {}
             }
@@ -74,14 +77,15 @@ impl Database {
         Self { files, tables, editable }
     }
 
-    /// Returns the database's files as RocksDB wrote them.
+    /// Returns the files of the database as RocksDB wrote them, except that OPTIONS files are
+    /// shortened.
     pub fn files(&self) -> &Files {
         &self.files
     }
 
-    /// Returns the database's files after the edits in `choices`, which apply only to files for
-    /// which `may_edit` returns true. With `right_checksums`, checksums are recomputed after each
-    /// edit.
+    /// Returns the files of the database after the edits that `choices` contain. Only files for
+    /// which `may_edit` returns true are edited. With `right_checksums`, the correct checksums are
+    /// written after each edit.
     pub fn edited(
         &self,
         mut choices: Choices<'_>,
@@ -101,7 +105,7 @@ impl Database {
         files
     }
 
-    /// Recomputes the checksums of an edited file.
+    /// Writes the correct checksums into an edited file.
     fn write_checksums(&self, name: &str, bytes: &mut [u8]) {
         match FileKind::parse(name) {
             Some(FileKind::Table(_)) => {
@@ -120,8 +124,8 @@ impl Database {
     }
 }
 
-/// Removes options that reading does not need from an OPTIONS file, because parsing them would take
-/// most of the time.
+/// Removes from an OPTIONS file the options that are not needed to read the database. Parsing them
+/// would take most of the time of a run.
 fn shorten_options(name: &str, bytes: &mut Vec<u8>) {
     const NEEDED: [&str; 3] = ["comparator", "merge_operator", "prefix_extractor"];
     if let Some(FileKind::Options(_)) = FileKind::parse(name) {
@@ -154,8 +158,8 @@ fn edit(files: &mut Files, name: &str, choices: &mut Choices<'_>) {
     }
 }
 
-/// Recomputes the checksums of a blob file whose records are at the same positions as in
-/// `original`.
+/// Writes the correct checksums into an edited blob file. The records are assumed to be at the same
+/// positions as in `original`.
 fn write_blob_checksums(original: &[u8], bytes: &mut [u8]) {
     let number = |at: usize| {
         let field = original.get(at..).and_then(|rest| rest.first_chunk::<8>());
@@ -173,7 +177,8 @@ fn write_blob_checksums(original: &[u8], bytes: &mut [u8]) {
     put_crc(bytes, end + BLOB_FOOTER_LENGTH - 4, end..end + BLOB_FOOTER_LENGTH - 4);
 }
 
-/// Writes the checksum of the bytes `covered` at the offset `at`, if both are inside `bytes`.
+/// Writes the checksum of the bytes in the range `covered` to the offset `at`. Changes nothing if
+/// either is outside of `bytes`.
 fn put_crc(bytes: &mut [u8], at: usize, covered: std::ops::Range<usize>) {
     let Some(crc) = bytes.get(covered).map(|covered| mask_crc32c(crc32c(covered))) else { return };
     if let Some(place) = bytes.get_mut(at..at + 4) {
@@ -200,7 +205,7 @@ pub fn directory() -> &'static Path {
     Path::new(DIRECTORY)
 }
 
-/// Returns the options with which a database on that disk is opened.
+/// Returns options to open the database on that disk, with this recovery mode.
 pub fn options(storage: Arc<dyn Storage>, mode: RecoveryMode) -> OpenOptions {
     let mode = match mode {
         RecoveryMode::TolerateCorruptedTailRecords => "kTolerateCorruptedTailRecords",
@@ -210,26 +215,26 @@ pub fn options(storage: Arc<dyn Storage>, mode: RecoveryMode) -> OpenOptions {
     };
     let mut options =
         OpenOptions::load_from(storage, directory()).expect("OPTIONS files are not edited");
-    // With a bound on open files, a table is opened when it is first read, so that a damaged table
-    // does not prevent reading the others.
+    // With a limit on open files, a table is opened only when it is first read. A damaged table
+    // then does not prevent the others from being read.
     let text = format!("wal_recovery_mode={mode};max_open_files=8");
     options.set_options(&text).expect("valid options");
     options.set_block_cache(Arc::new(BlockCache::new(BLOCK_CACHE)));
     options
 }
 
-/// Opens the database that consists of these files.
+/// Opens a database that consists of these files, for reading only.
 ///
 /// # Errors
-/// Errors from opening.
+/// Errors from opening the database.
 pub fn open(files: &Files, mode: RecoveryMode) -> Result<Db> {
     Db::open_read_only(directory(), &options(storage(files), mode))
 }
 
-/// Reads the entries of a column family forward, until the end or the first error.
+/// Returns the entries of a column family, read by a forward iterator.
 ///
 /// # Errors
-/// Errors from reading.
+/// The first error of the iterator.
 pub fn entries(db: &Db, family: &ColumnFamily) -> Result<Entries> {
     let mut entries = Entries::new();
     let mut iterator = db.raw_iterator_cf_opt(family, &total_order())?;
@@ -241,7 +246,8 @@ pub fn entries(db: &Db, family: &ColumnFamily) -> Result<Entries> {
     Ok(entries)
 }
 
-/// Reads all entries of a database: forward, backward, and key by key. Any result is accepted.
+/// Reads a database in several ways: forward, backward, and by gets. All results are accepted; the
+/// reads must only terminate without a panic.
 pub fn read_everything(db: &Db) {
     for family in &db.column_families() {
         let forward = entries(db, family).unwrap_or_default();
@@ -265,7 +271,7 @@ fn read_backward(db: &Db, family: &ColumnFamily) -> Result<()> {
     Ok(())
 }
 
-/// Returns read options that ignore prefixes.
+/// Returns read options for iterators that visit all keys, even with a prefix extractor.
 pub fn total_order() -> ReadOptions {
     ReadOptions { total_order_seek: true, ..ReadOptions::default() }
 }

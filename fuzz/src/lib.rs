@@ -1,10 +1,10 @@
-//! Code shared by the fuzz targets: a bound on memory, and writers and mutations that let inputs
-//! pass checks such as checksums.
+//! Code that the fuzz targets share: limits on memory, and writers and edits whose results pass
+//! checks such as checksums.
 //!
-//! A target does not only check that the code under test does not panic. It also checks that the
-//! code terminates, that its memory is bounded by a function of the input, and other properties
-//! that hold for every input: for example, that a decoded value can be encoded and decodes to the
-//! same value.
+//! A target checks more than the absence of panics. It also checks that the code under test
+//! terminates, that its memory is limited by a function of the input, and further properties that
+//! hold for every input. An example is that a decoded value can be encoded, and that the result
+//! decodes to the same value.
 
 pub mod allocation;
 pub mod block_writer;

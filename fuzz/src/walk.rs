@@ -2,7 +2,7 @@
 
 use tailwater_format::log::{Event, RecordReader, RecoveryMode, SliceSource, TornReason, Verdict};
 
-/// The recovery modes.
+/// All recovery modes.
 pub const MODES: [RecoveryMode; 4] = [
     RecoveryMode::TolerateCorruptedTailRecords,
     RecoveryMode::AbsoluteConsistency,
@@ -10,29 +10,29 @@ pub const MODES: [RecoveryMode; 4] = [
     RecoveryMode::SkipAnyCorruptedRecords,
 ];
 
-/// The contents of a log.
+/// The contents of a log, as read by [`read_log`].
 #[derive(Debug, Default)]
 pub struct LogContents {
-    /// The payloads of the records, in order.
+    /// The payloads of the records, in the order of the log.
     pub records: Vec<Vec<u8>>,
-    /// Whether any damage was found.
+    /// Whether the reader reported any damage.
     pub damaged: bool,
-    /// The kind of incomplete structure at the end of the log, if the log is torn.
+    /// If the reader reported that the end of the log is torn: what is incomplete there.
     pub torn: Option<TornReason>,
 }
 
 /// Reads a log to its end.
 ///
 /// # Panics
-/// If the reader moves backward or beyond the end of the log, or does not terminate, or if the
+/// If the reader moves backward or beyond the end of the log, if it does not terminate, or if the
 /// verdicts of the recovery modes contradict each other.
 pub fn read_log(log: &[u8], log_number: u64) -> LogContents {
     let mut reader = RecordReader::new(SliceSource::new(log), log_number);
     let mut contents = LogContents::default();
     let (mut offset, mut record_end) = (0, 0);
-    // This bounds the number of events. Each event except the end is about at least one byte. A
-    // byte can be part of two events, because damage that interrupts a record is reported for the
-    // record's bytes, too.
+    // The number of iterations limits the number of events. Each event except the end concerns at
+    // least one byte. A byte can be part of two events: if damage interrupts a record, it is also
+    // reported for the bytes of the record that were already read.
     for _ in 0..2 * log.len() + 4 {
         let Ok(event) = reader.next_event();
         check_verdicts(&event);
@@ -64,8 +64,8 @@ pub fn read_log(log: &[u8], log_number: u64) -> LogContents {
     panic!("the log does not end");
 }
 
-/// Checks that every mode accepts an event that the strictest mode accepts, and that the two most
-/// tolerant modes never fail.
+/// Checks that an event that the strictest recovery mode accepts is accepted by every mode, and
+/// that the two most tolerant modes never fail.
 fn check_verdicts(event: &Event<'_>) {
     if RecoveryMode::AbsoluteConsistency.verdict(event) == Verdict::Continue {
         for mode in MODES {

@@ -1,11 +1,12 @@
 //! Measures how a crowd affects a server and its other clients. A crowd is a large number of idle
-//! connections, of partitions, or of misbehaving connections.
+//! connections, of partitions that receive messages, or of misbehaving connections.
 //!
 //! `cargo run --release -p tailwater-server --example crowd -- ADDRESS PID` connects to a running
-//! server as its root user `iggy`. Before each crowd and with it, one client sends and polls a
-//! message of 100 bytes at a fixed rate. The table shows the server's resident memory and the
-//! percentiles of the latencies of these calls. The latency of a call includes the time by which it
-//! started late.
+//! server as its root user `iggy`. One client sends and polls a message of 100 bytes at a fixed
+//! rate: first without a crowd, and then with each crowd. Each row of the table shows the resident
+//! memory of the server's process and percentiles of the latencies of these calls. A latency is
+//! measured from the time at which the call was scheduled to start, so that a late start counts as
+//! latency.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -27,13 +28,13 @@ use tokio::time::MissedTickBehavior;
 const IDLE: usize = 10_000;
 /// Number of partitions that receive messages.
 const PARTITIONS: u32 = 1_000;
-/// Number of misbehaving connections; each of the three kinds of misbehaviour is a third of them.
+/// Number of misbehaving connections, one third for each kind of misbehaviour.
 const MISBEHAVING: usize = 100;
 /// Number of measured calls per row.
 const CALLS: u32 = 5_000;
-/// Interval between the starts of two measured calls.
+/// Interval between the scheduled starts of two measured calls.
 const INTERVAL: Duration = Duration::from_millis(2);
-/// Offset of the frame's size in the header of a frame.
+/// Offset of the field with the size of the frame, in the header of a frame, in bytes.
 const SIZE_OFFSET: usize = 48;
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
@@ -115,7 +116,7 @@ async fn send_by_turns(client: IggyClient) -> Result<Infallible> {
     }
 }
 
-/// Sends and polls messages, and prints a row of the table.
+/// Measures [`CALLS`] sends and polls, and prints a row of the table.
 async fn measure(row: &str, client: &IggyClient, process: &str) -> Result<()> {
     let mut latency = Histogram::<u64>::new(3)?;
     let mut ticks = tokio::time::interval(INTERVAL);
@@ -196,8 +197,8 @@ async fn login(address: SocketAddr, client: u128) -> Result<TcpStream> {
     }
 }
 
-/// Depending on `number`, sends garbage, a byte per second, or nothing. Reconnects after each
-/// disconnect.
+/// Misbehaves on a connection: depending on `number`, sends garbage, sends one byte per second, or
+/// sends nothing. Connects again after each disconnect.
 async fn misbehave(address: SocketAddr, number: usize) {
     loop {
         let Ok(mut stream) = TcpStream::connect(address).await else { continue };

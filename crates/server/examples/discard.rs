@@ -2,9 +2,9 @@
 //! machine.
 //!
 //! `cargo run --release -p tailwater-server --example discard -- LISTEN SERVER` forwards the
-//! requests of clients to a running server, except batches of messages: the proxy discards these
-//! and confirms them itself. The throughput of a client through the proxy is therefore limited by
-//! the client alone.
+//! requests of clients to a running server, except for batches of messages. The proxy discards a
+//! batch, and itself replies that the batch was appended. The throughput of a client through the
+//! proxy is therefore limited by the client alone.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -62,7 +62,8 @@ fn serve(mut client: TcpStream, mut server: TcpStream) -> Result<()> {
     }
 }
 
-/// Copies the body that follows the header `head` in `from`.
+/// Copies the body of a frame from `from` to `to`. `head` is the header of the frame, which has
+/// already been read.
 fn pass_body(
     head: &[u8; HEADER_SIZE],
     buffer: &mut [u8],
@@ -83,7 +84,7 @@ fn pass_body(
     Ok(())
 }
 
-/// Returns the reply with which the server would confirm a batch.
+/// Returns the reply that the server would send to confirm a batch.
 fn confirmation(request: &RequestHeader) -> Vec<u8> {
     let body = SendMessagesResponse {
         confirmations: vec![SendMessagesConfirmationResponse {

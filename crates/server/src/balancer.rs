@@ -6,14 +6,14 @@ use std::sync::{PoisonError, RwLock};
 
 use tailwater_log::{CatalogSnapshot, TopicId};
 
-/// Distributes batches without a given partition over a topic's partitions in turn.
+/// Distributes batches over the partitions of a topic in turn, if their requests name no partition.
 #[derive(Debug, Default)]
 pub(crate) struct Balancer {
     next: RwLock<HashMap<TopicId, AtomicUsize>>,
 }
 
 impl Balancer {
-    /// Returns the index of the next partition among `count`.
+    /// Returns the index of the partition for the next batch of a topic, among `count` partitions.
     pub(crate) fn next(&self, topic: TopicId, count: usize) -> usize {
         let turn = |counter: &AtomicUsize| counter.fetch_add(1, Ordering::Relaxed) % count.max(1);
         let counters = self.next.read().unwrap_or_else(PoisonError::into_inner);
@@ -25,7 +25,7 @@ impl Balancer {
         turn(counters.entry(topic).or_default())
     }
 
-    /// Forgets topics that no longer exist.
+    /// Removes the state of topics that are no longer in the catalog.
     pub(crate) fn retain(&self, catalog: &CatalogSnapshot) {
         let mut counters = self.next.write().unwrap_or_else(PoisonError::into_inner);
         counters.retain(|topic, _| catalog.topic(*topic).is_some());

@@ -1,8 +1,8 @@
-//! Limits the number of consumers with stored offsets in a partition.
+//! Limits the number of consumers that have a stored offset in a partition.
 //!
 //! A client may use any consumer name, and the offset of a consumer is kept until it is deleted.
-//! The limit keeps clients from filling the memory with offsets of ever new names. Groups are not
-//! counted, because they have a separate limit.
+//! The limit keeps clients from filling the memory with offsets of new names. Groups do not count
+//! towards this limit, because there is a separate limit on groups.
 
 use std::collections::HashMap;
 
@@ -11,35 +11,36 @@ use tailwater_log::{CatalogSnapshot, Consumer, Log, PartitionId, Ticket};
 
 use crate::status::Status;
 
-/// The limit on consumers, and the current number of consumers of each partition.
+/// The limit on consumers with a stored offset, and the current number of them in each partition.
 #[derive(Debug)]
 pub(crate) struct Consumers {
-    /// Maximum number of consumers of one partition.
+    /// Maximum number of consumers with a stored offset in one partition.
     consumers_max: usize,
-    /// Number of consumers of each partition. A partition's number is determined when the first new
-    /// consumer stores an offset. Locked while a consumer is added or removed.
+    /// Number of consumers with a stored offset in each partition. The offsets in the log are
+    /// counted when a new consumer stores an offset in a partition for the first time. Locked while
+    /// a consumer is added or removed.
     counts: Mutex<HashMap<PartitionId, Count>>,
 }
 
 #[derive(Debug)]
 struct Count {
-    /// Incarnation of the partition in which the consumers were counted: a purge removes all
-    /// consumers.
+    /// Incarnation of the partition in which the consumers were counted. A purge begins a new
+    /// incarnation without consumers.
     incarnation: u64,
     consumers: usize,
 }
 
 impl Consumers {
-    /// Creates a limit on the consumers of one partition.
+    /// Creates a limit of `consumers_max` consumers in each partition.
     pub(crate) fn new(consumers_max: usize) -> Self {
         Self { consumers_max, counts: Mutex::default() }
     }
 
-    /// Stores a consumer's offset with `store`.
+    /// Calls `store`, which stores a consumer's offset, if the limit allows it.
     ///
     /// # Errors
-    /// Too many consumer offsets, if a new consumer would exceed the limit; partition not found;
-    /// errors from `store`.
+    /// Too many consumer offsets, if the consumer is new and the limit is reached; partition not
+    /// found; errors from `store`.
     pub(crate) fn store(
         &self,
         log: &Log,
@@ -65,7 +66,7 @@ impl Consumers {
         Ok(stored)
     }
 
-    /// Deletes a consumer's offset with `delete`.
+    /// Calls `delete`, which deletes a consumer's offset, and updates the number of consumers.
     ///
     /// # Errors
     /// Errors from `delete`.
@@ -82,7 +83,7 @@ impl Consumers {
         Ok(deleted)
     }
 
-    /// Forgets partitions that no longer exist.
+    /// Removes the numbers of partitions that are no longer in the catalog.
     pub(crate) fn retain(&self, catalog: &CatalogSnapshot) {
         let is_there = |id: &PartitionId| {
             catalog.topic(id.topic()).is_some_and(|it| it.partitions.contains_key(&id.partition))
@@ -90,8 +91,8 @@ impl Consumers {
         self.counts.lock().retain(|id, _| is_there(id));
     }
 
-    /// Returns a partition's count. Counts the consumers again if the partition has a new
-    /// incarnation.
+    /// Returns the number of consumers of a partition. If it is unknown, or was counted in an
+    /// earlier incarnation of the partition, counts the offsets in the log.
     fn count<'a>(
         counts: &'a mut HashMap<PartitionId, Count>,
         log: &Log,
@@ -151,7 +152,8 @@ mod tests {
             append(&log, id);
         }
         let single = Consumer::Single;
-        // This offset was stored before the server started.
+        // This offset is already in the log when the limit is created, as after a restart of the
+        // server.
         log.store_offset(one, single(1), 0, false).expect("stored").wait().expect("stored");
         let consumers = Consumers::new(3);
         let store = |id, consumer| store(&consumers, &log, id, consumer);

@@ -17,7 +17,7 @@ pub enum ServerError {
         key: &'static str,
         /// The address.
         address: SocketAddr,
-        /// The system's error.
+        /// The error of the operating system.
         source: std::io::Error,
     },
     /// A certificate or key is unusable.

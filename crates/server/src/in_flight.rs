@@ -1,27 +1,27 @@
-//! A bound on the total memory of requests and replies.
+//! Limits the total memory of requests and replies.
 //!
-//! The bound has three shares: half of it is for large requests, three eighths for replies, and an
-//! eighth for small requests. If one share is used up, the others are still available. Requests and
+//! The memory has three shares: half of it is for large requests, three eighths for replies, and an
+//! eighth for small requests. A share that is used up does not affect the others. Requests and
 //! replies that fit into the buffers of a connection are not counted, so that logins and small
 //! commands never wait.
 //!
-//! A request or reply that is larger than its share waits until the whole share is free, and then
-//! exceeds the share.
+//! A request or reply that is larger than its whole share waits until nothing else uses the share,
+//! and then exceeds the share.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::sync::Semaphore;
 
-/// Maximum size of requests and replies that are not counted, in bytes. Their total is bounded by
-/// the limit on connections.
+/// Size up to which requests and replies are not counted, in bytes. The limit on the number of
+/// connections limits their total.
 pub(crate) const UNCOUNTED_BYTES: usize = 16 << 10;
-/// Maximum size of a request that counts as small, in bytes.
+/// Size up to which a request counts as small, in bytes.
 const SMALL_BYTES: usize = 64 << 10;
 /// The unit in which memory is reserved, in bytes.
 const UNIT: usize = 1 << 10;
 
-/// The three shares of the bound.
+/// The three shares of the memory.
 #[derive(Debug)]
 pub(crate) struct InFlight {
     large: Arc<Pool>,
@@ -30,7 +30,7 @@ pub(crate) struct InFlight {
 }
 
 impl InFlight {
-    /// Creates a bound of `bytes_max` bytes.
+    /// Creates a limit of `bytes_max` bytes.
     pub(crate) fn new(bytes_max: usize) -> Self {
         let eighth = bytes_max / 8;
         let large = bytes_max / 2;
@@ -41,14 +41,15 @@ impl InFlight {
         }
     }
 
-    /// Waits until memory for a request is reserved; returns `None` for a request that is not
-    /// counted.
+    /// Waits until memory for a request of `bytes` bytes is reserved. Returns `None` for a request
+    /// that is too small to be counted.
     pub(crate) async fn request(&self, bytes: usize) -> Option<Reservation> {
         let pool = if bytes > SMALL_BYTES { &self.large } else { &self.small };
         if bytes > UNCOUNTED_BYTES { Some(pool.reserve(bytes).await) } else { None }
     }
 
-    /// Waits until memory for a reply is reserved; returns `None` for a reply that is not counted.
+    /// Waits until memory for a reply of `bytes` bytes is reserved. Returns `None` for a reply that
+    /// is too small to be counted.
     pub(crate) async fn reply(&self, bytes: usize) -> Option<Reservation> {
         if bytes > UNCOUNTED_BYTES { Some(self.replies.reserve(bytes).await) } else { None }
     }
@@ -59,7 +60,7 @@ impl InFlight {
     }
 }
 
-/// A share of the bound.
+/// A share of the memory.
 #[derive(Debug)]
 struct Pool {
     units: Semaphore,
@@ -78,12 +79,12 @@ impl Pool {
         (self.units_max - self.units.available_permits().min(self.units_max)) * UNIT
     }
 
-    /// Returns the number of units for `bytes`, but not more than the pool has.
+    /// Returns the number of units for `bytes` bytes, at most the size of the whole share.
     fn units_of(&self, bytes: usize) -> usize {
         bytes.div_ceil(UNIT).min(self.units_max)
     }
 
-    /// Takes units if they are available.
+    /// Reserves `units` without waiting. Returns false if the share has fewer free units.
     fn try_take(&self, units: usize) -> bool {
         let permit = self.units.try_acquire_many(u32::try_from(units).unwrap_or(u32::MAX));
         permit.map(|permit| permit.forget()).is_ok()
@@ -104,7 +105,7 @@ impl Pool {
     }
 }
 
-/// A waiting request or reply. It counts as waiting until this value is dropped.
+/// Counts a request or reply as waiting until this value is dropped.
 struct Waiting<'a>(&'a AtomicUsize);
 
 impl<'a> Waiting<'a> {
@@ -133,8 +134,8 @@ impl Reservation {
         self.pool.waiting.load(Ordering::Relaxed) > 0
     }
 
-    /// Resizes the reservation to `bytes`, without waiting. If there is not enough memory, changes
-    /// nothing and returns false.
+    /// Changes the size of the reservation to `bytes`, without waiting. If the share has not enough
+    /// free memory, changes nothing and returns false.
     pub(crate) fn resize(&mut self, bytes: usize) -> bool {
         let units = self.pool.units_of(bytes);
         if units > self.units && !self.pool.try_take(units - self.units) {
@@ -147,9 +148,9 @@ impl Reservation {
         true
     }
 
-    /// Grows the reservation to `bytes`, without waiting, if a quarter of the share then stays
-    /// free. Large replies to slow clients therefore leave memory for other replies. Otherwise
-    /// returns false.
+    /// Grows the reservation to `bytes`, without waiting, but only if a quarter of the share stays
+    /// free. Otherwise returns false. Optional growth of large replies to slow clients thus leaves
+    /// memory for other replies.
     pub(crate) fn grow(&mut self, bytes: usize) -> bool {
         let more = self.pool.units_of(bytes).saturating_sub(self.units);
         let free = self.pool.units.available_permits();

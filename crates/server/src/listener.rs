@@ -1,4 +1,4 @@
-//! Accepting connections.
+//! Accepts connections.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -11,20 +11,20 @@ use tracing::{debug, warn};
 
 use crate::error::ServerError;
 
-/// Time for which no connections are accepted after the system failed to accept one, for example
-/// because no file descriptors are left.
+/// Pause after the operating system failed to accept a connection, for example because no file
+/// descriptors are left.
 const PAUSE: Duration = Duration::from_millis(100);
-/// Minimum time between warnings of one kind.
+/// Minimum time between two warnings from one [`WarningLimiter`].
 const WARNING_INTERVAL: Duration = Duration::from_secs(60);
 
-/// Time without traffic after which a connection is probed.
+/// Time without traffic after which TCP sends the first keepalive probe on a connection.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(60);
-/// Time between two probes of a connection.
+/// Time between two keepalive probes.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
-/// Number of unanswered probes after which a connection ends.
+/// Number of unanswered keepalive probes at which TCP closes the connection.
 const KEEPALIVE_PROBES: u32 = 3;
 
-/// Listens on the address that is the value of a key of the configuration.
+/// Listens on `address`. `key` is the configuration key with that address, for the error.
 ///
 /// # Errors
 /// Errors from listening on the address.
@@ -36,8 +36,9 @@ pub(crate) async fn listen(
     TcpListener::bind(address).await.map_err(listen)
 }
 
-/// Accepts connections until the server shuts down. For each connection, `admit` spawns a task that
-/// serves the connection, or closes it. Returns the tasks that have not ended.
+/// Accepts connections until the server shuts down. Calls `admit` for each connection. It either
+/// spawns a task that serves the connection, or drops the connection, which closes it. Returns the
+/// tasks that have not ended.
 pub(crate) async fn accept(
     listener: TcpListener,
     mut is_shutdown: watch::Receiver<bool>,
@@ -69,8 +70,8 @@ pub(crate) async fn accept(
     }
 }
 
-/// Sets the options of a connection, so that replies are sent without delay and dead clients are
-/// detected.
+/// Sets the socket options of a connection: replies are sent without delay, and keepalive probes
+/// detect dead clients.
 fn configure(stream: &TcpStream) -> std::io::Result<()> {
     stream.set_nodelay(true)?;
     sockopt::set_tcp_keepidle(stream, KEEPALIVE_IDLE)?;
@@ -84,7 +85,8 @@ fn configure(stream: &TcpStream) -> std::io::Result<()> {
 pub(crate) struct WarningLimiter(Option<Instant>);
 
 impl WarningLimiter {
-    /// Returns whether a warning may be logged now.
+    /// Returns whether a warning may be logged now. If so, none may be logged for the next
+    /// [`WARNING_INTERVAL`].
     pub(crate) fn is_due(&mut self) -> bool {
         let now = Instant::now();
         let is_due = self.0.is_none_or(|last| now.duration_since(last) >= WARNING_INTERVAL);

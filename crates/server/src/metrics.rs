@@ -1,8 +1,8 @@
 //! Counters of requests and connections.
 //!
-//! Recording a successful request takes no lock and allocates nothing: each command has separate
-//! counters with relaxed atomic operations. A reader reads one counter after the other, and may see
-//! a request in one counter but not yet in another.
+//! Recording a successful request takes no lock and allocates nothing: each command has its own
+//! counters, which are updated by relaxed atomic operations. A reader reads the counters one after
+//! another. It may therefore see a request in one counter but not yet in another.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
@@ -13,23 +13,23 @@ use iggy_binary_protocol::codes::LOGIN_REGISTER_CODE;
 use iggy_binary_protocol::dispatch::COMMAND_TABLE;
 use tailwater_io::sync::Mutex;
 
-/// Number of codes that can have separate counters. All codes of the protocol are below this
-/// number.
+/// Number of command codes that can have their own counters. All codes of the protocol are less
+/// than this.
 const CODES: usize = 1024;
-/// Index of the counters that all unknown codes share.
+/// Index in `commands` of the counters that all unknown command codes share.
 const OTHER: usize = 0;
-/// Name under which unknown codes are shown in the metrics.
+/// Name of these counters in the metrics.
 const OTHER_NAME: &str = "unknown";
-/// Number of buckets of a latency histogram: two per power of two, from 1 microsecond to 67
-/// seconds.
+/// Number of buckets of a latency histogram. Each power of two has two buckets, from 1 microsecond
+/// to 67 seconds.
 pub(crate) const BUCKETS: usize = 53;
 
 /// Counters of a server.
 #[derive(Debug)]
 pub(crate) struct Metrics {
-    /// For each code, the index of its counters in `commands`.
+    /// For each command code, the index of its counters in `commands`.
     pub(crate) places: Box<[u8; CODES]>,
-    /// Counters of each command. Those of unknown codes are the first.
+    /// Counters of each command. The first element is for all unknown codes.
     pub(crate) commands: Vec<CommandCounters>,
     /// Number of replies with each status other than 0.
     pub(crate) statuses: Mutex<BTreeMap<u32, u64>>,
@@ -63,7 +63,7 @@ impl CommandCounters {
     }
 }
 
-/// Returns the bucket of a duration in microseconds.
+/// Returns the index of the bucket for a duration of `us` microseconds.
 fn bucket(us: u64) -> usize {
     let us = us.max(1);
     let power = us.ilog2() as usize;
@@ -94,7 +94,7 @@ impl Metrics {
                 commands.push(CommandCounters::new(meta.name));
             }
         }
-        // The header of a login has code 0 instead of the code of the login command.
+        // Code 0 denotes a login: the header of a login contains no command code.
         places[0] = places[LOGIN_REGISTER_CODE as usize];
         Self {
             places,
@@ -106,9 +106,9 @@ impl Metrics {
         }
     }
 
-    /// Counts an answered request. The arguments are the code of its command, the time from the
-    /// last byte of the request to the last byte of its reply, the status of the reply, and the
-    /// sizes of both frames.
+    /// Counts an answered request. `code` is its command, and `status` the status of the reply.
+    /// `elapsed` is the time from the last byte of the request to the last byte of the reply.
+    /// `bytes_in` and `bytes_out` are the sizes of the two frames.
     pub(crate) fn request(
         &self,
         code: u32,
@@ -156,7 +156,8 @@ mod tests {
         assert_eq!(bucket(0), 0);
         for index in 0..BUCKETS - 1 {
             let end = bucket_end_us(index).expect("a bound");
-            // There is no integer between 1 and 1.5 microseconds.
+            // The end of bucket 0, 1.5 microseconds, is rounded down to 1, although a duration of 1
+            // microsecond belongs to this bucket.
             if index > 0 {
                 assert!(bucket(end - 1) <= index, "{index}");
             }

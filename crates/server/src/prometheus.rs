@@ -1,4 +1,4 @@
-//! The metrics in Prometheus's text format, version 0.0.4.
+//! Renders the metrics in Prometheus's text format, version 0.0.4.
 
 use std::fmt::{Display, Write};
 use std::sync::atomic::Ordering::Relaxed;
@@ -26,12 +26,12 @@ pub(crate) fn render(state: &State) -> String {
 struct Text(String);
 
 impl Text {
-    /// Begins a metric: its name, its type and its meaning.
+    /// Begins a metric with its name, its type and a description.
     fn metric(&mut self, name: &str, kind: &str, help: &str) {
         self.0.push_str(&format!("# HELP {name} {help}\n# TYPE {name} {kind}\n"));
     }
 
-    /// Adds a value to the current metric. `labels` are pairs of a name and a value.
+    /// Adds a value to the metric that was begun last. `labels` are pairs of a name and a value.
     fn value(&mut self, name: &str, labels: &[(&str, &dyn Display)], value: impl Display) {
         self.0.push_str(name);
         for (number, (label, text)) in labels.iter().enumerate() {
@@ -75,14 +75,14 @@ fn requests(text: &mut Text, metrics: &Metrics) {
     let count = |command: &CommandCounters| -> u64 {
         command.buckets.iter().map(|bucket| bucket.load(Relaxed)).sum()
     };
-    // Commands without requests are omitted.
+    // Commands that were never requested are omitted.
     let used: Vec<(&CommandCounters, u64)> = metrics
         .commands
         .iter()
         .map(|command| (command, count(command)))
         .filter(|(_, count)| *count > 0)
         .collect();
-    /// The name of a metric, its meaning, and the counter that it shows.
+    /// The name of a metric, its description, and a function that returns its value.
     type Counter = (&'static str, &'static str, fn(&CommandCounters) -> u64);
     let counters: [Counter; 3] = [
         (
@@ -122,8 +122,8 @@ fn latencies(text: &mut Text, used: &[(&CommandCounters, u64)]) {
     let help = "Time from the last byte of a request to the last byte of its reply.";
     text.metric(name, "histogram", help);
     for (command, _) in used {
-        // Each counter is read only once, so that the cumulative counts and their total are
-        // consistent.
+        // Each bucket is read only once, so that the cumulative counts and the total count are
+        // consistent while requests are being counted.
         let mut sum = 0;
         for (index, bucket) in command.buckets.iter().enumerate() {
             sum += bucket.load(Relaxed);
@@ -194,7 +194,7 @@ fn log(text: &mut Text, state: &State) {
     let topics: usize = streams.values().map(|stream| stream.topics.len()).sum();
     let (tail, tail_max) = state.log.tail_memory();
     let figures: [(&str, &str, u64); 15] = [
-        // These metrics have the names that Iggy gives them.
+        // The metrics for which Iggy has names use these names.
         ("streams", "Streams.", streams.len() as u64),
         ("topics", "Topics.", topics as u64),
         ("partitions", "Partitions.", partitions.len() as u64),
@@ -277,8 +277,8 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// Checks a text against the grammar of the format. Returns its values by their names with
-    /// labels.
+    /// Checks that a text conforms to Prometheus's format. Returns its values; the key of a value
+    /// is the name of its metric, including labels.
     pub(crate) fn parse(text: &str) -> BTreeMap<String, f64> {
         let mut values = BTreeMap::new();
         let mut metric = String::new();

@@ -1,7 +1,7 @@
-//! Frames of Iggy's protocol 0.11: a header of 256 bytes, then the body.
+//! Frames of Iggy's protocol 0.11. A frame is a header of 256 bytes, followed by a body.
 //!
-//! Only this module uses offsets in headers. Bodies are encoded and decoded with the crate
-//! `iggy_binary_protocol`, whose version is that of the protocol.
+//! Only this module knows the offsets of fields in headers. Bodies are encoded and decoded with the
+//! crate `iggy_binary_protocol`, whose version is that of the protocol.
 
 use iggy_binary_protocol::codes::{
     LOGIN_USER_CODE, LOGIN_WITH_PERSONAL_ACCESS_TOKEN_CODE, PING_CODE,
@@ -16,22 +16,24 @@ use iggy_binary_protocol::{
 
 /// Length of a frame's header, in bytes.
 pub(crate) const HEADER_BYTES: usize = HEADER_SIZE;
-/// Length of the "no error" result section at the start of some replies, in bytes.
+/// Length of a result section without errors, in bytes. Some replies have this section at the start
+/// of their body.
 const RESULT_BYTES: usize = RESULT_COUNT_LEN;
-/// Offset of the field `command`, which is the same in all headers.
+/// Offset of the field `command` in all headers, in bytes.
 const COMMAND_OFFSET: usize = 60;
-/// Range of the field with the client's id in the header of a request.
+/// Position of the client's id in the header of a request, in bytes.
 const CLIENT_RANGE: std::ops::Range<usize> = 128..144;
 
-/// Number of bytes at the start of a frame that show whether the client uses the earlier protocol.
+/// Number of bytes at the start of a client's first frame that show whether the client uses the
+/// earlier protocol.
 pub(crate) const START_BYTES: usize = 8;
 /// Maximum size of the first frame of a client that uses the earlier protocol, in bytes.
 const EARLIER_FRAME_BYTES: u32 = 4 << 10;
 
-/// Returns whether a client's first frame belongs to Iggy's earlier protocol (server 0.8 and
-/// before). A frame of the earlier protocol consists of the length of the rest, the code of a ping
-/// or login, and the body. A header of this protocol begins with a checksum, which clients leave at
-/// zero.
+/// Returns whether a client's first frame, which begins with `start`, belongs to Iggy's earlier
+/// protocol (server 0.8 and before). A frame of the earlier protocol consists of the length of the
+/// rest, a command code and a body; the first command is a ping or a login. A frame of this
+/// protocol begins with a checksum instead, which clients leave at 0.
 pub(crate) fn is_earlier_protocol(start: [u8; START_BYTES]) -> bool {
     let [a, b, c, d, e, f, g, h] = start;
     let (length, code) = (u32::from_le_bytes([a, b, c, d]), u32::from_le_bytes([e, f, g, h]));
@@ -39,29 +41,30 @@ pub(crate) fn is_earlier_protocol(start: [u8; START_BYTES]) -> bool {
     (4..=EARLIER_FRAME_BYTES).contains(&length) && first.contains(&code)
 }
 
-/// Encodes a refusal for a client that uses the earlier protocol: a status, and a body length of 0.
+/// Encodes a reply of the earlier protocol that refuses a request: the status, and 0 as the length
+/// of the body.
 pub(crate) fn encode_earlier_refusal(status: u32) -> [u8; 8] {
     u64::from(status).to_le_bytes()
 }
 
-/// The header of a request.
+/// The decoded header of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Head {
     /// The id that the client chose for itself.
     pub(crate) client: u128,
     /// Number of the request within the session; 0 for a request that changes nothing.
     pub(crate) request: u64,
-    /// Number of the session, assigned at login.
+    /// Number of the session, which the server assigned at the login.
     pub(crate) session: u64,
     pub(crate) operation: Operation,
-    /// Code of the command; 0 for a login, whose kind is determined by the body.
+    /// Code of the command; 0 for a login.
     pub(crate) code: u32,
-    /// Checksum of the body. It distinguishes a repeated request from a different request with the
-    /// same number. 0 if the client sent no checksum.
+    /// The client's checksum of the body; 0 if the client sent none. It distinguishes a repetition
+    /// of a request from another request with the same number.
     pub(crate) checksum: u128,
 }
 
-/// The error for a header with an invalid value.
+/// The error for a header with an invalid value: the client, and the reason to end its session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct InvalidHead {
     /// The id that the client chose for itself.
@@ -69,9 +72,9 @@ pub(crate) struct InvalidHead {
     pub(crate) reason: EvictionReason,
 }
 
-/// Returns the length of a request's body, in bytes. Returns `None` if the frame is smaller than a
-/// header or above the maximum size, or if it is not a request. The start of the next frame is then
-/// unknown.
+/// Returns the length of a request's body, in bytes. Returns `None` if the header belongs to no
+/// request, if the frame is smaller than a header, or if it is larger than `frame_bytes_max`. The
+/// start of the next frame is then unknown.
 pub(crate) fn body_bytes(header: &[u8; HEADER_BYTES], frame_bytes_max: usize) -> Option<usize> {
     let size = read_size_field(header)? as usize;
     let is_request = header[COMMAND_OFFSET] == Command::Request as u8;
@@ -113,7 +116,8 @@ pub(crate) fn decode_head(bytes: &[u8; HEADER_BYTES]) -> Result<Head, InvalidHea
 }
 
 impl Head {
-    /// Returns whether the request changes state, so that it must be executed only once per number.
+    /// Returns whether the request changes state. Such a request has a number, and must be executed
+    /// only once.
     pub(crate) fn is_replicated(&self) -> bool {
         !matches!(
             self.operation,
@@ -126,8 +130,9 @@ impl Head {
         self.operation.is_result_framed() || self.operation == Operation::Register
     }
 
-    /// Encodes the header of a reply and, if the reply has one, the result section. `body_bytes` is
-    /// the length of the rest of the body, which is empty if the status is not 0.
+    /// Encodes the header of a reply and, if this kind of reply has one, the result section.
+    /// `body_bytes` is the length of the rest of the body; it must be 0 if the status is not 0.
+    /// `commit` is the value of `State::commit`.
     pub(crate) fn reply(&self, status: u32, body_bytes: usize, commit: u64) -> ReplyStart {
         let results = if status == 0 && self.has_results() { RESULT_BYTES } else { 0 };
         let size = HEADER_BYTES + results + body_bytes;
@@ -149,7 +154,7 @@ impl Head {
     }
 }
 
-/// The encoded start of a reply, before the rest of its body.
+/// The encoded start of a reply: the header and the result section, if the reply has one.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ReplyStart {
     bytes: [u8; HEADER_BYTES + RESULT_BYTES],
@@ -162,9 +167,9 @@ impl AsRef<[u8]> for ReplyStart {
     }
 }
 
-/// Encodes the frame that notifies a client of the end of its session.
+/// Encodes the frame that tells a client that its session has ended, and why.
 pub(crate) fn encode_eviction(client: u128, reason: EvictionReason) -> [u8; HEADER_BYTES] {
-    // The client's decoder requires a nonzero id.
+    // Clients cannot decode a frame whose client id is 0.
     let client = client.max(1);
     let header = match reason {
         EvictionReason::IncompatibleProtocol => EvictionHeader::incompatible_protocol(

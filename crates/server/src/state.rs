@@ -15,7 +15,8 @@ use crate::metrics::Metrics;
 use crate::session::Sessions;
 use crate::users::Users;
 
-/// The state of a running server. Each part has a separate lock, or needs none.
+/// The state of a running server. Its parts can be used from several threads, without a common
+/// lock.
 pub(crate) struct State {
     pub(crate) config: Config,
     pub(crate) log: Log,
@@ -26,10 +27,11 @@ pub(crate) struct State {
     pub(crate) metrics: Metrics,
     pub(crate) in_flight: InFlight,
     pub(crate) consumers: Consumers,
-    /// Held while streams, topics or partitions are created, changed or deleted: from the first
-    /// read of the current state to the last update. Taken before any other lock.
+    /// Held by a command that creates, changes or deletes streams, topics or partitions, from its
+    /// first read of the state until its last update. A thread that also takes other locks takes
+    /// this one first.
     pub(crate) changing: Mutex<()>,
-    /// Number of metadata changes since the start. Every reply contains it.
+    /// Number of metadata changes since the start of the server, plus 1. Every reply contains it.
     pub(crate) commits: AtomicU64,
     /// Start time of the server.
     pub(crate) started: Instant,
@@ -40,12 +42,12 @@ pub(crate) struct State {
 }
 
 impl State {
-    /// Returns the number of changes of metadata.
+    /// Returns the value of `commits`, for a reply.
     pub(crate) fn commit(&self) -> u64 {
         self.commits.load(Ordering::Acquire)
     }
 
-    /// Removes the state of topics and partitions that no longer exist.
+    /// Removes the state in memory that belongs to topics and partitions that no longer exist.
     pub(crate) fn forget_deleted(&self) {
         let catalog = self.log.catalog();
         self.balancer.retain(&catalog);

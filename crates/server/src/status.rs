@@ -1,15 +1,16 @@
-//! Status codes of replies: Iggy's error codes.
+//! The status codes of replies, which are Iggy's error codes.
 
 use std::fmt;
 
 use iggy_binary_protocol::WireError;
 use tailwater_log::{Error, ErrorKind};
 
-/// A status: Iggy's code of an error, or 0. A reply with a nonzero status has no body.
+/// The status of a reply: Iggy's code of an error, or 0 for success. A reply with another status
+/// than 0 has no body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Status(pub(crate) u32);
 
-/// Declares the statuses in use, each with Iggy's name.
+/// Declares the statuses that the server uses, with their codes and Iggy's names.
 macro_rules! statuses {
     ($($constant:ident = $code:literal, $name:literal;)*) => {
         impl Status {
@@ -96,14 +97,14 @@ impl fmt::Display for Status {
 }
 
 impl From<WireError> for Status {
-    /// A body that cannot be decoded counts as an invalid command.
+    /// Converts the error of decoding a request's body, which counts as an invalid command.
     fn from(_: WireError) -> Self {
         Self::INVALID_COMMAND
     }
 }
 
 impl From<Error> for Status {
-    /// Returns the status for an error from the log. Handlers that know the cause better convert
+    /// Converts an error from the log by its kind. Handlers that know a more precise status convert
     /// errors themselves.
     fn from(error: Error) -> Self {
         match error.kind() {

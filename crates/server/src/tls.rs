@@ -1,4 +1,4 @@
-//! Certificates.
+//! Encryption of connections: loads or generates the server's certificate.
 
 use std::sync::Arc;
 

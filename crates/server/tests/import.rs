@@ -1,4 +1,4 @@
-//! Tests of filling a log from a running server.
+//! Tests of `import`, which fills a log from a running server.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -112,7 +112,7 @@ async fn an_import_is_complete_and_resumes_where_it_ended() {
         (info.id, info.topics[0].id)
     };
     let topic = TopicId { stream, topic };
-    // These are more messages than one poll returns, in batches of several sizes.
+    // More messages than one poll of the import returns, in batches of several sizes.
     send(&client, 0, 0..700).await;
     send(&client, 0, 700..701).await;
     send(&client, 0, 701..2500).await;
@@ -135,7 +135,8 @@ async fn an_import_is_complete_and_resumes_where_it_ended() {
 
     let error = run(&source, Some("nothing"), &target).await.expect_err("no such stream");
     assert!(error.to_string().ends_with("has no stream 'nothing'"), "{error}");
-    // The stream is renamed in the source, so that its name differs from its name in the log.
+    // After the stream is renamed in the source, the log has a stream with the same id but another
+    // name.
     let options = StreamUpdateOptions::default();
     client.update_stream(&id("first"), "last", &options).await.expect("a name");
     let error = run(&source, None, &target).await.expect_err("another stream");
@@ -162,7 +163,8 @@ async fn an_import_refuses_a_foreign_directory_and_writes_nothing() {
     server.shutdown().await.expect("a shutdown");
 }
 
-/// An imported topic must keep its expiry and its size limit, even in a server on the imported log.
+/// An imported topic must keep its expiry and its size limit, even after a server has opened the
+/// log.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_imported_topic_keeps_its_expiry_and_size_limit() {
     let directory = tempfile::tempdir().expect("a directory");

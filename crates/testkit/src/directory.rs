@@ -7,13 +7,13 @@ use std::time::SystemTime;
 /// A file as it was at a point in time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct File {
-    /// Time of the last write to the file.
+    /// Time of the last modification of the file.
     pub modified: SystemTime,
     /// The file's bytes.
     pub contents: Vec<u8>,
 }
 
-/// Returns the files below a directory, by path.
+/// Returns all files in a directory and its subdirectories, by path.
 ///
 /// # Panics
 /// If a file cannot be read.
@@ -37,10 +37,10 @@ pub fn snapshot(directory: &Path) -> BTreeMap<PathBuf, File> {
     files
 }
 
-/// Asserts that a directory is unchanged.
+/// Asserts that a directory still contains the files in `before`, and no others.
 ///
 /// # Panics
-/// If a file was created, removed, changed or written to: the message names it.
+/// If a file was created, removed, modified, or written with the same bytes. The message names it.
 pub fn assert_unchanged(directory: &Path, before: &BTreeMap<PathBuf, File>) {
     let after = snapshot(directory);
     for (path, file) in before {

@@ -1,8 +1,8 @@
-//! The contents of a database: every live entry, family by family.
+//! The format of a dump: all live entries of a database.
 //!
-//! A dump comes from a golden database or from the oracle. It is the sequence of all entries,
-//! sorted by the id of the column family and then by key in the order of the family's comparator.
-//! An entry has this format:
+//! A dump comes from a golden database, or from the real RocksDB (the oracle). It is the sequence
+//! of all entries, sorted by the id of their column family, and within a column family in the order
+//! of its comparator. An entry has this format:
 //!
 //! ```text
 //! name length    4 bytes, little-endian
@@ -10,6 +10,8 @@
 //! value length   4 bytes, little-endian
 //! name, key, value
 //! ```
+//!
+//! The name is that of the column family.
 
 use std::fmt::Write as _;
 

@@ -15,11 +15,11 @@ pub struct Mounted {
 
 impl Mounted {
     /// Creates and mounts an `ext4`, `xfs` or `btrfs` filesystem of `bytes` bytes. This needs root,
-    /// a loop device and the filesystem's `mkfs`; without them, returns `None` after reporting on
-    /// standard error what is skipped and why.
+    /// a loop device and the program `mkfs` of the filesystem. If any of them is missing, prints on
+    /// standard error what is skipped and why, and returns `None`.
     ///
     /// # Panics
-    /// If there is no space for a file in the system's temporary directory.
+    /// If a file cannot be created in the system's temporary directory.
     #[expect(clippy::disallowed_methods, reason = "an image is not a database's file")]
     pub fn new(kind: &str, bytes: u64, left_out: &str) -> Option<Self> {
         let directory = tempfile::tempdir().expect("a directory");
@@ -59,16 +59,16 @@ impl Drop for Mounted {
     }
 }
 
-/// A directory that is mounted at a second path until the value is dropped.
+/// A directory that is also mounted at a second path, until the value is dropped.
 #[derive(Debug)]
 pub struct Bound {
     path: PathBuf,
 }
 
 impl Bound {
-    /// Mounts the directory `from` also at the existing directory `to`, read-only if `read_only`.
-    /// Without permission to mount, returns `None` after reporting on standard error that `skipped`
-    /// is skipped.
+    /// Mounts the directory `from` also at the existing directory `to`; `read_only` makes the
+    /// second mount read-only. Without permission to mount, prints on standard error that `skipped`
+    /// is skipped, and returns `None`.
     pub fn new(from: &Path, to: &Path, read_only: bool, skipped: &str) -> Option<Self> {
         let bind = run(Command::new("mount").arg("--bind").args([from, to]));
         let bound = bind.map(|_| Self { path: to.to_owned() }).and_then(|bound| {
@@ -99,13 +99,13 @@ pub fn say(line: &str) {
     let _ = std::io::stderr().write_all(format!("{line}\n").as_bytes());
 }
 
-/// Creates an empty filesystem in a file or on a device.
+/// Creates an empty filesystem of type `kind` in the file or on the device `place`.
 pub(crate) fn make(kind: &str, place: &Path) -> Result<(), String> {
     let arguments: &[&str] = if kind == "ext4" { &["-q", "-m", "0"] } else { &["-q"] };
     run(Command::new(format!("mkfs.{kind}")).args(arguments).arg(place)).map(drop)
 }
 
-/// Runs a command and returns its output; if it fails, returns its message as the error.
+/// Runs a command and returns its output. If it fails, returns its error message as the error.
 pub(crate) fn run(command: &mut Command) -> Result<String, String> {
     let program = command.get_program().to_string_lossy().into_owned();
     match command.output() {

@@ -1,8 +1,8 @@
-//! Macros for storages that wrap another storage: the wrapper implements some calls itself, and the
-//! macros forward the others.
+//! Macros for a storage that wraps another storage. The wrapper implements some methods itself, and
+//! the macros implement the others by forwarding to the wrapped storage.
 
-/// Forwards calls of `tailwater_io::Storage` to a field of `self`: `forward_storage!(field: rename,
-/// remove);` inside the `impl`.
+/// Implements methods of `tailwater_io::Storage` by forwarding to a field of `self`. To be used
+/// inside the `impl` block: `forward_storage!(field: rename, remove);`.
 #[macro_export]
 macro_rules! forward_storage {
     ($field:ident: $($method:ident),+ $(,)?) => {
@@ -77,7 +77,8 @@ macro_rules! forward_storage {
     };
 }
 
-/// Forwards calls of `tailwater_io::WriteFile` to a field of `self`, as [`forward_storage!`] does.
+/// Implements methods of `tailwater_io::WriteFile` by forwarding to a field of `self`, in the same
+/// way as [`forward_storage!`].
 #[macro_export]
 macro_rules! forward_write_file {
     ($field:ident: $($method:ident),+ $(,)?) => {

@@ -1,8 +1,8 @@
-//! Databases written by RocksDB, with the contents that RocksDB read from them.
+//! Golden databases: databases written by RocksDB, with the contents that RocksDB read from them.
 //!
-//! They are packed in `tests/golden/` at the root of the repository, where their contents are
-//! documented. An archive is unpacked once per process; every caller gets its own copy of the
-//! files, since a test may change them.
+//! They are packed in `tests/golden/` at the root of the repository, which also documents their
+//! contents. An archive is unpacked only once per process. Every caller gets a separate copy of the
+//! files, because a test may change them.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use crate::dump::{self, Entry};
 
-/// The golden databases, except the small ones.
+/// Names of the golden databases, except for the small ones.
 const NAMES: [&str; 10] = [
     "basic",
     "blobs",
@@ -27,26 +27,27 @@ const NAMES: [&str; 10] = [
     "wal-zstd",
 ];
 
-/// Databases that are small enough to damage every byte in turn.
+/// Names of the golden databases that are so small that a test can damage each of their bytes in
+/// turn.
 const SMALL_NAMES: [&str; 5] = ["small-2", "small-5", "small-6", "small-7", "small-blobs"];
 
 /// A golden database in memory.
 #[derive(Debug)]
 struct Unpacked {
-    /// The database's files by name.
+    /// Bytes of the database's files, by name.
     files: BTreeMap<String, Vec<u8>>,
-    /// The database's contents.
+    /// The live entries that RocksDB read from the database.
     entries: Vec<Entry>,
 }
 
 static UNPACKED: Mutex<BTreeMap<String, Arc<Unpacked>>> = Mutex::new(BTreeMap::new());
 
-/// Returns the names of the golden databases, except the small ones.
+/// Returns the names of the golden databases, except for the small ones.
 pub fn names() -> &'static [&'static str] {
     &NAMES
 }
 
-/// Returns the names of golden databases of a few kilobytes.
+/// Returns the names of the small golden databases, of a few kilobytes each.
 pub fn small_names() -> &'static [&'static str] {
     &SMALL_NAMES
 }
@@ -83,8 +84,8 @@ pub fn files(name: &str) -> BTreeMap<String, Vec<u8>> {
     unpacked(name).files.clone()
 }
 
-/// Returns the contents of a golden database: its live entries, families in the order of their ids,
-/// keys in their families' order.
+/// Returns the live entries of a golden database. They are sorted by the id of their column family,
+/// and within a column family in the order of its comparator.
 ///
 /// # Panics
 /// If there is no database with this name.
@@ -138,8 +139,9 @@ fn write(path: &Path, contents: &[u8]) {
         .unwrap_or_else(|error| panic!("cannot write {}: {error}", path.display()));
 }
 
-/// Declares a test for each golden database that is not small: it calls `$check` with the
-/// database's name. A further test checks that the list of databases in this macro is complete.
+/// Declares a test for each golden database that is not small. The test calls `$check` with the
+/// name of the database. Another declared test checks that the macro's list of databases is
+/// complete.
 #[macro_export]
 macro_rules! golden_tests {
     ($check:path) => {

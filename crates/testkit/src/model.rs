@@ -1,17 +1,18 @@
-//! The expected results of gets and iterators, which follow from a dump.
+//! A model of a column family. It returns the expected results of gets and iterators, according to
+//! a dump of the database.
 
 use tailwater_format::Comparator;
 
 use crate::dump::Entry;
 
-/// The contents of one column family, in its order.
+/// The contents of one column family, in the order of its comparator.
 #[derive(Debug, Clone)]
 pub struct Family {
     /// The column family's name.
     pub name: String,
     /// The order of the keys.
     pub comparator: Comparator,
-    /// The keys and values, in that order.
+    /// The keys and values, in the order of the comparator.
     pub entries: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
@@ -29,19 +30,19 @@ impl Family {
         Self { name: name.to_owned(), comparator, entries }
     }
 
-    /// Returns the value of a key.
+    /// Returns the expected value of a key.
     pub fn get(&self, key: &[u8]) -> Option<&[u8]> {
         let at = self.not_below(key);
         let (found, value) = self.entries.get(at)?;
         (found == key).then_some(value.as_slice())
     }
 
-    /// Returns the index of the first key that is not below `key`.
+    /// Returns the index of the first entry whose key is at or after `key`.
     pub fn not_below(&self, key: &[u8]) -> usize {
         self.entries.partition_point(|(entry, _)| self.comparator.compare(entry, key).is_lt())
     }
 
-    /// Returns the index after the last key that is not above `key`.
+    /// Returns the index of the first entry whose key is after `key`.
     pub fn behind(&self, key: &[u8]) -> usize {
         self.entries.partition_point(|(entry, _)| self.comparator.compare(entry, key).is_le())
     }

@@ -1,8 +1,9 @@
-//! Mutated copies of this repository, to verify that tests detect the mutations.
+//! Mutated copies of this repository, to verify that tests detect mutations, that is, deliberate
+//! errors in the sources.
 //!
 //! A [`MutatedTree`] is a copy of the tracked files in a directory below `target`, with all
-//! mutations inserted. An environment variable selects the enabled mutation, so that a single build
-//! is sufficient for all mutations.
+//! mutations inserted. An environment variable selects the mutation that takes effect, so that a
+//! single build is sufficient for all mutations.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,14 +16,14 @@ use std::process::{Command, Output};
 pub struct MutatedTree {
     tree: PathBuf,
     target: PathBuf,
-    /// The environment variable that contains the index of the enabled mutation.
+    /// Name of the environment variable that selects the enabled mutation by its index.
     switch: String,
 }
 
 impl MutatedTree {
-    /// Copies the tracked files to `target/NAME/tree`. `change` returns the new contents of a
-    /// source file, given by its path from the root of the repository, or `None` if it is
-    /// unchanged. `switch` is the environment variable that selects the mutation.
+    /// Copies the tracked files to `target/NAME/tree`. `change` gets the path of a file from the
+    /// root of the repository, and its text. It returns the new text, or `None` to leave the file
+    /// unchanged. `switch` is the environment variable that selects the enabled mutation.
     ///
     /// # Errors
     /// Errors from reading and writing files, and from running git.
@@ -49,7 +50,8 @@ impl MutatedTree {
                 contents = changed.into_bytes();
             }
             kept.insert(to.clone());
-            // A file that the copy already has is not rewritten, so that cargo does not rebuild it.
+            // A file that is already in the copy with the same contents is not written again.
+            // Otherwise cargo would rebuild it.
             if fs::read(&to).ok().as_ref() != Some(&contents) {
                 fs::create_dir_all(to.parent().unwrap_or(&tree))?;
                 fs::write(&to, contents)?;
@@ -59,7 +61,8 @@ impl MutatedTree {
         Ok(Self { tree, target: scratch.join("target"), switch: switch.to_owned() })
     }
 
-    /// Runs `cargo test ARGUMENT...` in the copy, with a mutation or without any.
+    /// Runs `cargo test ARGUMENT...` in the copy. `mutation` is the index of the mutation to
+    /// enable; with `None`, no mutation is enabled.
     ///
     /// # Errors
     /// Errors from running cargo.
@@ -74,8 +77,8 @@ impl MutatedTree {
     }
 }
 
-/// Removes the files below a directory that are not in `kept`, because they are left over from an
-/// earlier copy.
+/// Removes the files in a directory and its subdirectories that are not in `kept`. They were left
+/// by an earlier copy.
 #[expect(clippy::disallowed_methods, reason = "works on source files, outside any storage")]
 fn remove_others(directory: &Path, kept: &BTreeSet<PathBuf>) -> io::Result<()> {
     for entry in fs::read_dir(directory)? {
@@ -89,7 +92,7 @@ fn remove_others(directory: &Path, kept: &BTreeSet<PathBuf>) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns the message of a failed test, on one line.
+/// Returns the failure message from the output of a failed test, on one line.
 pub fn reason(tested: &Output) -> String {
     let said = String::from_utf8_lossy(&tested.stdout);
     let lines = said.lines().skip_while(|line| !line.contains("panicked at")).skip(1);

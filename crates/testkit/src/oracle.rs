@@ -1,9 +1,10 @@
-//! The real RocksDB, for databases written during a test.
+//! The oracle: the real RocksDB in a separate process, for databases that are written during a
+//! test.
 //!
-//! `ci/oracle/` contains the program, with documentation of its commands, and its setup script. It
-//! needs Java, and Maven if RocksDB's Java binding is not yet in the local repository. Without
-//! them, the tests that need the oracle report that on standard error and pass; with
-//! `TAILWATER_ORACLE=required` in the environment they fail instead.
+//! `ci/oracle/` contains the oracle's program, documentation of its commands, and its setup script.
+//! It needs Java. It also needs Maven, unless RocksDB's Java binding is already in the local Maven
+//! repository. If anything is missing, the tests that need the oracle print a message on standard
+//! error and pass. With `TAILWATER_ORACLE=required` in the environment, they fail instead.
 
 use std::fmt::{Display, Write as _};
 use std::io::{BufRead, BufReader, Write};
@@ -16,7 +17,7 @@ use tempfile::TempDir;
 
 use crate::dump::{self, Entry};
 
-/// Maximum duration of a script.
+/// Maximum duration of a script. After that, the oracle is killed.
 const PATIENCE: Duration = Duration::from_secs(300);
 
 /// The real RocksDB in a separate process, which ends when the value is dropped.
@@ -28,16 +29,15 @@ pub struct Oracle {
     scratch: TempDir,
 }
 
-/// Commands for the oracle, line by line. Names of column families and options are text; keys and
-/// values are arbitrary bytes.
+/// A script: commands for the oracle, one per line.
 #[derive(Debug, Clone, Default)]
 pub struct Script {
     lines: String,
 }
 
 impl Oracle {
-    /// Starts the oracle. If it is not available, returns `None` after reporting on standard error
-    /// that `part` of the tests is skipped, and why.
+    /// Starts the oracle. If it is not available, prints on standard error that `part` of the tests
+    /// is skipped and why, and returns `None`.
     ///
     /// # Panics
     /// If the oracle is not available and the environment requires it.
@@ -45,7 +45,7 @@ impl Oracle {
         Self::start_in(part, Path::new("."))
     }
 
-    /// Like [`Oracle::start`], but its working directory is `directory`.
+    /// Starts the oracle like [`Oracle::start`], with `directory` as its working directory.
     ///
     /// # Panics
     /// If the oracle is not available and the environment requires it.
@@ -56,7 +56,8 @@ impl Oracle {
                 let required =
                     std::env::var_os("TAILWATER_ORACLE").is_some_and(|it| it == "required");
                 assert!(!required, "{part} needs the real RocksDB: {reason}");
-                // This does not use `eprintln!`, whose output is shown only for failing tests.
+                // `eprintln!` is not used, because the test harness shows its output only for
+                // failing tests.
                 let message = format!("LEFT OUT: {part} needs the real RocksDB: {reason}\n");
                 let _ = std::io::stderr().write_all(message.as_bytes());
                 None
@@ -87,10 +88,11 @@ impl Oracle {
         Ok(oracle)
     }
 
-    /// Executes a script and returns the lines that it recorded.
+    /// Executes a script. Returns the text that its commands recorded.
     ///
     /// # Errors
-    /// The first error. The rest of the script was skipped, and the database is closed.
+    /// The first error of a command. The rest of the script was skipped, and the database is
+    /// closed.
     pub fn run(&mut self, script: &Script) -> Result<String, String> {
         let input = self.input.as_mut().ok_or("the oracle has ended")?;
         let ended = |error: std::io::Error| format!("the oracle ended: {error}");
@@ -121,11 +123,11 @@ impl Oracle {
         }
     }
 
-    /// Executes a script that leaves a database open, returns the contents of this database, and
+    /// Executes a script that leaves a database open. Returns the contents of that database, and
     /// closes it.
     ///
     /// # Errors
-    /// The first error.
+    /// The first error of a command.
     ///
     /// # Panics
     /// If the dump cannot be read.
@@ -137,10 +139,10 @@ impl Oracle {
         Ok(entries)
     }
 
-    /// Like [`Oracle::dump`], but the database stays open.
+    /// Executes a script like [`Oracle::dump`], but leaves the database open.
     ///
     /// # Errors
-    /// The first error; the database is then closed.
+    /// The first error of a command; the database is then closed.
     ///
     /// # Panics
     /// If the dump cannot be read.
@@ -154,13 +156,13 @@ impl Oracle {
 
 impl Drop for Oracle {
     fn drop(&mut self) {
-        // The program ends when its input ends.
+        // The oracle's program ends at the end of its input.
         self.input = None;
         let _ = self.process.wait();
     }
 }
 
-/// Sets up the oracle and returns its path.
+/// Runs the setup script of the oracle. Returns the oracle's directory.
 fn make_ready() -> Result<PathBuf, String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let target =
@@ -179,16 +181,16 @@ fn make_ready() -> Result<PathBuf, String> {
 }
 
 impl Script {
-    /// Creates a script that begins by opening the database in `directory`. `database` are the
-    /// options of the database, and `families` the names and options of its column families, all as
-    /// RocksDB's option strings without spaces.
+    /// Creates a script whose first commands open the database in `directory`. `database` contains
+    /// the options of the database, and `families` the name and the options of each column family.
+    /// Options are option strings of RocksDB, without spaces.
     pub fn open(directory: &Path, database: &str, families: &[(&str, &str)]) -> Self {
         let mut script = Self::describe(directory, database, families);
         script.line(&[&"open"]);
         script
     }
 
-    /// Like [`Script::open`], but does not open the database.
+    /// Creates a script like [`Script::open`], but without the command that opens the database.
     pub fn describe(directory: &Path, database: &str, families: &[(&str, &str)]) -> Self {
         let mut script = Self::default();
         script.line(&[&"directory", &directory.display()]);
@@ -199,10 +201,10 @@ impl Script {
         script
     }
 
-    /// Adds a command, given as its words.
+    /// Adds a command, which consists of `words`.
     ///
     /// # Panics
-    /// If a word has a space or line feed in it.
+    /// If a word contains a space or a line feed.
     pub fn line(&mut self, words: &[&dyn Display]) {
         for (at, word) in words.iter().enumerate() {
             let start = self.lines.len();
@@ -213,48 +215,49 @@ impl Script {
         }
     }
 
-    /// Puts a value.
+    /// Adds a command that puts a value.
     pub fn put(&mut self, family: &str, key: &[u8], value: &[u8]) {
         self.line(&[&"put", &family, &Hex(key), &Hex(value)]);
     }
 
-    /// Adds a merge operand.
+    /// Adds a command that writes a merge operand.
     pub fn merge(&mut self, family: &str, key: &[u8], operand: &[u8]) {
         self.line(&[&"merge", &family, &Hex(key), &Hex(operand)]);
     }
 
-    /// Deletes a key.
+    /// Adds a command that deletes a key.
     pub fn delete(&mut self, family: &str, key: &[u8]) {
         self.line(&[&"delete", &family, &Hex(key)]);
     }
 
-    /// Deletes a key that was put once.
+    /// Adds a command that deletes a key with a single deletion. The key must have been put only
+    /// once since its last deletion.
     pub fn single_delete(&mut self, family: &str, key: &[u8]) {
         self.line(&[&"single-delete", &family, &Hex(key)]);
     }
 
-    /// Deletes the keys from `from`, inclusive, to `to`, exclusive.
+    /// Adds a command that deletes the keys from `from` (inclusive) to `to` (exclusive).
     pub fn delete_range(&mut self, family: &str, from: &[u8], to: &[u8]) {
         self.line(&[&"delete-range", &family, &Hex(from), &Hex(to)]);
     }
 
-    /// Puts a value with the time of its write, in seconds since 1970.
+    /// Adds a command that puts a value with a write time, in seconds since 1970.
     pub fn timed_put(&mut self, family: &str, key: &[u8], value: &[u8], time_s: u64) {
         self.line(&[&"timed-put", &family, &Hex(key), &Hex(value), &time_s]);
     }
 
-    /// Flushes a column family, and waits until the flush is done.
+    /// Adds a command that flushes a column family, and waits until the flush is complete.
     pub fn flush(&mut self, family: &str) {
         self.line(&[&"flush", &family]);
     }
 
-    /// Compacts all of a column family.
+    /// Adds a command that compacts a whole column family.
     pub fn compact(&mut self, family: &str) {
         self.line(&[&"compact", &family]);
     }
 }
 
-/// Bytes in the oracle's format.
+/// Formats bytes for the oracle: as hexadecimal digits, or `-` if there are none.
 struct Hex<'a>(&'a [u8]);
 
 impl Display for Hex<'_> {

@@ -1,12 +1,12 @@
 //! Random numbers from seeds, so that a failed test can be repeated.
 //!
-//! A test takes its generator from [`rng`] and prints [`Seed::value`] when it fails; with this
-//! value in `TAILWATER_SEED` the run can be repeated. `TAILWATER_ROUNDS` multiplies the amount of
-//! work of random tests.
+//! A test gets its generator from [`rng`], and prints [`Seed::value`] if it fails. To repeat the
+//! failure, run the test with this value in the environment variable `TAILWATER_SEED`. The variable
+//! `TAILWATER_ROUNDS` multiplies the amount of work of random tests.
 
 use std::env;
 
-/// A random number generator and its seed.
+/// A random number generator, and the seed from which it was created.
 #[derive(Debug)]
 pub struct Seed {
     value: u64,
@@ -21,7 +21,8 @@ impl Seed {
     }
 }
 
-/// Returns a generator seeded by `TAILWATER_SEED`, or randomly if that is not set.
+/// Returns a generator. Its seed is the value of `TAILWATER_SEED`, or a random number if that
+/// variable is not set.
 ///
 /// # Panics
 /// If the variable is not a number.
@@ -30,8 +31,8 @@ pub fn rng() -> Seed {
     Seed { value, rng: fastrand::Rng::with_seed(value) }
 }
 
-/// Returns the factor by which random tests multiply their default amount of work:
-/// `TAILWATER_ROUNDS`, or 1.
+/// Returns the factor by which a random test multiplies its amount of work: the value of
+/// `TAILWATER_ROUNDS`, or 1 if that variable is not set.
 ///
 /// # Panics
 /// If the variable is not a number.

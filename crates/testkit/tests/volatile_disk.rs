@@ -1,7 +1,7 @@
-//! Filesystems on a disk whose power is cut.
+//! Tests of filesystems on a disk whose power is cut.
 //!
-//! The tests write files with `dd` and read them with `cat`, because only processes other than the
-//! one that serves the disk may use the filesystem.
+//! The tests write files with `dd` and read them with `cat`, because the process that serves the
+//! disk must not use the filesystem itself.
 #![cfg(target_os = "linux")]
 #![expect(clippy::disallowed_methods, reason = "accesses files that are not a database's")]
 
@@ -15,8 +15,8 @@ use tailwater_testkit::volatile_disk::{Shape, VolatileDisk};
 
 const KINDS: [&str; 3] = ["ext4", "xfs", "btrfs"];
 
-/// Creates a disk with a filesystem; `None`, after reporting what is skipped and why, if that is
-/// impossible.
+/// Creates a disk with a mounted filesystem. If that is impossible, prints what is skipped and why,
+/// and returns `None`.
 fn mounted(kind: &str, shape: Shape, seed: u64) -> Option<VolatileDisk> {
     let made = VolatileDisk::new(shape, seed).and_then(|mut disk| {
         disk.mount_as(kind)?;
@@ -25,7 +25,8 @@ fn mounted(kind: &str, shape: Shape, seed: u64) -> Option<VolatileDisk> {
     made.inspect_err(|reason| say(&format!("skipped: power cuts on {kind}: {reason}"))).ok()
 }
 
-/// Writes 64 KiB of one byte to a file, synced if requested; returns whether that succeeded.
+/// Writes 64 KiB of the character `byte` to a file. `sync` determines whether the file is then
+/// synced. Returns whether that succeeded.
 fn write(path: &Path, byte: char, sync: bool) -> bool {
     let sync = if sync { " conv=fsync" } else { "" };
     let command = format!(
@@ -97,7 +98,7 @@ fn nothing_is_left_mounted_not_even_by_a_panic() {
     let panicked = std::panic::catch_unwind(AssertUnwindSafe(|| {
         let disk = disk;
         assert!(write(&disk.path().join("unsynced"), 'u', false));
-        // Unwinds like a panic, but without a message.
+        // Unwinds like a panic, but prints no message.
         std::panic::resume_unwind(Box::new(disk.requests()));
     }));
     assert!(panicked.is_err());

@@ -1,7 +1,8 @@
-//! Checks the layers of each crate: a module uses only modules below it in the crate's list. The
-//! crate's root, which is its public façade, may use every module.
+//! Checks the layers of each crate. The list of a crate's modules is ordered, and a module may use
+//! only modules that come after it in the list. The root of the crate, which is its public facade,
+//! may use every module.
 //!
-//! Add a new module to the list of its crate, below every module that uses it.
+//! Add a new module to the list of its crate, after every module that uses it.
 
 #![expect(clippy::disallowed_methods, reason = "reads the checkout, not a database")]
 
@@ -9,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The modules of each crate, the highest first.
+/// The modules of each crate, from the highest layer to the lowest.
 const LAYERS: &[(&str, &[&str])] = &[
     (
         "engine",
@@ -160,7 +161,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Returns the source files below a directory.
+/// Returns all Rust source files in a directory and its subdirectories.
 fn sources(directory: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(directory).expect("a directory") {
@@ -174,7 +175,7 @@ fn sources(directory: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Returns the code of a file: without comments, and without the module of its tests.
+/// Returns the text of a file without comments and without its test module.
 fn code(text: &str) -> String {
     let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
     let lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));
@@ -187,8 +188,8 @@ fn identifier(text: &str) -> &str {
     text.split_at(end).0
 }
 
-/// Returns the first identifier after each occurrence of `root`, a path to the crate's root: for
-/// `crate::{a, b::c}` it returns `a` and `b`.
+/// Returns the first identifier after each occurrence of `root`, which is a path to the root of the
+/// crate, such as `crate::`. For `crate::{a, b::c}`, the result is `a` and `b`.
 fn names_after<'a>(root: &str, code: &'a str) -> Vec<&'a str> {
     let mut names = Vec::new();
     for rest in code.split(root).skip(1) {
@@ -213,7 +214,8 @@ fn names_after<'a>(root: &str, code: &'a str) -> Vec<&'a str> {
     names
 }
 
-/// Returns the items that a crate's root re-exports, each with the module that it comes from.
+/// Returns the names of the items that the root of a crate re-exports, each with the name of the
+/// module that defines it.
 fn reexports(root: &str) -> BTreeMap<&str, &str> {
     let mut found = BTreeMap::new();
     for item in root.split("use ").skip(1) {
@@ -225,8 +227,8 @@ fn reexports(root: &str) -> BTreeMap<&str, &str> {
     found
 }
 
-/// Returns a message for each use of a module that is above the file's own module, with the file
-/// and the two modules, and for each file whose module is not in `layers`.
+/// Returns a message for each file that uses a module of a higher layer. Also returns a message for
+/// each file whose module is missing in `layers`.
 fn upward_uses(source: &Path, layers: &[&str]) -> Vec<String> {
     let root = code(&fs::read_to_string(source.join("lib.rs")).expect("a root"));
     let reexports = reexports(&root);
@@ -246,7 +248,8 @@ fn upward_uses(source: &Path, layers: &[&str]) -> Vec<String> {
         };
         let code = code(&fs::read_to_string(&path).expect("text"));
         let depth = relative.iter().count() - usize::from(relative.ends_with("mod.rs"));
-        // Only imports of the whole file: within it, other modules may be nested.
+        // Only imports at the top of the file are considered. In a nested module, the same number
+        // of `super::` does not lead to the root of the crate.
         let through_parents = format!("\nuse {}", "super::".repeat(depth));
         let names = names_after("crate::", &code).into_iter();
         for name in names.chain(names_after(&through_parents, &code)) {

@@ -19,7 +19,7 @@ const UNSAFE_ALLOWED: [&str; 8] = [
     "crates/bench-peers/src/rocksdb_scans.rs",
 ];
 
-/// Phrases that comments and documents must not contain, in lower case, each with replacements.
+/// Phrases that comments and documents must not contain, in lower case, each with better phrases.
 const REJECTED_PHRASES: &[(&str, &str)] = &[
     ("also after", "even after, including after"),
     ("are told", "are notified, are reported"),
@@ -74,8 +74,8 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the repository")
 }
 
-/// Returns the files whose names end with `ending`: their paths relative to the repository's root,
-/// and their text.
+/// Returns all files in the repository whose names end with `ending`: their paths relative to the
+/// root of the repository, and their text.
 fn files(ending: &str) -> Vec<(String, String)> {
     let root = root();
     let mut found = Vec::new();
@@ -160,7 +160,8 @@ fn lines_have_at_most_100_columns() {
     let mut long = Vec::new();
     for (path, text) in files(".rs") {
         for (number, line) in text.lines().enumerate() {
-            // Only lines with comments are checked, because long strings cannot always be broken.
+            // Only lines that consist of a comment are checked, because a long string cannot always
+            // be broken.
             if line.chars().count() > 100 && line.trim_start().starts_with("//") {
                 long.push(format!("{path}:{}", number + 1));
             }
@@ -178,8 +179,9 @@ fn modules_say_what_they_are_for() {
     assert_none("files without a header", &bare.map(|(path, _)| path).collect::<Vec<_>>());
 }
 
-/// Returns the words of a file's prose, in lower case and without punctuation, each with the number
-/// of its line. In source code only whole-line comments are prose; an empty word ends each comment.
+/// Returns the words of a file's prose, in lower case and without punctuation, each with its line
+/// number. In source code, only lines that consist of a comment are prose. An empty word marks the
+/// end of a comment or paragraph.
 fn words_of_prose(path: &str, text: &str) -> Vec<(usize, String)> {
     let marker = match path.rsplit('.').next() {
         Some("md") => "",
@@ -200,8 +202,8 @@ fn words_of_prose(path: &str, text: &str) -> Vec<(usize, String)> {
     words
 }
 
-/// Returns a message for each rejected phrase in a file's prose, with the line. Phrases that
-/// continue on the next line are found, too.
+/// Returns a message for each rejected phrase in the prose of a file, with its line number. A
+/// phrase may continue on the next line.
 fn rejected_phrases(path: &str, text: &str) -> Vec<String> {
     let words = words_of_prose(path, text);
     let mut found = Vec::new();
@@ -266,7 +268,8 @@ fn unsafe_code_stays_where_it_is_allowed() {
     let outside = files(".rs").into_iter().filter(|(path, text)| {
         let allows = text.contains("expect(unsafe_code") || text.contains("allow(unsafe_code");
         let listed = UNSAFE_ALLOWED.iter().any(|allowed| {
-            // An allowed folder `a/` also allows the file `a.rs` of the module.
+            // The element `a/` of the list allows the folder `a/`, and also the file `a.rs` of the
+            // same module.
             path.starts_with(allowed) || *path == format!("{}.rs", allowed.trim_end_matches('/'))
         });
         let is_source = path.contains("/src/");

@@ -1,10 +1,11 @@
-//! The small databases that the fuzz targets change, as compressed archives in the test tree.
+//! The small databases that the fuzz targets edit. They are compressed archives in
+//! `fuzz/databases`.
 
 use std::io::Read;
 
 use crate::Files;
 
-/// The small databases that targets mutate: their names and archives. See `fuzz/README.md`.
+/// The names and archives of the small databases. See `fuzz/README.md`.
 pub const SMALL_DATABASES: [(&str, &[u8]); 4] = [
     ("small", include_bytes!("../../databases/small.tar.zst")),
     ("wal", include_bytes!("../../databases/wal.tar.zst")),
@@ -24,7 +25,7 @@ pub fn small_database(name: &str) -> Files {
     unpack(archive).expect("the archive is part of the program")
 }
 
-/// Returns the files in a `.tar.zst` archive by their names, without their folders.
+/// Returns the files in a `.tar.zst` archive, by their names without directories.
 ///
 /// # Errors
 /// Errors from reading a damaged archive.

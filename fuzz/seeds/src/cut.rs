@@ -1,4 +1,5 @@
-//! The seeds of each target: parts of databases, preceded by choices.
+//! Cuts the seeds of each fuzz target out of databases. A seed consists of choices and a part of a
+//! database.
 
 use std::io;
 
@@ -14,19 +15,19 @@ use tailwater_fuzz_seeds::{BlockRole, Files, Table, TableBlock, fragments, join}
 
 use crate::Corpora;
 
-/// Maximum length of a seed, in bytes.
+/// Maximum length of the data in a seed, in bytes.
 const LENGTH_MAX: usize = 40 << 10;
 /// Maximum number of blocks of each kind taken from one table.
 const BLOCKS_MAX: usize = 3;
 /// Maximum number of records taken from one log.
 const RECORDS_MAX: usize = 12;
 
-/// Moves of a cursor: to the first entry, forward, back, to a key, to the last entry, back. For
-/// targets that interpret choices in another way, these bytes are arbitrary choices.
+/// Choices that targets for cursors interpret as these moves: to the first entry, forward, back, to
+/// a key, to the last entry, back. To other targets, these bytes are arbitrary choices.
 const MOVES: [u8; 24] =
     [0, 4, 4, 6, 4, 2, 3, b'k', b'e', b'y', 4, 6, 6, 1, 6, 6, 3, 2, b'k', b'1', 5, 1, 6, 0];
 
-/// Adds the seeds that require no database.
+/// Adds seeds that contain no part of a database.
 pub(super) fn without_database(corpora: &Corpora) -> io::Result<()> {
     let numbers: Vec<u8> = (0..=255).step_by(3).collect();
     for target in ["block_model", "index_model", "log_round_trip", "log_fragments", "compress"] {
@@ -58,12 +59,12 @@ pub(super) fn without_database(corpora: &Corpora) -> io::Result<()> {
         corpora.add("options", text.as_bytes())?;
         corpora.add("filter", &join(&MOVES, text.as_bytes()))?;
     }
-    // Versions 1 and 2 of an entity.
+    // A wide-column entity of format version 1, and one of version 2.
     corpora.add("wide_column", b"\x01\x02\x00\x01\x01a\x02xyz")?;
     corpora.add("wide_column", b"\x02\x02\x02\x02\x01\x01\x11\x00\x01\x01\x02axyz")
 }
 
-/// Cuts a database into seeds.
+/// Adds the parts of a database as seeds of the targets that read them.
 pub(super) fn database(corpora: &Corpora, files: &Files) -> io::Result<()> {
     for (name, bytes) in files {
         corpora.add("file_name", &join(&MOVES, name.as_bytes()))?;
@@ -182,8 +183,8 @@ fn wal(corpora: &Corpora, log: &[u8], number: u64) -> io::Result<()> {
         let short = &record[..record.len().min(LENGTH_MAX)];
         corpora.add("write_batch", short)?;
     }
-    // The first fragments of the log, with payloads cut to 255 bytes, encoded as choices of the
-    // target `log_fragments`.
+    // The first fragments of the log, in the form of choices that make the target `log_fragments`
+    // append them. Payloads are cut to 255 bytes.
     let mut spelled = number_bytes[..4].to_vec();
     for fragment in fragments(log) {
         let payload = &log[fragment.payload];
@@ -226,8 +227,8 @@ fn options(corpora: &Corpora, text: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns seeds for the message log: batches of messages, of which one is followed by a gap with
-/// its trailer, and a journal.
+/// Returns seeds for the message log: a batch of messages; a batch followed by a gap with its
+/// trailer, and another batch; and a journal.
 fn message_batches() -> io::Result<Vec<Vec<u8>>> {
     let mut builder = Builder::new(7);
     for number in 0..3 {

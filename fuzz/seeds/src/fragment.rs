@@ -1,18 +1,18 @@
-//! The fragments of a record log: their locations, and their framing with a valid checksum.
+//! The fragments of a record log: finds them in a log, and writes them with valid checksums.
 
 use std::ops::Range;
 
 use tailwater_format::checksum::{crc32c, mask_crc32c};
 use tailwater_format::log::{BLOCK_LENGTH, HEADER_LENGTH, RECYCLABLE_HEADER_LENGTH};
 
-/// A fragment in a log.
+/// The location of a fragment in a log.
 #[derive(Debug, Clone)]
 pub struct Fragment {
     /// The fragment's type.
     pub kind: u8,
-    /// Range of the fragment in the log: header and payload.
+    /// Byte range of the fragment in the log, including its header.
     pub place: Range<usize>,
-    /// Range of the payload in the log.
+    /// Byte range of the payload in the log.
     pub payload: Range<usize>,
 }
 
@@ -20,8 +20,9 @@ fn is_recyclable(kind: u8) -> bool {
     matches!(kind, 5..=8 | 11 | 131)
 }
 
-/// Returns the fragments of a log. They are located by the lengths in their headers alone; in each
-/// block, the fragments before the first one that does not fit into the block.
+/// Returns the fragments of a log. Only the lengths in their headers are used to find them;
+/// checksums are not verified. In each block, the search ends at the first fragment that does not
+/// fit into the block.
 pub fn fragments(log: &[u8]) -> Vec<Fragment> {
     let mut fragments = Vec::new();
     for (number, block) in log.chunks(BLOCK_LENGTH).enumerate() {
@@ -43,7 +44,8 @@ pub fn fragments(log: &[u8]) -> Vec<Fragment> {
     fragments
 }
 
-/// Appends a fragment of this type. `log_number` is written only if the type has one.
+/// Appends a fragment with a valid checksum. `log_number` is written only if the header of this
+/// type of fragment contains it.
 pub fn put_fragment(log: &mut Vec<u8>, kind: u8, log_number: u32, payload: &[u8]) {
     let start = log.len();
     log.extend_from_slice(&[0; 4]);
@@ -56,8 +58,8 @@ pub fn put_fragment(log: &mut Vec<u8>, kind: u8, log_number: u32, payload: &[u8]
     write_crc(&mut log[start..]);
 }
 
-/// Writes the checksum of a fragment's bytes into it; a fragment shorter than a header is left
-/// unchanged.
+/// Writes the correct checksum into the header of a fragment. If `fragment` is shorter than the
+/// start of a header, changes nothing.
 pub fn write_crc(fragment: &mut [u8]) {
     if let Some((header, covered)) = fragment.split_at_mut_checked(6) {
         header[..4].copy_from_slice(&mask_crc32c(crc32c(covered)).to_le_bytes());

@@ -1,10 +1,11 @@
-//! The input of a target: choices first, then the bytes to be decoded.
+//! The input of a fuzz target: choices, followed by the data to decode.
 //!
-//! The first byte is the number of bytes of choices that follow. A mutation of the data therefore
-//! does not change the choices, and a mutation of the choices does not change the data. A real
-//! block becomes a seed by putting choices before it.
+//! The first byte is the number of bytes of choices that follow it. If the fuzzer mutates the data,
+//! the choices therefore do not change, and vice versa. A block of a real table becomes a seed if
+//! choices are put before it.
 
-/// The choices of an input, taken one after the other. Once none are left, every choice is 0.
+/// The choices of an input, which are taken one after another. When none are left, every choice is
+/// 0.
 #[derive(Debug, Clone)]
 pub struct Choices<'a> {
     bytes: &'a [u8],
@@ -28,14 +29,14 @@ impl<'a> Choices<'a> {
         self.bytes.is_empty()
     }
 
-    /// Returns the next byte.
+    /// Returns the next byte, or 0 if none is left.
     pub fn byte(&mut self) -> u8 {
         let Some((&first, rest)) = self.bytes.split_first() else { return 0 };
         self.bytes = rest;
         first
     }
 
-    /// Returns a number below `count`, or 0 if there is none.
+    /// Returns the next choice as a number less than `count`; 0 if `count` is 0.
     pub fn below(&mut self, count: usize) -> usize {
         match count {
             0 | 1 => 0,
@@ -44,12 +45,12 @@ impl<'a> Choices<'a> {
         }
     }
 
-    /// Returns true or false.
+    /// Returns the next choice as a boolean.
     pub fn flag(&mut self) -> bool {
         self.byte() & 1 != 0
     }
 
-    /// Returns one of `values`.
+    /// Returns one of `values`, which the next choice selects.
     ///
     /// # Panics
     /// If `values` is empty.
@@ -57,26 +58,27 @@ impl<'a> Choices<'a> {
         values[self.below(values.len())].clone()
     }
 
-    /// Returns a little-endian number of `length` bytes, at most 8.
+    /// Returns the next `length` bytes, at most 8, as a little-endian number.
     pub fn number(&mut self, length: usize) -> u64 {
         (0..length).fold(0, |number, place| number | u64::from(self.byte()) << (8 * place))
     }
 
-    /// Returns the next `length` bytes, fewer at the end.
+    /// Returns the next `length` bytes, or fewer if fewer are left.
     pub fn bytes(&mut self, length: usize) -> &'a [u8] {
         let (head, rest) = self.bytes.split_at(length.min(self.bytes.len()));
         self.bytes = rest;
         head
     }
 
-    /// Returns a string of bytes: reads its length from the next byte, then the bytes.
+    /// Returns a byte string of up to 255 bytes. The next byte is its length, and the string
+    /// follows.
     pub fn string(&mut self) -> &'a [u8] {
         let length = usize::from(self.byte());
         self.bytes(length)
     }
 }
 
-/// Returns the input with these choices, at most 255 bytes, and this data.
+/// Returns an input that consists of these choices, cut to 255 bytes, and this data.
 pub fn join(choices: &[u8], data: &[u8]) -> Vec<u8> {
     let choices = &choices[..choices.len().min(255)];
     let mut input = vec![choices.len() as u8];

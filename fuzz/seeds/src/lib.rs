@@ -1,8 +1,9 @@
-//! The initial corpus of the fuzz targets: databases that RocksDB wrote, cut into parts.
+//! The initial corpora of the fuzz targets, which consist of parts of databases that RocksDB wrote.
 //!
-//! The fuzz targets mutate the small databases of [`small_database`]; the `tailwater-fuzz-seeds`
-//! program cuts the parts of databases, small and large, into corpora. Both need the locations of a
-//! table's blocks and a log's fragments.
+//! The fuzz targets edit the small databases of [`small_database`]. The program
+//! `tailwater-fuzz-seeds` cuts parts out of small and large databases, and writes them to corpora.
+//! Both need to find the blocks of a table and the fragments of a log, which is the purpose of this
+//! library.
 
 mod archive;
 mod fragment;
@@ -14,5 +15,5 @@ pub use fragment::{Fragment, fragments, put_fragment, write_crc};
 pub use input::{Choices, join};
 pub use table::{BlockRole, Table, TableBlock, write_footer_checksum};
 
-/// The files of a database by their names, in order.
+/// The contents of a database's files, by file name.
 pub type Files = std::collections::BTreeMap<String, Vec<u8>>;

@@ -1,9 +1,10 @@
-//! Cuts databases that RocksDB wrote into corpora, one folder for each fuzz target.
+//! Writes parts of databases that RocksDB wrote to corpora, one folder for each fuzz target.
 //!
 //! usage: tailwater-fuzz-seeds CORPUS_DIRECTORY [ARCHIVE.tar.zst]...
 //!
-//! The small databases that are part of the program are always cut first. Seeds are named after
-//! their contents, so that cutting them again adds nothing.
+//! The program always uses the small databases, which it contains, and also the databases in the
+//! given archives. The file name of a seed is a hash of its contents, so that running the program
+//! again adds nothing.
 
 mod cut;
 
@@ -14,13 +15,13 @@ use std::{env, fs, io};
 
 use tailwater_fuzz_seeds::{SMALL_DATABASES, unpack};
 
-/// The corpora and their directory.
+/// The directory that contains the corpora of all targets.
 struct Corpora {
     directory: PathBuf,
 }
 
 impl Corpora {
-    /// Adds an input to a target's corpus.
+    /// Adds an input to the corpus of a target.
     fn add(&self, target: &str, input: &[u8]) -> io::Result<()> {
         let folder = self.directory.join(target);
         fs::create_dir_all(&folder)?;

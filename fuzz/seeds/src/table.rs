@@ -1,4 +1,4 @@
-//! The blocks of a table: their locations and kinds.
+//! Finds the blocks of a table, with their locations and kinds.
 
 use std::ops::Range;
 
@@ -16,21 +16,21 @@ use tailwater_format::varint::Reader;
 /// The kind of a block in a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BlockRole {
-    /// Entries of a user's keys.
+    /// A data block, which contains user keys and values.
     Data,
-    /// Index entries: the root of the index, and the partitions of a two-level index.
+    /// A block of the index: the root of the index, or a partition of a two-level index.
     Index,
     /// A filter, or a partition of a filter.
     Filter,
-    /// Index entries over the partitions of a filter.
+    /// The index of a partitioned filter, whose entries point to the partitions.
     FilterIndex,
-    /// The names and locations of the meta blocks.
+    /// The metaindex, which contains the names and locations of the meta blocks.
     MetaIndex,
-    /// The properties.
+    /// The properties block.
     Properties,
-    /// The dictionary of the data blocks.
+    /// The compression dictionary of the data blocks.
     Dictionary,
-    /// Range tombstones, and other blocks that the metaindex names.
+    /// A block of range tombstones, or another block that the metaindex names.
     OtherMeta,
 }
 
@@ -43,12 +43,12 @@ pub struct TableBlock {
     pub handle: BlockHandle,
 }
 
-/// The parts of a table.
+/// A parsed table: its footer, and the locations of its blocks.
 #[derive(Debug)]
 pub struct Table {
     /// The footer.
     pub footer: Footer,
-    /// The properties.
+    /// The decoded properties.
     pub properties: Properties,
     /// The format of the index entries.
     pub index_format: IndexFormat,
@@ -58,10 +58,10 @@ pub struct Table {
 }
 
 impl Table {
-    /// Parses a table into its parts.
+    /// Parses a table that RocksDB wrote.
     ///
     /// # Errors
-    /// Errors from the decoders, for tables that are not as RocksDB wrote them.
+    /// Errors from the decoders, if the table is damaged.
     pub fn parse(file: &[u8]) -> Result<Self> {
         let footer = Footer::decode(file, 0)?;
         let mut table = Self {
@@ -124,7 +124,7 @@ impl Table {
         Ok(table)
     }
 
-    /// Adds the blocks to which an index block points.
+    /// Adds the blocks to which the index block at `index` points, as blocks of the kind `role`.
     fn add_below(&mut self, file: &[u8], index: BlockHandle, role: BlockRole) -> Result<()> {
         let block = self.contents(file, index)?;
         let layout = Layout::parse(&block)?;
@@ -161,8 +161,8 @@ impl Table {
         self.dictionary.as_ref().map(DecompressionDictionary::bytes)
     }
 
-    /// Recomputes the checksums of every block and of the footer after bytes of the file were
-    /// changed.
+    /// Writes correct checksums for all blocks and for the footer. Called after bytes of the file
+    /// were changed.
     pub fn write_checksums(&self, file: &mut [u8]) {
         let checksum = self.footer.block_checksum();
         for block in &self.blocks {
@@ -175,9 +175,8 @@ impl Table {
     }
 }
 
-/// Writes the checksum of a footer's bytes into the footer, which is at `offset` of its file. A
-/// footer of a format version without a checksum, or with an unknown checksum type, is left
-/// unchanged.
+/// Writes the correct checksum into a footer, which is at `offset` in its file. Changes nothing if
+/// the format version has no checksum in the footer, or if the checksum type is unknown.
 pub fn write_footer_checksum(footer: &mut [u8; FOOTER_LENGTH], offset: u64) {
     const CHECKSUM: Range<usize> = 5..9;
     const BASE_CONTEXT: Range<usize> = 9..13;

@@ -1,6 +1,6 @@
-//! The durability guarantees of single calls: the power is cut immediately after each call. Also
-//! the recovery from a process that died before it synced, while the next process relies on its
-//! files.
+//! The durability guarantees of single calls: each test cuts the power immediately after a call.
+//! Some tests let only the process die before it has synced its writes. They check that the next
+//! process syncs the files before it relies on their contents.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,8 +11,8 @@ use tailwater_log::{Consumer, Durability, Log, PartialBlocks, Partition, TopicId
 
 use crate::common::{DIRECTORY, Machine, batch, read_all, topic as topic_options};
 
-/// Number of crash images that are checked at each point in time. Each keeps a different part of
-/// the unsynced data.
+/// Number of crash images to check for each point in time. Each image keeps a different random part
+/// of the unsynced data.
 const IMAGES: u64 = 6;
 
 /// Returns a machine without shared memory.
@@ -20,7 +20,8 @@ fn machine(storage: SimStorage, boot: u64) -> Machine {
     Machine { storage: Arc::new(storage), memory: None, boot }
 }
 
-/// Calls `check` with several machines on which the power was cut at this point in time.
+/// Calls `check` with [`IMAGES`] machines. Each of them starts with what a power cut at this point
+/// in time could leave of `storage`.
 fn after_power_cuts(storage: &SimStorage, mut check: impl FnMut(&Machine)) {
     for seed in 0..IMAGES {
         check(&machine(storage.crash_image(seed), 2));
@@ -34,7 +35,8 @@ fn create_topic(log: &Log, durability: Durability) -> TopicId {
     log.create_topic(stream, None, "topic", &options, 1).expect("a topic")
 }
 
-/// Appends batches of one message and writes each batch. Syncs only if the topic requires it.
+/// Appends one batch for each number, with a single message, and waits until the batch is written.
+/// The log syncs a write only if the durability of the topic requires it.
 fn append(log: &Log, partition: &Partition, numbers: std::ops::Range<u64>) {
     for number in numbers {
         let appended = partition.append(&batch(number..number + 1, 900)).expect("an append");
@@ -133,7 +135,8 @@ fn truncated_messages_do_not_return_after_a_power_cut() {
     }
 }
 
-/// Checks the state after power cuts while the journal of the catalog is rewritten to a new file.
+/// Checks the records of the catalog after power cuts during the calls that move the catalog's
+/// journal to a new file.
 #[test]
 fn journals_survive_power_cuts_while_they_are_rewritten() {
     let machine = Machine::new(5, false);
@@ -160,13 +163,14 @@ fn journals_survive_power_cuts_while_they_are_rewritten() {
         replay.advance_to(call);
         let least = done.iter().rposition(|end| *end <= call);
         for seed in 0..IMAGES {
-            // First case: the power is cut at this call.
+            // First case: the power is cut at this call. All completed changes must be found.
             let left = self::machine(replay.crash_image(seed), 2);
             let found = number_in(&left.open());
             let most = least.map_or(0, |least| least + 1);
             assert!(found >= least && found <= Some(most), "call {call}: {found:?}, not {least:?}");
-            // Second case: only the process dies at this call. The next process makes a durable
-            // change, and then the power is cut.
+            // Second case: only the process dies at this call. The next process reads the record
+            // and makes a durable change, and then the power is cut. The record that it read must
+            // still be found.
             let left = self::machine(replay.process_crash_image(seed), 1);
             let log = left.open();
             let seen = number_in(&log);
@@ -180,8 +184,8 @@ fn journals_survive_power_cuts_while_they_are_rewritten() {
     }
 }
 
-/// A process dies before it has synced what it wrote. The next process must sync it before it shows
-/// it to readers or appends after it.
+/// A process dies before it has synced its writes. The next process must sync these writes before
+/// it returns their messages to readers, and before it appends after them.
 #[test]
 fn state_left_by_a_dead_process_is_synced_before_new_appends() {
     let machine = Machine::new(6, false);
@@ -207,8 +211,8 @@ fn state_left_by_a_dead_process_is_synced_before_new_appends() {
     }
 }
 
-/// The durability of a topic with messages is changed from one that does not survive power cuts to
-/// one that does.
+/// The durability of a topic with messages is changed from `process`, which does not survive power
+/// cuts, to `disk`. The process dies before the change, and the next process dies after it.
 #[test]
 fn a_topic_made_durable_keeps_the_messages_that_readers_saw() {
     let machine = Machine::new(7, false);
@@ -232,8 +236,9 @@ fn a_topic_made_durable_keeps_the_messages_that_readers_saw() {
     });
 }
 
-/// If messages were lost in a power cut, recovery must copy the bytes after them before it cuts the
-/// segment: a second power cut at any call must leave either the segment or the copy.
+/// After a power cut that destroyed messages in the middle of a segment, recovery copies the bytes
+/// after the damage to another file, and then truncates the segment before the damage. A second
+/// power cut at any call of the recovery must leave either the whole segment or the copy.
 #[test]
 fn bytes_after_a_gap_survive_another_power_cut() {
     let machine = Machine::new(8, false);
@@ -286,8 +291,9 @@ fn read(storage: &SimStorage, path: &str) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// A topic loses messages together with its process, and a consumer's offset beyond the end is
-/// lowered to the last message. The offset must keep that value when the topic has grown again.
+/// A topic loses unpersisted messages when its process dies. Recovery lowers a consumer's offset
+/// that is beyond the end to the last message. The offset must keep the lowered value when new
+/// messages extend the topic beyond the original offset and the process dies again.
 #[test]
 fn an_offset_clamped_to_the_end_stays_clamped() {
     let machine = Machine::new(9, false);
@@ -330,8 +336,8 @@ fn offsets_beyond_a_truncation_are_set_back_durably() {
     });
 }
 
-/// A truncation to the first offset truncates the file of the first segment: the new segment has
-/// the same name.
+/// A truncation to the first offset of the partition truncates the file of the first segment
+/// instead of removing it, because the new segment has the same file name.
 #[test]
 fn a_truncation_to_the_first_offset_is_durable_in_the_same_file() {
     let machine = Machine::new(11, false);
@@ -352,7 +358,9 @@ fn a_truncation_to_the_first_offset_is_durable_in_the_same_file() {
     after_power_cuts(&machine.storage, |left| assert_holds(&left.open(), topic, 0..0, "truncated"));
 }
 
-/// Checks that a segment is removed only after the name of its copy without gaps is durable.
+/// After a segment is sealed, the log copies it without gaps to a new file, renames the copy to its
+/// final name, and removes the original. Checks that the original is removed only after the rename
+/// is durable.
 #[test]
 fn a_segment_is_removed_only_after_its_dense_copy_is_durable() {
     let machine = Machine::new(12, false);
@@ -367,8 +375,8 @@ fn a_segment_is_removed_only_after_its_dense_copy_is_durable() {
     let mut replay = machine.storage.replay();
     for call in machine.storage.calls().iter().map(|call| call.number) {
         replay.advance_to(call);
-        // If the removal were not ordered after the rename, one crash image in eight would lose the
-        // rename and keep the removal.
+        // If the removal of the original could become durable before the rename of the copy, about
+        // one crash image in eight would contain the removal without the rename.
         for seed in 0..8 * IMAGES {
             let left = self::machine(replay.crash_image(seed), 2).open();
             let partition = left.partition(topic.partition(0)).expect("a partition");
@@ -379,8 +387,9 @@ fn a_segment_is_removed_only_after_its_dense_copy_is_durable() {
     }
 }
 
-/// After a power cut, an opening of the log is interrupted. The next opening must not conclude that
-/// there was no power cut.
+/// After a power cut, the process that opens the log dies during recovery. The process that opens
+/// the log next must still know of the power cut. Otherwise it would take messages that the power
+/// cut destroyed for corruption, and fence the partition.
 #[test]
 fn an_interrupted_opening_fences_nothing() {
     let machine = Machine::new(12, false);
@@ -408,8 +417,9 @@ fn an_interrupted_opening_fences_nothing() {
     assert!(holes > 0, "no power cut left anything to recover");
 }
 
-/// Recovery expects the durability that the catalog states. A change of the durability must
-/// therefore not make recovery mistake earlier losses for damage.
+/// The durability of a topic is raised to `disk` while the topic is open, and the power is cut
+/// later. Recovery knows only the new durability, and would take a missing message for damage and
+/// fence the partition. The messages from before the change must therefore be durable, too.
 #[test]
 fn a_topic_that_becomes_durable_while_it_is_open_is_not_fenced() {
     let machine = Machine::new(13, false);

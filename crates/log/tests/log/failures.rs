@@ -1,4 +1,5 @@
-//! The behaviour of a log after a failed call, while the same process continues.
+//! Tests of a log in which a storage call has failed or memory is exhausted: what the same process
+//! can still do, and what is found when the log is opened again.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -44,7 +45,7 @@ fn batches_that_a_full_disk_refused_are_never_read() {
     let log = machine.open();
     let (_, partition) = create_topic(&log, Durability::Disk);
     append(&log, &partition, 0..1, 100);
-    // Each batch takes a separate chunk.
+    // A batch of 40,000 bytes needs a memory chunk of its own.
     let rule = FaultRule::new(Fault::NoSpace).operation(Operation::Write).from(0);
     machine.storage.set_faults(FaultPlan::none().with(rule));
     let refused: Vec<_> = (100..103)
@@ -71,7 +72,7 @@ fn a_failed_change_is_not_applied_after_reopening() {
         let log = machine.open();
         let (topic, partition) = create_topic(&log, Durability::Disk);
         append(&log, &partition, 0..3, 100);
-        // The record of the change is written, and only its sync fails.
+        // The journal's record of the change is written, but syncing the journal fails once.
         let rule = FaultRule::new(Fault::InputOutput)
             .operation(Operation::Sync)
             .purpose(Purpose::LogJournal)
@@ -100,7 +101,8 @@ fn no_change_is_accepted_after_one_whose_outcome_is_unknown() {
         let log = machine.open();
         let (topic, partition) = create_topic(&log, Durability::Disk);
         append(&log, &partition, 0..3, 100);
-        // All syncs of the journal fail, so that rewriting it without the change fails too.
+        // All syncs of the journal fail. The log therefore also fails to replace the journal by one
+        // without the record of the change, and the outcome of the change stays unknown.
         let rule = FaultRule::new(Fault::InputOutput)
             .operation(Operation::Sync)
             .purpose(Purpose::LogJournal)
@@ -187,7 +189,8 @@ fn a_failed_sync_is_not_retried() {
     partition.try_append(&batch(2..3, 100)).expect_err("written bytes may be lost");
 }
 
-/// Batches of a dead process fill the shared memory, while recovering them needs memory.
+/// The batches that a dead process left fill the shared memory completely, and recovery needs
+/// memory to persist them.
 #[test]
 fn a_log_opens_although_leftovers_fill_shared_memory() {
     let memory = SimSharedMemory::new(600_000);
@@ -212,8 +215,8 @@ fn a_log_opens_although_leftovers_fill_shared_memory() {
     assert_eq!(regions, [""; 0], "regions are left over");
 }
 
-/// When the system refuses memory, it does not notify the log when memory is available again. The
-/// append must nevertheless continue.
+/// The system has no shared memory left for an append. The system does not notify the log when
+/// memory becomes free again, so the log must retry, and the waiting append must succeed.
 #[test]
 fn an_append_waits_until_the_system_has_memory_again() {
     let memory = SimSharedMemory::new(1 << 30);
@@ -251,8 +254,9 @@ fn a_log_that_could_not_be_closed_gives_back_its_memory() {
     log.close().expect_err("the segment cannot be sealed");
     machine.storage.set_faults(FaultPlan::none());
     drop((log, partition));
-    // The next process uses the names of regions of the closed log, whose memory a reader still
-    // holds. Dropping that memory must not remove the new regions.
+    // The next process gives its regions of shared memory the same names as the closed log. A
+    // reader still holds a slice of a region of the closed log. Dropping that slice must not remove
+    // the new regions.
     let storage = Arc::new(machine.storage.process_crash_image(1));
     let next = Machine { storage, memory: machine.memory.clone(), boot: 1 };
     let log = next.open();
@@ -265,8 +269,9 @@ fn a_log_that_could_not_be_closed_gives_back_its_memory() {
     assert_eq!(numbers(partition), [0, 1, 2, 3]);
 }
 
-/// Regression test: a partition that found no memory for the batches that a dead process left,
-/// because another partition held it, refused appends until the log was opened again.
+/// Regression test: a partition could not recover the batches of a dead process, because another
+/// partition held all memory. The partition then refused appends until the log was opened again,
+/// even after the memory had become free.
 #[test]
 fn recovery_waits_for_memory_that_another_partition_holds() {
     let machine = Machine::new(10, true);
@@ -306,8 +311,8 @@ fn recovery_waits_for_memory_that_another_partition_holds() {
     assert_eq!(numbers(&second), (0..count).collect::<Vec<_>>());
 }
 
-/// Regression test: a repeated truncation of a partition whose truncation had failed reported
-/// success, and the messages returned when the log was opened again.
+/// Regression test: a truncation failed, and a repetition of it reported success although segments
+/// beyond the new end were left. Their messages reappeared when the log was opened again.
 #[test]
 fn a_failed_truncation_is_not_reported_as_done_when_it_is_repeated() {
     let machine = Machine::new(11, false);
@@ -322,8 +327,9 @@ fn a_failed_truncation_is_not_reported_as_done_when_it_is_repeated() {
     log.truncate(topic.partition(0), 1).expect_err("segments may be left");
 }
 
-/// Regression test: a process cut a segment, and died after the sync of the cut had failed. When
-/// the next process appended, the bytes after the cut reappeared in place of its messages.
+/// Regression test: a truncation shortened the file of a segment, syncing the file failed, and the
+/// process died. When the next process appended, the old bytes beyond the truncation reappeared in
+/// place of the new messages.
 #[test]
 fn messages_after_a_cut_that_was_not_synced_do_not_reappear() {
     for seed in 0..20 {
@@ -335,7 +341,8 @@ fn messages_after_a_cut_that_was_not_synced_do_not_reappear() {
         let flushed = partition.flush(true);
         log.run_pending();
         flushed.wait().expect("a flush");
-        // The first sync seals the segment, the second follows the cut.
+        // The first sync seals the segment. The second sync, which fails, follows the truncation of
+        // the file.
         fail(&machine, Fault::InputOutput, Operation::Sync, 1);
         log.truncate(topic.partition(0), 1).expect_err("the sync fails");
         let storage = Arc::new(machine.storage.process_crash_image(seed));
@@ -351,8 +358,10 @@ fn messages_after_a_cut_that_was_not_synced_do_not_reappear() {
     }
 }
 
-/// Regression test: after a full disk failed the sync of a complete segment, the log waited for
-/// space and retried. A failed sync is never repeated, so every retry returned the same error.
+/// Regression test: a sync of a complete segment failed because the disk was full. The log took
+/// this for a temporary failure, and waited for space in order to retry. Since the log never
+/// repeats a failed sync, every retry returned the same error. A failed sync must fail the
+/// partition permanently.
 #[test]
 fn a_full_disk_at_a_sync_is_final() {
     let machine = Machine::new(12, true);

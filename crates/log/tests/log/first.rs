@@ -146,8 +146,8 @@ fn the_memory_of_tails_is_sized_automatically_by_default() {
     log.close().expect("the log closes");
 }
 
-/// A log's process died and the log's directory was deleted, so that shared memory is left over.
-/// The next log that is opened must warn about it.
+/// The process of a log died, and the log's directory was deleted. The log's shared memory is left
+/// over, and the next log that is opened must warn about it.
 #[test]
 fn shared_memory_of_a_deleted_log_is_reported() {
     let Ok(shared) = tempfile::tempdir_in("/dev/shm") else {
@@ -175,7 +175,8 @@ fn shared_memory_of_a_deleted_log_is_reported() {
         .ticket
         .wait()
         .expect("an acknowledgement");
-    // The log is leaked instead of closed, as if the process had died.
+    // The log is leaked instead of closed, so that its shared memory stays, as after the death of a
+    // process.
     std::mem::forget(log);
     let directory = tempfile::tempdir().expect("a directory");
     let other = Log::open(directory.path(), &options).expect("the log opens");
@@ -189,7 +190,7 @@ fn shared_memory_of_a_deleted_log_is_reported() {
     other.close().expect("the log closes");
 }
 
-/// One poll reads from one segment after the other, and then from memory.
+/// One poll returns messages from several segments, and then from the tail in memory.
 #[test]
 fn a_poll_crosses_segments_and_the_tail() {
     let machine = Machine::new(1, true);

@@ -1,10 +1,5 @@
-//! A device that delays a write: which operations continue meanwhile, and which memory must not
-//! change.
-//!
-//! Each test rules out a known defect of other logs. Appends and polls continue during a write. A
-//! buffer is never changed while it is being written. Appends that are queued during a write join
-//! the next write. A flush covers all pending batches, even if the chunk is replaced during the
-//! flush. No command overtakes a write.
+//! A device that delays a write. The tests check which operations continue during the write, and
+//! that the memory being written does not change.
 
 use std::io::IoSlice;
 use std::path::Path;
@@ -31,7 +26,7 @@ struct Gate {
 struct State {
     is_closed: bool,
     held: usize,
-    /// The length in bytes and the number of parts of each write.
+    /// The length in bytes and the number of buffers of each write.
     writes: Vec<(usize, usize)>,
 }
 
@@ -52,8 +47,8 @@ impl Gate {
         }
     }
 
-    /// Waits until the gate is open, and checks that the memory of the write was not changed
-    /// meanwhile.
+    /// Waits until the gate is open. Checks that the buffers of the write did not change while it
+    /// waited.
     fn pass(&self, parts: &[IoSlice<'_>]) {
         let before: Vec<Vec<u8>> = parts.iter().map(|part| part.to_vec()).collect();
         let mut state = self.state.lock().expect("no panic");

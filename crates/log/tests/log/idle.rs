@@ -1,4 +1,4 @@
-//! Checks that idle partitions hold neither memory for recent data nor preallocated space.
+//! Checks that idle partitions hold neither memory for recent messages nor preallocated disk space.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,13 +11,13 @@ use tailwater_log::{
 };
 
 const PARTITIONS: u32 = 1000;
-/// A time after which a partition is certainly idle, in nanoseconds.
+/// Time after which a partition counts as idle, with a margin, in nanoseconds.
 const IDLE_NS: u64 = 11_000_000_000;
-/// Maximum length of a segment with one small batch, in bytes: one block.
+/// Maximum length of a segment that contains one small batch, in bytes: one block of the device.
 const BLOCK: u64 = 4096;
 
-/// Creates one topic for each combination of durability and handling of partial blocks. Returns all
-/// partitions.
+/// Creates one topic for each combination of a durability and a handling of partial blocks. The
+/// topics have `partitions` partitions in total, all of which are returned.
 fn create(log: &Log, partitions: u32, save_interval_us: u64) -> Vec<Arc<Partition>> {
     let stream = log.create_stream(None, "s").expect("a stream");
     for durability in [Durability::Process, Durability::Disk] {
@@ -50,7 +50,7 @@ fn append(log: &Log, partitions: &[Arc<Partition>], number: u64) {
     }
 }
 
-/// Advances the clock by `time_ns` and runs the work that is then due.
+/// Advances the clock by `time_ns`, and runs the work that is due at the new time.
 fn pass(machine: &Machine, log: &Log, time_ns: u64) {
     machine.storage.clock().advance(time_ns);
     log.run_pending();
@@ -70,7 +70,8 @@ fn lengths(storage: &dyn Storage, directory: &Path, lengths: &mut Vec<u64>) {
     }
 }
 
-/// Checks that no memory or preallocated space is held, and that every partition has its messages.
+/// Checks that no memory is held, that no segment is longer than `segment` bytes, including
+/// preallocated space, and that every partition has `messages` messages.
 fn check(machine: &Machine, log: &Log, messages: usize, segment: u64) {
     assert_eq!(log.tail_memory().0, 0, "memory of tails");
     let regions = machine.memory.as_ref().map(|memory| memory.list().expect("a list"));
@@ -96,13 +97,13 @@ fn a_thousand_idle_partitions_hold_no_tail_memory_or_disk_space() {
     assert!(persisted && log.tail_memory().0 > 0, "recent messages are in memory");
     pass(&machine, &log, IDLE_NS);
     check(&machine, &log, 1, BLOCK);
-    // After the release, the partitions accept appends and become idle again.
+    // Partitions whose memory was released accept appends and become idle again.
     append(&log, &partitions, 1);
     pass(&machine, &log, 2_000_000_000);
     pass(&machine, &log, IDLE_NS);
     check(&machine, &log, 2, 2 * BLOCK);
-    // Partitions whose process died with an unpersisted message hold nothing after the log is
-    // opened.
+    // The process dies while each partition has an unpersisted message. After the next process has
+    // opened the log, the partitions hold no memory.
     append(&log, &partitions, 2);
     let storage = Arc::new(machine.storage.process_crash_image(1));
     let memory = machine.memory.as_ref().map(|memory| memory.snapshot().expect("a copy"));
@@ -115,8 +116,8 @@ fn options_of(machine: &Machine) -> LogOptions {
     LogOptions { tail_bytes_max: 64 << 20, ..machine.options() }
 }
 
-/// Checks the memory and space that are held after a process died while each partition had one
-/// unpersisted message.
+/// Checks memory, disk space and messages after a process died while each partition had one
+/// unpersisted message, and the log was opened again.
 fn check_opened(machine: &Machine, log: &Log) {
     assert_eq!(log.tail_memory().0, 0, "memory of tails");
     let regions = machine.memory.as_ref().map(|memory| memory.list().expect("a list"));
@@ -130,14 +131,15 @@ fn check_opened(machine: &Machine, log: &Log) {
     }
 }
 
-/// Small appends to very many partitions must neither exceed the memory for recent data nor wait
-/// for a persist that is due only much later.
+/// Small appends to 1,000 partitions must stay within the limit on the memory for recent messages.
+/// When the limit is reached, they must not have to wait for the save interval, which is an hour.
 #[test]
 fn many_partitions_fit_into_the_tail_memory() {
     const HOUR_US: u64 = 3_600_000_000;
     let machine = Machine::new(1, true);
     let log = machine.open();
-    // 4 MiB have space for only 128 chunks of the smallest size.
+    // 128 chunks of the smallest size reach the limit of 4 MiB, and there are more partitions than
+    // that.
     assert_eq!(log.tail_memory().1, 4 << 20);
     let partitions = create(&log, PARTITIONS, HOUR_US);
     for number in 0..3 {

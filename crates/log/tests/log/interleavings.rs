@@ -1,7 +1,5 @@
-//! Explores interleavings of a partition's commands with the model checker shuttle: at every lock,
-//! atomic and condition variable it chooses the thread that continues.
-//!
-//! `RUSTFLAGS="--cfg shuttle" cargo test -p tailwater-log --test log --target-dir target/shuttle`
+//! Explores interleavings of a partition's commands with the model checker shuttle. At every use of
+//! a lock, an atomic or a condition variable, shuttle chooses which thread continues.
 use std::sync::Arc;
 
 use crate::common::{Machine, batch, messages, read_all, topic};
@@ -12,8 +10,8 @@ use tailwater_log::{
     TopicOptions,
 };
 
-/// Number of runs with a random schedule, and number of runs with few thread switches at random
-/// points.
+/// Number of runs of each scenario with a random schedule (`RANDOM_RUNS`), and with few thread
+/// switches at random points (`PCT_RUNS`).
 const RANDOM_RUNS: usize = 1500;
 const PCT_RUNS: usize = 1500;
 
@@ -22,8 +20,8 @@ fn explore(scenario: impl Fn() + Send + Sync + Clone + 'static) {
     shuttle::check_pct(scenario, PCT_RUNS, 3);
 }
 
-/// Number of threads that take steps. With two threads, a defect could let one step overtake
-/// another.
+/// Number of threads that run pending work. There are two, so that a test can find defects in which
+/// one thread's work on a partition overtakes the other's.
 const PERSISTERS: usize = 2;
 
 /// A log with one partition, and threads that run its pending work until the log is dropped.
@@ -65,7 +63,7 @@ impl Served {
         Self { machine, log, partition, is_over, persisters }
     }
 
-    /// Ends the threads and opens the log again.
+    /// Ends the threads, closes the log, and opens it again.
     fn reopen(self) -> (Log, PartitionId) {
         self.is_over.store(true, Ordering::SeqCst);
         for persister in self.persisters {
@@ -115,8 +113,8 @@ fn a_purge_removes_exactly_the_messages_before_it() {
                         for _ in 0..3 {
                             let polled = partition.poll(Strategy::First, 10).expect("a poll");
                             let found = messages(&polled);
-                            // In either incarnation, both the offsets and the numbers must be
-                            // consecutive.
+                            // A poll sees the partition either before or after the purge. In both
+                            // cases, the offsets and the numbers must be consecutive.
                             assert!(found.windows(2).all(|two| {
                                 two[0].0 + 1 == two[1].0 && two[0].1 + 1 == two[1].1
                             }));
@@ -206,8 +204,8 @@ fn a_close_persists_acknowledged_appends_of_a_topic_created_concurrently() {
                 match created {
                     Ok(partition) => append_all(&partition, 0..1),
                     Err(error) => {
-                        // These are the errors of a call on a log that is closed and therefore has
-                        // no partitions.
+                        // These are the errors of a call on a closed log, which has no partitions
+                        // any more.
                         let kinds = [ErrorKind::Closed, ErrorKind::NotFound];
                         assert!(kinds.contains(&error.kind()), "{error}");
                         Vec::new()
@@ -251,10 +249,10 @@ fn a_poll_of_the_tail_never_waits_and_never_misses() {
     });
 }
 
-/// Regression test: retention that removed the newest message checked that everything was
-/// persisted, but began the next segment only later. A batch that was appended in between belonged
-/// to the old segment. The persist of that batch created the file of the old segment again, which
-/// truncated the file.
+/// Regression test: retention that was about to remove the newest message checked that every
+/// message was persisted, but began the next segment only later. A batch that was appended in
+/// between belonged to the old segment. Persisting that batch created the old segment's file again,
+/// and thereby truncated the file.
 #[test]
 fn retention_removes_no_message_that_is_appended_meanwhile() {
     for partial in [PartialBlocks::Pad, PartialBlocks::Carry] {
@@ -282,8 +280,9 @@ fn retention_removes_no_message_that_is_appended_meanwhile() {
     }
 }
 
-/// Regression test: an offset was compared with the end of its partition before a truncation, and
-/// stored after the truncation had clamped all offsets.
+/// Regression test: storing an offset compared the offset with the end of the partition. Then a
+/// truncation lowered the end, and lowered all stored offsets beyond it. Only then was the new
+/// offset stored, so that it was beyond the end.
 #[test]
 fn no_stored_offset_is_beyond_the_end_of_a_truncated_partition() {
     explore(|| {

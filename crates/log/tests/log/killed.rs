@@ -1,5 +1,5 @@
-//! A process is killed while it appends, purges and removes segments. Nothing acknowledged may be
-//! lost, and nothing purged may reappear.
+//! A process is killed while it appends, purges and removes segments. No acknowledged message may
+//! be lost, and no purged message may reappear.
 
 use std::os::unix::fs::{MetadataExt, chown};
 use std::path::Path;
@@ -9,8 +9,8 @@ use tailwater_log::Durability;
 
 use crate::process::{self, Promised, TOPICS};
 
-/// Number of times that the process of one log is killed before the test continues with a new log:
-/// topics grow with each life.
+/// Number of times that the process of one log is killed, before the test continues with a new log.
+/// A new log is needed because the topics grow each time.
 const LIVES: usize = 6;
 
 fn kill_repeatedly(logs: usize, has_shared: bool) {
@@ -43,8 +43,9 @@ fn acknowledged_messages_survive_the_process_without_shared_memory() {
     kill_repeatedly(tailwater_testkit::seed::rounds(), false);
 }
 
-/// A log must not be opened without the shared memory in which a dead process left batches. The
-/// batches would be missing, and a later opening would mistake them for new ones.
+/// A dead process has left acknowledged batches in shared memory. A log whose options use no shared
+/// memory must refuse to open. Otherwise these batches would be missing, and a later process that
+/// uses the shared memory again would take them for new batches.
 #[test]
 fn a_log_does_not_open_without_the_shared_memory_of_a_dead_process() {
     let scratch = tempfile::tempdir().expect("a directory");
@@ -61,7 +62,8 @@ fn a_log_does_not_open_without_the_shared_memory_of_a_dead_process() {
     if !refuses_foreign_memory(&directory, &error) {
         println!("skipped: memory of another user, which only root can make");
     }
-    // A copy of the log has no such shared memory, and can be opened.
+    // The shared memory belongs to the original directory, so a copy of the directory can be opened
+    // without it.
     let copy = scratch.path().join("copy");
     let copied = std::process::Command::new("cp").arg("-r").args([&directory, &copy]).status();
     assert!(copied.expect("cp").success());
@@ -71,8 +73,9 @@ fn a_log_does_not_open_without_the_shared_memory_of_a_dead_process() {
         .expect("everything acknowledged");
 }
 
-/// Temporarily changes the owner of the shared memory that an error names, and checks that the log
-/// does not open meanwhile. Returns false if this process may not change the owner.
+/// Temporarily changes the owner of the shared memory whose path `error` contains, and checks that
+/// the log does not open while another user owns the memory. Returns false if this process may not
+/// change the owner.
 fn refuses_foreign_memory(directory: &Path, error: &str) -> bool {
     let left = error.split_once("batches in ").and_then(|(_, rest)| rest.split_once(": "));
     let left = Path::new(left.expect("the error names a directory").0);

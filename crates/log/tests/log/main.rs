@@ -1,5 +1,5 @@
-//! Tests of the message log: as seen by its users, compared with models, in crashes, with failing
-//! calls, and with damaged files.
+//! Tests of the message log: its public interface, comparisons with models, crashes, failing calls,
+//! and damaged files.
 
 mod common;
 

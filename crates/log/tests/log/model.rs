@@ -1,4 +1,5 @@
-//! A partition on a simulated disk is compared with a model under random commands, in one thread.
+//! Executes random commands on a partition on a simulated disk, in one thread, and compares the
+//! partition with a model.
 
 use crate::common::{Machine, Model, batch, check, messages, topic};
 use tailwater_io::Clock as _;
@@ -33,9 +34,10 @@ struct Round {
     topic: TopicId,
     model: Model,
     number: u64,
-    /// Time at which each message was appended, by its number, in microseconds since 1970.
+    /// Time at which each message was appended, in microseconds since 1970, indexed by the number
+    /// of the message.
     appended_us: Vec<u64>,
-    /// Age at which messages expire, in microseconds.
+    /// Age at which messages expire, in microseconds; `None` if they do not expire.
     expiry_us: Option<u64>,
     options: String,
 }
@@ -84,8 +86,8 @@ impl Round {
         self.log.close().expect("the log closes");
     }
 
-    /// Runs the pending work, and removes from the model the messages that retention removed.
-    /// Checks that all of them had expired.
+    /// Runs the pending work, which includes retention. Checks that the messages that retention
+    /// removed had expired, and removes them from the model.
     fn run_pending(&mut self) {
         self.log.run_pending();
         self.forget_expired();
@@ -203,8 +205,9 @@ impl Round {
             18 => {
                 self.log.close().expect("the log closes");
                 self.log = {
-                    // The old log must be dropped before the log is opened again, because it holds
-                    // the lock.
+                    // The old log holds a lock on the directory, so it must be dropped before the
+                    // log is opened again. Meanwhile, a log of another simulated machine occupies
+                    // the field.
                     let machine = self.machine.clone();
                     let closed = std::mem::replace(&mut self.log, Machine::new(0, false).open());
                     drop(closed);
@@ -223,8 +226,8 @@ impl Round {
         if self.model.numbers.is_empty() {
             return;
         }
-        // Truncation runs pending work, and with it retention. The model must be updated before
-        // that.
+        // Truncation runs the pending work, and retention with it. Running the work here first
+        // updates the model's start, from which the offset below is chosen.
         self.run_pending();
         let offset = self.rng.u64(self.model.start..=self.model.end());
         match self.log.truncate(self.topic.partition(0), offset) {

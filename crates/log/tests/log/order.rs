@@ -1,4 +1,5 @@
-//! Interactions of commands with each other and between partitions: reused ids, rewriting, closing.
+//! Interactions between commands, on one partition and on several: reused ids, the rewriting of
+//! segments, and closing.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, Weak};
@@ -78,8 +79,8 @@ fn topics_of_one_id_are_deleted_and_created_at_once() {
     }
 }
 
-/// A storage that runs an action when the rewriting of a segment begins, and that records open
-/// files.
+/// A storage that calls `on_rewrite` when the log creates the file of a rewritten segment, and that
+/// records the files opened for reading.
 struct Watched {
     files: Arc<SimStorage>,
     on_rewrite: Mutex<Option<Box<dyn FnOnce() + Send>>>,
@@ -155,7 +156,8 @@ fn a_rewritten_segment_does_not_bring_back_what_was_truncated_meanwhile() {
         let partition = weak.upgrade().expect("the partition is open");
         *ticket.lock().expect("no panic") = Some(partition.truncate(3));
     }));
-    // Each block contains one small message, so the first segment is rewritten when it is sealed.
+    // Each block contains one small message and a gap, so the log rewrites the first segment
+    // without gaps when the segment is sealed.
     let mut count = 0;
     while truncated.lock().expect("no panic").is_none() {
         append(&log, &partition, count..count + 1);
@@ -212,7 +214,8 @@ fn a_removed_segment_is_not_kept_open_for_a_consumer() {
     let log = watched.open_log(&machine);
     let partition = &log.partitions()[0];
     let held = watched.open_segments();
-    // A consumer polls only part of the first segment, so that a cursor keeps the segment open.
+    // The consumer polls only a part of the first segment. The log keeps that segment open for the
+    // consumer's next poll.
     assert_eq!(partition.poll(Strategy::First, 3).expect("a poll").count, 3);
     assert_eq!(watched.open_segments(), held + 1);
     let deleted = partition.delete_segments(1, u64::MAX);

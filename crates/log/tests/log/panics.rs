@@ -1,5 +1,5 @@
-//! Calls that panic in the log's threads. The tickets that wait for them must complete with an
-//! error, and everything else must continue.
+//! Storage calls that panic in the log's threads. Tickets that wait for these calls must complete
+//! with an error, and everything else must continue.
 
 use std::io::IoSlice;
 use std::path::Path;
@@ -11,7 +11,8 @@ use tailwater_io::sim::SimStorage;
 use tailwater_io::{Create, IoMode, Purpose, Result, Storage, WriteFile};
 use tailwater_log::{Consumer, Durability, ErrorKind, Log, LogOptions, PartialBlocks};
 
-/// The storage calls that are to panic once.
+/// The kinds of storage calls of which the next one is to panic: writes of segments, writes of the
+/// journal, and removals of files.
 #[derive(Debug, Default)]
 struct Armed {
     append: AtomicBool,
@@ -93,7 +94,8 @@ fn open() -> (Machine, Arc<Armed>, Log) {
     (machine, armed, log)
 }
 
-/// Regression test: a panic ended the thread, and the partition's tickets never completed.
+/// Regression test: a panic during a persist ended the thread, and the tickets of the partition
+/// never completed.
 #[test]
 fn a_persist_that_panics_fails_its_appends_and_no_others() {
     let (machine, armed, log) = open();
@@ -118,7 +120,8 @@ fn a_persist_that_panics_fails_its_appends_and_no_others() {
     assert_eq!(read_all(&first), [(0, 0)]);
 }
 
-/// Regression test: if a command panicked, its ticket never completed.
+/// Regression test: if a command of a partition panicked, the ticket of the command never
+/// completed.
 #[test]
 fn a_command_that_panics_fails_and_appends_that_wait_fail() {
     let (machine, armed, log) = open();
@@ -134,7 +137,8 @@ fn a_command_that_panics_fails_and_appends_that_wait_fail() {
     let error = partition.delete_segments(1, u64::MAX).wait().expect_err("the removal panics");
     assert_eq!(error.kind(), ErrorKind::Internal);
     partition.try_append(&batch(4..5, 100)).expect_err("the partition has failed");
-    // A purge ends the failure, because it begins a new incarnation.
+    // A purge makes the failed partition usable again, because it replaces the partition's
+    // segments.
     partition.purge().wait().expect("a purge");
     partition.append(&batch(4..5, 100)).expect("an append").ticket.wait().expect("acknowledged");
     log.close().expect("the log closes");
@@ -162,8 +166,9 @@ fn offsets_are_stored_after_a_write_of_them_panicked() {
     assert_eq!(log.offset(id, Consumer::Single(1)).expect("a partition"), Some(2));
 }
 
-/// Regression test: a panic in the function of one waiting producer failed the partition whose
-/// memory had become free, and no other producer was woken.
+/// Regression test: two producers waited for memory, and the wake function of the first one
+/// panicked when memory became free. The panic failed the partition, and the second producer was
+/// not woken.
 #[test]
 fn a_waker_that_panics_keeps_no_other_from_waking() {
     let machine = Machine::new(1, false);

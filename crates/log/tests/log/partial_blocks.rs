@@ -1,5 +1,6 @@
-//! Checks, byte by byte, how a block is handled that a group of batches does not fill: eight
-//! scenarios, each with carried and with padded blocks.
+//! Checks, byte by byte, how the log handles partial blocks: a group of batches is written
+//! together, and does not fill its last block. There are eight scenarios, each for both settings:
+//! carried and padded blocks.
 
 use std::sync::Arc;
 
@@ -46,7 +47,8 @@ impl Scenario {
         self.log.as_ref().expect("an open log")
     }
 
-    /// Appends a batch and runs the pending work. Returns the number of bytes that this wrote.
+    /// Appends a batch of `bytes` bytes and runs the pending work. Returns the number of bytes that
+    /// the pending work wrote to segments.
     fn append(&mut self, bytes: usize) -> u64 {
         let before = self.written();
         drop(self.partition.try_append(&batch_of(bytes, self.next)).expect("an append"));
@@ -63,7 +65,8 @@ impl Scenario {
         self.written() - before
     }
 
-    /// Returns the number of bytes written to segments, without preallocated space.
+    /// Returns the number of bytes written to segments since the log was created. Preallocated
+    /// space does not count.
     fn written(&self) -> u64 {
         self.machine.storage.statistics().snapshot(Purpose::LogAppend).written_bytes
     }
@@ -85,7 +88,8 @@ impl Scenario {
         names.collect()
     }
 
-    /// Returns the bytes in `span` of the first segment's file.
+    /// Returns the bytes of the first segment's file in the range `span`, cut at the end of the
+    /// file.
     fn bytes(&self, span: std::ops::Range<u64>) -> Vec<u8> {
         let storage = &self.machine.storage;
         let names = storage.list(PARTITION.as_ref()).expect("a list");
@@ -142,8 +146,8 @@ fn carry_4_bytes_beyond_a_block_are_carried() {
     let mut scenario = Scenario::new(PartialBlocks::Carry, Durability::Memory);
     scenario.append(2048);
     assert_eq!(scenario.append(4712), 4096);
-    // The last 2,664 bytes of the second batch are carried in memory, so the batch is not
-    // persisted.
+    // The last 2,664 bytes of the second batch do not fill a block, and stay in memory. The whole
+    // batch of 4,712 bytes therefore counts as unpersisted.
     assert_eq!(scenario.unpersisted(), 4712);
     assert_eq!(scenario.partition.stats().persisted_offset, 1);
     scenario.check();
@@ -157,7 +161,7 @@ fn carry_5_a_flush_pads_and_the_block_is_written_again() {
     assert_eq!(scenario.flush(), 4096);
     assert_eq!(scenario.unpersisted(), 0);
     assert_eq!(scenario.bytes(6760..8192), vec![0; 8192 - 6760]);
-    // This batch fills the block: 6,760 + 1,432 bytes are two blocks.
+    // This batch fills the second block: 6,760 + 1,432 bytes are two blocks.
     assert_eq!(scenario.append(1432), 4096);
     assert_ne!(scenario.bytes(6760..6824), vec![0; 64]);
     assert_eq!(scenario.unpersisted(), 0);
@@ -172,7 +176,7 @@ fn carry_6_a_sealed_segment_has_its_exact_size_and_the_next_begins_at_0() {
     }
     scenario.flush();
     let segments = scenario.segments();
-    // 9 batches fit into 64 KiB.
+    // 9 batches of 6,760 bytes fit into a segment of 64 KiB.
     assert_eq!(segments[0], (0, 9 * 6760));
     assert_eq!(segments[1].0, 9);
     scenario.check();
@@ -214,7 +218,8 @@ fn pad_1_to_4_each_group_takes_whole_blocks_with_a_gap() {
         (&[2048], &[4096]),
         (&[2048, 2048], &[4096, 4096]),
         (&[2048, 4712], &[4096, 8192]),
-        // The shortest gap has 80 bytes, so 4,016 is the largest batch that fits into one block.
+        // A gap takes at least 80 bytes, so 4,016 bytes is the largest batch that fits into one
+        // block.
         (&[4016], &[4096]),
         (&[4017], &[8192]),
     ] {
@@ -249,7 +254,7 @@ fn pad_6_a_sealed_segment_ends_with_its_last_batch_and_becomes_dense() {
     scenario.flush();
     scenario.log().run_pending();
     let segments = scenario.segments();
-    // The first segment was rewritten without gaps.
+    // After the first segment was sealed, the log rewrote it without gaps.
     assert_eq!(segments[0], (0, 8 * 5000));
     assert_eq!(segments[1].0, 8);
     scenario.check();

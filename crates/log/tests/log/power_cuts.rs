@@ -1,9 +1,11 @@
 //! The power is cut while a process appends, purges and removes segments on a real filesystem.
-//! Everything that a topic with durability `disk` acknowledged must be found afterwards.
+//! Every message that a topic with durability `disk` acknowledged must be found afterwards, unless
+//! it was purged.
 //!
-//! The filesystem is on a disk that loses unflushed writes (`tailwater_testkit::volatile_disk`).
-//! Such a disk needs root, FUSE, a loop device and the filesystem's tools; without them the tests
-//! report that they were skipped. `TAILWATER_ROUNDS` is the number of disks for each filesystem.
+//! The filesystem is on a disk that loses unflushed writes when the power is cut
+//! (`tailwater_testkit::volatile_disk`). The disk needs root, FUSE, a loop device and the
+//! filesystem's tools. Without them, the tests print that they were skipped. The environment
+//! variable `TAILWATER_ROUNDS` sets the number of disks for each filesystem.
 
 use tailwater_log::Durability;
 use tailwater_testkit::filesystem::say;
@@ -11,7 +13,7 @@ use tailwater_testkit::volatile_disk::{Shape, VolatileDisk};
 
 use crate::process::{self, Promised, TOPICS};
 
-/// Number of times that the power of one disk is cut.
+/// Number of power cuts of one disk.
 const LIVES: usize = 3;
 
 fn cut(kind: &str, sector: usize) {
@@ -24,8 +26,10 @@ fn cut(kind: &str, sector: usize) {
     }
 }
 
+/// Cuts the power of one new disk [`LIVES`] times. Panics if messages were lost.
+///
 /// # Errors
-/// Returns the missing prerequisites.
+/// Returns the prerequisite that this machine does not meet.
 fn play(kind: &str, sector: usize, seed: u64) -> Result<(), String> {
     let mut rng = fastrand::Rng::with_seed(seed);
     let shape = Shape { sector, ..Shape::default() };
@@ -48,7 +52,7 @@ fn play(kind: &str, sector: usize, seed: u64) -> Result<(), String> {
         process::check(&found, &promised, survives)
             .unwrap_or_else(|error| panic!("{what}: {error}"));
         println!("{what}: {promised:?}");
-        // The next round continues from the contents that were found.
+        // The next life appends after the messages that were found, so these are what it must keep.
         for (promised, found) in promised.iter_mut().zip(found) {
             promised.acknowledged = found.end;
         }

@@ -1,5 +1,6 @@
-//! A child process that appends to a log until it is killed or loses its disk, and a child process
-//! that reads what remains. Both run this test program, controlled by environment variables.
+//! Starts child processes for tests: one that appends to a log until it is killed or its disk
+//! fails, and one that reads what the log contains afterwards. Both run this test program, with
+//! environment variables that select the task.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -14,22 +15,25 @@ use tailwater_log::{
 
 use crate::common::{batch, read_all};
 
-/// Environment variable with the task of a child process: a word, and the directory of the log.
+/// Environment variable with the task of a child process: `append` or `look`, a space, and the
+/// directory of the log.
 const TASK: &str = "TAILWATER_LOG_TASK";
 /// Environment variable that makes a child process use no shared memory.
 const PRIVATE: &str = "TAILWATER_LOG_PRIVATE";
-/// Environment variable with a lower bound on the number of the next message of the churned topic.
-/// Numbers must never decrease, but after a purge the log may not contain the message with the last
-/// one.
+/// Environment variable with the least number that the next message of the churned topic may have.
+/// Numbers must never decrease, and after a purge the log may be empty, so that the last number
+/// cannot be read from it.
 const NEXT: &str = "TAILWATER_LOG_NEXT";
 /// Number of messages in a batch.
 const BATCH: u64 = 5;
 /// Number of batches appended to the churned topic between two purges.
 const BATCHES_PER_PURGE: u64 = 30;
-/// Maximum time to wait for the first output of a child process.
+/// Maximum time that [`append_until`] waits for the first report of a child process before it kills
+/// the child. Without `kill_after`, also the time from the first report until the child is killed.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The topics of the log. The last one is churned: continually purged, truncated and trimmed.
+/// The durability and the handling of partial blocks of each topic of the log. The last topic is
+/// churned: repeatedly purged, truncated and trimmed.
 pub(crate) const TOPICS: [(Durability, PartialBlocks); 5] = [
     (Durability::Process, PartialBlocks::Pad),
     (Durability::Process, PartialBlocks::Carry),
@@ -41,24 +45,26 @@ pub(crate) const TOPICS: [(Durability, PartialBlocks); 5] = [
 /// Index of the churned topic.
 const CHURNED: usize = TOPICS.len() - 1;
 
-/// What child processes reported about a topic before they died, and recovery must therefore keep.
+/// What child processes reported about a topic before they died. Messages are numbered from 0.
+/// Recovery must keep acknowledged messages, unless they were purged, and must not bring back
+/// purged messages.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Promised {
-    /// The number after the last acknowledged message.
+    /// The number of the last acknowledged message, plus 1; 0 if there is none.
     pub(crate) acknowledged: u64,
-    /// The number after the last purged message.
+    /// The number of the last purged message, plus 1; 0 if there is none.
     pub(crate) purged: u64,
 }
 
-/// The messages of a topic that were found: the number of the first message, and the number after
-/// the last one.
+/// The messages found in a topic: the number of the first message (`first`), and the number of the
+/// last message plus 1 (`end`). Both are 0 for an empty topic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Found {
     pub(crate) first: u64,
     pub(crate) end: u64,
 }
 
-/// The entry point of a child process.
+/// The entry point of a child process. In the parent process, this test does nothing.
 #[test]
 fn child_process() {
     let Ok(task) = std::env::var(TASK) else { return };
@@ -74,7 +80,7 @@ fn child_process() {
 }
 
 fn say(line: &str) {
-    // The output begins with a line break, because the test harness may have begun a line.
+    // A line break precedes the line, because the test harness may have printed an incomplete line.
     let mut output = std::io::stdout().lock();
     output.write_all(format!("\n{line}\n").as_bytes()).expect("a process that reads the output");
 }
@@ -113,12 +119,12 @@ fn partition(log: &Log, number: usize) -> Result<std::sync::Arc<Partition>> {
     log.partition(TopicId { stream: 0, topic: number as u32 }.partition(0))
 }
 
-/// Returns the number after the last message of a topic.
+/// Returns the number of the last message of a topic, plus 1; 0 for an empty topic.
 fn next_number(partition: &Partition) -> u64 {
     read_all(partition).last().map_or(0, |(_, number)| number + 1)
 }
 
-/// Appends to every topic, each in a separate thread, until an append fails.
+/// Appends to all topics concurrently, each in its own thread, until an append of the topic fails.
 fn append(directory: &Path) -> Result<()> {
     let log = open(directory)?;
     std::thread::scope(|scope| {
@@ -153,7 +159,8 @@ fn append_batch(partition: &Partition, next: u64) -> Result<()> {
     partition.append(&batch(next..next + BATCH, length))?.ticket.wait()
 }
 
-/// Appends to the churned topic, and repeatedly purges it and removes its segments.
+/// Appends to the churned topic. Between appends, repeatedly purges it, removes its segments, and
+/// truncates it.
 fn churn(log: &Log, number: usize) -> Result<()> {
     let partition = partition(log, number)?;
     let least = std::env::var(NEXT).map_or(0, |next| next.parse().expect("a number"));
@@ -166,8 +173,8 @@ fn churn(log: &Log, number: usize) -> Result<()> {
             match round % 10 {
                 3 => partition.delete_segments(1, u64::MAX).wait()?,
                 6 => partition.retain().wait()?,
-                // There are no messages beyond the end, so this truncation must neither seal nor
-                // remove anything.
+                // This truncation is to the current end. It must therefore neither seal a segment
+                // nor remove a message.
                 9 => log.truncate(partition.id(), partition.stats().end_offset)?,
                 _ => {}
             }
@@ -177,7 +184,8 @@ fn churn(log: &Log, number: usize) -> Result<()> {
     }
 }
 
-/// Prints the contents of every topic, after checking that its messages are consecutive.
+/// Prints which messages every topic contains. Reports a failure if the messages of a topic are not
+/// consecutive.
 fn look(directory: &Path) -> Result<()> {
     let log = open(directory)?;
     for number in 0..TOPICS.len() {
@@ -216,19 +224,20 @@ fn start(word: &str, directory: &Path, has_shared: bool, next: u64) -> Process {
     Process(command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("a process"))
 }
 
-/// Returns whether logs on this machine have shared memory.
+/// Returns whether a log on this machine uses shared memory by default.
 pub(crate) fn has_shared_memory() -> bool {
     let directory = tempfile::tempdir().expect("a directory");
     let log = Log::open(directory.path().join("log"), &LogOptions::default()).expect("a log");
     log.modes().tail == "shared memory"
 }
 
-/// Starts a process that appends, and records what it reports in `promised` until it ends. With
-/// `kill_after`, the process is killed this long after its first report. Otherwise the caller lets
-/// its disk fail, and the process is killed after [`PATIENCE`] at the latest.
+/// Starts a child process that appends, and records its reports in `promised` until it ends. With
+/// `kill_after`, the child is killed this long after its first report. With `None`, the caller
+/// makes the disk fail, which ends the appends; the child is killed after its first error, or at
+/// the latest [`PATIENCE`] after its first report.
 ///
 /// # Errors
-/// The last error that the process reported.
+/// The last error that the child reported.
 pub(crate) fn append_until(
     directory: &Path,
     has_shared: bool,
@@ -242,7 +251,7 @@ pub(crate) fn append_until(
     let id = process.0.id().to_string();
     let (began, begun) = std::sync::mpsc::channel::<()>();
     let killer = spawn("kills", move || {
-        // A process that reports nothing is killed, too, when this wait times out.
+        // The error of a timeout is ignored: a child that reports nothing is killed, too.
         let _ = begun.recv_timeout(PATIENCE);
         std::thread::sleep(kill_after.unwrap_or(PATIENCE));
         let _ = Command::new("kill").args(["-9", &id]).stderr(Stdio::null()).status();
@@ -273,7 +282,7 @@ pub(crate) fn append_until(
     }
     if kill_after.is_none() {
         drop(process);
-        // The thread is not joined, because it may still wait for a long time.
+        // The thread is not joined, because it may sleep for up to [`PATIENCE`].
         std::mem::forget(killer.take());
     } else {
         drop(killer);
@@ -281,10 +290,10 @@ pub(crate) fn append_until(
     failure
 }
 
-/// Starts a process that reads a log. Returns the messages found in each topic.
+/// Starts a child process that reads a log. Returns the messages found in each topic.
 ///
 /// # Errors
-/// The problem that the process reported.
+/// The problem that the child reported.
 pub(crate) fn find(
     directory: &Path,
     has_shared: bool,
@@ -306,11 +315,11 @@ pub(crate) fn find(
     if seen < TOPICS.len() { Err(format!("it looked at {seen} topics and ended")) } else { Ok(all) }
 }
 
-/// Compares the messages found with those promised. `survives` returns whether topics with a
-/// durability must have survived the failure.
+/// Compares the messages found in each topic with those promised. `survives` returns whether topics
+/// with the given durability must have kept their acknowledged messages.
 ///
 /// # Errors
-/// A description of the problem.
+/// A description of the first violation.
 pub(crate) fn check(
     found: &[Found; TOPICS.len()],
     promised: &[Promised; TOPICS.len()],
@@ -319,10 +328,11 @@ pub(crate) fn check(
     for (number, (durability, _)) in TOPICS.into_iter().enumerate() {
         let (found, promised) = (found[number], promised[number]);
         let is_empty = found.first == found.end;
-        // A purged topic may be empty, unless messages were acknowledged after the purge.
+        // A purged topic may be empty, unless messages were acknowledged after the purge was
+        // reported.
         let all_purged = is_empty && promised.purged >= promised.acknowledged;
         if survives(durability) && found.end < promised.acknowledged && !all_purged {
-            // The process may have purged the topic and died before it reported the purge.
+            // The child may have purged the topic, and died before it reported the purge.
             let may_be_purged = number == CHURNED && is_empty;
             if !may_be_purged {
                 return Err(format!("topic {number}: {found:?} of {promised:?}"));

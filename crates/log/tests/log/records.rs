@@ -1,5 +1,5 @@
-//! Checks, after power cuts, the application's records together with the streams and topics that
-//! they belong to, and the messages that were acknowledged in the same run.
+//! Checks the state of a log after power cuts: the application's records in the catalog, the
+//! streams and topics to which these records belong, and the acknowledged messages.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,11 +9,13 @@ use tailwater_log::{Durability, Log, PartialBlocks, TopicId};
 
 use crate::common::{DIRECTORY, Machine, batch, read_all, rounds, topic};
 
-/// The expected records of a log's catalog, and the expected number of messages in each topic.
+/// The state of a log that is compared: the records of its catalog, and the number of messages in
+/// each topic.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 struct State {
     records: BTreeMap<String, String>,
-    /// Number of messages in the only partition of each topic.
+    /// Number of messages in the only partition of each topic, by the ids of the stream and the
+    /// topic.
     topics: BTreeMap<(u32, u32), u64>,
 }
 
@@ -29,7 +31,7 @@ fn state(log: &Log) -> State {
     State { records: log.records(""), topics }
 }
 
-/// Makes one random change, which is durable when the function returns.
+/// Makes one random change to the log. The change is durable when the function returns.
 fn step(log: &Log, rng: &mut fastrand::Rng, number: u64) {
     let topics: Vec<TopicId> = log
         .streams()
@@ -58,7 +60,8 @@ fn step(log: &Log, rng: &mut fastrand::Rng, number: u64) {
             appended.ticket.wait().expect("an acknowledgement");
         }
         (kind, id) => {
-            // One call makes several changes: to records of a topic, of its stream, and of neither.
+            // One call changes several records atomically: one of a topic, and two that belong to
+            // neither a stream nor a topic.
             let mut changes =
                 vec![(format!("user/{}", rng.u32(..4)), Some(format!("value {number}")))];
             if let Some(TopicId { stream, topic }) = id {
@@ -95,7 +98,8 @@ fn records_survive_power_cuts_together_with_their_stream_or_topic() {
             let crashed = Machine { storage, memory, boot: 2 };
             let found = Log::open(DIRECTORY, &crashed.options()).expect("the log opens");
             let found = state(&found);
-            // The outcome of every completed step must exist. The next step may exist as a whole.
+            // All steps that were completed before this call must be found. The step in progress
+            // must be found completely or not at all.
             let done = states.iter().rposition(|(done, _)| *done <= call).expect("the first");
             let next = states.get(done + 1).unwrap_or(&states[done]);
             assert!(

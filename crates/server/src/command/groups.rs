@@ -77,14 +77,15 @@ pub(super) fn leave_group(state: &State, request: &Request<'_>) -> Outcome {
     Ok(Vec::new())
 }
 
-/// Returns the partitions that the session may poll as a member of a group. The body is empty if
-/// the session is not a member, or if the stream, topic or group does not exist.
+/// Returns the partitions that the session may poll as a member of a group. The reply has an empty
+/// body if the session is not a member, or if the stream, topic or group does not exist.
 pub(super) fn sync_group(state: &State, request: &Request<'_>) -> Outcome {
     let sync = SyncConsumerGroupRequest::decode_from(request.body)?;
     let Ok(topic) = resolve::topic(state, &sync.stream_id, &sync.topic_id) else {
         return Ok(Vec::new());
     };
-    // A member is shown only its own partitions, so membership suffices as permission, as in Iggy.
+    // No permission is checked, as in Iggy: the reply contains only partitions of the session
+    // itself, and joining the group required a permission.
     let group = state.groups.resolve(topic, &sync.group_id);
     match group.and_then(|group| state.groups.synchronize(request.session.id, topic, group)) {
         Some((generation, partitions)) => {
@@ -94,10 +95,11 @@ pub(super) fn sync_group(state: &State, request: &Request<'_>) -> Outcome {
     }
 }
 
-/// Returns a group's id.
+/// Returns the id of a group that is identified by its id or name.
 ///
 /// # Errors
-/// Not found. The status is the same whether the request names the group by id or by name.
+/// Not found. The status does not depend on whether the request identified the group by id or by
+/// name.
 fn group_id(state: &State, topic: TopicId, group: &WireIdentifier) -> Result<u32, Status> {
     state.groups.resolve(topic, group).ok_or(Status::CONSUMER_GROUP_ID_NOT_FOUND)
 }

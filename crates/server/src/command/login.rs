@@ -1,4 +1,4 @@
-//! Logging in.
+//! The login command.
 
 use std::sync::Arc;
 
@@ -29,8 +29,8 @@ pub(crate) async fn login(
     let malformed = |_| EvictionReason::MalformedLogin;
     let (version, prefix_bytes) = ClientVersionInfo::decode(body).map_err(malformed)?;
     if !is_protocol_compatible(version.protocol_version) {
-        // Logged only at debug level, because clients that are not logged in can cause any number
-        // of these lines.
+        // Logged only at debug level, because clients can cause any number of these lines without
+        // logging in.
         state.metrics.refused("protocol_version");
         debug!(
             address = %session.address,
@@ -68,8 +68,8 @@ pub(crate) async fn login(
         debug!(address = %session.address, user, sdk, "login refused: client id of another user");
     })?;
     if before.is_some_and(|before| before.client != head.client || before.user != user) {
-        // The session's group memberships belonged to its previous login, as another client or
-        // user.
+        // The session changed its client id or its user, so it leaves the groups that it joined
+        // before.
         state.groups.leave_all(session.id);
     }
     info!(address = %session.address, session = session.id.0, user, sdk, "logged in");
@@ -90,9 +90,9 @@ enum Credentials {
 }
 
 impl Credentials {
-    /// Decodes the part of a login's body after the version. Logins by password and by token use
-    /// the same operation: the correct kind is the one whose encoding ends exactly at the end of
-    /// the body.
+    /// Decodes the part of a login's body that follows the version. Logins by password and by token
+    /// have the same operation code and no field for their kind. The kind is the one whose encoding
+    /// ends exactly at the end of the body.
     fn decode(version: ClientVersionInfo, body: &[u8]) -> Option<Self> {
         let password = LoginRegisterRequest::decode_after_prefix(version.clone(), body);
         if let Ok((login, length)) = password

@@ -26,19 +26,20 @@ use crate::state::State;
 use crate::status::Status;
 use crate::users::Action;
 
-/// Maximum time that a send waits until its batch can be appended, before its client is asked to
-/// repeat the send. Clients time out after 30 s.
+/// Maximum time that a send waits for space in the log to append its batch. After that, the client
+/// is asked to repeat the send. Clients time out after 30 s.
 const FULL_TIMEOUT: Duration = Duration::from_secs(20);
-/// Interval at which a send that waits to append its batch checks whether other requests wait for
-/// memory. If they do, the send ends and releases its memory.
+/// A send that waits for space in the log checks at this interval whether other requests wait for
+/// memory. If so, the send ends, and the memory of its batch is released.
 const YIELD_AFTER: Duration = Duration::from_secs(2);
-/// Memory that a poll reserves before it reads, in bytes: the maximum that the log returns for one
-/// read, unless the first batch alone is larger.
+/// Memory that a poll reserves before it reads, in bytes. It suffices for one read of the log,
+/// which returns up to 1 MiB, unless its first batch alone is larger.
 const POLL_BYTES: usize = (1 << 20) + POLL_HEADER_BYTES;
-/// Partition id in the reply to a group member that must synchronize before it polls again.
+/// Partition id in the reply to a group member whose poll is refused. It makes the client request
+/// its current partitions before it polls again.
 const SYNCHRONIZE: u32 = u32::MAX;
 
-/// Kinds of a poll's strategy on the wire.
+/// Codes of the positions at which a poll can start (the strategies) in the protocol.
 const STRATEGY_OFFSET: u8 = 1;
 const STRATEGY_TIMESTAMP: u8 = 2;
 const STRATEGY_FIRST: u8 = 3;
@@ -93,9 +94,11 @@ fn target(state: &State, user: u32, header: &SendMessagesHeader) -> Result<Parti
     Ok(topic.partition(*id))
 }
 
-/// Appends a batch, waits until it is acknowledged, and returns the offset of its first message. If
-/// the log is full, the send waits, but gives up when other requests need the memory that this send
-/// holds: batches for a partition that accepts no appends must not fill the memory for requests.
+/// Appends a batch, waits until it is acknowledged, and returns the offset of its first message.
+///
+/// If the log is full, the send waits for space. It gives up when other requests wait for the
+/// memory that this request holds. Otherwise, requests with batches for a partition that accepts no
+/// appends could take all of the memory for requests.
 async fn append(
     partition: &Partition,
     batch: &[u8],
@@ -150,8 +153,8 @@ pub(super) async fn poll(state: &Arc<State>, request: &Request<'_>) -> Result<Bo
             if poll.auto_commit
                 && let Some(last) = read.last_offset()
             {
-                // The reply does not wait until the stored offset is durable: a consumer that dies
-                // reads the messages again.
+                // The offset is stored, but the reply does not wait until it is durable. If the
+                // server crashes before that, the consumer reads the messages again.
                 offsets::keep(state, id, consumer, last).map(drop)?;
             }
             reply(id.partition, read)
@@ -227,12 +230,12 @@ fn strategy(
     })
 }
 
-/// Reads messages, once memory for them is reserved.
+/// Waits until memory for a poll is reserved, and reads the messages.
 ///
-/// Memory is reserved before the read, because a reply that waits for memory after the read would
-/// already hold the messages in memory. The size of a poll is known only after the read. If a batch
-/// is larger than the reservation and no more memory is free, the batch is dropped and read again
-/// when enough memory is reserved.
+/// The memory is reserved before the read, because a reply that had to wait for its reservation
+/// after the read would already hold the messages in memory. The size of the reply is known only
+/// after the read. If the messages do not fit into the reservation and the reservation cannot grow,
+/// the messages are dropped. They are read again when enough memory is reserved.
 async fn read(
     state: &State,
     id: PartitionId,
@@ -263,10 +266,12 @@ async fn read(
     }
 }
 
-/// Extends a poll that ended at the byte limit of the log's read, up to `count` messages: programs
-/// assume that a poll with fewer messages than requested has reached the end of the partition. The
-/// extension stops at the byte limit of polls, when three quarters of the memory for replies are
-/// reserved, and at an error. The next poll returns that error.
+/// Adds messages to a poll that ended at the byte limit of one read of the log, until it has
+/// `count` messages. This is necessary because programs take a poll with fewer messages than
+/// requested for the end of the partition.
+///
+/// The function stops earlier at the maximum size of a poll, when three quarters of the memory for
+/// replies are reserved, and at an error. The next poll returns that error.
 async fn extend(state: &State, partition: &Arc<Partition>, read: &mut Read, count: u32) {
     let Read { polled, reservation: Some(reservation) } = read else { return };
     let bytes_max = state.config.limits.poll_body_max();
@@ -274,7 +279,7 @@ async fn extend(state: &State, partition: &Arc<Partition>, read: &mut Read, coun
         polled.last_offset = more.last_offset;
         polled.count += more.count;
         polled.pieces.extend(more.pieces);
-        // Reads from memory never wait, so the loop must let other tasks run.
+        // A read from memory never yields to the scheduler, so the loop yields itself.
         yield_now().await;
     }
     reservation.resize(POLL_HEADER_BYTES + polled.length());
@@ -303,8 +308,8 @@ async fn read_more(
     (is_next && fits).then_some(more)
 }
 
-/// Reads in this task if the messages are in memory, and otherwise, from a segment, on a thread
-/// that may block.
+/// Reads messages. Messages in memory are read in this task; messages in segments are read on a
+/// thread that may block.
 async fn read_once(
     partition: &Arc<Partition>,
     strategy: Strategy,
@@ -329,7 +334,7 @@ async fn read_once(
     })
 }
 
-/// Persists the messages of a partition.
+/// Persists the unpersisted messages of a partition.
 pub(super) async fn flush(state: &Arc<State>, request: &Request<'_>) -> Outcome {
     let flush = FlushUnsavedBufferRequest::decode_from(request.body)?;
     let id = resolve::partition(state, &flush.stream_id, &flush.topic_id, flush.partition_id)?;

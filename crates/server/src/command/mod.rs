@@ -43,29 +43,34 @@ pub(crate) struct Request<'a> {
     pub(crate) user: u32,
     /// The body, without the header.
     pub(crate) body: &'a [u8],
-    /// The reserved memory of the body; `None` if the body is too small to be counted.
+    /// The memory reserved for the body. `None` if the body is too small to be counted, or if the
+    /// handler does not use the reservation.
     pub(crate) reservation: Option<&'a Reservation>,
 }
 
-/// The content of a reply, without the result section at the start of some replies.
+/// The outcome of a command: the body of the reply, or the status of an error. Some replies have a
+/// result section before the body, which is not included.
 pub(crate) type Outcome = Result<Vec<u8>, Status>;
 
-/// The body of a reply, without the result section at the start of some replies.
+/// The body of a reply and its reserved memory. Some replies have a result section before the body,
+/// which is not included.
 #[derive(Debug, Default)]
 pub(crate) struct Body {
     pub(crate) content: Content,
-    /// The memory reserved for the reply.
+    /// The memory reserved for the reply; `None` if the reply is too small to be counted.
     pub(crate) reservation: Option<Reservation>,
 }
 
 /// The bytes of a reply's body.
 #[derive(Debug)]
 pub(crate) enum Content {
-    /// Bytes.
+    /// The body as encoded bytes.
     Bytes(Vec<u8>),
-    /// A header, followed by batches that are not copied: usually slices of the log's tail.
+    /// The body of a reply to a poll: a header, followed by batches. The batches are not copied;
+    /// usually they are slices of the log's memory for recent messages (the tail).
     Polled {
-        /// The partition, the current offset and the number of messages, encoded.
+        /// The partition's id, the offset of its last message, and the number of polled messages,
+        /// encoded.
         header: [u8; POLL_HEADER_BYTES],
         /// The batches.
         polled: Polled,
@@ -88,8 +93,8 @@ impl From<Vec<u8>> for Body {
 }
 
 impl Body {
-    /// Returns the body's bytes, to be remembered with the reply. Empty for a poll, whose reply is
-    /// never remembered.
+    /// Returns the bytes of the body, which the session remembers in case the client repeats the
+    /// request. Returns no bytes for a poll, because replies to polls are never remembered.
     pub(crate) fn bytes(&self) -> &[u8] {
         match &self.content {
             Content::Bytes(bytes) => bytes,
@@ -107,7 +112,8 @@ impl Content {
         }
     }
 
-    /// Returns whether the body pins memory of the log's tail.
+    /// Returns whether the body contains slices of the log's tail, which cannot be released before
+    /// the body is dropped.
     pub(crate) fn is_in_tail(&self) -> bool {
         match self {
             Self::Bytes(_) => false,
@@ -131,7 +137,7 @@ impl Content {
 
 /// Name and version of this server, as reported to clients.
 const VERSION: &str = concat!("tailwater-", env!("CARGO_PKG_VERSION"));
-/// Memory reserved before a potentially large reply is built, in bytes.
+/// Memory reserved for a potentially large reply before the reply is built, in bytes.
 const BULKY_BYTES: usize = 1 << 20;
 
 /// A handler of requests.
@@ -155,7 +161,7 @@ enum Command {
     StoreOffset,
     /// Deletes a consumer's offset.
     DeleteOffset,
-    /// A command that only a cluster supports.
+    /// A command for clusters, which this server refuses.
     Cluster,
 }
 
@@ -217,8 +223,8 @@ fn command(code: u32) -> Option<Command> {
     })
 }
 
-/// Returns whether replies to a command may be large, so that memory must be reserved before they
-/// are built. This excludes polls, which reserve their memory themselves.
+/// Returns whether replies to a command may be large. Memory for such replies is reserved before
+/// they are built. Polls are excluded, because they reserve memory themselves.
 fn is_bulky(code: u32) -> bool {
     matches!(
         code,
@@ -231,7 +237,7 @@ fn is_bulky(code: u32) -> bool {
     )
 }
 
-/// Executes a request of a logged-in client. `reservation` is the reserved memory of its body.
+/// Executes a request of a logged-in client. `reservation` is the memory reserved for the body.
 ///
 /// # Errors
 /// The status of the reply.
@@ -297,15 +303,14 @@ async fn complete(ticket: Ticket) -> Result<(), Error> {
     }
     let (sender, receiver) = tokio::sync::oneshot::channel();
     ticket.on_complete(move |outcome| {
-        // Sending fails if the receiver was dropped, because no task waits for the outcome any
-        // more.
+        // Sending fails only if the task that waited for the outcome was dropped.
         let _ = sender.send(outcome);
     });
     let ended = || Err(Error::new(ErrorKind::Closed, "the log was closed"));
     receiver.await.unwrap_or_else(|_| ended())
 }
 
-/// Returns a number as encoded in a reply.
+/// Returns a number in the type that replies use, `u32`. A larger number becomes `u32::MAX`.
 fn count(value: usize) -> u32 {
     u32::try_from(value).unwrap_or(u32::MAX)
 }

@@ -76,8 +76,8 @@ pub(super) async fn store(state: &Arc<State>, request: &Request<'_>) -> Outcome 
     Ok(Vec::new())
 }
 
-/// Stores a consumer's offset. The returned ticket completes when the offset is as durable as the
-/// topic requires.
+/// Stores a consumer's offset. The returned ticket completes when the offset is durable, or at once
+/// if the topic does not require durable offsets.
 pub(super) fn keep(
     state: &State,
     id: PartitionId,

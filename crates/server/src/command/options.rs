@@ -1,8 +1,8 @@
-//! Options of topics: the settings that clients send, and their translation to options of the log.
+//! Options of topics: the settings that clients send, and their translation to the log's options.
 //!
-//! An option is transmitted as a key with a typed value. When a topic is created, the values of all
-//! options are stored with it, including defaults, and so are the keys of the options that the
-//! client set.
+//! The protocol transmits an option as a key with a typed value. When a topic is created, the
+//! values of all options are stored with it, including those of options with their default. The
+//! keys of the options that the client set are stored as well.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -26,14 +26,14 @@ use crate::config::{self, Bound, Config, TopicDefaults};
 use crate::state::State;
 use crate::status::Status;
 
-/// Kinds of values in the protocol.
+/// Codes of the types of values in the protocol.
 const STRING: u8 = 2;
 const BOOL: u8 = 3;
 const UINT8: u8 = 9;
 const UINT32: u8 = 11;
 const UINT64: u8 = 12;
 
-/// Value of a bound or an expiry in the protocol that means "no bound" or "no expiry".
+/// Value in the protocol that means "no limit", for a size, or "no expiry", for an age.
 const UNLIMITED: u64 = u64::MAX;
 /// Upper bound of the option `messages_required_to_save`.
 const MESSAGES_REQUIRED_MAX: u32 = 16 << 20;
@@ -56,7 +56,8 @@ pub(super) enum Key {
     PreallocateSegments,
 }
 
-/// Every option, with its key, the kind of its values, and its description.
+/// All options: the enum variant, the key in the protocol, the code of the value's type, and the
+/// description that clients can request.
 const KEYS: &[(Key, &str, u8, &str)] = &[
     (
         Key::CompressionAlgorithm,
@@ -120,19 +121,19 @@ const KEYS: &[(Key, &str, u8, &str)] = &[
     ),
 ];
 
-/// Options that can still be changed after a topic was created.
+/// Options that a client can change after the topic was created.
 const UPDATABLE: &[Key] = &[Key::CompressionAlgorithm, Key::MessageExpiry, Key::MaxTopicSize];
 
-/// The value of every option of a topic.
+/// The values of all options of a topic.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Settings {
     /// Keys of the options that the client set. All other options have their defaults.
     explicit: BTreeSet<Key>,
-    /// Compression of messages in the protocol: 1 for none, 2 for gzip.
+    /// Code of the compression of messages in the protocol: 1 for none, 2 for gzip.
     pub(super) compression: u8,
     /// Age at which messages are removed, in microseconds, or [`UNLIMITED`].
     pub(super) message_expiry_us: u64,
-    /// Size of the topic beyond which its oldest segments are removed, in bytes, or [`UNLIMITED`].
+    /// Size of the topic above which its oldest segments are removed, in bytes, or [`UNLIMITED`].
     pub(super) topic_bytes_max: u64,
     segment_bytes: u64,
     durability: Durability,
@@ -163,15 +164,18 @@ impl Settings {
         }
     }
 
-    /// Resolves the options of a new topic.
+    /// Returns the settings of a new topic: the values that the client set, and defaults for all
+    /// other options.
     ///
     /// # Errors
-    /// An unknown key; a value of the wrong kind or out of bounds.
+    /// Unsupported key, for an unknown option; invalid value, if a value has the wrong type or is
+    /// out of bounds.
     pub(super) fn create(options: &WireOptions, defaults: &TopicDefaults) -> Result<Self, Status> {
         let mut settings = Self::defaults(defaults);
         let entries = options.into_iter().map(|entry| Ok((key(&entry)?, entry)));
         let mut entries = entries.collect::<Result<Vec<_>, Status>>()?;
-        // `enforce_fsync` is applied last, because its effect depends on the durability option.
+        // The option `enforce_fsync` is applied last, because its effect depends on whether the
+        // client also set the durability option.
         entries.sort_by_key(|(key, _)| *key == Key::EnforceFsync);
         for (key, entry) in &entries {
             settings.set(*key, entry)?;
@@ -180,10 +184,11 @@ impl Settings {
         Ok(settings)
     }
 
-    /// Changes the options that an update names.
+    /// Changes the options that an update sets, and leaves all others unchanged.
     ///
     /// # Errors
-    /// The errors of [`Self::create`]; a key that cannot be changed.
+    /// The errors of [`Self::create`]; an error for an option that cannot be changed after the
+    /// creation.
     pub(super) fn update(&mut self, options: &WireOptions) -> Result<(), Status> {
         for entry in options {
             let key = key(&entry)?;
@@ -202,8 +207,8 @@ impl Settings {
         Ok(())
     }
 
-    /// Sets one option. A size or expiry of 0 means "not set" and leaves the value unchanged: for a
-    /// new topic, the value is then the default.
+    /// Sets one option. A size or expiry of 0 means "not set", and leaves the current value
+    /// unchanged. In a new topic, the current value is the default.
     fn set(&mut self, key: Key, entry: &WireUserHeaderEntry<'_>) -> Result<(), Status> {
         let mut is_chosen = true;
         let mut or_unchanged = |value: u64, unchanged: u64| {
@@ -229,8 +234,9 @@ impl Settings {
                 self.segment_bytes = value;
             }
             Key::Durability => self.durability = durability(entry)?,
-            // The two options are combined, because clients that support the durability option
-            // always send it, even if the program did not set it.
+            // `false` does not overwrite a durability that the client has set, because clients that
+            // support the durability option always send both options, even if the program set only
+            // the durability.
             Key::EnforceFsync => match boolean(entry)? {
                 true => self.durability = Durability::Disk,
                 false if self.explicit.contains(&Key::Durability) => {}
@@ -260,8 +266,8 @@ impl Settings {
         Ok(())
     }
 
-    /// Returns the settings as the log's options of the topic. The bound on the topic's size is
-    /// divided equally among its partitions.
+    /// Converts the settings to the log's options for a topic with `partitions` partitions. The
+    /// maximum size of the topic is divided equally among the partitions.
     pub(super) fn to_log(&self, config: &Config, partitions: usize) -> TopicOptions {
         let defaults = &config.topics;
         let bounded = |value: u64| (value != UNLIMITED && config.is_retention_on).then_some(value);
@@ -281,8 +287,8 @@ impl Settings {
         }
     }
 
-    /// Returns the stored settings of a topic. If there are none, because the server did not create
-    /// the topic, the settings are derived from the topic's options in the log.
+    /// Returns the stored settings of a topic. A topic that the server did not create has no stored
+    /// settings; they are then derived from the log's options for the topic.
     pub(super) fn of(options: &TopicOptions, defaults: &TopicDefaults) -> Self {
         serde_json::from_str(&options.attributes).unwrap_or_else(|_| Self {
             durability: options.durability,
@@ -294,9 +300,9 @@ impl Settings {
         })
     }
 
-    /// With `true`, encodes the options that the client set; with `false`, the defaults of all
-    /// other options. `enforce_fsync`, the older name of the durability, is returned only for
-    /// topics that were created with it.
+    /// If `are_explicit` is true, encodes the options that the client set, with their values.
+    /// Otherwise encodes all other options, with their defaults. `enforce_fsync`, an older option
+    /// for the durability, is encoded only if the client set it.
     pub(super) fn to_wire(&self, are_explicit: bool) -> WireOptions {
         let is_wanted = |key: Key| {
             self.explicit.contains(&key) == are_explicit
@@ -311,7 +317,7 @@ impl Settings {
         WireOptions::from_validated(bytes.freeze())
     }
 
-    /// Encodes the value of an option.
+    /// Returns the encoded value of an option.
     fn value(&self, key: Key) -> Vec<u8> {
         match key {
             Key::CompressionAlgorithm => match self.compression {
@@ -335,8 +341,8 @@ impl Settings {
     }
 }
 
-/// Returns the options of a topic that is imported with `partitions` partitions. They have the
-/// values that the source reports, and defaults where the source reports none.
+/// Returns the log's options for a topic that is imported, with `partitions` partitions. Options
+/// that the source reports have the source's values; all others have their defaults.
 pub(crate) fn imported_options(topic: &TopicHeader, partitions: u32) -> TopicOptions {
     let config = Config::default();
     let mut settings = Settings::defaults(&config.topics);
@@ -353,8 +359,9 @@ pub(crate) fn imported_options(topic: &TopicHeader, partitions: u32) -> TopicOpt
     settings.to_log(&config, partitions as usize)
 }
 
-/// Applies the key `data_maintenance.messages.cleaner_enabled` to existing topics. It determines
-/// whether messages are removed by age and size.
+/// Updates the options of existing topics according to the configuration key
+/// `data_maintenance.messages.cleaner_enabled`. The key determines whether messages are removed by
+/// age and size.
 ///
 /// # Errors
 /// Errors from the log.
@@ -375,7 +382,7 @@ pub(crate) fn apply_config(log: &Log, config: &Config) -> tailwater_log::Result<
     Ok(())
 }
 
-/// Returns whether stored offsets of a topic's consumers survive a power cut.
+/// Returns whether the offsets that consumers of a topic store must survive a power cut.
 pub(super) fn are_offsets_durable(state: &State, topic: TopicId) -> bool {
     state.log.catalog().topic(topic).is_some_and(|topic| topic.options.are_offsets_durable)
 }
@@ -418,7 +425,7 @@ fn text<'a>(entry: &WireUserHeaderEntry<'a>) -> Option<&'a str> {
     std::str::from_utf8(entry.value).ok().filter(|_| entry.value_kind.0 == STRING)
 }
 
-/// Returns the value of an option as a number. A text is converted with `parse`.
+/// Returns the value of an option as a number. A value that is a string is converted with `parse`.
 fn number(
     entry: &WireUserHeaderEntry<'_>,
     parse: impl Fn(&str) -> Option<u64>,
@@ -468,8 +475,8 @@ fn durability(entry: &WireUserHeaderEntry<'_>) -> Result<Durability, Status> {
     value.ok_or(Status::INVALID_OPTION_VALUE)
 }
 
-/// Returns Iggy's name for a durability. Iggy has no name for `memory`, which only the
-/// configuration can select; it is reported as `replicated`.
+/// Returns Iggy's name for a durability. Iggy has no name for `memory`, which only the server's
+/// configuration can select; that durability is reported as `replicated`.
 fn durability_name(durability: Durability) -> &'static str {
     match durability {
         Durability::Disk => "persisted",
@@ -486,7 +493,7 @@ fn size_bytes(text: &str) -> Option<u64> {
     from_bound(config::parse_bound(text, config::parse_size)?)
 }
 
-/// Converts a bound to its number in the protocol; `None` for the server's default.
+/// Converts a parsed bound to its number in the protocol; `None` for the server's default.
 fn from_bound(bound: Bound<u64>) -> Option<u64> {
     Some(match bound {
         Bound::Default => 0,

@@ -1,4 +1,4 @@
-//! Partitions and their segments.
+//! Commands that create and delete partitions, and that delete segments of a partition.
 
 use iggy_binary_protocol::requests::partitions::{
     CreatePartitionsRequest, DeletePartitionsRequest,
@@ -32,7 +32,7 @@ pub(super) fn create_partitions(state: &State, request: &Request<'_>) -> Outcome
     Ok(Vec::new())
 }
 
-/// Deletes the partitions of a topic with the highest ids.
+/// Deletes partitions of a topic, those with the highest ids first.
 pub(super) fn delete_partitions(state: &State, request: &Request<'_>) -> Outcome {
     let delete = DeletePartitionsRequest::decode_from(request.body)?;
     let _changing = state.changing.lock();
@@ -53,12 +53,12 @@ pub(super) fn delete_partitions(state: &State, request: &Request<'_>) -> Outcome
     Ok(Vec::new())
 }
 
-/// After a topic's partitions have changed, updates its groups, and its options that depend on the
-/// number of partitions. The caller holds the lock on metadata changes.
+/// Completes a change of a topic's partitions: updates the topic's groups, and the options that
+/// depend on the number of partitions. The caller holds the lock on metadata changes.
 ///
-/// A failure to update the options is only logged. If it were returned, the client would repeat the
-/// change of the partitions, which has already been made. The next change of the topic updates the
-/// options.
+/// If the options cannot be updated, the error is only logged. If it were returned, the client
+/// would repeat the change of the partitions, which has already been made. The next change of the
+/// topic updates the options.
 fn changed(state: &State, id: TopicId) {
     let catalog = state.log.catalog();
     let Some(info) = catalog.topic(id) else { return };
@@ -73,16 +73,16 @@ fn changed(state: &State, id: TopicId) {
     }
 }
 
-/// Deletes the oldest segments of a partition, except for segments that a consumer or group has not
-/// yet read completely.
+/// Deletes the oldest segments of a partition, as many as requested. A segment is kept if a
+/// consumer or group with a stored offset has not yet read all of its messages.
 pub(super) fn delete_segments(state: &State, request: &Request<'_>) -> Outcome {
     let delete = DeleteSegmentsRequest::decode_from(request.body)?;
     let id = resolve::partition(state, &delete.stream_id, &delete.topic_id, delete.partition_id)?;
     state.users.authorize(request.user, Action::DeleteSegments(id.topic()))?;
     let partition = state.log.partition(id).map_err(|_| Status::PARTITION_NOT_FOUND)?;
     let offsets = state.log.offsets(id).map_err(|_| Status::PARTITION_NOT_FOUND)?;
-    // A stored offset is that of the last processed message, so the offset after it is the next to
-    // read.
+    // A stored offset is the offset of the last processed message. The next offset to read is one
+    // higher.
     let read = offsets.iter().map(|(_, offset)| offset.saturating_add(1)).min();
     let count = delete.segments_count as usize;
     let deleted = partition.delete_segments(count, read.unwrap_or(u64::MAX)).wait();

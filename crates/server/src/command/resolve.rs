@@ -10,7 +10,7 @@ use crate::status::Status;
 /// Returns a stream's id.
 ///
 /// # Errors
-/// Not found, with Iggy's status for an unknown id or for an unknown name.
+/// Not found. The status is the same for an unknown id and for an unknown name.
 pub(crate) fn stream(state: &State, stream: &WireIdentifier) -> Result<u32, Status> {
     stream_in(&state.log.catalog(), stream)
 }
@@ -46,7 +46,7 @@ pub(crate) fn partition(
     Ok(id.partition(partition))
 }
 
-/// Resolves a stream as [`stream`] does, in a given catalog.
+/// Returns a stream's id, like [`stream`], but from the given catalog.
 pub(crate) fn stream_in(catalog: &CatalogSnapshot, stream: &WireIdentifier) -> Result<u32, Status> {
     match stream {
         WireIdentifier::Numeric(id) if catalog.streams().contains_key(id) => Ok(*id),
@@ -57,7 +57,7 @@ pub(crate) fn stream_in(catalog: &CatalogSnapshot, stream: &WireIdentifier) -> R
     }
 }
 
-/// Resolves a topic as [`topic`] does, in a given catalog.
+/// Returns a topic's id, like [`topic`], but from the given catalog.
 pub(crate) fn topic_in(
     catalog: &CatalogSnapshot,
     stream: &WireIdentifier,
@@ -72,7 +72,8 @@ pub(crate) fn topic_in(
     id.filter(|id| catalog.topic(*id).is_some()).ok_or(Status::TOPIC_ID_NOT_FOUND)
 }
 
-/// Returns the id under which a consumer's offsets are stored: its number, or a hash of its name.
+/// Returns the id under which a consumer's offsets are stored: the number that the request
+/// contains, or a hash of the name that it contains.
 pub(crate) fn consumer(consumer: &WireIdentifier) -> Consumer {
     Consumer::Single(match consumer {
         WireIdentifier::Numeric(id) => *id,

@@ -1,4 +1,4 @@
-//! Streams.
+//! Commands that read and change streams.
 
 use iggy_binary_protocol::requests::streams::{
     CreateStreamRequest, DeleteStreamRequest, GetStreamRequest, PurgeStreamRequest,
@@ -92,12 +92,12 @@ pub(super) fn delete_stream(state: &State, request: &Request<'_>) -> Outcome {
     let _changing = state.changing.lock();
     let id = resolve::stream(state, &delete.stream_id)?;
     state.users.authorize(request.user, Action::DeleteStream(id))?;
-    // Permissions are removed before the stream, because the stream's id may be reused. A crash
-    // between the two changes is harmless: users then have fewer permissions on a stream that still
-    // exists.
+    // Permissions on the stream are removed before the stream, because a new stream may reuse its
+    // id. A crash between the two changes is harmless: users then lack permissions on a stream that
+    // still exists.
     state.users.forget_stream(&state.log, id)?;
     state.log.delete_stream(id).map_err(|error| status(&error))?;
-    // Removes permissions on the stream that were granted while it was being deleted.
+    // Removes permissions on the stream that were granted after the first removal.
     state.users.forget_stream(&state.log, id)?;
     state.groups.stream_deleted(&state.log, id);
     state.forget_deleted();

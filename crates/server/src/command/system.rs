@@ -1,4 +1,5 @@
-//! Commands for the server itself: clients, statistics, the cluster of one node, diagnostics.
+//! Commands about the server itself: its clients, its statistics, the cluster of which it is the
+//! only node, and diagnostics.
 
 use std::io::{Cursor, Write};
 
@@ -26,17 +27,19 @@ use crate::users::Action;
 const TCP: u8 = 1;
 /// User id that is reported for a client that is not logged in.
 const NO_USER: u32 = u32::MAX;
-/// Code of the role of the only node.
+/// Code of the role of the only node of the cluster, the leader.
 const LEADER: u8 = 0;
-/// Code of the status of the only node.
+/// Code of the status of the only node of the cluster, healthy.
 const HEALTHY: u8 = 0;
-/// Code of the snapshot type that consists of a fixed text, for testing the transfer.
+/// Code of the snapshot type that adds a fixed text to the snapshot. Clients use it to test the
+/// transfer of snapshots.
 const SNAPSHOT_TEST: u8 = 4;
 
-/// The baseline for the process's processor usage, taken at the last request for statistics.
+/// System figures from the last request for statistics. The processor usage of the process is
+/// measured from that request to the next one.
 static PROBE: Mutex<Option<System>> = Mutex::new(None);
 
-/// Returns the requesting client.
+/// Returns the client that sent the request.
 pub(super) fn get_me(state: &State, request: &Request<'_>) -> Outcome {
     Ok(details(state, request.session).to_bytes().to_vec())
 }
@@ -138,7 +141,7 @@ fn stats(state: &State) -> StatsResponse {
     }
 }
 
-/// Figures for the process and the machine; 0 if unknown.
+/// Figures for the process and the machine; a figure is 0 if it is unknown.
 #[derive(Default)]
 struct Machine {
     process_percent: f32,
@@ -180,8 +183,7 @@ impl Machine {
                 machine.threads = process.tasks().map_or(0, |tasks| count(tasks.len()));
             }
         }
-        // The disk of the directory is the one whose mount point is the longest prefix of the
-        // directory's path.
+        // The log's disk is the one whose mount point is the longest prefix of the log's directory.
         let directory = state.log.directory();
         let disks = Disks::new_with_refreshed_list();
         let below = disks.iter().filter(|disk| directory.starts_with(disk.mount_point()));

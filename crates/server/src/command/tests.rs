@@ -1,4 +1,4 @@
-//! Tests of handlers that wait for each other.
+//! Tests of command handlers that wait for a metadata change of another handler.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Barrier};
@@ -48,9 +48,9 @@ fn manager_of(stream_id: u32) -> Permissions {
     Permissions::from(&WirePermissions { global, streams: vec![stream] })
 }
 
-/// Regression test: a request passed the check of its permission and then waited for another
-/// change, the deletion of its stream. It was executed on the stream that was created next, which
-/// had the same id.
+/// Regression test: a handler checked the user's permission on a stream, and then waited while
+/// another handler deleted the stream. A new stream got the same id, and the request was executed
+/// on the new stream without a permission on it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_waiting_change_needs_a_permission_on_the_object_that_it_changes() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -110,8 +110,8 @@ async fn a_waiting_change_needs_a_permission_on_the_object_that_it_changes() {
             })
             .collect();
         begin.wait();
-        // The handlers very probably wait for the lock after this time. If one does not, the test
-        // is weaker, but passes.
+        // After this time, all handlers very probably wait for the lock. A handler that does not
+        // wait yet makes the test weaker, but does not fail it.
         thread::sleep(Duration::from_millis(50));
         state.users.forget_stream(&state.log, stream).expect("permissions are removed");
         state.log.delete_stream(stream).expect("the stream is deleted");

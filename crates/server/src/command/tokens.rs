@@ -13,18 +13,18 @@ use crate::state::State;
 use crate::status::Status;
 use crate::users::Token;
 
-/// 41: the tokens of the user, by their names, without their secrets.
+/// 41: returns the user's tokens, ordered by name, without their secrets.
 pub(crate) fn get_tokens(state: &State, request: &Request<'_>) -> Outcome {
     let tokens = state.users.tokens(request.user);
     let tokens = tokens.iter().map(|token| entry(token)).collect::<Result<_, _>>()?;
     Ok(GetPersonalAccessTokensResponse { tokens }.to_bytes().into())
 }
 
-/// 42: creates a token. The reply contains the token's secret. The secret is not stored on disk; in
-/// memory it stays in the session's last reply until the session's next numbered request.
+/// 42: creates a token. The reply contains the token's secret, which is not stored on disk. It
+/// stays in memory, in the session's remembered reply, until the session's next numbered request.
 pub(crate) fn create_token(state: &State, request: &Request<'_>) -> Outcome {
     let new = CreatePersonalAccessTokenRequest::decode_from(request.body)?;
-    // By default a token does not expire.
+    // An expiry of 0 or `u64::MAX` means that the token does not expire.
     let expires_after_us = Some(new.expiry).filter(|us| !matches!(*us, 0 | u64::MAX));
     let secret = state.users.create_token(&state.log, request.user, &new.name, expires_after_us)?;
     tracing::info!(user = request.user, token = &*new.name, "personal access token created");

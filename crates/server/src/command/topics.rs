@@ -1,4 +1,4 @@
-//! Topics.
+//! Commands that read and change topics.
 
 use iggy_binary_protocol::requests::topics::{
     CreateTopicRequest, DeleteTopicRequest, GetTopicRequest, GetTopicsRequest, PurgeTopicRequest,
@@ -28,7 +28,7 @@ pub(super) fn get_topic(state: &State, request: &Request<'_>) -> Outcome {
     details(state, id)
 }
 
-/// Returns the topics of a stream. As in Iggy, a stream that does not exist has no topics.
+/// Returns the topics of a stream; an empty list if the stream does not exist, as in Iggy.
 pub(super) fn get_topics(state: &State, request: &Request<'_>) -> Outcome {
     let get = GetTopicsRequest::decode_from(request.body)?;
     let catalog = state.log.catalog();
@@ -87,7 +87,7 @@ pub(super) fn totals(state: &State, id: TopicId, info: &TopicInfo) -> (u64, u64)
     stats.fold((0, 0), |(bytes, count), stats| (bytes + size(&stats), count + messages(&stats)))
 }
 
-/// Returns the description of a topic that replies contain.
+/// Returns a topic's description, the part that all replies about topics contain.
 pub(super) fn header(state: &State, id: TopicId, info: &TopicInfo) -> Result<TopicHeader, Status> {
     let settings = Settings::of(&info.options, &state.config.topics);
     let (size_bytes, messages_count) = totals(state, id, info);
@@ -154,12 +154,12 @@ pub(super) fn delete_topic(state: &State, request: &Request<'_>) -> Outcome {
     let _changing = state.changing.lock();
     let id = resolve::topic(state, &delete.stream_id, &delete.topic_id)?;
     state.users.authorize(request.user, Action::DeleteTopic(id))?;
-    // Permissions are removed before the topic, because the topic's id may be reused. A crash
-    // between the two changes is harmless: users then have fewer permissions on a topic that still
-    // exists.
+    // Permissions on the topic are removed before the topic, because a new topic may reuse its id.
+    // A crash between the two changes is harmless: users then lack permissions on a topic that
+    // still exists.
     state.users.forget_topic(&state.log, id)?;
     state.log.delete_topic(id).map_err(|error| status(&error))?;
-    // Removes permissions on the topic that were granted while it was being deleted.
+    // Removes permissions on the topic that were granted after the first removal.
     state.users.forget_topic(&state.log, id)?;
     state.groups.topic_deleted(&state.log, id);
     state.forget_deleted();
@@ -179,7 +179,7 @@ pub(super) fn purge_topic(state: &State, request: &Request<'_>) -> Outcome {
     Ok(Vec::new())
 }
 
-/// Returns the status of a failed change of a topic.
+/// Returns the status to report for an error from changing a topic.
 pub(super) fn status(error: &Error) -> Status {
     match error.kind() {
         ErrorKind::AlreadyExists => Status::TOPIC_NAME_ALREADY_EXISTS,

@@ -1,8 +1,8 @@
 //! Commands 31-37: users.
 //!
-//! Users may request their own description and change their own password. Everything else requires
-//! a permission. As in Iggy, a user without permission to read users nevertheless learns from the
-//! status of a refusal whether another user exists.
+//! Users may request their own description and change their own password without a permission. All
+//! other commands require a permission. As in Iggy, the status of a refused request nevertheless
+//! reveals whether the requested user exists.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ use crate::users::{Action, NewUser, Permissions, User};
 const ACTIVE: u8 = 1;
 const INACTIVE: u8 = 2;
 
-/// 31: one user; an empty body if the user does not exist.
+/// 31: returns one user; an empty body if the user does not exist.
 pub(crate) fn get_user(state: &State, request: &Request<'_>) -> Outcome {
     let wanted = GetUserRequest::decode_from(request.body)?.user_id;
     let Some(user) = state.users.find(&wanted) else {
@@ -38,7 +38,7 @@ pub(crate) fn get_user(state: &State, request: &Request<'_>) -> Outcome {
     Ok(details(&user)?.into())
 }
 
-/// 32: all users, by their ids.
+/// 32: returns all users, ordered by id.
 pub(crate) fn get_users(state: &State, request: &Request<'_>) -> Outcome {
     state.users.authorize(request.user, Action::GetUsers)?;
     let users = state.users.all();
@@ -110,7 +110,7 @@ pub(crate) async fn change_password(state: &Arc<State>, request: &Request<'_>) -
     let (current, new) = (&change.current_password, &change.new_password);
     let address = request.session.address.ip();
     let prepared = state.users.prepare_password(&target, current, new, address);
-    // After failed logins from the same address, preparing the password may take long.
+    // After failed logins from the client's address, checking the password is delayed.
     let prepared = timeout(state.config.limits.stall_timeout, prepared).await;
     let prepared = prepared.unwrap_or(Err(Status::TRANSIENT_NOT_ACCEPTED))?;
     let (state, by) = (Arc::clone(state), request.user);

@@ -15,14 +15,16 @@ use toml::{Table, Value};
 use super::units::{format_duration, format_size};
 use super::{Config, Http, Tcp, Tls};
 
-/// Name of the file.
+/// Name of the file with the configuration of the running server.
 const NAME: &str = "current_config.toml";
-/// Name of the file while it is being written.
+/// Name of that file while it is being written.
 const TEMPORARY_NAME: &str = "current_config.toml.tmp";
-/// Address that is written for a transport that is off.
+/// Address to write for a transport that is turned off.
 const OFF: &str = "127.0.0.1:0";
 
-/// Writes the file. The addresses in the file are those on which the server actually listens.
+/// Writes the configuration of the running server to the file. `tcp` and `http` are the addresses
+/// on which the server actually listens; the file contains them instead of the configured
+/// addresses.
 ///
 /// # Errors
 /// I/O errors.
@@ -36,8 +38,7 @@ pub(crate) fn write_current(
     storage.create_directory(&directory)?;
     let temporary = directory.join(TEMPORARY_NAME);
     write(storage, &temporary, render(config, tcp, http).as_bytes())?;
-    // A crash before the rename leaves the old file, or no file. Readers never see an incomplete
-    // file.
+    // A crash before the rename leaves the old file, or none. Readers never see an incomplete file.
     storage.rename(&temporary, &directory.join(NAME))?;
     storage.sync_directory(&directory)
 }
@@ -84,8 +85,8 @@ fn set(table: &mut Table, path: &str, value: Value) {
     }
 }
 
-/// Returns the values of all keys that have an effect, and of the switches of unsupported
-/// transports.
+/// Returns the values of all keys that have an effect. Also returns the keys of unsupported
+/// transports, with values that turn these transports off.
 pub(super) fn values(
     config: &Config,
     tcp: Option<SocketAddr>,

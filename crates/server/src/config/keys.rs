@@ -1,4 +1,5 @@
-//! The table of all keys of the configuration.
+//! The table of all configuration keys: those with an effect, those that are accepted without
+//! effect, and those that are rejected.
 
 /// A key that has an effect.
 #[derive(Debug, Clone, Copy)]
@@ -108,7 +109,7 @@ const SHARDS: &str = "connections share one runtime";
 const PATHS: &str = "directories below system.path have fixed names";
 const JWT: &str = "HTTP serves metrics and health only, without a login";
 
-/// Sections and keys of Iggy's configuration that are accepted without effect.
+/// Sections and keys of Iggy's configuration that are accepted but have no effect.
 pub(super) const IGNORED: &[Ignored] = &[
     ignored("quic", "clients connect by TCP only"),
     ignored("websocket", "clients connect by TCP only"),
@@ -142,8 +143,9 @@ pub(super) const IGNORED: &[Ignored] = &[
     ignored("system.logging.rotation_check_interval", "sizes are checked at every write"),
 ];
 
-/// Switches in sections without effect. They are rejected if they are on, because they would
-/// promise a feature that is not supported. Each is listed with the reason.
+/// Keys that turn an unsupported feature on, each with the reason why it is unsupported. The value
+/// `true` is rejected, because the server would otherwise run without a feature that the user
+/// requested.
 pub(super) const REFUSED: &[(&str, &str)] = &[
     ("cluster.enabled", "this server is one node and cannot replicate"),
     ("system.encryption.enabled", "stored messages cannot be encrypted"),
@@ -151,7 +153,8 @@ pub(super) const REFUSED: &[(&str, &str)] = &[
     ("system.recovery.recreate_missing_state", "missing state cannot be recreated"),
 ];
 
-/// Keys that Iggy removed or replaced by options of topics.
+/// Keys of earlier versions of Iggy's server. Iggy replaced them by options of topics, or removed
+/// them.
 pub(super) const RELOCATED: &[Relocated] = &[
     relocated("system.topic.max_size", "max_topic_size"),
     relocated("system.topic.message_expiry", "message_expiry"),
@@ -168,7 +171,8 @@ pub(super) const RELOCATED: &[Relocated] = &[
 ];
 
 impl Relocated {
-    /// Returns a message that states the replacement of the key, or that there is none.
+    /// Returns a message for users. It names the topic option that replaces the key, or says that
+    /// the key was removed.
     pub(super) fn message(self) -> String {
         match self.to {
             "" => "no longer exists: the feature that it configured was removed".to_owned(),
@@ -180,18 +184,18 @@ impl Relocated {
     }
 }
 
-/// Variables that begin with `IGGY_` but are not keys of the server.
+/// Environment variables that begin with `IGGY_`, but are not configuration keys of the server.
 pub(super) const OTHER_VARIABLES: &[&str] = &[
     "IGGY_CONFIG_PATH",
     "IGGY_ROOT_USERNAME",
     "IGGY_ROOT_PASSWORD",
-    // Used by `tailwater log import`.
+    // This variable is used by `tailwater log import`.
     "IGGY_PASSWORD",
     "IGGY_CI_BUILD",
     "IGGY_SHARD_RUNTIME_CAPACITY",
 ];
 
-/// Prefixes of environment variables for Iggy's other programs.
+/// Prefixes of environment variables that belong to other programs of Iggy.
 pub(super) const OTHER_PREFIXES: &[&str] = &["IGGY_CONNECTORS_", "IGGY_MCP_", "IGGY_TEST_"];
 
 /// Returns the environment variable of a key.
@@ -199,7 +203,7 @@ pub(super) fn variable(path: &str) -> String {
     format!("IGGY_{}", path.replace('.', "_").to_uppercase())
 }
 
-/// Returns whether `path` is `section` or below it.
+/// Returns whether `path` is the section `section`, or a key or section in it.
 pub(super) fn is_within(path: &str, section: &str) -> bool {
     path.strip_prefix(section).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
@@ -235,13 +239,14 @@ pub(super) fn all_paths() -> impl Iterator<Item = &'static str> {
     KEYS.iter().map(|key| key.path).chain(IGNORED.iter().map(|ignored| ignored.path))
 }
 
-/// Returns the name among `known` with the smallest edit distance from `name`; the first of
-/// several.
+/// Returns the name in `known` with the smallest edit distance from `name`. Of several such names,
+/// returns the first one.
 pub(super) fn nearest(name: &str, known: impl Iterator<Item = String>) -> Option<String> {
     known.min_by_key(|candidate| distance(name, candidate))
 }
 
-/// Returns the edit distance of two names: the number of insertions, deletions and replacements.
+/// Returns the edit distance of two names: the minimum number of characters to insert, delete or
+/// replace.
 fn distance(one: &str, other: &str) -> usize {
     let other: Vec<char> = other.chars().collect();
     let mut row: Vec<usize> = (0..=other.len()).collect();

@@ -27,8 +27,8 @@ pub(crate) use current::{remove_current, write_current};
 pub(crate) use read::is_segment_size;
 pub(crate) use units::{Bound, parse_bound, parse_duration, parse_size};
 
-/// Maximum size of a reply's body, in bytes: the length of a frame, including its header, has 32
-/// bits.
+/// Maximum size of the body of a reply, in bytes. The length field of a frame, which includes the
+/// header, has 32 bits.
 const REPLY_BODY_MAX: usize = u32::MAX as usize - (4 << 10);
 /// Range of the length of a user's name in bytes, as in Iggy.
 pub(crate) const NAME_BYTES: RangeInclusive<usize> = 3..=50;
@@ -47,30 +47,33 @@ pub struct Config {
     pub tcp: Option<Tcp>,
     /// `[http]`; `None` if it is off.
     pub http: Option<Http>,
-    /// Credentials of the root user, which is created with a new directory.
+    /// Credentials of the root user. They are used only to create the root user in a new directory.
     pub root: Root,
-    /// `[heartbeat] interval`: a member of a group is evicted after 1.2 intervals without a
-    /// request. With `None`, members are not evicted.
+    /// `[heartbeat] interval`: the session of a member of a consumer group ends if the server gets
+    /// no request from it for 1.2 intervals. `None` if the server does not check this.
     pub heartbeat_interval: Option<Duration>,
-    /// `[personal_access_token] max_tokens_per_user`.
+    /// `[personal_access_token] max_tokens_per_user`: maximum number of a user's personal access
+    /// tokens.
     pub tokens_per_user_max: u32,
-    /// `[consumer_group] rebalancing_timeout`.
+    /// `[consumer_group] rebalancing_timeout`: maximum time that a partition stays with its old
+    /// owner until that owner has committed the messages that it polled.
     pub rebalancing_timeout: Duration,
-    /// `[topic_defaults]`: values of options that a topic does not set.
+    /// `[topic_defaults]`: values for options that a client does not set when it creates a topic.
     pub topics: TopicDefaults,
     /// `[system.segment]`: how segments are written and read.
     pub segment: Segment,
     /// `[system.memory]`: bounds on the log's memory.
     pub memory: Memory,
-    /// `[limits]`: bounds on what clients can use.
+    /// `[limits]`: limits on the resources that clients can use.
     pub limits: Limits,
-    /// `[data_maintenance.messages] cleaner_enabled`.
+    /// `[data_maintenance.messages] cleaner_enabled`: whether messages are removed by age and by
+    /// the size of their topic.
     pub is_retention_on: bool,
-    /// `[system.logging]`.
+    /// `[system.logging]`: the server's own log lines.
     pub logging: Logging,
 }
 
-/// `[tcp]`.
+/// `[tcp]`: the transport for clients.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tcp {
     /// `address`: where to listen; port 0 selects a free port.
@@ -79,10 +82,10 @@ pub struct Tcp {
     pub tls: Option<Tls>,
 }
 
-/// `[tcp.tls]`, `[http.tls]`.
+/// `[tcp.tls]` or `[http.tls]`: the certificate of encrypted connections.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Tls {
-    /// A certificate that is generated at each start.
+    /// A self-signed certificate, generated at each start of the server.
     SelfSigned,
     /// Files in the PEM format.
     Files {
@@ -93,18 +96,18 @@ pub enum Tls {
     },
 }
 
-/// `[http]`.
+/// `[http]`: the interface for metrics and health.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Http {
     /// `address`: where to listen; port 0 selects a free port.
     pub address: SocketAddr,
-    /// `[http.metrics] endpoint`; `None` if metrics are off.
+    /// `[http.metrics] endpoint`: path of the metrics; `None` if metrics are off.
     pub metrics_path: Option<String>,
     /// `[http.tls]`; `None` if it is off.
     pub tls: Option<Tls>,
 }
 
-/// Credentials of the first user, whose id is 0.
+/// Credentials of the root user, which is the first user and has the id 0.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Root {
     /// The values of `IGGY_ROOT_USERNAME` and `IGGY_ROOT_PASSWORD`.
@@ -114,9 +117,9 @@ pub enum Root {
         /// The password.
         password: String,
     },
-    /// `--with-default-root-credentials`: name and password are iggy.
+    /// `--with-default-root-credentials`: name and password are both `iggy`.
     Default,
-    /// The name iggy, and a generated password that is printed once.
+    /// The name `iggy`, and a generated password that is printed once.
     Random,
 }
 
@@ -130,16 +133,16 @@ impl std::fmt::Debug for Root {
     }
 }
 
-/// `[topic_defaults]`: values of options that a topic does not set.
+/// `[topic_defaults]`: values for options that a client does not set when it creates a topic.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TopicDefaults {
     /// The most severe kind of failure that an acknowledged message survives.
     pub durability: Durability,
     /// Whether stored offsets of consumers survive a power cut.
     pub are_offsets_durable: bool,
-    /// Number of unpersisted messages in a partition that triggers a persist.
+    /// Number of unpersisted messages in a partition at which they are persisted.
     pub messages_required_to_save: u32,
-    /// Unpersisted bytes in a partition that trigger a persist.
+    /// Size of the unpersisted messages in a partition at which they are persisted, in bytes.
     pub size_of_messages_required_to_save: u64,
     /// Maximum time that a message stays unpersisted.
     pub save_interval: Duration,
@@ -149,7 +152,8 @@ pub struct TopicDefaults {
     pub message_expiry: Option<Duration>,
     /// Size of a topic beyond which its oldest segments are removed, in bytes; `None` for no limit.
     pub topic_bytes_max: Option<u64>,
-    /// Handling of a partial block: the last block of a write, which the batches do not fill.
+    /// Handling of a partial block. A partial block is the last block of a write to a segment, if
+    /// the written batches do not fill it.
     pub partial_blocks: PartialBlocks,
 }
 
@@ -158,31 +162,31 @@ pub struct TopicDefaults {
 pub struct Segment {
     /// `append_io_mode`: how segments are written.
     pub append_io_mode: IoModeChoice,
-    /// `syncs_appends`: whether each write is durable when it returns, whatever the topic's
-    /// durability.
+    /// `syncs_appends`: whether each write to a segment is durable when it returns, even if the
+    /// durability of the topic does not require it.
     pub syncs_appends: bool,
     /// `read_io_mode`: how segments are read.
     pub read_io_mode: IoModeChoice,
-    /// `shared_memory`: whether unpersisted messages are kept in shared memory, so that they
-    /// survive the death of the process before they are written to a segment.
+    /// `shared_memory`: whether unpersisted messages are kept in shared memory. They then survive
+    /// if the server's process dies before it has written them to a segment.
     pub has_shared_memory: bool,
     /// `persisters`: number of threads that write segments.
     pub persisters: usize,
 }
 
-/// `[system.memory]`: bounds on the log's memory, in bytes.
+/// `[system.memory]`: limits on the log's memory, in bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Memory {
-    /// Bound on the memory of recent messages: unpersisted messages, and persisted messages that
-    /// are cached.
+    /// Maximum memory for recent messages of all partitions: unpersisted messages, and persisted
+    /// messages that are still cached.
     pub tail_bytes_max: usize,
-    /// Bound on the size of the unpersisted messages of one partition.
+    /// Maximum size of the unpersisted messages of one partition.
     pub partition_unpersisted_bytes_max: u64,
-    /// Bound on the memory for prefetching from segments.
+    /// Maximum memory for data that is prefetched from segments.
     pub read_ahead_bytes_max: usize,
 }
 
-/// `[limits]`: bounds on what clients can use.
+/// `[limits]`: limits on the resources that clients can use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
     /// Largest frame, in bytes (`[message_bus] max_message_size`).
@@ -194,13 +198,13 @@ pub struct Limits {
     /// Maximum time for a client to complete a frame that it has begun, or to read a reply. One
     /// second is added for each MiB transferred.
     pub stall_timeout: Duration,
-    /// Maximum size of a request or a reply, in bytes. A connection has only one request or reply
-    /// in memory at a time.
+    /// Maximum memory of a connection for a request or a reply, in bytes. A connection has only one
+    /// request or reply in memory at a time.
     pub connection_bytes_max: usize,
     /// Maximum size of the messages that one poll returns, in bytes. A first batch that alone is
     /// larger is still returned.
     pub poll_bytes_max: usize,
-    /// Bound on the total memory of the requests and replies of all connections, in bytes.
+    /// Maximum total memory of the requests and replies of all connections, in bytes.
     pub in_flight_bytes_max: usize,
     /// Maximum number of streams.
     pub streams_max: usize,
@@ -212,51 +216,55 @@ pub struct Limits {
     pub groups_max: usize,
     /// Maximum number of consumers with a stored offset in one partition.
     pub consumers_max: usize,
-    /// Number of failed logins from one address within a minute after which further logins from
-    /// that address are delayed.
+    /// Number of failed logins from one address within a minute. At this number, further logins
+    /// from that address are delayed.
     pub failed_logins_max: u32,
     /// Maximum number of passwords that are hashed concurrently.
     pub password_hashers: usize,
 }
 
 impl Limits {
-    /// Maximum size of a poll's body in bytes, including its header. A single larger batch may
-    /// exceed it.
+    /// Returns the maximum size of the body of a reply to a poll in bytes, including the body's
+    /// header. A reply with a single batch may be larger.
     pub(crate) fn poll_body_max(&self) -> usize {
         self.poll_bytes_max.min(self.connection_bytes_max).min(REPLY_BODY_MAX)
     }
 }
 
-/// `[system.logging]`.
+/// `[system.logging]`: the server's own log lines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Logging {
-    /// `level`: the minimum level of logged lines, in the syntax of `RUST_LOG`.
+    /// `level`: the minimum level of log lines, in the syntax of the variable `RUST_LOG`.
     pub level: String,
-    /// `file_enabled`: whether lines are also written to files.
+    /// `file_enabled`: whether log lines are also written to files.
     pub has_file: bool,
     /// `format`: whether lines are JSON.
     pub is_json: bool,
     /// `path`: directory of the files. A relative path is relative to `[system] path`.
     pub path: PathBuf,
-    /// `max_file_size`: size at which a new file is started, in bytes; `None` lets files grow
-    /// without bound.
+    /// `max_file_size`: size of a log file at which a new one is started, in bytes; `None` lets
+    /// files grow without limit.
     pub file_bytes_max: Option<u64>,
-    /// `max_total_size`: total size above which the oldest files are removed, in bytes.
+    /// `max_total_size`: total size of the log files above which the oldest ones are removed, in
+    /// bytes; `None` for no limit.
     pub total_bytes_max: Option<u64>,
-    /// `retention`: age at which files are removed.
+    /// `retention`: age at which log files are removed; `None` keeps them indefinitely.
     pub retention: Option<Duration>,
 }
 
-/// Flags of `tailwater serve`. Each flag overrides the environment and the file.
+/// Flags of the command `tailwater serve`. A flag overrides the environment variable and the value
+/// in the file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Flags {
-    /// `--config`: path of the configuration file; by default the path in `IGGY_CONFIG_PATH`.
+    /// `--config`: path of the configuration file. Without the flag, the path is the value of the
+    /// variable `IGGY_CONFIG_PATH`.
     pub config: Option<PathBuf>,
     /// `--path`: the key `system.path`.
     pub path: Option<PathBuf>,
     /// `--address`: the key `tcp.address`.
     pub address: Option<String>,
-    /// `--set`: any key with its value, such as `tcp.address` and `0.0.0.0:8090`.
+    /// `--set`: a key and its value, such as `tcp.address` and `0.0.0.0:8090`. The flag can be
+    /// repeated.
     pub settings: Vec<(String, String)>,
     /// `--with-default-root-credentials`.
     pub has_default_root_credentials: bool,
@@ -276,7 +284,8 @@ pub enum ConfigSource {
 }
 
 impl ConfigSource {
-    /// Returns the precedence of the source: a source overrides sources of lower precedence.
+    /// Returns the precedence of the source. A value overrides values whose sources have lower
+    /// precedence.
     fn rank(&self) -> u8 {
         match self {
             Self::Default => 0,
@@ -298,7 +307,7 @@ impl fmt::Display for ConfigSource {
     }
 }
 
-/// An invalid value, and its source.
+/// An error in the configuration: the key, the source of its value, and the problem.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigError {
     /// The key, such as `tcp.address`; `None` if the problem concerns no single key.
@@ -339,7 +348,7 @@ impl Config {
 }
 
 impl Default for Config {
-    /// Returns the configuration without a file, environment or flags.
+    /// Returns the default configuration: without a file, environment variables or flags.
     fn default() -> Self {
         let loaded = Self::load(&Flags::default(), &BTreeMap::new());
         loaded.expect("valid defaults in the table of keys").0

@@ -1,4 +1,4 @@
-//! Builds a checked configuration from the texts of its keys.
+//! Checks the texts of all configuration keys, and builds the configuration from them.
 
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -21,12 +21,14 @@ type Result<T> = std::result::Result<T, ConfigError>;
 /// Allowed segment sizes in bytes, as in Iggy.
 const SEGMENT_BYTES: RangeInclusive<u64> = (1 << 20)..=(1 << 30);
 const SEGMENT_UNIT: u64 = 512;
-/// Smallest allowed value of the maximum frame size, in bytes: all requests without messages fit.
+/// Smallest allowed value of the maximum frame size, in bytes. All requests without messages are
+/// smaller.
 const FRAME_BYTES_MIN: u64 = 64 << 10;
-/// Largest allowed value of the maximum frame size, in bytes: the length of a frame is a `u32`.
+/// Largest allowed value of the maximum frame size, in bytes. The length field of a frame is a
+/// `u32`.
 const FRAME_BYTES_MAX: u64 = u32::MAX as u64;
-/// Smallest allowed value of the maximum size of a poll, in bytes: the log returns up to 1 MiB per
-/// read.
+/// Smallest allowed value of the maximum size of a poll, in bytes: twice the maximum that one read
+/// of the log returns.
 const POLL_BYTES_MIN: u64 = 2 << 20;
 
 /// Returns whether a segment size, in bytes, is valid.
@@ -168,7 +170,8 @@ fn durability(values: &Values) -> Result<Durability> {
     let is_enforced = values.boolean(alias)?;
     let (rank, alias_rank) = (values.get(key).source.rank(), values.get(alias).source.rank());
     match (is_enforced, durability) {
-        // Two keys set the durability: the one whose source has the higher precedence is used.
+        // If `durability` and `enforce_fsync` come from different sources, the source with the
+        // higher precedence applies.
         _ if rank > alias_rank => Ok(durability),
         (false, Durability::Disk) if rank < alias_rank => Ok(Durability::default()),
         (true, other) if rank == alias_rank && other != Durability::Disk => {
@@ -207,7 +210,8 @@ fn limits(values: &Values) -> Result<Limits> {
         failed_logins_max: values.number("limits.failed_logins_max", 1)?,
         password_hashers: values.between("limits.password_hashers", 1..=256)?,
     };
-    // A frame of the maximum size must fit into the memory for all connections.
+    // The memory for all connections must suffice for the largest request that a connection may
+    // send.
     if limits.in_flight_bytes_max < frame_bytes_max.min(limits.connection_bytes_max) {
         let want = "at least message_bus.max_message_size or limits.connection_bytes_max";
         return Err(values.refuse("limits.in_flight_bytes_max", want));
@@ -236,15 +240,15 @@ fn logging(values: &Values) -> Result<Logging> {
     })
 }
 
-/// Reads the credentials of the root user. As in Iggy, the flag for the default credentials
-/// supplies the name or password that is missing in the environment.
+/// Reads the credentials of the root user from the environment. With the flag for the default
+/// credentials, the default `iggy` replaces a missing name or password, as in Iggy.
 fn root(
     flags: &Flags,
     environment: &BTreeMap<String, String>,
     warnings: &mut Vec<String>,
 ) -> Result<Root> {
     let [name, password] = ["IGGY_ROOT_USERNAME", "IGGY_ROOT_PASSWORD"];
-    // As with other variables, an empty variable counts as not set.
+    // An empty variable counts as not set, as for all other variables of the server.
     let given = |variable| environment.get(variable).filter(|text| !text.is_empty()).cloned();
     let refuse = |variable: &str, message: String| {
         Err(ConfigError {
@@ -282,8 +286,9 @@ fn root(
     Ok(Root::Given { name: root.0, password: root.1 })
 }
 
-/// Warns about everything that other machines can reach without a login. The credentials iggy/iggy
-/// are not considered here: only the users in the directory show whether they are valid.
+/// Warns about everything that other machines can access without a login. Whether they can log in
+/// with the default credentials is checked elsewhere, because it depends on the users in the
+/// directory.
 fn warn_of_exposure(config: &Config, warnings: &mut Vec<String>) {
     if let Some(Http { address, metrics_path: Some(path), .. }) = &config.http
         && !address.ip().is_loopback()
@@ -299,7 +304,7 @@ impl Values {
         ConfigError { key: Some(key.to_owned()), source: self.get(key).source, message }
     }
 
-    /// Returns the error for an invalid value of a key. `want` states what was expected instead.
+    /// Returns the error for an invalid value of a key. `want` describes valid values.
     fn refuse(&self, key: &str, want: &str) -> ConfigError {
         self.refuse_with(key, format!("'{}' is invalid: expected {want}", self.get(key).text))
     }
@@ -340,7 +345,7 @@ impl Values {
         })
     }
 
-    /// Returns a size of at least `least` bytes.
+    /// Returns the value of a key as a size in bytes, which must be at least `least`.
     fn size(&self, key: &str, least: u64) -> Result<u64> {
         let bytes = parse_size(&self.get(key).text).filter(|bytes| *bytes >= least);
         bytes.ok_or_else(|| {
@@ -359,7 +364,7 @@ impl Values {
         duration.ok_or_else(|| self.refuse(key, "a duration above zero: \"30s\" or \"1 m\""))
     }
 
-    /// Returns a bound; `None` for "unlimited".
+    /// Returns the value of a key as a limit on a size or an age; `None` for "unlimited".
     fn bound<T>(&self, key: &str, parse: impl Fn(&str) -> Option<T>) -> Result<Option<T>> {
         let text = match parse_bound(&self.get(key).text, &parse) {
             Some(Bound::Default) => keys::default(key).to_owned(),

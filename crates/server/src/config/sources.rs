@@ -1,4 +1,5 @@
-//! Collects values from the file, the environment and the flags, according to their precedence.
+//! Collects the values of keys from the file, the environment and the flags. If several sources set
+//! a key, the source with the highest precedence applies.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -15,16 +16,17 @@ pub(super) struct Given {
     pub(super) source: ConfigSource,
 }
 
-/// Texts by the paths of their keys.
+/// The configured values, as texts, by the paths of their keys.
 #[derive(Debug, Default)]
 pub(super) struct Values {
     given: BTreeMap<String, Given>,
-    /// Keys for which the file has a table or an array instead of a single value.
+    /// Keys for which the file has a TOML table or array where a single value is expected, with the
+    /// word for that type.
     shapes: BTreeMap<String, &'static str>,
 }
 
 impl Values {
-    /// Returns the given value of a key, or its default.
+    /// Returns the configured value of a key, or its default.
     pub(super) fn get(&self, path: &str) -> Given {
         self.given.get(path).cloned().unwrap_or_else(|| Given {
             text: keys::default(path).to_owned(),
@@ -42,15 +44,15 @@ impl Values {
     }
 }
 
-/// The values and findings so far, while the sources are read.
+/// The state of reading the sources: the values and warnings collected so far.
 struct Collector {
     values: Values,
     warnings: Vec<String>,
-    /// Paths in the sources that have no effect.
+    /// Paths of keys and sections in the sources that have no effect.
     ignored: BTreeSet<String>,
 }
 
-/// Collects the values of all sources, with warnings.
+/// Collects the values of all sources. Also returns warnings.
 pub(super) fn collect(
     flags: &Flags,
     environment: &BTreeMap<String, String>,
@@ -124,9 +126,9 @@ impl Collector {
         Ok(())
     }
 
-    /// Records each key of a section that has no effect. The keys are recorded one by one, because
-    /// a switch among them may turn the section off, and because relocated keys among them are
-    /// rejected.
+    /// Records a key or section that has no effect, and every key and section in it. Their values
+    /// are kept for [`Self::finish`], which checks whether the section is turned off, or turns on
+    /// an unsupported feature. Relocated keys are rejected.
     fn ignored(
         &mut self,
         path: &str,
@@ -162,7 +164,7 @@ impl Collector {
             return Err(relocation(*relocated, relocated.path, source));
         }
         if let Some(key) = keys::KEYS.iter().find(|key| keys::variable(key.path) == name) {
-            // As in Iggy, an empty variable counts as not set.
+            // An empty variable counts as not set, as in Iggy.
             if !text.is_empty() {
                 self.values.set(key.path, text, source);
             }
@@ -201,9 +203,9 @@ impl Collector {
         Err(ConfigError { key: Some(path.to_owned()), source, message })
     }
 
-    /// Rejects switches of unsupported features, and warns about sections and keys without effect.
-    /// Sections and keys below the same section that have the same reason share one warning. A
-    /// section that is switched off needs no warning.
+    /// Rejects keys that turn on unsupported features, and warns about keys and sections that have
+    /// no effect. A section that is turned off causes no warning. One warning covers all keys and
+    /// sections that have the same parent section and the same reason.
     fn finish(mut self) -> Result<(Values, Vec<String>), ConfigError> {
         if let Some((path, shape)) = self.values.shapes.first_key_value() {
             let Given { source, .. } = self.values.get(path);
@@ -230,7 +232,7 @@ impl Collector {
             groups.entry((above, ignored.reason)).or_default().insert(section);
         }
         for ((above, reason), paths) in groups {
-            // Top-level sections do not share warnings.
+            // Top-level sections have no parent, so each has a separate warning.
             if above.is_empty() {
                 let each = paths.iter().map(|path| format!("{path} has no effect: {reason}"));
                 self.warnings.extend(each);
@@ -256,8 +258,9 @@ fn scalar(value: &Value) -> Option<String> {
     }
 }
 
-/// Returns the names of which an unknown name may be a misspelling: names of sections if the
-/// unknown name is a table, otherwise names of keys.
+/// Returns the known names with which an unknown name is compared, in order to suggest the nearest
+/// one. For a table, these are the names of sections at the same depth; otherwise, the names of
+/// keys.
 fn names(path: &str, is_table: bool) -> impl Iterator<Item = String> {
     let depth = path.matches('.').count() + 1;
     keys::all_paths().map(move |known| {

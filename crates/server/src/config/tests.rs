@@ -414,7 +414,7 @@ fn relocated_keys_and_variables_are_refused() {
             let error = Config::load(&settings(&[(&path, "1")]), &BTreeMap::new());
             assert_eq!(error.expect_err("relocated").key.as_deref(), Some(path.as_str()));
         }
-        // The replacement that the documentation names must be a key.
+        // The key `topic_defaults.OPTION` to which the error message refers must exist.
         if !relocated.to.is_empty() {
             let path = format!("topic_defaults.{}", relocated.to);
             assert!(keys::find(&path).is_some(), "{path}");
@@ -456,7 +456,7 @@ fn the_root_user_has_both_credentials_or_neither() {
         assert!(error.message.contains("set both or neither"), "{error}");
         assert!(!error.to_string().contains("secret"));
     }
-    // As with other variables, an empty variable counts as not set.
+    // An empty variable counts as not set, as for all other variables of the server.
     let (config, _) = load_variables(&[(name, ""), (password, "")]).expect("neither");
     assert_eq!(config.root, Root::Random);
     load_variables(&[(name, "admin"), (password, "")]).expect_err("one of two variables");
@@ -469,7 +469,7 @@ fn the_root_user_has_both_credentials_or_neither() {
     let flags = Flags { has_default_root_credentials: true, ..Flags::default() };
     let (config, warnings) = Config::load(&flags, &BTreeMap::new()).expect("a valid configuration");
     assert_eq!((config.root, warnings.len()), (Root::Default, 0));
-    // As in Iggy, the flag supplies the credentials that are missing in the environment.
+    // With the flag, a missing name or password is `iggy`, as in Iggy.
     let (config, warnings) =
         Config::load(&flags, &environment(&[(password, "secret")])).expect("a valid configuration");
     let filled = Root::Given { name: "iggy".to_owned(), password: "secret".to_owned() };
@@ -633,7 +633,7 @@ fn the_current_configuration_contains_ports_and_no_secret() {
     let bound = Some(SocketAddr::from(([127, 0, 0, 1], 12345)));
     let storage = PosixStorage::new();
     write_current(&storage, &config, bound, None).expect("the file is written");
-    // A second start replaces the file.
+    // The second write replaces the file of the first one.
     write_current(&storage, &config, bound, None).expect("the file is written");
     let runtime = directory.path().join("runtime");
     #[expect(clippy::disallowed_methods, reason = "the file is read as other programs read it")]

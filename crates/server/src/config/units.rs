@@ -2,21 +2,22 @@
 
 use std::time::Duration;
 
-/// Prefixes of units of sizes. The index of a prefix is the exponent of its factor.
+/// Prefixes of units of sizes. A prefix with index `n` denotes the factor 1000 to the power of `n`,
+/// or 1024 to the power of `n` if an `i` follows the prefix.
 const PREFIXES: [&str; 7] = ["", "k", "m", "g", "t", "p", "e"];
 
-/// A bound on a size or an age.
+/// A configured limit on a size or an age.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Bound<T> {
     /// The server's default.
     Default,
-    /// No bound.
+    /// No limit.
     Unlimited,
-    /// This value.
+    /// A limit with this value.
     At(T),
 }
 
-/// Parses a bound: a word for "unlimited" or "default", or a value that `parse` converts.
+/// Parses a limit: a word that means "unlimited" or "default", or a value that `parse` converts.
 pub(crate) fn parse_bound<T>(text: &str, parse: impl Fn(&str) -> Option<T>) -> Option<Bound<T>> {
     match text.trim().to_ascii_lowercase().as_str() {
         "unlimited" | "none" | "disabled" | "never_expire" => Some(Bound::Unlimited),
@@ -25,10 +26,10 @@ pub(crate) fn parse_bound<T>(text: &str, parse: impl Fn(&str) -> Option<T>) -> O
     }
 }
 
-/// Parses a size: a number, optionally with a fraction, and a unit, such as "64 MiB", "1.5GB" or
-/// "4096". Returns bytes.
+/// Parses a size, and returns it in bytes. A size is a number, optionally with a fraction and a
+/// unit, such as "64 MiB", "1.5GB" or "4096".
 ///
-/// A lower-case `b` at the end means bits in Iggy, and is refused.
+/// A unit that ends in a lower-case `b`, which means bits in Iggy, is rejected.
 pub(crate) fn parse_size(text: &str) -> Option<u64> {
     let text = text.trim();
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
@@ -89,7 +90,7 @@ pub(crate) fn parse_duration(text: &str) -> Option<Duration> {
     Some(total)
 }
 
-/// Returns a number of units as a duration. A month is 30.44 days, a year 365.25.
+/// Returns the duration of `number` units. A month has 30.44 days, a year 365.25.
 fn span(number: u64, unit: &str) -> Option<Duration> {
     let seconds = |factor: u64| number.checked_mul(factor).map(Duration::from_secs);
     match unit {

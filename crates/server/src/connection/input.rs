@@ -6,18 +6,18 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use bytes::BytesMut;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// Minimum number of bytes that one read requests.
+/// Space that the buffer has for each read from the connection, at least, in bytes.
 const READ_BYTES: usize = 16 << 10;
-/// Maximum size of a body whose memory an idle connection keeps, in bytes.
+/// Size of a body above which an idle connection releases the body's memory, in bytes.
 const KEPT_BYTES: usize = 256 << 10;
-/// Maximum size of a body whose memory is kept for the next body, in bytes.
+/// Size of a body above which its memory is not even reused for the next body, in bytes.
 const REUSED_BYTES: usize = 2 << 20;
 
-/// Bytes that have been read from a connection but not yet consumed.
+/// The bytes that have been read from a connection but not yet taken.
 ///
-/// A body that was taken shares its memory with the buffer. Once the body is dropped, the buffer
-/// reuses that memory for the next body. An idle connection must not keep the memory of a large
-/// body: see [`Self::is_large`].
+/// A body that is taken shares its memory with the buffer. After the body is dropped, the buffer
+/// reuses that memory for the next body. The buffer of an idle connection must not keep the memory
+/// of a large body: if [`Self::is_large`] returns true, the connection calls [`Self::shrink`].
 #[derive(Debug)]
 pub(super) struct Input {
     buffer: BytesMut,
@@ -42,10 +42,11 @@ impl Input {
         Ok(stream.read_buf(&mut self.buffer).await? > 0)
     }
 
-    /// Reads until there are `length` bytes. Stores the number of bytes read so far in `moved`.
+    /// Reads until the buffer contains `length` bytes. Keeps the number of bytes that it contains
+    /// in `moved`.
     ///
     /// # Errors
-    /// I/O errors on the stream, including its end.
+    /// I/O errors of the stream; an error if the stream ends.
     pub(super) async fn fill<S>(
         &mut self,
         stream: &mut S,
@@ -65,7 +66,7 @@ impl Input {
         Ok(())
     }
 
-    /// Returns the first bytes. Bytes that have not been read yet are zeros.
+    /// Returns the first `LENGTH` bytes. Bytes that have not been read yet are returned as zeros.
     pub(super) fn start<const LENGTH: usize>(&self) -> [u8; LENGTH] {
         let mut start = [0; LENGTH];
         for (to, from) in start.iter_mut().zip(&self.buffer) {
@@ -90,12 +91,12 @@ impl Input {
         body
     }
 
-    /// Returns whether the buffer has more memory than an idle connection may keep.
+    /// Returns whether the buffer may have more memory than an idle connection may keep.
     pub(super) fn is_large(&self) -> bool {
         self.is_large
     }
 
-    /// Releases all memory except for the unread bytes.
+    /// Replaces the buffer by a small one that contains only the bytes that have not been taken.
     pub(super) fn shrink(&mut self) {
         let mut small = BytesMut::with_capacity(READ_BYTES.max(self.buffer.len()));
         small.extend_from_slice(&self.buffer);
@@ -108,7 +109,7 @@ impl Input {
 mod tests {
     use super::*;
 
-    /// Reads a body, takes it and drops it.
+    /// Reads a body of `length` bytes into the buffer, takes it and drops it.
     async fn pass(input: &mut Input, length: usize) {
         let bytes = vec![7; length + 3];
         let mut stream = bytes.as_slice();

@@ -1,20 +1,21 @@
-//! One client's connection: frames in, replies out.
+//! One client's connection: reads requests and writes replies.
 //!
-//! The requests of a connection are executed one after the other, and each request is answered
-//! before the next one is read. If a client does not read its replies, the server therefore stops
-//! reading the requests of that client, and no other client is delayed.
+//! A connection executes its requests one after another, and answers each request before it reads
+//! the next one. If a client does not read its replies, the server therefore stops reading the
+//! requests of that client, and no other client is delayed.
 //!
 //! # Limits
 //!
-//! - A connection must log in within a time limit, and may send only small frames until then.
+//! - A client must log in within a time limit, and may send only small frames before the login.
 //! - A client must complete a frame that it has begun, and read a reply, within a time limit
 //!   ([`pace`]). The time limit is short while other connections wait for the memory that this
 //!   connection holds.
-//! - The total memory of all connections' requests and replies is bounded ([`crate::in_flight`]): a
+//! - The total memory of all connections' requests and replies is bounded ([`crate::in_flight`]). A
 //!   body is read, or a poll executed, only when memory for it is reserved.
-//! - An invalid header ends the connection, because the start of the next frame is unknown.
-//! - A shutdown or the eviction of the session ends the connection at any point. A request in
-//!   progress is finished first, and its client gets a short time to read the reply.
+//! - A header with an invalid frame size or command ends the connection, because the start of the
+//!   next frame is unknown.
+//! - A shutdown, or the eviction of the session, ends the connection at any point. A request in
+//!   progress is executed first, and its client gets a short time to read the reply.
 
 mod input;
 mod output;
@@ -48,11 +49,13 @@ use pace::Pace;
 
 /// Maximum size of a frame before the login, in bytes.
 const UNAUTHENTICATED_FRAME_BYTES: usize = 16 << 10;
-/// Number of evictions since the last login after which the connection is closed.
+/// Number of evictions without a successful login in between at which the connection is closed.
 const EVICTIONS: u32 = 5;
-/// Time without a frame after which a connection releases the memory of its input buffer.
+/// Time without bytes from the client after which a connection releases the memory of its input
+/// buffer.
 const IDLE: Duration = Duration::from_secs(1);
-/// Time that a client has to read the last reply before its connection is closed.
+/// Time that a client has to read the last reply before its connection is closed. Also the time
+/// limit for closing the connection.
 const CLOSING: Duration = Duration::from_secs(1);
 
 /// The reason why a connection ended.
@@ -62,15 +65,15 @@ pub(crate) enum End {
     Closed,
     /// The server shuts down.
     Shutdown,
-    /// The session was evicted.
+    /// The session was evicted, for example because its user was deleted.
     Evicted(EvictionReason),
-    /// The client sent an invalid frame.
+    /// The client sent a header with an invalid frame size or command.
     Garbage,
-    /// The client uses the earlier protocol.
+    /// The client uses the earlier protocol of Iggy 0.8.
     EarlierProtocol,
-    /// The client repeatedly sent requests that end the session.
+    /// The client repeatedly sent requests for which its session was evicted.
     Refused,
-    /// The client exceeded a time limit; the text states the action that took too long.
+    /// The client exceeded a time limit. The text names the action that took too long.
     Slow(&'static str),
     /// The socket failed.
     Io(io::Error),
@@ -152,7 +155,7 @@ struct Connection<'a, S> {
     stream: S,
     input: Input,
     login_by: Deadline,
-    /// Number of evictions since the last login.
+    /// Number of evictions since the last successful login on this connection.
     evictions: u32,
     ended: Ended<'a>,
 }
@@ -170,8 +173,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<'_, S> {
 
         let limits = &self.state.config.limits;
         let frame_bytes_max = match self.session.binding() {
-            // After the login, the limit is that of a connection, which has one request in memory
-            // at a time.
+            // A connection has only one request in memory at a time, so the limit on the memory of
+            // a connection limits each request.
             Some(_) => limits.frame_bytes_max.min(limits.connection_bytes_max),
             None => UNAUTHENTICATED_FRAME_BYTES,
         };
@@ -208,9 +211,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<'_, S> {
         Ok(())
     }
 
-    /// Closes the connection if the client uses the earlier protocol. The first frame of such a
-    /// client is shorter than a header of this protocol: the client would wait for a reply, and the
-    /// server for the rest of the header.
+    /// Closes the connection if its client uses the earlier protocol. The first frame of such a
+    /// client is shorter than a header of this protocol. Without this check, the server would wait
+    /// for the rest of the header, and the client for a reply.
     async fn refuse_earlier_protocol(&mut self) -> Result<(), End> {
         self.fill(START_BYTES, None, "sending a header").await?;
         if !protocol::is_earlier_protocol(self.input.start()) {
@@ -234,8 +237,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<'_, S> {
         let login_by = self.login_by();
         let late = || End::Slow("logging in");
         if self.input.length() > 0 {
-            // The end is also checked here, because the loop below is not reached if bytes are
-            // always available.
+            // The reason to end the connection must be checked here, too: the loop below is not
+            // reached by a client that always sends the next request early.
             if let Some(end) = now_or_never(&mut self.ended).await {
                 return Err(end);
             }
@@ -269,7 +272,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<'_, S> {
         Pace { stall: self.state.config.limits.stall_timeout, end: self.login_by() }
     }
 
-    /// Reads until there are `length` bytes. `reservation` is the memory reserved for these bytes.
+    /// Reads until the input buffer contains `length` bytes. `reservation` is the memory reserved
+    /// for these bytes. `what` names the action of the client, for the error that it took too long.
     async fn fill(
         &mut self,
         length: usize,
@@ -286,11 +290,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<'_, S> {
         Ok(filled.ok_or(End::Slow(what))??)
     }
 
-    /// Reads a body, once memory for it is reserved.
+    /// Waits until memory for a body of `length` bytes is reserved, and reads the body.
     async fn read_body(&mut self, length: usize) -> Result<(BytesMut, Option<Reservation>), End> {
         const WHAT: &str = "sending a body";
-        // Memory is reserved only after the first byte of the body has arrived, so that a client
-        // cannot reserve memory by sending only headers.
+        // Memory is reserved only after the first byte of the body has arrived. Otherwise a client
+        // could reserve memory by sending only headers.
         self.fill(length.min(1), None, WHAT).await?;
         let reservation = unless(&mut self.ended, self.state.in_flight.request(length)).await?;
         self.fill(length, reservation.as_ref(), WHAT).await?;
@@ -349,7 +353,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<'_, S> {
     }
 
     async fn log_in(&mut self, head: &Head, body: &[u8]) -> Result<Answer, End> {
-        // After failed logins from the same address, a login may have to wait for a long time.
+        // A login from an address with recent failed logins may be delayed for a long time.
         let stall = self.state.config.limits.stall_timeout;
         let end = self.login_by().unwrap_or_else(|| Deadline::now() + stall);
         let login = timeout_at(end, command::login(self.state, self.session, head, body));
@@ -363,8 +367,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<'_, S> {
         }
     }
 
-    /// Remembers the reply to a request. If the request was not accepted, remembers instead that
-    /// the client will repeat it.
+    /// Remembers the reply to a request, in case the client repeats the request. If the request was
+    /// not accepted, records that the client will repeat it.
     fn remember(&self, head: &Head, stamp: Stamp, done: &Result<Body, Status>) {
         match done {
             Ok(body) => self.session.remember_reply(head, stamp, 0, body.bytes()),
@@ -373,13 +377,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<'_, S> {
         }
     }
 
-    /// Writes a reply. Returns the length of its frame in bytes.
+    /// Writes a reply. Returns the length of the whole frame in bytes.
     async fn reply(&mut self, head: &Head, status: u32, body: Body) -> Result<usize, End> {
         let Body { content, mut reservation } = body;
         let length = content.length();
         if !reservation.as_mut().is_some_and(|reservation| reservation.resize(length)) {
-            // The reservation is released first: to hold memory while waiting for more could cause
-            // a deadlock.
+            // The reservation is released before a larger one is requested. Connections that hold
+            // memory while they wait for more could deadlock.
             drop(reservation.take());
             reservation = unless(&mut self.ended, self.state.in_flight.reply(length)).await?;
         }
@@ -393,8 +397,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<'_, S> {
             biased;
             written = &mut write => written,
             end = &mut self.ended => {
-                // The request has been executed, so the client still gets a short time to read the
-                // reply.
+                // The request has been executed, so the client gets a short time to read the reply
+                // before the connection ends.
                 let _ = timeout(CLOSING, write).await;
                 return Err(end);
             }
@@ -403,7 +407,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<'_, S> {
         Ok(total)
     }
 
-    /// Notifies the client that its session has ended. The client may log in again.
+    /// Notifies the client that its session was ended because of an invalid request. The client may
+    /// log in again on the same connection.
     async fn evict(&mut self, client: u128, reason: EvictionReason) -> Result<(), End> {
         self.state.metrics.refused("evicted");
         let pace = self.pace();
@@ -428,19 +433,19 @@ async fn write_eviction<S: AsyncWrite + Unpin>(
     let (id, address) = (session.id.0, session.address);
     match session.binding() {
         Some(_) => warn!(session = id, %address, ?reason, "evicted"),
-        // Logged only at debug level, because clients that are not logged in can cause any number
-        // of these lines.
+        // Logged only at debug level, because clients can cause any number of these lines without
+        // logging in.
         None => debug!(session = id, %address, ?reason, "evicted"),
     }
     stream.write_all(&protocol::encode_eviction(client, reason)).await?;
     stream.flush().await
 }
 
-/// A future that completes when a connection should end. It must not be polled after it has
-/// completed.
+/// A future that completes when the connection must end, with the reason. It must not be polled
+/// after it has completed.
 type Ended<'a> = Pin<Box<dyn Future<Output = End> + Send + 'a>>;
 
-/// Returns the reason why the connection should end now; `None` if it should not.
+/// Returns the reason why the connection must end, without waiting; `None` if it may continue.
 async fn now_or_never(ended: &mut Ended<'_>) -> Option<End> {
     std::future::poll_fn(|context| match ended.as_mut().poll(context) {
         Poll::Ready(end) => Poll::Ready(Some(end)),
@@ -449,7 +454,7 @@ async fn now_or_never(ended: &mut Ended<'_>) -> Option<End> {
     .await
 }
 
-/// Waits for the future `wanted`. Returns an error if the connection should end before that.
+/// Waits for the future `wanted`. Returns an error if the connection must end first.
 async fn unless<T>(ended: &mut Ended<'_>, wanted: impl Future<Output = T>) -> Result<T, End> {
     tokio::select! {
         biased;

@@ -1,8 +1,9 @@
 //! Writes replies.
 //!
-//! The reply to a poll is written directly from the memory of its batches. That memory is usually
-//! in the log's tail, and stays in use until the reply is written. If a client reads slowly, the
-//! rest of the reply is copied after `COPY_AFTER`, so that the tail's memory is released.
+//! The reply to a poll is written directly from the memory of its batches, which is usually a part
+//! of the log's tail. The log cannot release this memory before the reply is written. If a client
+//! reads slowly, the unwritten rest of the reply is therefore copied after `COPY_AFTER`, and the
+//! log's memory is released.
 
 use std::io::{self, IoSlice};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,11 +18,11 @@ use crate::protocol::ReplyStart;
 
 /// Maximum number of slices per write call.
 const SLICES: usize = 64;
-/// Maximum size of a reply that is copied in order to write it as one slice, in bytes.
+/// Size up to which a reply is first copied into one slice and then written, in bytes.
 const COPIED_BYTES: usize = 8 << 10;
-/// Time after which the rest of an unfinished reply is copied.
+/// Time from the start of a write after which the unwritten rest of the reply is copied.
 const COPY_AFTER: Duration = Duration::from_secs(1);
-/// Number of bytes that are copied at a time, before other tasks can run.
+/// Number of bytes after which a copy yields to other tasks.
 const COPIED_AT_ONCE: usize = 1 << 20;
 
 /// A reply.
@@ -42,7 +43,8 @@ impl Frame {
         slices
     }
 
-    /// Copies all bytes of the reply after the first `skipped`. Lets other tasks run in between.
+    /// Copies all bytes of the reply except for the first `skipped`. Yields to other tasks in
+    /// between.
     async fn copy_from(&self, mut skipped: usize) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(self.length().saturating_sub(skipped));
         for slice in self.slices() {
@@ -81,7 +83,7 @@ where
             write_slices(stream, &mut [IoSlice::new(&rest)], moved).await?;
         }
     }
-    // Flushed, because an encrypted stream may still buffer unsent bytes.
+    // An encrypted stream may still buffer bytes, which a flush sends.
     stream.flush().await
 }
 

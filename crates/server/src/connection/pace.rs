@@ -1,4 +1,4 @@
-//! Time limits of transfers: reading a request, or writing a reply.
+//! Time limits of a transfer. A transfer reads a request or writes a reply.
 
 use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,24 +8,25 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::in_flight::Reservation;
 
-/// Minimum rate of a transfer, in bytes per second.
+/// Rate of the slowest transfer that is allowed, in bytes per second, not counting [`Pace::stall`].
 const SLOWEST: u64 = 1 << 20;
-/// Upper bound on [`Pace::stall`] while other connections wait for the memory of a transfer.
+/// Maximum value of [`Pace::stall`] while other connections wait for the memory that a transfer
+/// holds.
 const CONTENDED_STALL_MAX: Duration = Duration::from_secs(5);
-/// Interval at which it is checked whether other connections wait for memory.
+/// Interval at which a transfer checks whether other connections wait for its memory.
 const CHECK: Duration = Duration::from_secs(1);
 
 /// The time limits of a transfer.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Pace {
-    /// Maximum time by which the transfer may be later than at the minimum rate.
+    /// Time that the transfer may take in addition to one second per MiB transferred so far.
     pub(super) stall: Duration,
-    /// Time by which the transfer must end in any case; `None` if there is no such limit.
+    /// Time at which the transfer must end in any case; `None` if there is no such time.
     pub(super) end: Option<Instant>,
 }
 
 impl Pace {
-    /// Runs a transfer to its end; returns `None` if it takes too long. The transfer keeps the
+    /// Runs `transfer` to its end; returns `None` if it takes too long. The transfer keeps the
     /// number of bytes transferred so far in `moved`. `reservation` is the memory that the transfer
     /// holds.
     pub(super) async fn run<T>(

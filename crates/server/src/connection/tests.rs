@@ -1,5 +1,5 @@
-//! Tests of connections over pipes with a buffer of a few bytes, so that a reply that the client
-//! does not read blocks the server.
+//! Tests of connections over pipes. A pipe buffers so few bytes that a reply blocks the server if
+//! the client does not read it.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -29,14 +29,14 @@ use crate::server::Server;
 use crate::state::State;
 use crate::users::ROOT;
 
-/// Ids of the client and its session.
+/// Id of the client, and number of its session.
 const CLIENT: u128 = 1;
 /// Size of a large message, in bytes.
 const LARGE: usize = 900 << 10;
 /// Maximum time that a test waits for an event.
 const LONG: Duration = Duration::from_secs(20);
 
-/// Returns a server without listeners.
+/// Starts a server that does not listen on any address.
 async fn server(path: &Path, settings: &[(&str, &str)]) -> Server {
     let defaults = [("tcp.enabled", "false"), ("http.enabled", "false")];
     let settings = defaults.iter().chain(settings);
@@ -51,7 +51,8 @@ async fn server(path: &Path, settings: &[(&str, &str)]) -> Server {
     Server::start(config).await.expect("the server starts")
 }
 
-/// Serves a connection. With `is_bound`, its session is already logged in.
+/// Spawns a task that serves a connection. If `is_bound` is true, the connection's session is
+/// already logged in.
 fn connect<S>(state: &Arc<State>, stream: S, is_bound: bool) -> JoinHandle<End>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -111,7 +112,7 @@ fn large_batch() -> Vec<u8> {
     batch.finish()
 }
 
-/// Opens a connection that polls one message and reads nothing.
+/// Opens a connection, sends a poll of one large message, and does not read the reply.
 async fn poll_without_reading(
     state: &Arc<State>,
     topic: TopicId,
@@ -123,15 +124,15 @@ async fn poll_without_reading(
     (client, served)
 }
 
-/// Regression test: memory for a reply must be reserved before the messages are read from a
-/// segment.
+/// Regression test: polls read messages from a segment before they had reserved memory for their
+/// replies. Any number of waiting replies could then hold messages in memory.
 #[tokio::test(flavor = "multi_thread")]
 async fn replies_waiting_for_a_reservation_take_no_memory() {
     const READERS: u64 = 50;
     let directory = tempfile::tempdir().expect("a directory");
     let topic = {
-        // The messages are written before the server opens the log, so that the server's tail is
-        // empty.
+        // The messages are written before the server opens the log. The server's tail is then
+        // empty, and polls read from the segment.
         let log = Log::open(directory.path().join("log"), &LogOptions::default()).expect("a log");
         let topic = topic(&log);
         let partition = log.partition(topic.partition(0)).expect("a partition");
@@ -162,7 +163,7 @@ async fn replies_waiting_for_a_reservation_take_no_memory() {
     sleep(Duration::from_secs(1)).await;
     let read = read_bytes() - before;
     assert!(read < READERS * LARGE as u64 / 2, "{read} bytes were read");
-    // Other clients are still served.
+    // The server still answers another client, whose reply needs no reservation.
     let (mut other, stream) = duplex(64 << 10);
     let served = connect(state, stream, true);
     other.write_all(&frame(codes::GET_STREAM_CODE + 900, &[])).await.expect("a request");
@@ -174,7 +175,8 @@ async fn replies_waiting_for_a_reservation_take_no_memory() {
     server.shutdown().await.expect("the server shuts down");
 }
 
-/// Regression test: a reply that is not read must not pin the tail's memory.
+/// Regression test: a reply that its client did not read pinned memory of the log's tail, so that
+/// appends waited for memory.
 #[tokio::test(flavor = "multi_thread")]
 async fn slow_readers_do_not_pin_the_tail() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -190,7 +192,7 @@ async fn slow_readers_do_not_pin_the_tail() {
         readers.push(poll_without_reading(state, topic, offset).await);
     }
     let appended = tokio::task::spawn_blocking(move || {
-        // These batches do not all fit into memory, unless the tail's memory is released.
+        // These batches fit into the tail's memory only if the unread replies no longer pin it.
         for _ in 0..8 {
             drop(other.append(&large_batch()).expect("an append"));
         }
@@ -200,7 +202,8 @@ async fn slow_readers_do_not_pin_the_tail() {
     server.shutdown().await.expect("the server shuts down");
 }
 
-/// Regression test: the time limit of a reply must include bytes that an encrypted stream buffers.
+/// Regression test: the time limit of a reply did not apply to bytes that an encrypted stream still
+/// buffered. A client that read no replies was never disconnected.
 #[tokio::test(flavor = "multi_thread")]
 async fn replies_over_tls_have_a_time_limit() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -233,7 +236,7 @@ async fn replies_over_tls_have_a_time_limit() {
     let served = connect(server.state(), stream, true);
     let ping = frame(codes::PING_CODE, &[]);
     let pings = tokio::spawn(async move {
-        // Send pings until the server ends the connection.
+        // Sends pings without reading the replies, until the server ends the connection.
         while client.write_all(&ping).await.is_ok() && client.flush().await.is_ok() {}
         client
     });

@@ -1,7 +1,8 @@
-//! Chooses a member of the group for each partition.
+//! Assigns the partitions of a topic to the members of a group.
 //!
-//! The result is balanced: the numbers of partitions of any two members differ by at most one. Of
-//! all balanced results, it is one that takes the fewest partitions from their current owners.
+//! An assignment is balanced: the numbers of partitions of any two members differ by at most one.
+//! Of all balanced assignments, the result is one that takes the fewest partitions from their
+//! current owners.
 
 use std::cmp::Reverse;
 
@@ -10,20 +11,21 @@ use crate::session::SessionId;
 /// The state of a partition before the assignment.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Held {
-    /// The session that owns the partition; it may have left the group.
+    /// The session that owns the partition, if any. It may have left the group.
     pub(super) owner: Option<SessionId>,
-    /// The session to which the partition is being handed over; it may have left the group.
+    /// The session to which the partition is being handed over, if any. It may have left the group.
     pub(super) target: Option<SessionId>,
-    /// Whether the owner has polled messages that it has not committed.
+    /// Whether the owner is polling the partition, or has polled messages that it has not
+    /// committed.
     pub(super) is_busy: bool,
 }
 
-/// Returns the chosen member for each partition, in the order of `partitions`. Returns an empty
-/// list if there are no members. `members` must be sorted.
+/// Returns the new owner of each partition, in the order of `partitions`. Returns an empty list if
+/// there are no members. `members` must be sorted.
 ///
-/// A member with too many partitions first gives up partitions that it is already handing over,
-/// then partitions that are not busy, and then its last partitions. If a partition that is given up
-/// was being handed over, it goes to the target of that handover, unless the target has enough
+/// A member that owns more partitions than it may have gives up some of them: first those that it
+/// is already handing over, then those that are not busy, and then the last ones of the rest. A
+/// partition in a handover goes to the target of that handover, unless the target then has too many
 /// partitions.
 pub(super) fn assign(partitions: &[Held], members: &[SessionId]) -> Vec<SessionId> {
     if members.is_empty() {
@@ -49,8 +51,8 @@ pub(super) fn assign(partitions: &[Held], members: &[SessionId]) -> Vec<SessionI
     for index in &order {
         choose(*index, member(partitions[*index].target));
     }
-    // The quotas add up to the number of partitions, so there is a member for every remaining
-    // partition.
+    // The sum of all quotas is the number of partitions. Every partition that was not chosen so far
+    // therefore goes to a member whose quota is not used up.
     let mut members_left =
         quota_left.iter().enumerate().flat_map(|(member, quota_left)| vec![member; *quota_left]);
     let chosen =
@@ -58,8 +60,8 @@ pub(super) fn assign(partitions: &[Held], members: &[SessionId]) -> Vec<SessionI
     chosen.map(|member| members[member]).collect()
 }
 
-/// Returns the number of partitions that each member is to have. Members that already own the most
-/// partitions get the larger quotas, so that fewer partitions move.
+/// Returns the number of partitions for each member. If the partitions cannot be divided equally,
+/// members that already own the most partitions get one more, so that fewer partitions move.
 fn quotas(partitions: &[Held], members: &[SessionId]) -> Vec<usize> {
     let mut owned = vec![0_usize; members.len()];
     let mut promised = vec![0_usize; members.len()];

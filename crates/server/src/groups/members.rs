@@ -1,27 +1,29 @@
-//! The members of one group, and the owner of each partition.
+//! The members of one consumer group, and the owner of each partition of the group's topic.
 //!
 //! # Invariants
 //!
 //! - While a group has members, each partition has one owner. Only the owner may commit an offset
-//!   for the partition. Only the owner may poll the partition; during a handover no member may poll
-//!   it.
-//! - The assignment is balanced, if each handover in progress counts as completed.
+//!   for the partition. Only the owner may poll the partition, and not even the owner may poll it
+//!   during a handover.
+//! - The assignment is balanced if each handover in progress is counted as completed.
 //! - A partition is busy while its owner polls it, or has polled messages that it has not
-//!   committed. A busy partition moves to another owner only when its owner commits these messages
-//!   or leaves, or when the handover takes too long.
-//! - The generation increases with every rebalance, and whenever the partitions that a member may
-//!   poll change.
+//!   committed. A busy partition moves to another owner only when its owner commits these messages,
+//!   when its owner leaves the group, or when the handover takes too long.
+//! - The generation is a counter. It increases with every rebalance, completed handover and purge,
+//!   and therefore whenever the partitions that a member may poll change.
 //!
 //! # A rebalance
 //!
 //! 1. A member joins or leaves, or partitions are added or deleted. [`assign`] chooses an owner for
 //!    each partition.
 //! 2. A partition that is not busy moves to its new owner immediately. For a busy partition, a
-//!    handover begins: the next poll by the old owner is refused. The client then requests its
-//!    partitions again, and commits the messages that it has polled.
-//! 3. The old owner's commit, or [`Members::expire`], completes the handover.
+//!    handover begins: the next poll by the old owner is refused. The old owner's client then
+//!    requests its partitions again, and commits the messages that it has polled.
+//! 3. The old owner's commit completes the handover. If there is none, [`Members::expire`]
+//!    completes it later.
 //!
-//! This state is not durable: after a restart, groups have no members until clients join again.
+//! This state is not durable. After a restart of the server, groups have no members until clients
+//! join again.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -31,7 +33,7 @@ use super::MemberSummary;
 use super::assignment::{Held, assign};
 use crate::session::SessionId;
 
-/// The members of a group.
+/// The members of a group and their partitions.
 #[derive(Debug, Default)]
 pub(super) struct Members {
     generation: u64,
@@ -47,24 +49,25 @@ pub(super) struct Members {
 struct Member {
     /// Number of the member within the group, as reported to clients.
     id: u32,
-    /// The partition of the member's last poll that did not name a partition.
+    /// The partition that was chosen for the member's last poll without a given partition.
     last_polled: u32,
-    /// Whether the client has requested its partitions; it then polls them by their ids.
+    /// Whether the client has ever requested its partitions. Such a client names a partition in its
+    /// polls.
     has_synchronized: bool,
-    /// Whether the member may poll partitions that its client has not yet learned about.
+    /// Whether the member has got a partition since its client last requested its partitions.
     has_news: bool,
 }
 
 #[derive(Debug, Default)]
 struct Partition {
     owner: Option<SessionId>,
-    /// The generation in which the current owner became the owner.
+    /// The generation in which the current owner got the partition.
     since: u64,
     /// Number of the owner's polls in progress.
     polls: u32,
-    /// Highest offset that this owner has polled.
+    /// Highest offset that the current owner has polled.
     polled: Option<u64>,
-    /// Last offset that the group committed since the server started.
+    /// Offset that the group last committed since the server started.
     committed: Option<u64>,
 }
 
@@ -84,16 +87,16 @@ struct Handover {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Begun {
     pub(super) partition: u32,
-    /// The generation in which the polling member became the partition's owner.
+    /// The generation in which the polling member got the partition.
     since: u64,
 }
 
-/// The reason why a member must not commit an offset.
+/// The reason why a session must not commit an offset for a partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Refusal {
-    /// The session is not a member.
+    /// The session is not a member of the group.
     NoMember,
-    /// Another member owns the partition.
+    /// The session does not own the partition.
     NotOwner,
 }
 
@@ -130,7 +133,8 @@ impl Members {
         true
     }
 
-    /// Removes and returns all members. After this, no session can join.
+    /// Removes and returns all members, because the group was deleted. No session can join
+    /// afterwards.
     pub(super) fn disband(&mut self) -> Vec<SessionId> {
         self.is_disbanded = true;
         self.handovers.clear();
@@ -138,7 +142,7 @@ impl Members {
         std::mem::take(&mut self.members).into_keys().collect()
     }
 
-    /// Sets the topic's partitions.
+    /// Sets the ids of the topic's partitions, which may have changed.
     pub(super) fn set_partitions(&mut self, partitions: &[u32], now: Instant) {
         if self.is_disbanded || self.partitions.keys().eq(partitions) {
             return;
@@ -149,16 +153,16 @@ impl Members {
         self.rebalance(now);
     }
 
-    /// Resets the polled and committed offsets, because a purge makes the partitions' offsets
-    /// restart at 0.
+    /// Resets the polled and committed offsets of all partitions after a purge of the topic, which
+    /// makes offsets begin at 0 again.
     pub(super) fn purge(&mut self) {
         self.generation += 1;
         for partition in self.partitions.values_mut() {
             partition.polls = 0;
             partition.polled = None;
             partition.committed = None;
-            // The messages of polls in progress have been removed, so the ends of these polls must
-            // have no effect.
+            // The purge has removed the messages of the polls in progress. The new generation makes
+            // the ends of these polls have no effect.
             partition.since = self.generation;
         }
         self.complete_handovers(|_, partition| !partition.is_busy());
@@ -173,18 +177,19 @@ impl Members {
         Some((self.generation, self.pollable(session).collect()))
     }
 
-    /// Returns the partitions that a member may poll.
+    /// Returns the partitions that a session may poll as a member.
     pub(super) fn pollable(&self, session: SessionId) -> impl Iterator<Item = u32> {
         let owned = self.partitions.iter().filter(move |(_, of)| of.owner == Some(session));
         owned.map(|(id, _)| *id).filter(move |id| !self.handovers.contains_key(id))
     }
 
-    /// Begins a poll of partition `id`, or of the member's next partition if `id` is `None`.
-    /// Returns `None`, which refuses the poll, if the client must request its partitions first.
+    /// Begins a poll by a member: of partition `id`, or of the member's next partition in turn if
+    /// `id` is `None`. Returns `None` if the poll is refused. The client must then request its
+    /// partitions again.
     ///
-    /// A client learns from a refused poll that it has lost the partition. If a client has gained a
-    /// partition, one poll is refused as well, so that the client learns of that partition before
-    /// its next heartbeat.
+    /// A poll of a partition that the member may no longer poll is refused. After the member has
+    /// got a partition, its next poll of a given partition is refused as well. Without that, the
+    /// client would learn of the new partition only at its next heartbeat.
     pub(super) fn begin_poll(&mut self, session: SessionId, id: Option<u32>) -> Option<Begun> {
         let member = self.members.get_mut(&session)?;
         let id = match id {
@@ -214,8 +219,9 @@ impl Members {
         around.find(is_pollable).map(|(id, _)| *id)
     }
 
-    /// Ends a poll. `last_offset` is the offset of the last message that it returned, if it
-    /// returned any.
+    /// Ends a poll. `last_offset` is the offset of the last message that the poll returned; `None`
+    /// if it returned no messages. Has no effect if the partition has got another owner since the
+    /// poll began.
     pub(super) fn end_poll(&mut self, poll: Begun, last_offset: Option<u64>) {
         if let Some(partition) = self.polled_partition(poll) {
             partition.polls = partition.polls.saturating_sub(1);
@@ -224,7 +230,7 @@ impl Members {
         }
     }
 
-    /// Returns whether the member that began a poll still owns the partition.
+    /// Returns whether the member that began a poll still owns the partition, without interruption.
     pub(super) fn is_current(&mut self, poll: Begun) -> bool {
         self.polled_partition(poll).is_some()
     }
@@ -235,7 +241,7 @@ impl Members {
             .filter(|partition| partition.owner.is_some() && partition.since == poll.since)
     }
 
-    /// Returns whether a member may commit a partition's offset, or delete it.
+    /// Returns whether a session may commit or delete a partition's offset.
     pub(super) fn may_commit(&self, session: SessionId, id: u32) -> Result<(), Refusal> {
         if !self.members.contains_key(&session) {
             return Err(Refusal::NoMember);
@@ -246,7 +252,7 @@ impl Members {
         }
     }
 
-    /// Records the offset that a partition's owner committed, or with `None` that it deleted the
+    /// Records the offset that the owner of a partition committed; `None` if the owner deleted the
     /// offset.
     pub(super) fn committed(&mut self, id: u32, offset: Option<u64>) {
         if let Some(partition) = self.partitions.get_mut(&id) {
@@ -282,7 +288,7 @@ impl Members {
         }
     }
 
-    /// Makes `to` the owner of a partition since the current generation.
+    /// Makes `to` the owner of a partition, from the current generation on.
     fn give(&mut self, id: u32, to: Option<SessionId>) {
         if let Some(partition) = self.partitions.get_mut(&id) {
             partition.owner = to;
@@ -293,14 +299,15 @@ impl Members {
         self.note_news(to);
     }
 
-    /// Records that a member may poll an additional partition.
+    /// Records that a member has got a partition of which its client does not know yet.
     fn note_news(&mut self, session: Option<SessionId>) {
         if let Some(member) = session.and_then(|session| self.members.get_mut(&session)) {
             member.has_news = member.has_synchronized;
         }
     }
 
-    /// Chooses an owner for each partition, and moves partitions that are not busy.
+    /// Chooses an owner for each partition. Moves partitions that are not busy, and begins
+    /// handovers of those that are.
     fn rebalance(&mut self, now: Instant) {
         self.generation += 1;
         let ids: Vec<u32> = self.partitions.keys().copied().collect();
@@ -349,8 +356,8 @@ impl Members {
         self.handovers.keys()
     }
 
-    /// For each partition, returns the current owner, and the owner once all handovers are
-    /// complete.
+    /// Returns, for each partition, its current owner, and its owner after all handovers are
+    /// completed.
     #[cfg(test)]
     pub(super) fn owners(&self) -> BTreeMap<u32, (Option<SessionId>, Option<SessionId>)> {
         let target = |id: &u32| self.handovers.get(id).map(|handover| handover.to);

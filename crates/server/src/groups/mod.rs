@@ -1,18 +1,18 @@
 //! Consumer groups: members, assignments, rebalancing.
 //!
-//! A group is durable: its id and name are a record in the log's catalog ([`record`]), and its
-//! offsets are stored by the log. The members of a group ([`members`]) are sessions, and are kept
-//! only in memory.
+//! The id and name of a group are durable as a record in the log's catalog ([`record`]). The
+//! offsets of a group are durable in the log as well. The members of a group ([`members`]) are
+//! sessions, and are kept only in memory.
 //!
 //! # Locks
 //!
-//! Locks are taken in the order of this list. Polls and commits take only the second lock, for
-//! reading, and the last one.
+//! A thread that takes several locks takes them in the order of this list. Polls and commits take
+//! only lock 2, for reading, and lock 4.
 //!
 //! 1. `changes`: held while a group is created or deleted, including the write to the catalog.
 //! 2. `topics`: the existing groups. Held only while groups are looked up or updated in memory.
 //! 3. `memberships`: the groups of each session.
-//! 4. A group's `members`.
+//! 4. `members` of a group.
 
 mod assignment;
 mod members;
@@ -37,19 +37,20 @@ use crate::status::Status;
 use members::{Members, Refusal};
 use record::Record;
 
-/// All groups. Safe to use from any thread.
+/// All consumer groups of the server. Safe to use from any thread.
 #[derive(Debug)]
 pub(crate) struct Groups {
     /// Maximum number of groups of one topic.
     groups_max: usize,
-    /// Maximum time that a handover waits until the old owner has committed.
+    /// Maximum time that a handover waits for the old owner to commit the messages that it has
+    /// polled.
     rebalancing_timeout: Duration,
     changes: Mutex<()>,
     topics: RwLock<HashMap<TopicId, Topic>>,
     memberships: Mutex<HashMap<SessionId, Memberships>>,
 }
 
-/// The groups of which a session is a member, by their topics and their ids.
+/// The groups of which a session is a member, each under its topic and its id.
 type Memberships = BTreeMap<(TopicId, u32), Arc<Group>>;
 
 /// The groups of a topic.
@@ -95,8 +96,8 @@ pub(crate) struct MemberSummary {
 }
 
 impl Groups {
-    /// Reads the groups from the log's records. Deletes the offsets of groups whose deletion was
-    /// interrupted.
+    /// Reads all groups from the catalog's records. Completes interrupted deletions: deletes the
+    /// offsets of groups that have no record.
     ///
     /// # Errors
     /// Corruption of a record; errors from the log.
@@ -136,7 +137,8 @@ impl Groups {
         self.group(topic, id).ok_or(Status::CONSUMER_GROUP_ID_NOT_FOUND)
     }
 
-    /// Returns the id of a group.
+    /// Returns the id of a group that is identified by its id or name; `None` if there is no such
+    /// group.
     pub(crate) fn resolve(&self, topic: TopicId, group: &WireIdentifier) -> Option<u32> {
         let topics = self.topics();
         let topic = topics.get(&topic)?;
@@ -151,14 +153,14 @@ impl Groups {
         self.topics().values().map(|topic| topic.groups.len()).sum()
     }
 
-    /// Returns a topic's groups, by their ids.
+    /// Returns a topic's groups, ordered by id.
     pub(crate) fn list(&self, topic: TopicId) -> Vec<Summary> {
         let topics = self.topics();
         let groups = topics.get(&topic).into_iter().flat_map(|topic| topic.groups.values());
         groups.map(|group| group.summary(&group.members.lock())).collect()
     }
 
-    /// Returns a group with its members, by their numbers.
+    /// Returns a group with its members, which are ordered by number.
     pub(crate) fn get(&self, topic: TopicId, id: u32) -> Option<(Summary, Vec<MemberSummary>)> {
         let group = self.group(topic, id)?;
         let members = group.members.lock();
@@ -182,8 +184,8 @@ impl Groups {
             (next_key.clone(), Some(next.to_string())),
         ])?;
         if topic_info(log, topic).map(|now| now.created_us) != Some(info.created_us) {
-            // The topic was deleted before the records were written, so the records must be
-            // removed.
+            // The topic was deleted before the records were written. The deletion did not remove
+            // the records, so they are removed here.
             log.set_records(&[(key, None), (next_key, None)])?;
             return Err(Status::TOPIC_ID_NOT_FOUND);
         }
@@ -196,8 +198,7 @@ impl Groups {
         Ok(summary)
     }
 
-    /// Returns the id for the next group of a topic, after checking that a group `name` can be
-    /// created.
+    /// Returns the id for the topic's next group. Fails if a group `name` cannot be created.
     fn next_id(&self, topic: TopicId, name: &str) -> Result<u32, Status> {
         let topics = self.topics();
         let Some(topic) = topics.get(&topic) else { return Ok(0) };
@@ -222,12 +223,13 @@ impl Groups {
         if let Some(of_topic) = self.topics_mut().get_mut(&topic) {
             of_topic.remove(&group);
         }
-        // Members are removed before the offsets are deleted, so that no offset is stored after
-        // that.
+        // The members are removed before the offsets are deleted, so that no member stores an
+        // offset afterwards.
         self.disband(&group);
         let partitions = topic_info(log, topic).map(|info| info.partitions).unwrap_or_default();
         for partition in partitions.into_keys() {
-            // An error is ignored: there is no offset, or the partition no longer exists.
+            // An error only means that the group has no offset in this partition, or that the
+            // partition no longer exists.
             let _ = log.delete_offset(topic.partition(partition), Consumer::Group(id), false);
         }
         Ok(())
@@ -278,8 +280,8 @@ impl Groups {
         Ok(())
     }
 
-    /// Ends all memberships of a session that was closed or logged out. Must be called after the
-    /// last `join` of the session has returned.
+    /// Ends all memberships of a session that was closed or has logged out. The caller must make
+    /// sure that every earlier `join` of the session has returned.
     pub(crate) fn leave_all(&self, session: SessionId) {
         let mut memberships = self.memberships.lock();
         for group in memberships.remove(&session).into_iter().flat_map(BTreeMap::into_values) {
@@ -311,9 +313,10 @@ impl Groups {
         members.synchronize(session)
     }
 
-    /// Begins a poll of a partition, or of the member's next partition if none is given. Returns
-    /// `None` if the client must request its partitions first. This is the case if the session is
-    /// not a member or does not own the partition, or if its partitions have changed.
+    /// Begins a poll of a partition, or of the member's next partition if `partition` is `None`.
+    /// Returns `None` if the poll is refused and the client must request its partitions again. The
+    /// reason is that the session is not a member, that it may not poll the partition, or that its
+    /// partitions have changed.
     ///
     /// The partition may be deleted between this call and the read.
     pub(crate) fn begin_poll(
@@ -328,9 +331,10 @@ impl Groups {
         Some(Poll::new(group, begun))
     }
 
-    /// Calls `change`, which stores a group's offset for a partition, or deletes it if the offset
-    /// is `None`. The partition keeps its owner until `change` has returned, so `change` must not
-    /// wait for the disk.
+    /// Calls `change`, which stores the group's offset for a partition. `offset` is the stored
+    /// offset, or `None` if `change` deletes the stored offset. The partition keeps its owner until
+    /// `change` has returned. `change` is called under a lock, and must therefore not wait for the
+    /// disk.
     ///
     /// # Errors
     /// Not found, for the group; member not found; partition not owned; errors from `change`.
@@ -357,8 +361,8 @@ impl Groups {
     /// Updates the groups of a topic after partitions of the topic were created or deleted in the
     /// log.
     pub(crate) fn partitions_changed(&self, log: &Log, topic: TopicId) {
-        // The partitions are read under the lock, so that of two concurrent calls the second one
-        // sees the changes of both.
+        // The partitions are read under the lock. Of two concurrent calls, the later one therefore
+        // sees the changes of both callers.
         let _changes = self.changes.lock();
         let Some(info) = topic_info(log, topic) else { return };
         let partitions: Vec<u32> = info.partitions.into_keys().collect();
@@ -367,7 +371,8 @@ impl Groups {
         }
     }
 
-    /// Resets the offsets of a topic's groups after all messages of the topic were removed.
+    /// Resets the offsets of a topic's groups in memory, after all messages of the topic were
+    /// removed.
     pub(crate) fn topic_purged(&self, topic: TopicId) {
         for group in self.groups_of(topic) {
             group.members.lock().purge();
@@ -379,13 +384,13 @@ impl Groups {
         topics.get(&topic).into_iter().flat_map(|topic| topic.groups.values().cloned()).collect()
     }
 
-    /// Forgets the groups of a topic after the topic was deleted in the log.
+    /// Removes the groups of a topic from memory, after the topic was deleted in the log.
     pub(crate) fn topic_deleted(&self, log: &Log, topic: TopicId) {
         let _changes = self.changes.lock();
         self.forget_deleted(log, topic);
     }
 
-    /// Forgets the groups of a stream after the stream was deleted in the log.
+    /// Removes the groups of a stream from memory, after the stream was deleted in the log.
     pub(crate) fn stream_deleted(&self, log: &Log, stream: u32) {
         let _changes = self.changes.lock();
         let topics: Vec<TopicId> = self.topics().keys().copied().collect();
@@ -394,9 +399,9 @@ impl Groups {
         }
     }
 
-    /// Forgets the groups of a topic that have no record: the log removed the records together with
-    /// the topic. Groups with a record are kept, because a new topic with the same id may already
-    /// have groups.
+    /// Removes from memory the groups of a topic that no longer have a record. When the log deletes
+    /// a topic, it also removes the records of the topic's groups. Groups with a record are kept,
+    /// because a new topic with the same id may already have groups.
     fn forget_deleted(&self, log: &Log, topic: TopicId) {
         let records = log.records(&record::prefix(topic));
         let is_deleted = |group: &Arc<Group>| !records.contains_key(&record::key(topic, group.id));
@@ -465,8 +470,8 @@ fn read_topics(log: &Log) -> tailwater_log::Result<HashMap<TopicId, Topic>> {
         let Some(record) = record::decode(&key, &value)? else { continue };
         let (Record::Group { topic, .. } | Record::Next { topic, .. }) = record;
         let Some(info) = catalog.topic(topic) else {
-            // The server died while it was creating a group in a topic that was being deleted: only
-            // a record is left.
+            // The topic of this record no longer exists. The topic was deleted while a group was
+            // being created in it, and the server died before it removed the record.
             orphans.push((key, None));
             continue;
         };
@@ -484,7 +489,7 @@ fn read_topics(log: &Log) -> tailwater_log::Result<HashMap<TopicId, Topic>> {
     Ok(topics)
 }
 
-/// Deletes stored offsets of groups that do not exist.
+/// Deletes the stored offsets of groups that no longer exist.
 fn forget_orphans(log: &Log, topics: &HashMap<TopicId, Topic>) -> tailwater_log::Result<()> {
     for partition in log.partitions() {
         let partition = partition.id();
@@ -493,8 +498,8 @@ fn forget_orphans(log: &Log, topics: &HashMap<TopicId, Topic>) -> tailwater_log:
             if let Consumer::Group(id) = consumer
                 && groups.is_none_or(|groups| !groups.contains_key(&id))
             {
-                // Nothing waits for the ticket: the deletion takes effect immediately, and after a
-                // crash the next start repeats it.
+                // The ticket is dropped, because the deletion need not be durable: after a crash,
+                // the next start deletes the offset again.
                 drop(log.delete_offset(partition, consumer, false)?);
             }
         }

@@ -7,7 +7,7 @@ use super::members::Begun;
 use crate::status::Status;
 
 /// A poll in progress by a member of a group. The member keeps the partition until the poll has
-/// ended and its messages are committed, unless a handover takes too long.
+/// ended and its messages are committed, or until a handover of the partition times out.
 ///
 /// Dropping the value ends the poll as one that returned no messages.
 #[derive(Debug)]
@@ -28,19 +28,20 @@ impl Poll {
         self.begun.partition
     }
 
-    /// Ends the poll, which returned messages up to `last_offset`. The member must commit them
-    /// later.
+    /// Ends the poll. It returned messages up to the offset `last_offset`, which the member has yet
+    /// to commit.
     pub(crate) fn polled(mut self, last_offset: u64) {
         self.is_over = true;
         self.group.members.lock().end_poll(self.begun, Some(last_offset));
     }
 
-    /// Ends the poll, which returned messages up to `last_offset`, and commits them with `store`.
+    /// Ends the poll, which returned messages up to the offset `last_offset`. Calls `store` to
+    /// commit that offset.
     ///
     /// # Errors
-    /// Partition not owned, if the partition got another owner during the poll: the messages must
-    /// then not be returned. Errors from `store`; the messages then count as polled but not
-    /// committed.
+    /// Partition not owned, if the partition has got another owner since the poll began; the
+    /// messages must then not be returned to the client. Errors from `store`; the messages then
+    /// count as polled but not committed.
     pub(crate) fn committed<T>(
         mut self,
         last_offset: u64,

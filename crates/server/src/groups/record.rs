@@ -22,11 +22,11 @@ pub(super) enum Record {
         /// Name of the group, unique in the topic.
         name: String,
     },
-    /// The id of the next group of a topic.
+    /// The lowest id that no group of a topic has ever had.
     Next {
         /// Id of the topic.
         topic: TopicId,
-        /// The next id.
+        /// That id.
         id: u32,
     },
 }
@@ -37,17 +37,17 @@ struct Value {
     name: String,
 }
 
-/// Returns the prefix of the keys of a topic's groups.
+/// Returns the common prefix of the keys of all groups of a topic.
 pub(super) fn prefix(topic: TopicId) -> String {
     format!("stream/{}/topic/{}/group/", topic.stream, topic.topic)
 }
 
-/// Returns the key of a group.
+/// Returns the key of a group's record.
 pub(super) fn key(topic: TopicId, id: u32) -> String {
     format!("{}{id}", prefix(topic))
 }
 
-/// Returns the key of the record with the id of a topic's next group.
+/// Returns the key of the record with the id for the topic's next group.
 pub(super) fn next_key(topic: TopicId) -> String {
     format!("stream/{}/topic/{}/next_group", topic.stream, topic.topic)
 }
@@ -55,17 +55,16 @@ pub(super) fn next_key(topic: TopicId) -> String {
 /// Returns the value of a group's record.
 ///
 /// # Errors
-/// Internal.
+/// An internal error, if the value cannot be encoded.
 pub(super) fn value(name: &str) -> Result<String, Error> {
     let value = serde_json::to_string(&Value { name: name.to_owned() });
     value.map_err(|error| Error::new(ErrorKind::Internal, format!("group '{name}': {error}")))
 }
 
-/// Decodes a record whose key begins with `stream/`; `None` if the record does not belong to
-/// groups.
+/// Decodes a record whose key begins with `stream/`. Returns `None` for a record of another kind.
 ///
 /// # Errors
-/// Corruption, with the key.
+/// Corruption; the error names the key.
 pub(super) fn decode(key: &str, value: &str) -> Result<Option<Record>, Error> {
     let corrupt = |what: &dyn std::fmt::Display| {
         Error::new(ErrorKind::Corruption, format!("corrupt record {key}: {what}: '{value}'"))

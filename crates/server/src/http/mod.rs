@@ -34,7 +34,8 @@ use crate::state::State;
 
 /// Maximum number of concurrent connections.
 const CONNECTIONS: usize = 64;
-/// Maximum size of a request line with its headers, in bytes.
+/// Size of the buffer for the request line and the headers, in bytes. A request with more is
+/// rejected.
 const HEADER_BYTES: usize = 16 << 10;
 /// Maximum number of headers of a request.
 const HEADERS: usize = 64;
@@ -81,23 +82,24 @@ pub(crate) async fn serve(
         places.0.push(ServedConnection { task, has_asked });
     })
     .await;
-    // Dropping the connections ends requests in progress without waiting for them.
+    // Dropping the connections aborts their tasks, without waiting for requests in progress.
     drop(connections);
 }
 
-/// Open connections, the oldest first.
+/// The open connections, in the order in which they were accepted.
 #[derive(Default)]
 struct ServedConnections(Vec<ServedConnection>);
 
 struct ServedConnection {
     task: AbortHandle,
-    /// Whether the headers of the connection's request have arrived.
+    /// Whether all headers of the connection's request have arrived.
     has_asked: Arc<AtomicBool>,
 }
 
 impl ServedConnections {
-    /// Makes sure that another connection is within the limit. At the limit, closes the oldest
-    /// connection that has not sent a request. Returns false if there is no such connection.
+    /// Makes sure that one more connection does not exceed the limit. If the limit is reached,
+    /// closes the oldest connection whose request has not arrived. Returns false if there is no
+    /// such connection.
     fn make_room(&mut self) -> bool {
         self.0.retain(|place| !place.task.is_finished());
         if self.0.len() < CONNECTIONS {
@@ -131,7 +133,7 @@ where
     }
 }
 
-/// Handles a request, without reading its body.
+/// Answers a request. The body of the request is not read.
 async fn answer(
     state: Arc<State>,
     request: Request<Incoming>,
@@ -163,7 +165,7 @@ async fn answer(
     }))
 }
 
-/// Returns whether all partitions accept appends, and lists those that do not.
+/// Returns the reply to `/health`: whether all partitions accept appends, and which ones do not.
 fn health(state: &State) -> Response<String> {
     let partitions = state.log.partitions();
     let failures: Vec<_> = partitions
@@ -178,8 +180,8 @@ fn health(state: &State) -> Response<String> {
                 "stream": id.stream,
                 "topic": id.topic,
                 "partition": id.partition,
-                // Only the kind of the error is shown, because its text contains paths and no login
-                // is needed here.
+                // The reply contains only the kind of the error. The text of the error contains
+                // paths, and this request requires no login.
                 "error": format!("{:?}", error.kind()),
             })
         })

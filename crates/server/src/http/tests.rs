@@ -1,4 +1,4 @@
-//! Tests of the HTTP interface, with a client and a running server.
+//! Tests of the HTTP interface of a running server.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -22,7 +22,7 @@ fn config(path: &Path) -> Config {
     Config::load(&flags, &BTreeMap::new()).expect("a valid configuration").0
 }
 
-/// Sends a request, and returns the status, the headers and the body of the answer.
+/// Sends a request. Returns the status, the headers and the body of the reply.
 async fn ask(address: SocketAddr, request: &str) -> (u16, String, String) {
     let mut stream = TcpStream::connect(address).await.expect("a connection");
     stream.write_all(request.as_bytes()).await.expect("a request");
@@ -71,11 +71,12 @@ async fn metrics_and_health_are_served_and_the_rest_is_not() {
     let (status, _, body) = ask(address, "HEAD /ping HTTP/1.1\r\nhost: here\r\n\r\n").await;
     assert_eq!((status, body.as_str()), (200, ""));
 
-    // One request has a header that is too long, another is not HTTP.
+    // The first request has a header that is too long. The second one is not HTTP.
     let long = format!("GET /ping HTTP/1.1\r\nhost: {}\r\n\r\n", "x".repeat(64 << 10));
     for request in [long.as_str(), "\0\x01\x02 nothing\r\n\r\n"] {
         let mut stream = TcpStream::connect(address).await.expect("a connection");
-        // The server may close the connection before everything is sent.
+        // The write may fail, because the server may close the connection before it has read
+        // everything.
         let _ = stream.write_all(request.as_bytes()).await;
         let mut answer = Vec::new();
         let _ = stream.read_to_end(&mut answer).await;
@@ -93,7 +94,7 @@ async fn idle_connections_do_not_block_new_ones() {
     for _ in 0..super::CONNECTIONS {
         idle.push(TcpStream::connect(address).await.expect("a connection"));
     }
-    // The limit is reached: each further connection closes the oldest one.
+    // The limit on connections is reached. Each further connection closes the oldest one.
     for _ in 0..3 {
         let (status, _, body) = get(address, "/ping").await;
         assert_eq!((status, body.as_str()), (200, "pong"));
@@ -119,8 +120,9 @@ async fn health_names_no_files() {
     let stream = log.create_stream(None, "s").expect("a stream");
     let topic = log.create_topic(stream, None, "t", &TopicOptions::default(), 1);
     let partition = log.partition(topic.expect("a topic").partition(0)).expect("a partition");
-    // Later batches show that the first batch was persisted, so that its damage is not taken for a
-    // torn end.
+    // If only the last batch of a segment were damaged, recovery would take it for a torn write.
+    // The later batches prove that the first one was persisted, so that recovery reports its
+    // damage.
     for _ in 0..5 {
         let mut batch = tailwater_format::message::batch::Builder::new(0);
         batch.push(1, 0, b"payload", b"").expect("a message");

@@ -1,5 +1,5 @@
-//! A connection to a server. It has at most one request in flight, and sends only commands that
-//! read.
+//! A client's connection to a server from which messages are imported. It has at most one request
+//! in flight, and sends no command that changes anything on the server, except for the login.
 
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -28,11 +28,11 @@ use super::{Source, numeric};
 use crate::command::POLL_HEADER_BYTES;
 use crate::status::Status;
 
-/// Time limit for a reply; the same as that of Iggy's clients.
+/// Time limit for a reply. It is the time limit of Iggy's clients.
 const TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum length of a reply, in bytes.
 const REPLY_BYTES_MAX: usize = 1 << 30;
-/// Id of the consumer that polls; it stores no offset.
+/// Consumer id that polls contain. No offset is stored for it.
 const CONSUMER: u32 = 1;
 
 /// The reason why a request to a server failed.
@@ -43,17 +43,17 @@ pub enum ClientError {
     Connection {
         /// The server's address.
         address: String,
-        /// The system's error.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// The server refused a request.
     Refused {
-        /// The command.
+        /// Name of the refused command.
         command: &'static str,
-        /// Iggy's error code.
+        /// Iggy's error code in the reply.
         status: u32,
     },
-    /// The server ended the session.
+    /// The server ended the session in reply to this command.
     Evicted(&'static str),
     /// The reply violates the protocol.
     Protocol(String),
@@ -144,7 +144,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Sends a command that reads, and returns the reply's body.
+    /// Sends a command that changes nothing on the server, and returns the body of the reply.
+    /// `command` is its name for errors.
     fn read(
         &mut self,
         command: &'static str,
@@ -188,8 +189,8 @@ impl Connection {
         if reply.command != Command::Reply || !(HEADER_SIZE..=REPLY_BYTES_MAX).contains(&size) {
             return Err(ClientError::Protocol(format!("{command}: no reply of {size} bytes")));
         }
-        // The buffer grows with the received bytes, so that a wrong length in the header allocates
-        // nothing.
+        // The buffer grows as bytes arrive. A wrong length in the header therefore cannot cause a
+        // large allocation.
         let mut body = Vec::new();
         let length = size - HEADER_SIZE;
         Read::by_ref(&mut self.stream)
@@ -233,7 +234,8 @@ impl Connection {
         Ok(response.partitions.iter().map(|partition| partition.id).collect())
     }
 
-    /// Polls a partition from an offset. Returns the batches of the reply, one after the other.
+    /// Polls `count` messages of a partition, beginning at `offset`. Returns the encoded batches of
+    /// the reply, one after another.
     pub(super) fn poll(
         &mut self,
         topic: TopicId,

@@ -2,11 +2,12 @@
 //!
 //! # Where an import resumes
 //!
-//! The offsets of a partition are contiguous in the source and in the log. A partition of the log
-//! that begins at the source's offset `B` and has `N` messages therefore resumes at the source's
-//! offset `B + N`. `B` is a record in the log, and is durable before the first message is appended.
-//! If the source has removed messages and no longer has one at `B + N`, `B` is increased before the
-//! next append. After a crash at any point, the import resumes where the log's messages end.
+//! Offsets in a partition are contiguous, in the source and in the log. Offset 0 of a partition in
+//! the log corresponds to an offset `B` in the source. A partition of the log with `N` messages
+//! therefore resumes at the source's offset `B + N`. `B` is stored as a record in the log, which is
+//! durable before the first message is appended. If the source has removed the message at `B + N`
+//! and continues at a higher offset, `B` is increased by the difference before the next append.
+//! After a crash at any point, the import resumes after the last message in the log.
 
 mod connection;
 
@@ -27,14 +28,14 @@ use connection::Connection;
 
 use crate::command::imported_options;
 
-/// Number of messages that the first poll of a partition requests and, below, the maximum of any
-/// poll.
+/// Number of messages that the first poll of a partition requests (`MESSAGES`), and the maximum
+/// number that any poll requests (`MESSAGES_MAX`).
 const MESSAGES: u32 = 1000;
 const MESSAGES_MAX: u32 = 100_000;
-/// Range of the size of a reply, in bytes, in which the next poll requests the same number of
-/// messages. After a smaller reply it requests more, after a larger one fewer.
+/// Range of the size of a reply, in bytes, after which the next poll requests the same number of
+/// messages. After a smaller reply, the number is doubled; after a larger one, it is halved.
 const REPLY_BYTES: std::ops::Range<usize> = (1 << 20)..(16 << 20);
-/// Name of a file that exists in every log.
+/// Name of a file in the directory of every log. It shows that the directory contains a log.
 const IDENTITY: &str = "TAILWATER-LOG";
 
 /// The server to import from.
@@ -57,19 +58,19 @@ impl fmt::Debug for Source {
 /// The result of an import.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Imported {
-    /// Number of partitions read.
+    /// Number of partitions from which messages were requested.
     pub partitions: u64,
     /// Number of messages appended.
     pub messages: u64,
     /// Size of the appended batches, in bytes.
     pub bytes: u64,
     /// Number of messages that were not imported, because the source removed them after the first
-    /// import began and before the import read them.
+    /// import of their partition had begun.
     pub missed: u64,
 }
 
-/// The reason why an import ended early. Messages that were imported stay in the log, and another
-/// import continues after them.
+/// The reason why an import ended early. Messages imported so far stay in the log, and another
+/// import resumes after them.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ImportError {
@@ -79,10 +80,10 @@ pub enum ImportError {
     Log(tailwater_log::Error),
     /// The directory contains files of another program, or cannot be read.
     Directory(String),
-    /// The log already has another stream or topic with the same id, or messages that were not
-    /// imported.
+    /// The log has a stream or topic with the same id but another name, or a partition with
+    /// messages that were not imported.
     Conflict(String),
-    /// The source sent damaged data.
+    /// The source sent damaged batches.
     Damaged(String),
 }
 
@@ -120,10 +121,11 @@ impl From<tailwater_log::Error> for ImportError {
     }
 }
 
-/// Appends messages from a server to the log in a directory, which is created if it is missing.
-/// Imports one stream, given by its id or name, or all streams. Streams and topics keep their ids
-/// and names. Messages keep their ids, origin timestamps, user headers and order. `progress` is
-/// called repeatedly with the number of messages imported so far.
+/// Imports messages from a server into the log in `directory`, which is created if it is missing.
+/// `stream` is the id or name of the stream to import; with `None`, all streams are imported.
+///
+/// Streams and topics keep their ids and names. Messages keep their ids, origin timestamps, user
+/// headers and order. `progress` is called repeatedly with the number of messages imported so far.
 ///
 /// # Errors
 /// See [`ImportError`].
@@ -154,7 +156,7 @@ pub fn import(
     Ok(import.imported)
 }
 
-/// Rejects a directory that contains files but no log. Nothing is written to the directory.
+/// Rejects a directory that contains files of another program, and no log. Writes nothing.
 fn refuse_other_files(directory: &Path) -> Result<(), ImportError> {
     let entries = match PosixStorage::new().list(directory) {
         Ok(entries) => entries,
@@ -201,8 +203,8 @@ impl Import<'_> {
     fn topic(&mut self, stream: u32, topic: &TopicHeader) -> Result<(), ImportError> {
         let name = topic.name.as_str();
         let id = TopicId { stream, topic: topic.id };
-        // If the source has fewer partitions than the log, those with the highest ids were deleted,
-        // since ids count from 0.
+        // The ids of partitions begin at 0. If the source has fewer partitions than the log, those
+        // with the highest ids were deleted in the source; the log keeps them.
         let partitions = self.connection.partitions(stream, topic.id)?;
         let wanted = partitions.iter().max().map_or(0, |highest| highest + 1);
         let streams = self.log.streams();
@@ -253,8 +255,9 @@ impl Import<'_> {
             if base.is_none() || batches.first > next {
                 self.imported.missed += base.map_or(0, |_| batches.first - next);
                 let begins = batches.first - end;
-                // A crash after this and before the first append is safe: the next import finds the
-                // log's partition unchanged and starts at the same offset.
+                // A crash between this write and the first append is safe: the next import finds
+                // the same number of messages in the log's partition, and computes the same value
+                // again.
                 self.log.set_records(&[(key.clone(), Some(begins.to_string()))])?;
                 base = Some(begins);
             }
@@ -273,8 +276,8 @@ impl Import<'_> {
     }
 }
 
-/// Verifies the batches of a reply. Returns their messages at and after offset `next`, as a
-/// producer's batches; `None` if there are no such messages.
+/// Verifies the batches of a reply. Returns their messages with offsets of at least `next`, encoded
+/// as batches of a producer, which have no offsets. Returns `None` if there are no such messages.
 fn batches(
     partition: &Arc<Partition>,
     reply: &[u8],
@@ -319,17 +322,17 @@ fn batches(
     Ok((batches.messages > 0).then_some(batches))
 }
 
-/// The messages of one poll.
+/// The messages of one poll, as batches to append.
 struct Batches {
-    /// Offset of the first message.
+    /// Offset of the first message in the source.
     first: u64,
     messages: u64,
     batches: Vec<Vec<u8>>,
 }
 
-/// Decodes the batch at the start of `bytes`, and verifies the checksums of its messages. A wrong
-/// checksum of the batch itself is accepted: a server that returns part of a batch may leave that
-/// checksum unchanged.
+/// Decodes the batch at the start of `bytes`, and verifies the checksum of each message. A wrong
+/// checksum of the whole batch is accepted, because a server that returns only a part of a batch
+/// may leave the checksum of the whole batch unchanged.
 fn decode(bytes: &[u8]) -> Result<Batch<'_>, tailwater_format::Error> {
     if let Ok(batch) = Batch::decode_verified(bytes) {
         return Ok(batch);
@@ -341,7 +344,7 @@ fn decode(bytes: &[u8]) -> Result<Batch<'_>, tailwater_format::Error> {
     Ok(batch)
 }
 
-/// Returns the identifier of a stream or topic by its number.
+/// Returns the protocol's identifier for the numeric id of a stream or topic.
 fn numeric(id: u32) -> WireIdentifier {
     WireIdentifier::numeric(id)
 }

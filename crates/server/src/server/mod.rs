@@ -1,4 +1,4 @@
-//! Starting, listening and shutting down.
+//! Starts the server, listens, and shuts down.
 
 use std::fmt;
 use std::fs::DirBuilder;
@@ -38,13 +38,14 @@ use crate::state::State;
 use crate::users::{RandomPassword, Users};
 use crate::{http, tls};
 
-/// Name of the log's directory in the directory of all data.
+/// Name of the log's directory within the directory `system.path`.
 const LOG: &str = "log";
-/// Names in the directory of all data that only Apache Iggy's server creates.
+/// Names of files and directories that Apache Iggy's server creates in its directory, and this
+/// server does not.
 const IGGY_ENTRIES: &[&str] = &["streams", "state", "metadata", "server.superblock"];
-/// Permissions of the directory of all data: access by its owner only.
+/// Mode of the directory `system.path`: only its owner may access it.
 const PRIVATE: u32 = 0o700;
-/// Interval between two checks of heartbeats, groups and expired tokens.
+/// Interval at which the server checks heartbeats, handovers in groups, and expired tokens.
 const TICK: Duration = Duration::from_secs(1);
 /// Maximum time that a shutdown waits for requests in progress.
 const DRAIN: Duration = Duration::from_secs(10);
@@ -52,9 +53,9 @@ const DRAIN: Duration = Duration::from_secs(10);
 /// The addresses on which a server listens.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Addresses {
-    /// For clients; `None` if `[tcp]` is off.
+    /// The address for clients; `None` if `[tcp]` is off.
     pub tcp: Option<SocketAddr>,
-    /// For metrics and health; `None` if `[http]` is off.
+    /// The address for metrics and health; `None` if `[http]` is off.
     pub http: Option<SocketAddr>,
 }
 
@@ -65,7 +66,8 @@ pub struct Shutdown {
     pub elapsed: Duration,
     /// Number of connections that were open when the shutdown began.
     pub connections: usize,
-    /// Number of connections whose requests were not finished in time.
+    /// Number of these connections whose requests were not finished within the time limit, so that
+    /// they were aborted.
     pub abandoned: usize,
 }
 
@@ -84,7 +86,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// Opens the directory and starts to listen.
+    /// Starts a server: opens the log in the configured directory, and listens on the configured
+    /// addresses.
     ///
     /// # Errors
     /// See [`ServerError`].
@@ -105,18 +108,18 @@ impl Server {
             http: http.as_ref().and_then(|(listener, _)| address(listener)),
         };
         let log = open_log(&storage, &config)?;
-        // From here on this server owns the directory. `current_config.toml`, if an earlier server
-        // left it, is outdated.
+        // The open log guarantees that no other server uses the directory. If `current_config.toml`
+        // exists, an earlier server was killed, and the file is outdated.
         config::remove_current(&*storage, &config)?;
         command::apply_config(&log, &config)?;
         let groups = Groups::open(&log, &config)?;
         config::write_current(&*storage, &config, addresses.tcp, addresses.http)?;
-        // The users are opened last: a generated password would be lost if the start failed after
-        // this.
+        // The users are opened in the last step that can fail. A new directory gets a root user in
+        // this step, and its generated password would be lost if the start failed later.
         let opened = Users::open(&log, &config);
         if opened.is_err() {
-            // `current_config.toml` claims that a server is listening, so it is removed. An error
-            // of the removal is ignored, because the earlier error is returned.
+            // The file is removed, because it contains addresses on which no server listens. An
+            // error of the removal is ignored in favour of the error from opening the users.
             let _ = config::remove_current(&*storage, &config);
         }
         let (users, root_password) = opened?;
@@ -150,13 +153,14 @@ impl Server {
         self.addresses
     }
 
-    /// Returns the password that was generated for the root user of a new directory.
+    /// Returns the password that was generated for the root user, if this start created the root
+    /// user.
     pub fn root_password(&self) -> Option<&str> {
         self.root_password.as_ref().map(RandomPassword::reveal)
     }
 
-    /// Returns whether other machines can reach the server and log in with the credentials
-    /// iggy/iggy.
+    /// Returns whether the server listens on an address that is not a loopback address, and the
+    /// root user has the name and password `iggy`.
     pub fn has_exposed_defaults(&self) -> bool {
         self.has_exposed_defaults
     }
@@ -167,20 +171,20 @@ impl Server {
         &self.state
     }
 
-    /// Returns the findings of opening the log.
+    /// Returns what recovery found when the log was opened.
     pub fn open_report(&self) -> &OpenReport {
         self.state.log.open_report()
     }
 
-    /// Stops listening, waits for requests in progress, persists everything and closes the log.
+    /// Stops listening, waits for requests in progress, persists all messages and closes the log.
     ///
     /// # Errors
     /// The first error from the log. Acknowledged messages are then recovered when the log is
-    /// reopened.
+    /// opened the next time.
     pub async fn shutdown(mut self) -> Result<Shutdown, ServerError> {
         let began = Instant::now();
         let connections = self.state.sessions.count();
-        // Sending fails if all receivers were dropped, because all tasks have ended.
+        // Sending fails only if all tasks have ended, because they hold the receivers.
         let _ = self.shutdown.send(true);
         let mut abandoned = 0;
         while let Some(ended) = self.tasks.join_next().await {
@@ -189,7 +193,8 @@ impl Server {
                 Err(error) => tracing::error!(%error, "a task of the server failed"),
             }
         }
-        // The file is removed before the log is closed, while this server still owns the directory.
+        // The file is removed before the log is closed. After that, another server may own the
+        // directory.
         let removed = config::remove_current(&*self.storage, &self.state.config);
         let state = Arc::clone(&self.state);
         let closed = tokio::task::spawn_blocking(move || state.log.close()).await;
@@ -205,7 +210,7 @@ impl Server {
 /// A listening socket, and the acceptor of its encrypted connections if encryption is on.
 type Listener = (TcpListener, Option<TlsAcceptor>);
 
-/// Starts the tasks that serve clients and HTTP, and the task that maintains the state in memory.
+/// Starts the tasks that serve clients and HTTP, and the task of [`maintain`].
 fn spawn_tasks(
     state: &Arc<State>,
     tcp: Option<Listener>,
@@ -274,8 +279,8 @@ fn open_log(storage: &Arc<dyn Storage>, config: &Config) -> Result<Log, ServerEr
     Ok(Log::open(config.path.join(LOG), &options)?)
 }
 
-/// Creates the directory of all data. Only its owner may access it, because it contains password
-/// hashes. The permissions of an existing directory are not changed.
+/// Creates the directory `system.path`. Only its owner may access it, because it contains password
+/// hashes. The mode of an existing directory is not changed.
 fn create_private_directory(storage: &dyn Storage, path: &Path) -> Result<(), ServerError> {
     if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
         storage.create_directory(parent)?;
@@ -293,8 +298,9 @@ fn acceptor(tls: &Option<config::Tls>) -> Result<Option<TlsAcceptor>, ServerErro
     tls.as_ref().map(tls::acceptor).transpose()
 }
 
-/// Accepts clients until the server shuts down. Returns the number of connections whose requests
-/// were not finished in time.
+/// Accepts clients until the server shuts down, and then waits until their connections have ended.
+/// Returns the number of connections that were aborted because their requests were not finished
+/// within [`DRAIN`].
 async fn accept(
     state: Arc<State>,
     listener: TcpListener,
@@ -331,7 +337,7 @@ async fn accept(
     }
 }
 
-/// Serves a client until its connection ends, and then removes the state of its session.
+/// Serves a client until its connection ends, and then ends the client's session.
 async fn serve(
     state: &Arc<State>,
     stream: TcpStream,
@@ -365,8 +371,8 @@ async fn serve(
         }
     };
     let is_notable = !matches!(end, End::Closed | End::Shutdown);
-    // For a client without a login, logged only at debug level: such clients can cause any number
-    // of these lines.
+    // Clients can cause any number of these lines without logging in, so the line of such a client
+    // is logged only at debug level.
     if is_notable && session.binding().is_some() {
         info!(%address, session = session.id.0, %end, "connection ended");
     } else {
@@ -374,8 +380,8 @@ async fn serve(
     }
 }
 
-/// When dropped, ends the session of a connection. This covers every way in which the task of the
-/// connection can end, including a panic.
+/// Ends the session of a connection when it is dropped. A guard is used because the task of the
+/// connection may also be aborted or panic.
 struct ConnectionGuard<'a> {
     state: &'a State,
     session: Arc<Session>,
@@ -389,7 +395,8 @@ impl Drop for ConnectionGuard<'_> {
     }
 }
 
-/// Maintains heartbeats, groups and tokens, once per [`TICK`], until the server shuts down.
+/// Once per [`TICK`], completes handovers in groups that took too long, evicts silent members of
+/// groups, and removes expired tokens. Ends when the server shuts down.
 async fn maintain(state: Arc<State>, mut is_shutdown: watch::Receiver<bool>) -> usize {
     loop {
         let shutdown = is_shutdown.wait_for(|is_shutdown| *is_shutdown);
@@ -402,20 +409,21 @@ async fn maintain(state: Arc<State>, mut is_shutdown: watch::Receiver<bool>) -> 
         let now_us = SystemClock.wall_us();
         let removed =
             tokio::task::spawn_blocking(move || state.users.remove_expired(&state.log, now_us));
-        // A failure is ignored here: it was logged, and the removal is retried later.
+        // A failure was already logged, and the next tick tries the removal again.
         let _ = removed.await;
     }
 }
 
-/// Evicts group members that have sent no request for 1.2 heartbeat intervals.
+/// Evicts the sessions of group members that have sent no request for 1.2 heartbeat intervals.
 fn evict_silent_members(state: &State) {
     let Some(interval) = state.config.heartbeat_interval else { return };
     let limit = interval.saturating_mul(6) / 5;
     for session in state.sessions.all() {
         if session.idle() > limit && state.groups.is_member_anywhere(session.id) {
             session.evict(EvictionReason::StaleClient);
-            // The memberships end immediately. The end of the session may take longer, because its
-            // connection may be blocked writing a reply.
+            // The session ends only when its connection notices the eviction, which may be blocked
+            // writing a reply. Its memberships end here, so that other members get its partitions
+            // immediately.
             state.groups.leave_all(session.id);
         }
     }

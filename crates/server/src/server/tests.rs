@@ -1,4 +1,5 @@
-//! Tests of starting and shutting down: what a failed start leaves, and the permissions of files.
+//! Tests of starting and shutting down: the state after a failed start, and the permissions of
+//! files.
 
 use std::collections::BTreeMap;
 use std::net::TcpListener;
@@ -20,7 +21,8 @@ fn config(path: &Path, settings: &[(&str, &str)]) -> Config {
     Config::load(&flags, &BTreeMap::new()).expect("a valid configuration").0
 }
 
-/// Regression test: a failed start must not create the root user, whose password would be lost.
+/// Regression test: a start that failed had already created the root user, and its generated
+/// password was lost.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_failed_start_creates_no_root_user() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -63,12 +65,14 @@ async fn the_current_configuration_file_exists_while_the_server_runs() {
     server.shutdown().await.expect("the server shuts down");
     assert!(!file.exists(), "it names addresses that nobody listens on");
 
-    // A start removes the file that a killed server left, even if the start then fails.
+    // A killed server leaves the file. The next start must remove it, even if that start fails
+    // later.
     let server = Server::start(config(&path, &[])).await.expect("the server starts");
     drop(server);
     assert!(file.exists());
     let log = loop {
-        // The tasks of the dropped server end in the background, so the log may still be locked.
+        // The tasks of the dropped server end in the background, and hold the lock of the log until
+        // then.
         match Log::open(path.join("log"), &LogOptions::default()) {
             Ok(log) => break log,
             Err(error) => assert_eq!(error.kind(), ErrorKind::Busy, "{error}"),
@@ -89,7 +93,8 @@ async fn default_credentials_on_a_public_address_are_reported() {
     first.root = crate::config::Root::Default;
     for (config, is_exposed) in [
         (first, true),
-        // The directory keeps its users and their passwords, whatever the configuration says.
+        // The directory already has a root user, so the credentials in the configuration have no
+        // effect.
         (config(&path, &[("tcp.address", "0.0.0.0:0")]), true),
         (config(&path, &[]), false),
         (config(&directory.path().join("other"), &[("tcp.address", "0.0.0.0:0")]), false),

@@ -1,16 +1,17 @@
 //! The sessions of connected clients.
 //!
-//! A connection has a session as soon as it is accepted. A login binds the session to a user, and
-//! to the 128-bit id that the client chose for itself. At most one session is bound to each client
-//! id.
+//! A connection has a session from the time when it is accepted. A login binds the session to a
+//! user, and to the 128-bit id that the client chose for itself. At most one session is bound to
+//! each client id.
 //!
 //! # Repeated requests
 //!
-//! A client numbers the requests that change state, and repeats a request under the same number if
-//! it got no reply. A session remembers recent numbers and the replies ([`replies`]), so a repeated
-//! request has no further effect. The requests of a session are executed in the order of their
-//! frames. After a reconnect, the new session has no remembered requests: a request that the client
-//! then repeats may be executed twice.
+//! A client numbers the requests that change state. If it gets no reply to a request, it repeats
+//! the request with the same number. A session remembers recent numbers and the replies
+//! ([`replies`]), so a repeated request has no further effect. The requests of a session are
+//! executed in the order in which they arrive. After a reconnect, the new session remembers no
+//! requests. A request that was executed before the reconnect and is repeated after it is therefore
+//! executed twice.
 
 mod replies;
 
@@ -28,7 +29,7 @@ use self::replies::Replies;
 pub(crate) use self::replies::{Admission, Stamp};
 use crate::protocol::Head;
 
-/// Number of a session, unique while the server runs.
+/// Id of a session, unique while the server runs. It is not the session number of the protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct SessionId(pub(crate) u32);
 
@@ -41,21 +42,21 @@ pub(crate) struct Session {
     /// Time of the last request, in milliseconds after `since`.
     last_request_ms: AtomicU64,
     binding: Mutex<Option<Binding>>,
-    /// Recent requests and their replies, for each of two number sequences: changes of messages and
-    /// offsets, and all other changes.
+    /// Recent requests and their replies. A client has two separate sequences of request numbers:
+    /// index 1 is for requests that change messages and offsets, index 0 for all other requests.
     replies: Mutex<[Replies; 2]>,
     evicted: Mutex<Option<EvictionReason>>,
     eviction: Notify,
 }
 
-/// The user and client to which a login binds a session.
+/// The result of a login: the user and the client to which the session is bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Binding {
     /// Id of the user.
     pub(crate) user: u32,
     /// The id that the client chose for itself.
     pub(crate) client: u128,
-    /// Number of the session. The client sends it with its requests.
+    /// Number of the session in the protocol. The client sends it with its requests.
     pub(crate) session: u64,
 }
 
@@ -73,7 +74,7 @@ impl Session {
         }
     }
 
-    /// Returns the session's binding; `None` before a login.
+    /// Returns the session's binding; `None` if it is not logged in.
     pub(crate) fn binding(&self) -> Option<Binding> {
         *self.binding.lock()
     }
@@ -84,13 +85,15 @@ impl Session {
         self.last_request_ms.store(elapsed, Ordering::Relaxed);
     }
 
-    /// Returns the time since the last request.
+    /// Returns the time since the last request; without any request, the time since the connection
+    /// was accepted.
     pub(crate) fn idle(&self) -> Duration {
         let last = Duration::from_millis(self.last_request_ms.load(Ordering::Relaxed));
         self.since.elapsed().saturating_sub(last)
     }
 
-    /// Decides whether a request that changes state is executed, answered from memory, or refused.
+    /// Decides about a request that changes state: whether to execute it, to answer it with the
+    /// remembered reply, or to refuse it.
     pub(crate) fn admit(&self, head: &Head, stamp: Stamp) -> Admission {
         self.replies.lock()[sequence(head)].admit(head, stamp)
     }
@@ -100,12 +103,12 @@ impl Session {
         self.replies.lock()[sequence(head)].remember(head, stamp, status, body);
     }
 
-    /// Records that a request was not executed, and that its client will repeat it.
+    /// Records that a request was not accepted, and that the client will repeat it.
     pub(crate) fn expect_again(&self, head: &Head) {
         self.replies.lock()[sequence(head)].expect_again(head);
     }
 
-    /// Ends the session: the client is notified of the reason, and the connection is closed.
+    /// Ends the session. Its connection then notifies the client of the reason and is closed.
     pub(crate) fn evict(&self, reason: EvictionReason) {
         self.evicted.lock().get_or_insert(reason);
         self.eviction.notify_one();
@@ -122,8 +125,9 @@ impl Session {
     }
 }
 
-/// Returns the index of the number sequence to which a request belongs. Iggy's Java client numbers
-/// requests for messages and offsets separately from all other requests.
+/// Returns the index of the number sequence to which a request belongs: 1 for requests that change
+/// messages and offsets, otherwise 0. There are two sequences because Iggy's Java client numbers
+/// the two kinds of requests separately.
 fn sequence(head: &Head) -> usize {
     usize::from(head.operation.is_partition())
 }
@@ -137,8 +141,8 @@ impl std::fmt::Debug for Session {
 /// All sessions.
 pub(crate) struct Sessions {
     next_id: AtomicU32,
-    /// Number that the next login gives to its session. The numbers start from the current time, so
-    /// that they are higher than those of earlier runs of the server.
+    /// Number for the session of the next login. The first number is the time of the server's start
+    /// in microseconds, so that numbers are higher than those of earlier runs of the server.
     next_session: AtomicU64,
     inner: Mutex<Inner>,
 }
@@ -150,7 +154,7 @@ struct Inner {
 }
 
 impl Sessions {
-    /// Creates an empty set of sessions. `now_us` is the time, in microseconds since 1970.
+    /// Creates an empty set of sessions. `now_us` is the current time, in microseconds since 1970.
     pub(crate) fn new(now_us: u64) -> Self {
         Self {
             next_id: AtomicU32::new(1),
@@ -167,12 +171,12 @@ impl Sessions {
         session
     }
 
-    /// Binds a session to a user and a client's id. If another session of the same user is bound to
-    /// the client's id, that session is evicted. A second login on a connection keeps the session's
-    /// number.
+    /// Binds a session to a user and a client id, after a login. If another session of the same
+    /// user is bound to this client id, that session is evicted. If the session was already bound
+    /// to the same user and client id, it keeps its number.
     ///
     /// # Errors
-    /// The reason to evict this session: the client's id is bound to a session of another user.
+    /// The reason to evict `session`: a session of another user is bound to the client id.
     pub(crate) fn bind(
         &self,
         session: &Arc<Session>,
@@ -200,7 +204,7 @@ impl Sessions {
         };
         let bound = Binding { user, client, session: number };
         *binding = Some(bound);
-        // After a login, the client numbers its requests from 1 again.
+        // A client numbers its requests from 1 again after a login.
         *session.replies.lock() = Default::default();
         inner.by_client.insert(client, session.id);
         Ok(bound)
@@ -223,12 +227,12 @@ impl Sessions {
         self.inner.lock().sessions.remove(&session.id);
     }
 
-    /// Returns a session.
+    /// Returns the session with this id; `None` if its connection has ended.
     pub(crate) fn get(&self, id: SessionId) -> Option<Arc<Session>> {
         self.inner.lock().sessions.get(&id).cloned()
     }
 
-    /// Returns all sessions, by their ids.
+    /// Returns all sessions, ordered by id.
     pub(crate) fn all(&self) -> Vec<Arc<Session>> {
         let mut all: Vec<_> = self.inner.lock().sessions.values().cloned().collect();
         all.sort_by_key(|session| session.id);

@@ -1,10 +1,12 @@
-//! The recent requests of a session, and their replies.
+//! The recent requests of a session, and the replies to them.
 //!
-//! The numbers of a client's requests ascend, but the requests may arrive in another order. A
-//! client with several requests in flight may repeat one that was not accepted after later ones
-//! were answered. The threads of a client may send requests in another order than they number them.
-//! A number below the highest answered number is therefore new, unless it is remembered, or is so
-//! low that it may have been forgotten.
+//! A client gives ascending numbers to its requests, but they may arrive in another order, for two
+//! reasons. A client with several requests in flight may repeat a request that was not accepted,
+//! after later requests were answered. The threads of a client may send requests in another order
+//! than they number them.
+//!
+//! A number below the highest answered number may therefore belong to a new request. A request is
+//! refused only if its number is so low that the reply may have been forgotten.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -16,27 +18,30 @@ use crate::status::Status;
 
 /// Maximum number of remembered replies.
 const REPLIES_MAX: usize = 64;
-/// Maximum number of remembered requests that were not accepted and may be repeated.
+/// Maximum number of requests that were not accepted and whose numbers are remembered, because the
+/// clients will repeat them.
 const NOT_ACCEPTED_MAX: usize = 64;
-/// Maximum total size of the remembered bodies, in bytes. The body of the last reply is not
-/// counted.
+/// Maximum total size of the bodies of remembered replies, in bytes, not counting the body of the
+/// latest reply.
 const BODY_BYTES_MAX: usize = 4 << 10;
-/// Length of the start of a body that is digested, in bytes. For a batch, this part contains the
-/// checksum.
+/// Maximum number of bytes at the start of a body that [`Stamp::Digest`] covers. In a request with
+/// a batch, they include the checksum of the batch.
 const DIGEST_BYTES: usize = 1 << 10;
 
-/// A value that distinguishes a repeated request from a different request with the same number.
+/// A fingerprint of a request's body. It distinguishes a repeated request from a different request
+/// with the same number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stamp {
-    /// The checksum of the body that the client sent.
+    /// The checksum of the body, as sent by the client.
     Given(u128),
-    /// A digest of the body, if the client sent no checksum. Previews of Iggy's client, which send
-    /// none, use one number for all requests for messages and offsets between two other changes.
+    /// A digest of the body's start and length, if the client sent no checksum. Previews of Iggy's
+    /// client send none, and give the same number to all requests for messages and offsets between
+    /// two other changes.
     Digest(u128),
 }
 
 impl Stamp {
-    /// Returns the stamp of a request with this body.
+    /// Returns the stamp of a request with the header `head` and this body.
     pub(crate) fn of(head: &Head, body: &[u8]) -> Self {
         if head.checksum != 0 {
             return Self::Given(head.checksum);
@@ -51,32 +56,35 @@ impl Stamp {
 pub(crate) enum Admission {
     /// The request is new.
     Execute,
-    /// The request was already executed, and is answered again with this status and body.
+    /// The request was already executed, and the client gets the same reply again: this status and
+    /// body.
     Repeat(u32, Arc<[u8]>),
     /// The request is refused with this status.
     Refuse(Status),
 }
 
-/// The reply to a request that was executed.
+/// The remembered reply to a request that was executed.
 struct Reply {
     request: u64,
     code: u32,
     stamp: Stamp,
     status: u32,
-    /// The body of the reply; `None` if it was dropped because of its size.
+    /// The body of the reply; `None` if it was dropped to limit the memory.
     body: Option<Arc<[u8]>>,
 }
 
-/// The recent requests of one number sequence, and their replies.
+/// The recent requests of one number sequence of a session, and their replies.
 #[derive(Default)]
 pub(super) struct Replies {
-    /// Replies in the order of execution. There is at most one for each number.
+    /// Remembered replies, in the order in which the requests were executed; at most one for each
+    /// number.
     recent: VecDeque<Reply>,
-    /// Highest number of a request that was executed.
+    /// Highest number of all executed requests.
     last: Option<u64>,
-    /// Highest number whose reply was forgotten.
+    /// Highest number of all requests whose replies were forgotten.
     forgotten: Option<u64>,
-    /// Numbers of requests that were not accepted and not executed. The client will repeat them.
+    /// Numbers of requests that were not accepted, and therefore not executed. The client will
+    /// repeat them.
     not_accepted: VecDeque<u64>,
 }
 
@@ -102,8 +110,8 @@ impl Replies {
             };
         }
         match (known.stamp, stamp) {
-            // Both requests have checksums, and clients that send checksums never reuse a number:
-            // this is a defect of the client.
+            // Clients that send checksums never use a number for two different requests, so the
+            // client is defective.
             (Stamp::Given(_), Stamp::Given(_)) => Admission::Refuse(Status::INVALID_COMMAND),
             _ if number == self.last => Admission::Execute,
             _ => Admission::Refuse(Status::REQUEST_ALREADY_APPLIED),
@@ -130,7 +138,7 @@ impl Replies {
         });
     }
 
-    /// Records that a request was not executed, and that its client will repeat it.
+    /// Records that a request was not accepted, and that the client will repeat it.
     pub(super) fn expect_again(&mut self, head: &Head) {
         self.not_accepted.retain(|number| *number != head.request);
         if self.not_accepted.len() >= NOT_ACCEPTED_MAX {
@@ -139,7 +147,7 @@ impl Replies {
         self.not_accepted.push_back(head.request);
     }
 
-    /// Drops bodies of old replies, so that the remaining bodies are within the bound.
+    /// Drops the bodies of the oldest replies, so that the others take at most [`BODY_BYTES_MAX`].
     fn drop_bodies(&mut self) {
         let mut bytes = 0;
         for reply in self.recent.iter_mut().rev() {

@@ -26,7 +26,8 @@ fn a_client_id_can_be_taken_over_only_by_its_user() {
     let taken = sessions.bind(&third, ALICE, CLIENT).expect("the user's own client id");
     assert!(taken.session > bound.session);
     assert_eq!(*first.evicted.lock(), Some(EvictionReason::NoSession));
-    // Closing the first session has no effect on the client id, which the second session now owns.
+    // The third session is now bound to the client id, and closing the first session must not
+    // change that.
     sessions.close(&first);
     assert_eq!(sessions.bind(&second, BOB, CLIENT), Err(EvictionReason::SessionError));
     sessions.close(&third);
@@ -75,6 +76,7 @@ fn large_replies_displace_older_bodies_but_no_request_numbers() {
     let refused = Admission::Refuse(Status::REQUEST_ALREADY_APPLIED);
     assert_eq!(replies.admit(&dropped, stamp(&dropped)), refused);
     assert!(matches!(replies.admit(&last, stamp(&last)), Admission::Repeat(0, _)));
-    // No reply was forgotten, so a number that arrives late must be new.
+    // Bodies were dropped, but no reply was forgotten. An unknown number below the remembered ones
+    // is therefore new.
     assert_eq!(replies.admit(&late, stamp(&late)), Admission::Execute);
 }

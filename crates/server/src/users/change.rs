@@ -1,4 +1,4 @@
-//! Changes of users. Only this code and that of tokens changes users and tokens.
+//! Changes of users. Users and tokens are changed only here and in [`super::token`].
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -22,23 +22,24 @@ pub(crate) struct NewUser<'a> {
     pub(crate) permissions: Option<Permissions>,
 }
 
-/// A user that was updated.
+/// The result of updating a user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Updated {
     pub(crate) user: u32,
-    /// Whether the update deactivated the user, so that the user's sessions must end.
+    /// Whether the update deactivated the user. The caller must then end the user's sessions.
     pub(crate) was_deactivated: bool,
 }
 
-/// A checked and hashed password that is to replace the current one.
+/// A new password, checked and hashed. `replaced` is the credential that it is to replace.
 pub(crate) struct NewPassword {
     user: u32,
     replaced: Arc<Credential>,
     credential: Arc<Credential>,
 }
 
-/// A new version of the directory of users, and the changes of records that lead to it. The new
-/// version replaces the current one once the changes are durable.
+/// A change of users and tokens in progress: a modified copy of the directory of users, and the
+/// corresponding changes of records. The copy replaces the current directory after the changes of
+/// records are durable.
 pub(super) struct Edit {
     pub(super) directory: Directory,
     pub(super) changes: Vec<record::Change>,
@@ -88,7 +89,8 @@ fn check_name(directory: &Directory, name: &str, id: Option<u32>) -> Result<(), 
 }
 
 impl Users {
-    /// Makes a change atomically: if `edit` or the log fails, nothing is changed.
+    /// Makes a change atomically: if `edit` or the log returns an error, neither records nor memory
+    /// change.
     pub(super) fn edit<T>(
         &self,
         log: &Log,
@@ -98,7 +100,7 @@ impl Users {
         self.edit_locked(log, edit)
     }
 
-    /// Makes a change like [`Self::edit`], for a caller that already holds the lock on `retired`.
+    /// Makes a change like [`Self::edit`]. The caller holds the lock on `retired`.
     fn edit_locked<T>(
         &self,
         log: &Log,
@@ -109,20 +111,21 @@ impl Users {
         let outcome = edit(&mut next)?;
         if !next.changes.is_empty() {
             log.set_records(&next.changes).map_err(|error| log_failure(&next.changes, error))?;
-            // A crash here is safe: the change is durable, but it was not acknowledged yet.
+            // A crash before this line is safe: the change is durable, but was not acknowledged
+            // yet.
             self.directory.store(Arc::new(next.directory));
         }
         Ok(outcome)
     }
 
-    /// Creates a user with the lowest id that was not used since the server started. Must be called
-    /// on a thread that may block, because the password is hashed.
+    /// Creates a user. Its id is the lowest one that no user has had since the server started. The
+    /// call blocks while the password is hashed.
     ///
     /// # Errors
     /// Invalid name or password; a name that is taken; errors from the log.
     pub(crate) fn create(&self, log: &Log, new: NewUser<'_>) -> Result<Arc<User>, Status> {
-        // The name is checked again later. This early check avoids hashing the password for an
-        // invalid call.
+        // The name is checked again below, under the lock. This check avoids hashing the password
+        // for nothing.
         check_name(&self.directory.load(), new.name, None)?;
         let hash = self.hash(new.password)?.blocking_recv().map_err(|_| Status::IO_ERROR)?;
         let credential = Arc::new(Credential::new(hash.map_err(no_random)?));
@@ -163,11 +166,12 @@ impl Users {
         Ok(id)
     }
 
-    /// Renames a user, and activates or deactivates it.
+    /// Renames a user, and activates or deactivates the user. `None` leaves the name or the status
+    /// unchanged.
     ///
     /// # Errors
     /// Not found; invalid name; a name that is taken; errors from the log. Invalid status, for
-    /// deactivating the root user: it could never be reactivated.
+    /// deactivating the root user, because nobody could reactivate it.
     pub(crate) fn update(
         &self,
         log: &Log,
@@ -189,8 +193,9 @@ impl Users {
             new.name = name.map_or_else(|| Arc::clone(&old.name), Arc::from);
             new.is_active = is_active;
             if was_deactivated {
-                // The new credential has the same hash. Replacing the credential makes logins in
-                // progress fail, and drops the cached fast hash of the password.
+                // The new credential has the same password hash. Logins in progress fail, because
+                // they compare the credential with the one that they have checked. The cached fast
+                // hash of the password is dropped.
                 new.credential = Arc::new(Credential::new(old.credential.hash.clone()));
             }
             edit.keep_user(new)?;
@@ -198,7 +203,7 @@ impl Users {
         })
     }
 
-    /// Replaces a user's permissions, and returns its id.
+    /// Replaces a user's permissions, and returns the user's id.
     ///
     /// # Errors
     /// Not found; cannot change permissions, for the root user; errors from the log.
@@ -218,7 +223,8 @@ impl Users {
         })
     }
 
-    /// Removes all users' permissions on a deleted stream and its topics.
+    /// Removes the permissions of all users on a stream and its topics. Called when the stream is
+    /// deleted.
     ///
     /// # Errors
     /// Errors from the log.
@@ -226,7 +232,7 @@ impl Users {
         self.forget(log, |permissions| permissions.forget_stream(stream))
     }
 
-    /// Removes all users' permissions on a deleted topic.
+    /// Removes the permissions of all users on a topic. Called when the topic is deleted.
     ///
     /// # Errors
     /// Errors from the log.
@@ -234,8 +240,8 @@ impl Users {
         self.forget(log, |permissions| permissions.forget_topic(topic))
     }
 
-    /// Calls `forget` for the permissions of each user. It removes some permissions, and returns
-    /// whether there were any to remove.
+    /// Calls `forget` for the permissions of each user. `forget` removes some of them, and returns
+    /// whether it removed any.
     fn forget(&self, log: &Log, forget: impl Fn(&mut Permissions) -> bool) -> Result<(), Status> {
         self.edit(log, |edit| {
             let users: Vec<_> = edit.directory.users.values().cloned().collect();
@@ -250,8 +256,8 @@ impl Users {
     }
 
     /// Checks a user's current password and hashes a new one. Waits until a thread of the pool is
-    /// free and, after failed logins from the address, until the address may try again. A wrong
-    /// password counts as a failed login.
+    /// free. If logins from `address` have failed recently, waits first until the next attempt is
+    /// allowed. A wrong current password counts as a failed login.
     ///
     /// # Errors
     /// Not found; invalid credentials, for the current password; invalid password, for the new one.
@@ -274,12 +280,12 @@ impl Users {
         Ok(NewPassword { user: user.id, replaced: Arc::clone(&user.credential), credential })
     }
 
-    /// Sets a password that was prepared with [`Self::prepare_password`], and returns the user's
-    /// id. The user's sessions and tokens stay valid.
+    /// Sets a password that [`Self::prepare_password`] returned, and returns the user's id. The
+    /// user's sessions and tokens stay valid.
     ///
     /// # Errors
-    /// Not found; invalid credentials, if the password has been changed since the check; errors
-    /// from the log.
+    /// Not found; invalid credentials, if the user's password or status was changed after the
+    /// check; errors from the log.
     pub(crate) fn set_password(&self, log: &Log, new: NewPassword) -> Result<u32, Status> {
         let NewPassword { user, replaced, credential } = new;
         self.edit(log, |edit| {
@@ -292,7 +298,7 @@ impl Users {
         })
     }
 
-    /// Queues the hashing of a password on the pool of threads.
+    /// Queues a job that hashes a password on a thread of the pool. Returns a receiver of the hash.
     ///
     /// # Errors
     /// Invalid password.
@@ -307,7 +313,7 @@ impl Users {
     }
 }
 
-/// A receiver of the hash of a password. The channel is closed without a value if hashing panicked.
+/// A receiver of the hash of a password. If hashing panics, the channel is closed without a value.
 type Hashing = oneshot::Receiver<Result<PasswordHash, getrandom::Error>>;
 
 #[cold]

@@ -1,8 +1,8 @@
 //! The threads that hash passwords.
 //!
-//! To hash a password takes milliseconds of processor time and megabytes of memory, so only a few
-//! passwords are hashed concurrently. The others wait in a queue. Queued work is skipped if its
-//! requester is gone.
+//! Hashing a password takes milliseconds of processor time and megabytes of memory, so only a few
+//! passwords are hashed concurrently. Further jobs wait in a queue. A job is skipped if nobody
+//! waits for its result any more.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -17,7 +17,7 @@ use super::password::Workspace;
 
 type Job = Box<dyn FnOnce(&mut Workspace) + Send>;
 
-/// A pool of threads. Dropping the pool drops queued work, and joins the threads.
+/// A pool of threads. Dropping the pool drops the queued jobs, and waits for the threads to end.
 pub(super) struct Hashers {
     shared: Arc<JobQueue>,
     /// The threads, joined when the pool is dropped.
@@ -27,7 +27,7 @@ pub(super) struct Hashers {
 #[derive(Default)]
 struct JobQueue {
     queue: Mutex<Queue>,
-    /// Notified when work is queued, or the queue is closed.
+    /// Notified when a job is queued, or when the queue is closed.
     changed: Condvar,
 }
 
@@ -38,10 +38,10 @@ struct Queue {
 }
 
 impl Hashers {
-    /// Starts a pool of `count` threads, but at least one.
+    /// Starts a pool of `count` threads, or of one thread if `count` is 0.
     ///
     /// # Errors
-    /// I/O errors.
+    /// I/O errors from starting a thread.
     pub(super) fn start(count: usize) -> io::Result<Self> {
         let mut hashers = Self { shared: Arc::default(), threads: Vec::new() };
         for number in 0..count.max(1) {
@@ -51,8 +51,9 @@ impl Hashers {
         Ok(hashers)
     }
 
-    /// Queues work. The returned receiver gets the result of the work, or an error if the pool was
-    /// dropped. If the receiver is dropped before the work begins, the work is skipped.
+    /// Queues a job. The returned receiver gets the result of `work`, or an error if `work`
+    /// panicked or the pool was dropped first. If the receiver is dropped before the job begins,
+    /// the job is skipped.
     pub(super) fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut Workspace) -> T + Send + 'static,
@@ -60,7 +61,7 @@ impl Hashers {
         let (sender, receiver) = oneshot::channel();
         let job = move |workspace: &mut Workspace| {
             if !sender.is_closed() {
-                // Sending fails if the receiver was dropped meanwhile.
+                // Sending fails only if the receiver was dropped during the job.
                 let _ = sender.send(work(workspace));
             }
         };
@@ -78,8 +79,8 @@ impl JobQueue {
         }
     }
 
-    /// Waits for work; returns `None` once the queue is closed. Before waiting, the memory of
-    /// `workspace` is released.
+    /// Returns the next job; waits for one if the queue is empty. Returns `None` after the queue
+    /// was closed. A thread that waits first releases the memory of its `workspace`.
     fn next(&self, workspace: &mut Workspace) -> Option<Job> {
         let mut queue = self.queue.lock();
         loop {

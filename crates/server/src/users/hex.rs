@@ -1,10 +1,10 @@
-//! Bytes as hexadecimal digits, in records and tokens.
+//! Encodes bytes as hexadecimal digits, for records and tokens.
 
 use std::fmt::Write as _;
 
 use serde::{Deserialize as _, Deserializer, Serializer, de};
 
-/// Returns the digits of `bytes`, in lower case.
+/// Returns two digits for each byte of `bytes`, in lower case.
 pub(super) fn encode(bytes: &[u8]) -> String {
     bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut digits, byte| {
         // Writing to a string never fails.
@@ -13,7 +13,8 @@ pub(super) fn encode(bytes: &[u8]) -> String {
     })
 }
 
-/// Returns the bytes of `digits`; `None` if they are not pairs of digits.
+/// Returns the bytes that pairs of hexadecimal digits encode; `None` if `digits` contains anything
+/// else.
 pub(super) fn decode(digits: &str) -> Option<Vec<u8>> {
     let pairs = digits.as_bytes().chunks(2);
     pairs

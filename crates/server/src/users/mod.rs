@@ -1,28 +1,29 @@
 //! Users: passwords, tokens and permissions.
 //!
-//! Users and their personal access tokens are records of the log ([`record`]). In memory, all of
-//! them form an immutable snapshot. Each change replaces the snapshot, so that permission checks
-//! take no lock.
+//! Users and their personal access tokens are stored as records in the log's catalog ([`record`]).
+//! In memory, all of them form an immutable snapshot, which each change replaces. Permission checks
+//! therefore take no lock.
 //!
 //! # Invariants
 //!
-//! - Under one lock, a change is first made in the records and then in memory, so that a restart
-//!   never undoes a change that was visible. A crash between the two steps is safe: the change was
-//!   not acknowledged.
-//! - The user with id 0 is the root user. It is created with a new directory, is never deleted or
-//!   deactivated, and keeps all permissions.
-//! - An id is not reused while the process runs, so that a session of a deleted user never acts as
-//!   another user.
+//! - A change is first made in the records and then in memory, both under one lock. A restart
+//!   therefore never undoes a change that was visible. A crash between the two steps is safe,
+//!   because the change was not acknowledged.
+//! - The user with id 0 is the root user. It is created together with a new directory, is never
+//!   deleted or deactivated, and has all permissions.
+//! - The id of a deleted user is not reused while the process runs. A session of the deleted user
+//!   therefore never acts as another user.
 //! - Passwords and tokens are compared only as hashes, in constant time.
-//! - The permissions on a stream or topic are removed with that object, because its id may be
+//! - When a stream or topic is deleted, the permissions on it are removed, because its id may be
 //!   reused.
 //!
 //! # Cost of a login
 //!
-//! A password is checked with Argon2id ([`password`]) by a bounded number of threads ([`hashers`]).
-//! After a correct login, a fast hash of the password is kept in memory, so that the next login
-//! needs no Argon2. A login with an unknown user name costs as much as a login with a wrong
-//! password. Failed logins delay later logins from the same address ([`throttle`]).
+//! Passwords are checked with Argon2id ([`password`]), on a bounded number of threads
+//! ([`hashers`]). After a successful check, a fast hash of the password is kept in memory, so that
+//! the user's next login needs no Argon2id. A login with an unknown user name takes as long as a
+//! login with a wrong password. Failed logins delay later logins from the same address
+//! ([`throttle`]).
 
 mod change;
 mod hashers;
@@ -59,7 +60,7 @@ use crate::status::Status;
 /// Id of the root user.
 pub(crate) const ROOT: u32 = 0;
 
-/// Maximum length of a token in a login, in bytes; longer ones are not looked up.
+/// Maximum length of a token, in bytes. A login with a longer token is refused without a look-up.
 const TOKEN_BYTES_MAX: usize = 100;
 
 const DEFAULT_ROOT_NAME: &str = "iggy";
@@ -74,7 +75,7 @@ pub(crate) struct User {
     pub(crate) is_active: bool,
     /// Creation time, in microseconds since 1970.
     pub(crate) created_us: u64,
-    /// Permissions; `None` if none were ever granted.
+    /// The user's permissions; `None` if the user has none.
     pub(crate) permissions: Option<Permissions>,
     credential: Arc<Credential>,
 }
@@ -101,7 +102,7 @@ struct Directory {
     users: BTreeMap<u32, Arc<User>>,
     ids: HashMap<Arc<str>, u32>,
     tokens: HashMap<blake3::Hash, Arc<Token>>,
-    /// The tokens in `tokens`, by their user and name.
+    /// The same tokens as in `tokens`, by the id of their user and their name.
     tokens_by_name: BTreeMap<(u32, Arc<str>), Arc<Token>>,
 }
 
@@ -142,14 +143,14 @@ impl Directory {
         }
     }
 
-    /// Returns the tokens of a user, by their names.
+    /// Returns the tokens of a user, ordered by name.
     fn tokens_of(&self, user: u32) -> impl Iterator<Item = &Arc<Token>> {
         let from = self.tokens_by_name.range((user, Arc::from(""))..);
         from.map(|(_, token)| token).take_while(move |token| token.user == user)
     }
 }
 
-/// The configuration of users.
+/// The part of the configuration that concerns users.
 struct Settings<'a> {
     root: &'a Root,
     tokens_per_user_max: u32,
@@ -171,8 +172,8 @@ impl<'a> From<&'a Config> for Settings<'a> {
 /// The reason why a login is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LoginError {
-    /// Unknown user, wrong password, or inactive user. A client must not be able to distinguish
-    /// them.
+    /// The user is unknown or inactive, or the password is wrong. A client must not be able to
+    /// distinguish these cases.
     InvalidCredentials,
     /// Unknown token.
     InvalidToken,
@@ -185,11 +186,13 @@ pub(crate) enum LoginError {
 /// All users, their tokens and their permissions. Safe to use from any thread.
 pub(crate) struct Users {
     directory: ArcSwap<Directory>,
-    /// Ids of deleted users, which must not be reused. Locked while users or tokens are changed.
+    /// Ids of users that were deleted since the server started. They must not be reused. The lock
+    /// is held while users or tokens are changed.
     retired: Mutex<BTreeSet<u32>>,
     hashers: Hashers,
     fingerprints: Fingerprints,
-    /// The credential against which the passwords of unknown users are checked.
+    /// The credential against which a password is checked if the user name is unknown. The check
+    /// always fails, but takes as long as for a known user.
     nobody: Arc<Credential>,
     throttle: Throttle,
     tokens_per_user_max: usize,
@@ -197,13 +200,13 @@ pub(crate) struct Users {
 }
 
 impl Users {
-    /// Reads the users from the log's records. In a new directory, creates the root user with the
-    /// configured credentials. If the password was generated, it is also returned, because it is
-    /// stored nowhere else. In a directory with users, the configured credentials have no effect.
+    /// Reads all users and tokens from the records. If there are no users, creates the root user
+    /// with the configured credentials, and returns its password if it was generated: the password
+    /// is stored nowhere else. If there are users, the configured credentials have no effect.
     ///
     /// # Errors
-    /// Corruption of a record; invalid argument, for credentials of the root user that are too
-    /// short or long; I/O errors.
+    /// Corruption of a record; invalid argument, if a configured credential is too short or too
+    /// long; I/O errors.
     pub(crate) fn open(log: &Log, config: &Config) -> Result<(Self, Option<RandomPassword>)> {
         Self::open_with(log, &Settings::from(config), Arc::new(SystemClock))
     }
@@ -267,7 +270,8 @@ impl Users {
         Ok(made_up)
     }
 
-    /// Returns whether the root user has the name and the password iggy. Takes milliseconds.
+    /// Returns whether the root user has the name and the password `iggy`. Takes milliseconds,
+    /// because it computes an Argon2id hash.
     pub(crate) fn has_default_root(&self) -> bool {
         let directory = self.directory.load();
         directory.users.get(&ROOT).is_some_and(|root| {
@@ -277,7 +281,7 @@ impl Users {
         })
     }
 
-    /// Checks that a user exists, is active and has the permission for an action.
+    /// Checks that a user exists, is active and has a permission for an action.
     ///
     /// # Errors
     /// Unauthorized.
@@ -292,18 +296,19 @@ impl Users {
         is_allowed.then_some(()).ok_or(Status::UNAUTHORIZED)
     }
 
-    /// Returns a user.
+    /// Returns the user with this id or name.
     pub(crate) fn find(&self, user: &WireIdentifier) -> Option<Arc<User>> {
         self.directory.load().find(user).cloned()
     }
 
-    /// Returns all users, by their ids.
+    /// Returns all users, ordered by id.
     pub(crate) fn all(&self) -> Vec<Arc<User>> {
         self.directory.load().users.values().cloned().collect()
     }
 
-    /// Logs a user in from an address, and returns the user's id. Waits until a thread of the pool
-    /// is free and, after failed logins from the address, until the address may try again.
+    /// Checks the name and password of a login from `address`, and returns the user's id. Waits
+    /// until a thread of the pool is free. If logins from the address have failed recently, waits
+    /// first until the next attempt is allowed.
     ///
     /// # Errors
     /// Invalid credentials.
@@ -332,8 +337,8 @@ impl Users {
         let user = self.directory.load().named(name).cloned();
         let credential = user.as_ref().map_or(&self.nobody, |user| &user.credential);
         let is_right = self.check_password(credential, password).await;
-        // While the password was checked, the user may have been deleted or deactivated, or the
-        // password may have been changed.
+        // The user may have been deleted or deactivated, or got another password, during the check
+        // of the password.
         let directory = self.directory.load();
         let is_current = |user: &User| {
             directory.users.get(&user.id).is_some_and(|current| {
@@ -346,7 +351,8 @@ impl Users {
         }
     }
 
-    /// Returns whether a password matches a credential. Waits until a thread of the pool is free.
+    /// Returns whether a password matches a credential. Waits until a thread of the pool is free,
+    /// unless the fast hash in memory matches.
     async fn check_password(&self, credential: &Arc<Credential>, password: &str) -> bool {
         let fingerprint = self.fingerprints.of(credential, password);
         if credential.is_known(&fingerprint) {
@@ -357,15 +363,15 @@ impl Users {
         let check = move |workspace: &mut Workspace| {
             credential.verify(password.expose_secret(), fingerprint, workspace)
         };
-        // There is no result if hashing panicked; the password then counts as wrong.
+        // Without a result, because hashing panicked, the password counts as wrong.
         self.hashers.run(check).await.unwrap_or(false)
     }
 
-    /// Logs a user in with a personal access token, and returns the user's id. After failed logins
-    /// from the address, waits until the address may try again.
+    /// Checks the personal access token of a login from `address`, and returns the user's id. If
+    /// logins from the address have failed recently, waits first until the next attempt is allowed.
     ///
     /// # Errors
-    /// Invalid or expired token; inactive.
+    /// Invalid token; expired token; inactive user.
     pub(crate) async fn login_with_token(
         &self,
         token: &str,

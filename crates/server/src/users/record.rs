@@ -18,7 +18,7 @@ use super::{Directory, Token, User};
 const USERS: &str = "user/";
 const TOKENS: &str = "token/";
 
-/// A change of a record: its key, and its new value, or `None` to remove it.
+/// A change of a record: its key, and its new value; `None` removes the record.
 pub(super) type Change = (String, Option<String>);
 
 #[derive(Serialize, Deserialize)]
@@ -41,7 +41,7 @@ struct TokenRecord {
     expires_us: Option<u64>,
 }
 
-/// Returns the change that stores a user.
+/// Returns the change that writes the record of a user.
 pub(super) fn keep_user(user: &User) -> Result<Change> {
     let record = UserRecord {
         name: user.name.to_string(),
@@ -53,19 +53,19 @@ pub(super) fn keep_user(user: &User) -> Result<Change> {
     keep(user_key(user.id), &record)
 }
 
-/// Returns the change that removes a user.
+/// Returns the change that removes the record of a user.
 pub(super) fn remove_user(id: u32) -> Change {
     (user_key(id), None)
 }
 
-/// Returns the change that stores a token.
+/// Returns the change that writes the record of a token.
 pub(super) fn keep_token(token: &Token) -> Result<Change> {
     let record =
         TokenRecord { hash: token.hash.to_hex().to_string(), expires_us: token.expires_us };
     keep(token_key(token), &record)
 }
 
-/// Returns the change that removes a token.
+/// Returns the change that removes the record of a token.
 pub(super) fn remove_token(token: &Token) -> Change {
     (token_key(token), None)
 }
@@ -85,10 +85,10 @@ fn keep(key: String, record: &impl Serialize) -> Result<Change> {
     }
 }
 
-/// Reads all users and tokens.
+/// Reads the records of all users and tokens.
 ///
 /// # Errors
-/// Corruption, with the key of the record.
+/// Corruption; the error names the key of the record.
 pub(super) fn read(log: &Log) -> Result<Directory> {
     let mut directory = Directory::default();
     for (key, value) in log.records(USERS) {
@@ -122,8 +122,8 @@ fn decode_user(key: &str, value: &str) -> Result<User> {
 }
 
 fn decode_token(key: &str, value: &str) -> Result<Token> {
-    // The last part of the key is the name, which may contain slashes; the id before it contains
-    // none.
+    // The key is split at the first slash after the prefix, because the name of a token may contain
+    // slashes.
     let named = key.strip_prefix(TOKENS).and_then(|rest| rest.split_once('/'));
     let named = named.and_then(|(user, name)| Some((user.parse().ok()?, name)));
     let (user, name) = named.ok_or_else(|| corrupt(key, "its key has no user and name"))?;

@@ -15,7 +15,7 @@ use super::*;
 const ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 const START_US: u64 = 1_000_000_000;
 
-/// A directory with users; its log can be closed and reopened.
+/// A log in a temporary directory, and the users that are stored in it.
 struct Fixture {
     directory: TempDir,
     clock: Arc<ManualClock>,
@@ -146,7 +146,8 @@ fn only_active_users_with_the_right_password_log_in() {
     let fixture = Fixture::new();
     let alice = fixture.create("alice", "secret").unwrap();
     let refused = Err(LoginError::InvalidCredentials);
-    // The first login is checked with Argon2, the second one with the fast hash in memory.
+    // The first round checks alice's password with Argon2id, the second one with the fast hash in
+    // memory.
     for _ in 0..2 {
         assert_eq!(fixture.login("alice", "secret"), Ok(alice));
         assert_eq!(fixture.login("alice", "Secret"), refused);
@@ -203,8 +204,8 @@ fn clients_that_reconnect_at_once_all_log_in() {
     });
 }
 
-/// Prints how long clients wait that reconnect simultaneously, each as a different user, to a
-/// server that has just started. Run it alone, with `--ignored --nocapture`.
+/// Prints how long clients wait to log in if all of them reconnect at the same time to a server
+/// that has just started, each as a different user. Run it alone, with `--ignored --nocapture`.
 #[test]
 #[ignore = "prints a measurement and asserts no time; run it alone, with --ignored --nocapture"]
 fn users_that_reconnect_at_once_all_log_in() {
@@ -331,7 +332,8 @@ fn deleting_a_user_deletes_its_tokens_and_logins() {
     let keys: Vec<String> = log.records("").into_keys().collect();
     assert_eq!(keys, ["token/2/token", "user/0", "user/2"]);
 
-    // A new user must not get the id of the deleted user, whose sessions may still exist.
+    // Sessions of the deleted user may still exist, so a new user must not get its id before the
+    // restart.
     assert_eq!(fixture.create("carol", "secret"), Ok(3));
     let fixture = fixture.reopen(&Root::Default);
     assert_eq!(fixture.create("dave", "secret"), Ok(alice));
@@ -345,7 +347,7 @@ fn the_root_user_is_protected() {
         assert_eq!(deleted, Err(Status::CANNOT_DELETE_USER));
         let changed = fixture.users.set_permissions(&fixture.log, &root, None);
         assert_eq!(changed, Err(Status::CANNOT_CHANGE_PERMISSIONS));
-        // The root user could never be reactivated.
+        // The root user must not be deactivated, because nobody could reactivate it.
         let deactivated = fixture.users.update(&fixture.log, &root, None, Some(false));
         assert_eq!(deactivated, Err(Status::INVALID_USER_STATUS));
         let updated = fixture.users.update(&fixture.log, &root, None, Some(true));
@@ -373,8 +375,8 @@ fn a_changed_password_counts_at_once() {
     assert_eq!(missing, Err(Status::RESOURCE_NOT_FOUND));
 }
 
-/// Regression test: a client could use the command that changes a password to guess the current
-/// password, without the delays that failed logins incur.
+/// Regression test: failed logins from an address are delayed, but wrong passwords in the command
+/// that changes a password were not. A client could use that command to guess the current password.
 #[test]
 fn wrong_passwords_are_delayed_as_failed_logins_are() {
     let directory = tempfile::tempdir().unwrap();

@@ -1,7 +1,9 @@
-//! Personal access tokens: secrets that log a user in until they expire or are deleted.
+//! Personal access tokens. Such a token is a secret with which a user logs in, until the token
+//! expires or is deleted.
 //!
-//! A token is made of 32 random bytes and is shown only once. Only its hash is stored. A fast hash
-//! suffices, because a secret with that much randomness cannot be guessed.
+//! A token consists of 32 random bytes, and is shown only once, when it is created. Only its hash
+//! is stored. A fast hash function suffices, because a secret with that much randomness cannot be
+//! guessed.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -17,14 +19,15 @@ const NAME_BYTES: RangeInclusive<usize> = 3..=30;
 const SECRET_BYTES: usize = 32;
 
 impl Users {
-    /// Returns a user's tokens by their names, including expired tokens that are not yet removed.
+    /// Returns a user's tokens, ordered by name, including expired tokens that were not removed
+    /// yet.
     pub(crate) fn tokens(&self, user: u32) -> Vec<Arc<Token>> {
         self.directory.load().tokens_of(user).cloned().collect()
     }
 
     /// Creates a token, and returns its secret, which is not stored. The token expires
-    /// `expires_after_us` microseconds after its creation; with `None` it never expires. The user's
-    /// expired tokens are removed.
+    /// `expires_after_us` microseconds after its creation; with `None`, it never expires. Also
+    /// removes the user's expired tokens.
     ///
     /// # Errors
     /// Unauthenticated, for a user that was deleted or deactivated; too many tokens; invalid name;
@@ -80,8 +83,9 @@ impl Users {
         })
     }
 
-    /// Removes the tokens that have expired at `now_us`, in microseconds since 1970, and returns
-    /// their number. Called periodically. An expired token is invalid even before it is removed.
+    /// Removes all tokens that have expired at `now_us`, in microseconds since 1970, and returns
+    /// their number. Called periodically; a login with an expired token is refused even before its
+    /// removal.
     ///
     /// # Errors
     /// Errors from the log.

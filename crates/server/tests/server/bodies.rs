@@ -1,4 +1,4 @@
-//! Valid bodies of requests for every command. Other tests damage them.
+//! Builds a valid request body for every command. Other tests damage these bodies.
 
 use iggy_binary_protocol::dispatch::{COMMAND_TABLE, CommandMeta};
 use iggy_binary_protocol::primitives::permissions::WirePermissions;
@@ -34,8 +34,8 @@ use iggy_binary_protocol::{
 
 use crate::repeated::one_message;
 
-/// Returns bodies for each command that a client may send after its login. The bodies refer to the
-/// stream `s` and its topic `t`, and also to objects that may not exist.
+/// Returns each command that a client may send after its login, with a valid body. Bodies refer to
+/// the stream `s` and its topic `t`, and also to objects that may not exist.
 pub(crate) fn of_every_command() -> Vec<(&'static CommandMeta, Vec<u8>)> {
     let other = |meta: &&CommandMeta| {
         !matches!(
@@ -211,7 +211,7 @@ fn of(code: u32) -> Vec<u8> {
         | codes::JOIN_CONSUMER_GROUP_CODE
         | codes::LEAVE_CONSUMER_GROUP_CODE
         | codes::SYNC_CONSUMER_GROUP_CODE => group(),
-        // All other commands have empty bodies, which cannot be damaged.
+        // All other commands have empty bodies.
         _ => return Vec::new(),
     };
     body.to_vec()

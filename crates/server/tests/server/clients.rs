@@ -1,5 +1,5 @@
-//! Uses Iggy's client as its examples do: with a producer and a consumer of the high-level
-//! interface.
+//! Uses a producer and a consumer of the high-level interface of Iggy's client, like the client's
+//! examples.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! A server in this process, and helpers for its clients.
+//! A server in the process of the test, and helpers for its clients.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -7,7 +7,7 @@ use std::path::Path;
 use iggy::prelude::*;
 use tailwater_server::{Config, Flags, Server};
 
-/// A server with a separate temporary directory.
+/// A server that can be stopped and started again, and its temporary directory.
 pub(crate) struct Scene {
     server: Option<Server>,
     settings: Vec<(String, String)>,
@@ -47,7 +47,7 @@ impl Scene {
         self.settings.push((key.into(), value.into()));
     }
 
-    /// Returns the directory of the server.
+    /// Returns the server's directory `system.path`.
     pub(crate) fn path(&self) -> &Path {
         self.directory.path()
     }
@@ -62,7 +62,7 @@ impl Scene {
         self.client_of("iggy", "iggy").await
     }
 
-    /// Returns a client that is logged in as a user.
+    /// Returns a client that is logged in with this user name and password.
     pub(crate) async fn client_of(&self, name: &str, password: &str) -> IggyClient {
         let address = self.address();
         let url = format!("iggy://{name}:{password}@{address}");
@@ -72,7 +72,8 @@ impl Scene {
     }
 }
 
-/// Returns the configuration of a server that listens on a free port.
+/// Returns the configuration of a server that uses `directory` and listens on a free port. `more`
+/// are additional keys with their values.
 pub(crate) fn config(directory: &Path, more: &[(String, String)]) -> Config {
     let path = directory.display().to_string();
     let mut settings: Vec<(String, String)> =
@@ -84,12 +85,12 @@ pub(crate) fn config(directory: &Path, more: &[(String, String)]) -> Config {
     Config::load(&flags, &BTreeMap::new()).expect("a configuration").0
 }
 
-/// Returns an identifier by name or number.
+/// Returns the identifier of a stream, topic, group or user from its name, or its number as text.
 pub(crate) fn id(name: &str) -> Identifier {
     name.try_into().expect("an identifier")
 }
 
-/// Creates the stream `s` with the topic `t`.
+/// Creates the stream `s`, and in it the topic `t` with `partitions` partitions.
 pub(crate) async fn create_topic(client: &IggyClient, partitions: u32) {
     client.create_stream("s").await.expect("a stream");
     let options =

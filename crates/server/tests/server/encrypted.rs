@@ -51,8 +51,8 @@ async fn a_client_that_trusts_the_certificate_is_served() {
     send(&client, 0, &sent).await;
     assert_eq!(poll(&client, 0, PollingStrategy::first(), 100).await, sent);
 
-    // The server refuses a client that trusts only another certificate, and one that does not
-    // encrypt.
+    // The server must refuse a client that trusts only another certificate, and a client without
+    // encryption.
     let other = tempfile::tempdir().expect("a directory");
     let (other, _) = certify(other.path());
     assert!(!connects(&client_of(&scene, &other)).await);

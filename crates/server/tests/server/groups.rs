@@ -1,4 +1,4 @@
-//! Consumer groups as seen by clients.
+//! Tests of consumer groups with Iggy's client.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -16,15 +16,15 @@ async fn join(client: &IggyClient) {
     client.join_consumer_group(&id("s"), &id("t"), &id("g")).await.expect("to join");
 }
 
-/// Returns the partitions of each member of the group, in the order of the members' numbers.
+/// Returns the set of partitions of each member of the group `g`, ordered by the member's number.
 async fn members(client: &IggyClient) -> Vec<BTreeSet<u32>> {
     let group = client.get_consumer_group(&id("s"), &id("t"), &id("g")).await;
     let group = group.expect("a reply").expect("a group");
     group.members.iter().map(|member| member.partitions.iter().copied().collect()).collect()
 }
 
-/// Polls and commits as a member of the group until no more messages arrive. Returns their
-/// payloads.
+/// Polls as a member of the group `g`, and commits, until 20 consecutive polls return no messages.
+/// Returns the payloads of all messages.
 async fn drain(client: &IggyClient) -> Vec<String> {
     let consumer = Consumer::group(id("g"));
     let mut all = Vec::new();
@@ -129,7 +129,7 @@ async fn a_silent_member_is_evicted() {
     let root = scene.client().await;
     create_topic(&root, 2).await;
     root.create_consumer_group(&id("s"), &id("t"), "g").await.expect("a group");
-    // This client sends no requests, not even heartbeats.
+    // This client sends no requests while it waits: its heartbeat interval is ten minutes.
     let address = scene.address();
     let url = format!("iggy://iggy:iggy@{address}?heartbeat_interval=10min");
     let silent = IggyClient::from_connection_string(&url).expect("a client");
@@ -145,7 +145,7 @@ async fn a_silent_member_is_evicted() {
     panic!("the client is still a member: {:?}", members(&root).await);
 }
 
-/// Part of a frame that is never completed must not count as activity.
+/// A single byte of a frame must not count as activity of the member.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_member_that_sends_a_byte_and_no_more_is_evicted() {
     let scene = Scene::with(&[("heartbeat.interval", "1s")]).await;

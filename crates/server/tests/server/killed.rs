@@ -1,6 +1,6 @@
-//! A server is killed under load from real clients. Afterwards, acknowledged messages must exist
-//! once and in order, groups must continue after their last commit, and purged messages must not
-//! exist.
+//! A server is killed while real clients use it. After the next start, each acknowledged message
+//! must exist exactly once, in order. The stored offset of a group must be at least its last
+//! acknowledged commit, and purged messages must not exist.
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
@@ -15,17 +15,18 @@ use tailwater_server::Server;
 
 use crate::common::{config, id, message};
 
-/// Environment variable with the directory of the server. It is set only in the process that
-/// serves.
+/// Environment variable with the directory of the server. It is set only in the child process that
+/// runs the server.
 const DIRECTORY: &str = "TAILWATER_TEST_SERVE";
-/// Number of partitions. Each has a separate producer.
+/// Number of partitions of the topic, each of which has a separate producer.
 const PARTITIONS: u32 = 3;
-/// Number of times that one server is killed; `TAILWATER_ROUNDS` multiplies it.
+/// Number of times that the server is killed, multiplied by the variable `TAILWATER_ROUNDS`.
 const LIVES: usize = 10;
 /// Number of messages per batch.
 const BATCH: u64 = 10;
 
-/// Serves until it is killed. The test below runs this function in a separate process.
+/// Runs a server until the process is killed. The test below starts a child process with this
+/// function.
 #[tokio::test(flavor = "multi_thread")]
 async fn serve() {
     let Ok(directory) = std::env::var(DIRECTORY) else { return };
@@ -34,7 +35,7 @@ async fn serve() {
     std::future::pending::<()>().await;
 }
 
-/// A process that serves. It is killed when this value is dropped.
+/// A child process that runs a server. It is killed when this value is dropped.
 struct Process {
     child: Child,
     address: SocketAddr,
@@ -74,18 +75,18 @@ impl Drop for Process {
     }
 }
 
-/// What is known about the messages of one partition.
+/// What the producer of one partition knows about its messages.
 #[derive(Debug, Default)]
 struct Promised {
-    /// The number after that of the last message sent.
+    /// The number of the last message sent, plus 1.
     sent: AtomicU64,
     /// Number of acknowledged batches.
     acknowledged: AtomicU64,
-    /// Number of the first message of each batch that was sent but not acknowledged.
+    /// Numbers of the first messages of batches that were sent, but not acknowledged.
     uncertain: Mutex<Vec<u64>>,
 }
 
-/// Sends numbered messages until the server is killed.
+/// Sends batches of numbered messages to a partition until the server is killed.
 async fn produce(client: IggyClient, partition: u32, promised: Arc<Promised>) {
     loop {
         let first = promised.sent.load(Ordering::Relaxed);
@@ -102,8 +103,8 @@ async fn produce(client: IggyClient, partition: u32, promised: Arc<Promised>) {
     }
 }
 
-/// Reads and commits as the only member of a group until the server is killed. Returns the last
-/// acknowledged commit of each partition.
+/// Polls and commits as the only member of the group `g`, until the server is killed. Returns the
+/// offset of the last acknowledged commit in each partition.
 async fn consume(client: IggyClient) -> Vec<Option<u64>> {
     let mut committed = vec![None; PARTITIONS as usize];
     let consumer = Consumer::group(id("g"));
@@ -129,8 +130,9 @@ async fn consume(client: IggyClient) -> Vec<Option<u64>> {
     }
 }
 
-/// Repeatedly appends to a topic and purges it, until the server is killed. Returns the number of
-/// the first message sent after the last acknowledged purge.
+/// Repeatedly sends messages to the topic `purged` and purges it, until the server is killed.
+/// `number` is the number of the first message. Returns the number of the first message sent after
+/// the last acknowledged purge.
 async fn purge(client: IggyClient, mut number: u64) -> u64 {
     let mut first = number;
     loop {
@@ -151,7 +153,7 @@ async fn purge(client: IggyClient, mut number: u64) -> u64 {
     }
 }
 
-/// Reads a whole partition. Returns the offset and the number of each message.
+/// Reads all messages of a partition. Returns the offset and the number of each message.
 async fn read(client: &IggyClient, topic: &str, partition: u32) -> Vec<(u64, u64)> {
     let consumer = Consumer::new(id("checker"));
     let mut found: Vec<(u64, u64)> = Vec::new();
@@ -194,7 +196,8 @@ async fn acknowledged_messages_survive_a_killed_server() {
             let numbers: Vec<u64> = found.iter().map(|(_, number)| *number).collect();
             assert!(found.iter().enumerate().all(|(at, (offset, _))| at as u64 == *offset));
             assert!(numbers.is_sorted_by(|a, b| a < b), "life {life}: out of order, or twice");
-            // A batch that was not acknowledged may be missing, because it is not sent again.
+            // A batch that was not acknowledged may be missing as a whole, because the producer did
+            // not send it again.
             let uncertain = promised.uncertain.lock().expect("no panic").clone();
             for first in (0..promised.sent.load(Ordering::Relaxed)).step_by(BATCH as usize) {
                 let is_there = |number| numbers.binary_search(&number).is_ok();
@@ -229,7 +232,7 @@ async fn acknowledged_messages_survive_a_killed_server() {
         }
         purged_below = purger.await.expect("a purger");
     }
-    // Without any acknowledgement, the test would have checked nothing.
+    // If nothing was acknowledged, the test has checked nothing.
     let acknowledged: u64 = promised.iter().map(|it| it.acknowledged.load(Ordering::Relaxed)).sum();
     assert!(acknowledged > 0, "no batch was acknowledged");
     assert!(committed.iter().any(Option::is_some), "no commit was acknowledged");

@@ -1,4 +1,4 @@
-//! The server as seen by Apache Iggy's Rust client, and by misbehaving clients.
+//! Tests of the server with Apache Iggy's Rust client, and with misbehaving clients.
 
 mod bodies;
 mod clients;

@@ -1,4 +1,4 @@
-//! Sending and polling.
+//! Tests of sending and polling messages.
 
 use std::collections::BTreeMap;
 
@@ -154,8 +154,8 @@ async fn a_partition_has_a_bounded_number_of_consumers() {
     assert_eq!(polled.expect("a poll that stores nothing").count, 1);
 }
 
-/// A reply must fit into the memory limit of a connection, so a poll may have to return fewer
-/// messages.
+/// A reply must not exceed the memory limit of a connection. A poll may therefore return fewer
+/// messages than requested.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_connection_has_a_bounded_number_of_bytes() {
     let scene = Scene::with(&[("limits.connection_bytes_max", "100 KiB")]).await;

@@ -1,5 +1,5 @@
-//! Clients that send garbage, are slow, or use too many resources. Other clients must still be
-//! served.
+//! Tests of clients that send garbage, are slow, or use too many resources. The server must still
+//! serve other clients.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::bodies;
 use crate::common::{Scene, create_topic, id, numbered, poll, send};
 use crate::repeated::Raw;
 
-/// Waits until the server closes a connection. Returns false if this takes too long.
+/// Waits until the server closes a connection. Returns false after a timeout.
 async fn is_closed(stream: &mut TcpStream) -> bool {
     let mut rest = Vec::new();
     let read = tokio::time::timeout(Duration::from_secs(20), stream.read_to_end(&mut rest));
@@ -30,7 +30,7 @@ async fn garbage_ends_its_own_connection_only() {
     for _ in 0..50 {
         let mut stream = TcpStream::connect(scene.address()).await.expect("a connection");
         let bytes: Vec<u8> = (0..seed.rng.usize(256..2000)).map(|_| seed.rng.u8(..)).collect();
-        // The server may close the connection during this write.
+        // The write may fail, because the server may close the connection during it.
         let _ = stream.write_all(&bytes).await;
         assert!(is_closed(&mut stream).await);
         send(&client, 0, &numbered("m", 1)).await;
@@ -38,8 +38,9 @@ async fn garbage_ends_its_own_connection_only() {
     assert_eq!(poll(&client, 0, PollingStrategy::first(), 100).await.len(), 50);
 }
 
-/// Regression test: a client of Iggy 0.8, whose frames are shorter than a header of this protocol,
-/// got no answer until the time limit for logins.
+/// Regression test: a client of Iggy 0.8 got no reply until the time limit for logins. The first
+/// frame of such a client is shorter than a header of this protocol, and the server waited for the
+/// rest.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_of_the_earlier_protocol_is_refused_at_once() {
     let scene = Scene::new().await;
@@ -50,8 +51,8 @@ async fn a_client_of_the_earlier_protocol_is_refused_at_once() {
         stream.write_all(&frame).await.expect("a write");
         let mut answer = Vec::new();
         stream.read_to_end(&mut answer).await.expect("the end of the connection");
-        // The answer is the status for an unavailable feature in the earlier protocol, and an empty
-        // body.
+        // A reply of the earlier protocol: status 5, which means that the feature is unavailable,
+        // and a body length of 0.
         assert_eq!(answer, [5, 0, 0, 0, 0, 0, 0, 0]);
     }
     scene.client().await.ping().await.expect("an answer");
@@ -90,11 +91,10 @@ async fn malformed_bodies_of_every_command_do_no_harm() {
         raw.stream.write_all(&frame).await.expect("a write");
         let answer = raw.answer().await;
         assert_eq!(answer.command, Command::Reply as u8, "{}: {body:?}", meta.name);
-        // Status 1 is the reply to a request whose handler panicked.
+        // Status 1 would mean that the handler of the request has panicked.
         assert_ne!(answer.status, 1, "{}: {body:?}", meta.name);
         if request % 100 == 0 {
-            // The stream and the topic are created again, because a damaged body may have deleted
-            // them.
+            // A request with a damaged body may have deleted the stream or the topic.
             let _ = client.create_stream("s").await;
             let options = TopicCreateOptions::default();
             let _ = client.create_topic(&id("s"), "t", &options).await;
@@ -117,7 +117,7 @@ async fn silent_and_slow_clients_are_disconnected() {
     slow.login().await;
     let frame = slow.frame(Operation::SendMessages, 1, 0, &[0; 1000]);
     slow.stream.write_all(&frame[..300]).await.expect("a write");
-    // A client that has closed its side of the connection after a complete request must still get a
+    // A client that sends a complete request and then closes its sending side must still get a
     // reply.
     let mut half = Raw::connect(&scene, 6).await;
     let ping = half.frame(Operation::NonReplicated, 0, 1, &[]);
@@ -140,7 +140,7 @@ async fn no_requests_are_read_from_a_client_that_reads_no_replies() {
     }
     let mut greedy = Raw::connect(&scene, 7).await;
     greedy.login().await;
-    // This client sends polls without end, and reads no replies.
+    // This client sends many polls, and reads no replies.
     let poll_body = iggy_binary_protocol::WireEncode::to_bytes(
         &iggy_binary_protocol::requests::messages::PollMessagesRequest {
             consumer: iggy_binary_protocol::WireConsumer::consumer(
@@ -181,7 +181,8 @@ async fn more_connections_than_are_allowed_are_refused() {
     }
 }
 
-/// Pings must not extend the time limit for logins, however they are split into writes.
+/// Pings before the login must not extend the time limit for logins, even if the server always has
+/// the beginning of the next ping in its buffer.
 #[tokio::test(flavor = "multi_thread")]
 async fn pings_do_not_extend_the_login_time_limit() {
     let scene = Scene::with(&[("limits.unauthenticated_timeout", "1s")]).await;
@@ -189,8 +190,8 @@ async fn pings_do_not_extend_the_login_time_limit() {
     let ping = raw.frame(Operation::NonReplicated, 0, 1, &[]);
     let (mut reading, mut writing) = raw.stream.into_split();
     let trickle = tokio::spawn(async move {
-        // Each write ends one byte into the next ping, so that the server always has the start of a
-        // frame.
+        // Each write ends with the first byte of the next ping, so that the server always has a
+        // part of a frame.
         let mut wanted = ping.len() + 1;
         let bytes = ping.repeat(2);
         let mut at = 0;
@@ -210,8 +211,8 @@ async fn pings_do_not_extend_the_login_time_limit() {
     trickle.abort();
 }
 
-/// Logins that are delayed after failed logins must not keep connections open beyond the time
-/// limit.
+/// A login that is delayed because of earlier failed logins must not keep its connection open
+/// beyond the time limit for logins.
 #[tokio::test(flavor = "multi_thread")]
 async fn delayed_logins_hold_no_connections_beyond_the_time_limit() {
     let scene = Scene::with(&[
@@ -231,7 +232,7 @@ async fn delayed_logins_hold_no_connections_beyond_the_time_limit() {
     for raw in &mut waiting {
         assert!(is_closed(&mut raw.stream).await);
     }
-    // If the logins ran one after another, they would take a second each.
+    // If the server waited for one login after another, the 19 logins would take more than 18 s.
     assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
     let deadline = tokio::time::Instant::now() + Duration::from_secs(20);
     loop {
@@ -243,13 +244,13 @@ async fn delayed_logins_hold_no_connections_beyond_the_time_limit() {
             assert_eq!(header[60], Command::Reply as u8);
             break;
         }
-        // The attempt is repeated, because the delay after the last failed login may be as long as
-        // the time limit for logins.
+        // The login is tried again on a new connection: it may be delayed by a second after the
+        // last failed login, and the time limit for logins is also a second.
         assert!(tokio::time::Instant::now() < deadline, "nobody can log in");
     }
 }
 
-/// A client that sends only the headers of large frames must not block other clients.
+/// Clients that send only the headers of large frames must not block other clients.
 #[tokio::test(flavor = "multi_thread")]
 async fn announced_frames_reserve_no_memory() {
     let scene = Scene::with(&[
@@ -276,8 +277,9 @@ async fn announced_frames_reserve_no_memory() {
         assert_eq!(poll(&client, 0, PollingStrategy::first(), 1).await, ["m-0"]);
     };
     tokio::time::timeout(Duration::from_secs(10), served).await.expect("answers in time");
-    // With the first byte of the body, the server reserves memory. A client that then stalls must
-    // be disconnected sooner than usual, because other clients wait for that memory.
+    // When the first byte of a body arrives, the server reserves memory for the body. If the client
+    // sends nothing more, the server must disconnect it earlier than the time limit of 5 minutes,
+    // because other clients wait for that memory.
     for (raw, frame) in &mut announcing {
         raw.stream.write_all(&frame[HEADER_SIZE..=HEADER_SIZE]).await.expect("a write");
     }
@@ -291,7 +293,8 @@ async fn announced_frames_reserve_no_memory() {
     tokio::time::timeout(Duration::from_secs(60), served).await.expect("answers in time");
 }
 
-/// A client must not be able to fill the server's log files with requests that end its session.
+/// A client that repeatedly sends requests that end its session must be disconnected. Otherwise it
+/// could fill the server's log files.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_is_evicted_again_and_again_is_closed() {
     let scene = Scene::new().await;
@@ -301,7 +304,7 @@ async fn a_client_that_is_evicted_again_and_again_is_closed() {
         raw.stream.write_all(&legacy).await.expect("a write");
         assert_eq!(raw.answer().await.status, 15);
     }
-    // A login resets the number of evictions.
+    // A login resets the server's count of evictions on this connection.
     raw.login().await;
     for _ in 0..4 {
         raw.stream.write_all(&legacy).await.expect("a write");
@@ -321,7 +324,8 @@ async fn a_client_that_is_evicted_again_and_again_is_closed() {
     assert!(answers.len() <= 5 * HEADER_SIZE, "{} bytes of evictions", answers.len());
 }
 
-/// Clients that have begun but not completed a request or a login must not delay the shutdown.
+/// Clients that have sent only a part of a request, or that have not logged in, must not delay the
+/// shutdown.
 #[tokio::test(flavor = "multi_thread")]
 async fn unfinished_requests_do_not_delay_the_shutdown() {
     let mut scene = Scene::new().await;
@@ -331,9 +335,9 @@ async fn unfinished_requests_do_not_delay_the_shutdown() {
     body.login().await;
     let frame = body.frame(Operation::SendMessages, 1, 0, &[0; 1 << 20]);
     body.stream.write_all(&frame[..300]).await.expect("a write");
-    // Gives the server time to read from both connections.
+    // Gives the server time to read the beginnings of both requests.
     tokio::time::sleep(Duration::from_millis(200)).await;
-    // The shutdown must end before its time limit, after which it would abandon connections.
+    // `stop` checks that no connection was aborted because of the time limit of the shutdown.
     scene.stop().await;
     assert!(is_closed(&mut header.stream).await && is_closed(&mut body.stream).await);
 

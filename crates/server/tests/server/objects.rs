@@ -1,4 +1,5 @@
-//! Streams, topics and partitions are created, found by name and by id, changed, and deleted.
+//! Tests that create streams, topics and partitions, find them by name and by id, change them, and
+//! delete them.
 
 use iggy::prelude::*;
 
@@ -92,8 +93,8 @@ async fn topics_and_their_options() {
     assert!(client.get_topic(&id("s"), &id("t2")).await.expect("a reply").is_none());
 }
 
-/// Regression test: the option `enforce_fsync` of Iggy's previews was accepted, but neither listed
-/// nor returned.
+/// Regression test: the option `enforce_fsync`, which previews of Iggy had, was accepted. But it
+/// was missing in the list of options, and in the descriptions of topics.
 #[tokio::test(flavor = "multi_thread")]
 async fn enforce_fsync_is_listed_and_returned_to_clients_that_set_it() {
     let scene = Scene::new().await;
@@ -103,8 +104,8 @@ async fn enforce_fsync_is_listed_and_returned_to_clients_that_set_it() {
     let listed = listed.iter().find(|it| it.key == "enforce_fsync").expect("a listed option");
     assert_eq!((listed.kind, listed.default_value.as_slice()), (HeaderKind::Bool, &[0][..]));
 
-    // This client always sends a durability. Of the two options, the one with the stronger
-    // guarantee applies.
+    // This client always sends the durability option together with `enforce_fsync`. The option with
+    // the stronger guarantee must apply.
     for (name, enforces, durability, expected) in [
         ("a", "true", Durability::Replicated, ("persisted", true)),
         ("b", "false", Durability::Persisted, ("persisted", true)),
@@ -129,8 +130,8 @@ async fn enforce_fsync_is_listed_and_returned_to_clients_that_set_it() {
     assert!(!format!("{:?}", found.options).contains("enforce_fsync"));
 }
 
-/// Regression test: a size or expiry of 0, which means "not set", was reported as set by the
-/// client, and an update with 0 reset the value.
+/// Regression test: a size or expiry of 0 means that the client does not set it. It was reported as
+/// set by the client, and an update with 0 reset the value to its default.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_zero_bound_means_not_set() {
     let scene = Scene::new().await;
@@ -158,7 +159,7 @@ async fn a_zero_bound_means_not_set() {
         assert!(!option.explicit, "{key}");
         assert_eq!(option.value.as_uint64().expect("a number"), default, "{key}");
     }
-    // The first update sets a value; the second one omits it and must not change it.
+    // The first update sets the expiry. The second one sends 0 for it, which must not change it.
     for expiry in
         [IggyExpiry::ExpireDuration(IggyDuration::new_from_secs(60)), IggyExpiry::ServerDefault]
     {
@@ -180,7 +181,8 @@ fn option<'a>(options: &'a ResourceOptions, key: &str) -> &'a OptionValue {
 }
 
 /// Regression test: a request to delete more partitions than a topic has was refused with status
-/// 2015, which means too many partitions.
+/// 2015, which means too many partitions, instead of the status for an invalid number of
+/// partitions.
 #[tokio::test(flavor = "multi_thread")]
 async fn only_partitions_that_exist_are_deleted() {
     let scene = Scene::new().await;
@@ -201,8 +203,8 @@ async fn only_partitions_that_exist_are_deleted() {
     assert_eq!((topic.partitions_count, topic.partitions.len()), (0, 0));
 }
 
-/// Regression test: a request for the topics of a missing stream was answered with status 1009, and
-/// Iggy's Python tests failed.
+/// Regression test: a request for the topics of a missing stream was answered with status 1009
+/// instead of an empty list. Iggy's Python tests failed because of that.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stream_that_does_not_exist_has_no_topics() {
     let scene = Scene::new().await;
@@ -287,7 +289,7 @@ async fn server_statistics_and_clients_are_reported() {
     client.ping().await.expect("an answer");
 }
 
-/// Two concurrent changes of a topic must both take effect.
+/// One client renames a topic while another adds partitions. Both changes must take effect.
 #[tokio::test(flavor = "multi_thread")]
 async fn concurrent_changes_of_a_topic_all_apply() {
     const ROUNDS: u32 = 30;
@@ -297,8 +299,8 @@ async fn concurrent_changes_of_a_topic_all_apply() {
     let options = TopicCreateOptions {
         partitions_count: Some(1),
         segment_size: Some(IggyByteSize::from(1 << 20)),
-        // With a size limit, adding a partition also changes the options of the topic, because each
-        // partition has an equal share of the limit.
+        // The size limit is divided among the partitions. Adding a partition therefore also updates
+        // the options of the topic, which could overwrite a concurrent change of the name.
         max_topic_size: Some(MaxTopicSize::Custom(IggyByteSize::from(1 << 30))),
         ..TopicCreateOptions::default()
     };

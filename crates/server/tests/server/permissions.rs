@@ -1,4 +1,4 @@
-//! Permissions of users: each command is refused without the required permission, and permitted
+//! Tests of permissions: each command must be refused without the required permission, and executed
 //! with it.
 
 use std::collections::BTreeMap;
@@ -87,7 +87,7 @@ async fn a_user_without_permissions_may_do_nothing() {
     assert_refused(nobody.join_consumer_group(&s, &t, &g).await, unauthorized);
     assert_refused(nobody.leave_consumer_group(&s, &t, &g).await, unauthorized);
 
-    // Every user may execute commands on its own client, tokens and password.
+    // Commands about the user's own client, tokens and password require no permission.
     nobody.get_me().await.expect("itself");
     nobody.get_personal_access_tokens().await.expect("the list of tokens");
     let streams = root.get_streams().await.expect("streams");
@@ -138,7 +138,7 @@ async fn permissions_permit_exactly_what_they_name() {
     let reader = user(&root, &scene, "reader", Some(may_poll)).await;
     let polled = reader.poll_messages(&s, &t, Some(0), &consumer, &first, 10, false).await;
     assert_eq!(polled.expect("a poll").count, 2);
-    // Revoking a permission takes effect immediately.
+    // Revoking a permission must affect the next request of a connected client.
     root.update_permissions(&id("reader"), None).await.expect("no permissions");
     let polled = reader.poll_messages(&s, &t, Some(0), &consumer, &first, 10, false).await;
     assert_refused(polled, &IggyError::Unauthorized);
@@ -183,8 +183,8 @@ async fn users_passwords_and_tokens() {
     assert!(root.get_user(&id("ann")).await.expect("a reply").is_none());
 }
 
-/// A stream or topic that reuses the id of a deleted one must not inherit permissions on the
-/// deleted one.
+/// A new stream or topic may get the id of a deleted one. Users with permissions on the deleted one
+/// must not have them on the new one.
 #[tokio::test(flavor = "multi_thread")]
 async fn permissions_end_with_the_stream_or_topic() {
     let scene = Scene::new().await;

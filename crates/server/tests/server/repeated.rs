@@ -1,4 +1,5 @@
-//! Requests that are repeated under the same number, and other tests that need the raw protocol.
+//! Tests of requests that are repeated with the same number, and other tests that send hand-made
+//! frames.
 
 use bytes::BytesMut;
 use iggy::prelude::PollingStrategy;
@@ -16,14 +17,14 @@ use tokio::net::TcpStream;
 
 use crate::common::{Scene, create_topic, poll};
 
-/// A client with full control over the bytes that it sends.
+/// A connection on which a test sends frames of its own making.
 pub(crate) struct Raw {
     pub(crate) stream: TcpStream,
     client: u128,
     pub(crate) session: u64,
 }
 
-/// The status and the body of a reply.
+/// The reply to a request: the kind of frame (`command`), the status, and the body.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Answer {
     pub(crate) command: u8,
@@ -88,7 +89,7 @@ impl Raw {
         self.session = response.session;
     }
 
-    /// Logs in as the root user, with a password that may be wrong.
+    /// Logs in as the root user with this password, and returns the reply, which may be a refusal.
     pub(crate) async fn try_login(&mut self, password: &str) -> Answer {
         let frame = self.login_frame(password);
         self.stream.write_all(&frame).await.expect("a write");
@@ -136,13 +137,13 @@ async fn a_repeated_request_has_no_further_effect() {
     assert_eq!(again, first);
     assert_eq!(poll(&client, 0, PollingStrategy::first(), 10).await, ["once"]);
     assert_eq!(raw.call(Operation::SendMessages, 2, &one_message(b"twice")).await.status, 0);
-    // The first request is repeated after a later one, as by a client with several requests in
-    // flight.
+    // The first request is repeated after the second one. A client with several requests in flight
+    // may do that.
     assert_eq!(raw.call(Operation::SendMessages, 1, &body).await, first);
-    // This request has the same number as an earlier one, but another body.
+    // This request has the number of the first one, but another body.
     let older = raw.call(Operation::SendMessages, 1, &one_message(b"other")).await;
     assert_eq!(older.status, 59);
-    // This request has the number of an earlier request for another command.
+    // This request has the number of the second one, but is another command.
     let other = raw.call(Operation::StoreConsumerOffset, 2, &body).await;
     assert_eq!(other.status, 3);
     assert_eq!(poll(&client, 0, PollingStrategy::first(), 10).await, ["once", "twice"]);
@@ -157,8 +158,8 @@ async fn a_repeated_request_has_no_further_effect() {
     assert_eq!(raw.call(Operation::CreateStream, 4, &name.to_bytes()).await.status, 1012);
 }
 
-/// Previews of the client send all messages between two other changes under one number, without
-/// checksums.
+/// Previews of the client send no checksums, and do not increase the number for messages: all
+/// messages between two other changes have the same number.
 #[tokio::test(flavor = "multi_thread")]
 async fn different_messages_under_one_number_are_all_appended() {
     let scene = Scene::new().await;
@@ -178,8 +179,9 @@ async fn different_messages_under_one_number_are_all_appended() {
     assert_eq!(poll(&client, 0, PollingStrategy::first(), 10).await, ["one", "two", "three"]);
 }
 
-/// Regression test: Iggy's Java client numbers messages and offsets separately from other changes.
-/// After a few messages, the creation of a stream or topic was refused as already applied (59).
+/// Regression test: Iggy's Java client numbers requests for messages and offsets separately from
+/// other changes. The server expected one sequence of numbers. After a few messages, it refused the
+/// creation of a stream or topic, which had a lower number, as already applied (59).
 #[tokio::test(flavor = "multi_thread")]
 async fn messages_and_other_changes_may_be_numbered_separately() {
     let scene = Scene::new().await;
@@ -203,8 +205,8 @@ async fn messages_and_other_changes_may_be_numbered_separately() {
     assert_eq!(poll(&client, 0, PollingStrategy::first(), 100).await.len(), 10);
 }
 
-/// Regression test: if a request arrived after one with a higher number, it was refused as already
-/// applied (59).
+/// Regression test: a request that arrived after a request with a higher number was refused as
+/// already applied (59), even if it was new.
 #[tokio::test(flavor = "multi_thread")]
 async fn requests_out_of_order_are_executed_once_each() {
     let scene = Scene::new().await;
@@ -217,8 +219,8 @@ async fn requests_out_of_order_are_executed_once_each() {
         assert_eq!(sent.status, 0, "{text}");
     }
     assert_eq!(poll(&client, 0, PollingStrategy::first(), 10).await, ["b", "a", "d", "c"]);
-    // If a number is below all remembered ones, its request may have been answered, and must be
-    // refused.
+    // After 64 further requests, the server no longer remembers request 1. It cannot know whether a
+    // request with that number is a repetition, so it must refuse the request.
     for number in 5..=70 {
         let body = one_message(format!("m{number}").as_bytes());
         assert_eq!(raw.call(Operation::SendMessages, number, &body).await.status, 0);
@@ -233,7 +235,7 @@ async fn requests_without_a_session() {
     let client = scene.client().await;
     create_topic(&client, 1).await;
     let mut raw = Raw::connect(&scene, 43).await;
-    // Before a login, pings are answered, reads are refused, and changes end the session.
+    // Before a login, the server answers pings, refuses reads, and ends the session for a change.
     let ping = raw.frame(Operation::NonReplicated, 0, 1, &[]);
     raw.stream.write_all(&ping).await.expect("a write");
     assert_eq!(raw.answer().await.status, 0);
@@ -247,13 +249,14 @@ async fn requests_without_a_session() {
     let unknown = raw.frame(Operation::NonReplicated, 0, 9999, &[]);
     raw.stream.write_all(&unknown).await.expect("a write");
     assert_eq!(raw.answer().await.status, 3);
-    // A second client that logs in with the same client id ends the session of the first one.
+    // If another connection logs in with the same client id, the server ends the session of the
+    // first one.
     let mut second = Raw::connect(&scene, 43).await;
     second.login().await;
     let evicted = raw.answer().await;
     assert_eq!((evicted.command, evicted.status), (Command::Eviction as u8, 1));
     assert_eq!(second.call(Operation::SendMessages, 1, &one_message(b"y")).await.status, 0);
-    // A request with the number of another session ends the session.
+    // A request with a wrong session number ends the session.
     second.session += 1;
     let sent = second.call(Operation::SendMessages, 2, &one_message(b"z")).await;
     assert_eq!((sent.command, sent.status), (Command::Eviction as u8, 1));
@@ -275,8 +278,8 @@ async fn damaged_batches_are_refused() {
         request += 1;
         let answer = raw.call(Operation::SendMessages, request, &damaged).await;
         let appended = poll(&client, 0, PollingStrategy::first(), 10).await;
-        // Damage in fields that no checksum covers may be accepted, because the names in the body
-        // determine the target. The payload must never be damaged.
+        // A request with a damaged byte that no checksum covers may be accepted, if it still names
+        // a valid target. Even then, the payload must be intact.
         assert!(answer.status != 0 || appended.iter().all(|it| it == "payload"), "byte {at}");
     }
     for length in 0..whole.len() {

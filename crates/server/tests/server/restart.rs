@@ -1,4 +1,4 @@
-//! State of the server that must survive a restart.
+//! Tests of state that must survive a restart of the server.
 
 use iggy::prelude::*;
 
@@ -48,7 +48,8 @@ async fn a_client_reconnects_when_the_server_is_back() {
     create_topic(&client, 1).await;
     send(&client, 0, &numbered("before", 3)).await;
     scene.stop().await;
-    // The server listens on the same address again. No other program is expected to have taken it.
+    // The server listens on the same address again. The test assumes that no other program has
+    // taken the port.
     scene.set("tcp.address", &address);
     scene.start().await;
     let mut last = None;

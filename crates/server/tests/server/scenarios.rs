@@ -1,4 +1,5 @@
-//! Expectations in Iggy's own integration tests over TCP that no other test here covers.
+//! Tests that correspond to Iggy's own integration tests over TCP, where no other test of this
+//! folder covers them.
 
 use std::path::Path;
 use std::time::Duration;
@@ -72,8 +73,8 @@ async fn a_poll_from_a_time_includes_the_message_of_that_time() {
     assert_eq!(poll(&client, 0, from(0), 9).await, ["first", "second"]);
 }
 
-/// Regression test: a poll ended after about 1 MiB, and programs took this for the end of the
-/// partition.
+/// Regression test: a poll returned only about 1 MiB of messages, even if more were requested.
+/// Programs took a poll with fewer messages than requested for the end of the partition.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_poll_returns_as_many_messages_as_it_asks_for() {
     let mut scene = Scene::new().await;
@@ -94,7 +95,7 @@ async fn a_poll_returns_as_many_messages_as_it_asks_for() {
     }
     assert!(poll(&client, 0, PollingStrategy::offset(17), 4321).await == sent[17..4338]);
     assert!(poll(&client, 1, PollingStrategy::first(), 100).await == large);
-    // After a restart the tail is empty, so the next polls read from segments.
+    // After a restart, the log has no messages in memory, so the next polls read from segments.
     drop(client);
     scene.stop().await;
     scene.start().await;
@@ -181,7 +182,7 @@ async fn a_member_without_partitions_waits_until_its_group_is_deleted() {
     assert!(matches!(end, Some(Err(IggyError::ConsumerGroupNameNotFound(..)))));
 }
 
-/// Runs a call concurrently on several clients, and returns the number of calls that succeeded.
+/// Runs `calls` concurrently, and returns the number of calls that succeeded.
 async fn successes<T>(
     calls: impl Iterator<Item = impl Future<Output = Result<T, IggyError>>>,
 ) -> usize {
@@ -223,7 +224,7 @@ async fn exactly_one_of_concurrent_creations_of_a_name_succeeds() {
     assert_eq!(topic.partitions_count as usize, 1 + 5 * CLIENTS);
 }
 
-/// Returns whether a file below a directory contains a text.
+/// Returns whether any file in a directory or its subdirectories contains a text.
 #[expect(clippy::disallowed_methods, reason = "searches whatever files there are")]
 fn contains(directory: &Path, text: &str) -> bool {
     let entries = std::fs::read_dir(directory).expect("a directory");

@@ -1,5 +1,5 @@
-//! The server as seen by Apache Iggy's Python client. The client is the wheel `apache-iggy`, which
-//! `ci/gate.sh` installs into `target/python`.
+//! Tests of the server with Apache Iggy's Python client. The client is the Python package
+//! `apache-iggy`, which `ci/gate.sh` installs into `target/python`.
 
 use std::path::Path;
 use std::process::Stdio;

@@ -1,4 +1,4 @@
-//! Lists, unpacks and prints golden databases.
+//! Lists, unpacks and prints golden databases, which are databases that RocksDB wrote for tests.
 //!
 //! `golden` lists their names. `golden NAME DIRECTORY` unpacks a golden database into a new
 //! directory. `golden NAME` prints the entries that RocksDB read from the database, in the format

@@ -1,9 +1,9 @@
 //! Provides a disk with slow flushes, to measure synced writes.
 //!
 //! `slow_disk FILESYSTEM MILLISECONDS` creates a disk of 1 GiB on which each flush takes at least
-//! MILLISECONDS. It mounts an `ext4`, `xfs` or `btrfs` filesystem on the disk, prints the mount
-//! point, and unmounts the filesystem when standard input ends. The requirements are those of
-//! [`tailwater_testkit::volatile_disk`].
+//! MILLISECONDS. It creates a filesystem of the type FILESYSTEM (`ext4`, `xfs` or `btrfs`) on the
+//! disk, mounts it and prints the mount point. It unmounts the filesystem when standard input ends.
+//! The requirements are those of [`tailwater_testkit::volatile_disk`].
 
 use std::process::ExitCode;
 

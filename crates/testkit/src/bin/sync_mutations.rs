@@ -1,15 +1,17 @@
-//! Mutates the engine and the message log, one mutation at a time, and verifies that a test detects
-//! each mutation. A mutation removes one sync call, or makes a command of the message log overtake
-//! an earlier command.
+//! Verifies that tests detect errors in the engine and in the message log. The program makes one
+//! error at a time, a mutation, and expects that a test fails. A mutation removes one sync call, or
+//! makes a command of the message log overtake an earlier command.
 //!
 //! `cargo run -p tailwater-testkit --bin sync_mutations` copies the tracked files to
-//! `target/sync_mutations`, and changes each call in [`CRATES`] of a function whose name begins
-//! with `sync` so that an environment variable makes the call succeed without effect. A single
-//! build therefore contains all mutations. For each call, the program runs the crate's tests with
-//! the call disabled and prints a line; at least one test must fail. It exits with 1 if any
-//! mutation was not detected. The mutations of the order of commands, [`OVERTAKINGS`], are tested
-//! in the same way. With arguments the program runs only the mutations in files whose path contains
-//! at least one of the arguments. `TAILWATER_SEED` is passed to the tests.
+//! `target/sync_mutations`. In the copied sources of [`CRATES`], it finds each call of a function
+//! whose name begins with `sync`, and changes the call so that an environment variable can make it
+//! succeed without effect. It also inserts the mutations of the order of commands, [`OVERTAKINGS`].
+//! A single build therefore contains all mutations. For each mutation, the program runs tests with
+//! that mutation enabled, and prints the first test that failed. It exits with 1 if no test failed
+//! for some mutation.
+//!
+//! With arguments, the program tries only mutations in files whose path contains at least one of
+//! the arguments. Tests also use the variable `TAILWATER_SEED`.
 
 use std::io;
 use std::process::ExitCode;
@@ -22,8 +24,8 @@ struct MutatedCrate {
     package: &'static str,
     /// Directory of the source files with the calls, relative to the repository.
     sources: &'static str,
-    /// Arguments of `cargo test` for each group of tests, the fastest group first. A test of at
-    /// least one group must fail.
+    /// Arguments of `cargo test` for each group of tests, the fastest group first. A removed sync
+    /// counts as detected if a test of any group fails.
     tests: &'static [[&'static str; 3]],
 }
 
@@ -40,8 +42,8 @@ const CRATES: [MutatedCrate; 2] = [
             ["directories", "--", "random::"],
             ["crash", "--", "faults::"],
             ["crash", "--", "threads::"],
-            // These tests detect the removal of a sync that affects only the measured cost of
-            // writes.
+            // The syncs that only these tests detect affect only how much writes cost, not what
+            // survives.
             ["writing", "--", "direct_logs::"],
         ],
     },
@@ -57,14 +59,14 @@ struct Overtaking {
     what: &'static str,
     /// Path of the file, relative to the log's sources.
     file: &'static str,
-    /// Texts to replace, which must occur exactly once in the file, and their replacements. `{on}`
-    /// in a replacement denotes a Rust expression that is true if the mutation is enabled.
+    /// Texts to replace, with their replacements. Each text must occur exactly once in the file.
+    /// `{on}` in a replacement denotes a Rust expression that is true if the mutation is enabled.
     changes: &'static [(&'static str, &'static str)],
     /// Arguments of `cargo test` for the group of tests in which a test must fail.
     test: &'static [&'static str],
 }
 
-/// Arguments of `cargo test` for the model checker's tests.
+/// Arguments of `cargo test` for the message log's tests with the model checker.
 const INTERLEAVINGS: &[&str] = &[
     "--config",
     "build.rustflags=[\"--cfg\",\"shuttle\"]",
@@ -76,11 +78,11 @@ const INTERLEAVINGS: &[&str] = &[
     "log",
 ];
 
-/// Arguments of `cargo test` for the log's tests with a disk that delays writes.
+/// Arguments of `cargo test` for the message log's tests with a disk that delays writes.
 const HELD: &[&str] = &["-p", "tailwater-log", "--test", "log", "--", "held::"];
-/// Arguments of `cargo test` for the log's tests of crashes.
+/// Arguments of `cargo test` for the message log's crash tests.
 const CRASHES: &[&str] = &["-p", "tailwater-log", "--test", "log", "--", "crash::"];
-/// Arguments of `cargo test` for the log's tests against a model.
+/// Arguments of `cargo test` for the message log's tests against a model.
 const MODEL: &[&str] = &["-p", "tailwater-log", "--test", "log", "--", "model::"];
 
 /// The mutations of the order of commands.
@@ -124,14 +126,14 @@ const OVERTAKINGS: [Overtaking; 4] = [
         test: INTERLEAVINGS,
     },
 ];
-/// Number of the first mutation in [`OVERTAKINGS`]. Removals of sync calls have lower numbers.
+/// Number of the first mutation in [`OVERTAKINGS`]. The removals of sync calls are numbered from 0.
 const FIRST_OVERTAKING: usize = 10_000;
 
 /// The environment variable that contains the number of the enabled mutation.
 const REMOVED: &str = "TAILWATER_REMOVED_SYNC";
 
-/// Calls whose removal loses no data, so that no test has to detect it: the file, the call and the
-/// reason.
+/// Sync calls whose removal no test has to detect, because it loses no data: the file, the call,
+/// and the reason.
 const NOT_MISSED: [(&str, &str, &str); 5] = [
     (
         "segment/writer.rs",
@@ -163,7 +165,7 @@ const NOT_MISSED: [(&str, &str, &str); 5] = [
     ),
 ];
 
-/// A call in a source file.
+/// A sync call in a source file.
 #[derive(Debug)]
 struct Call {
     /// Index of the call's crate in [`CRATES`].
@@ -269,8 +271,9 @@ fn main() -> io::Result<ExitCode> {
     Ok(if survived == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Returns the text of a source file of the log with the mutations of [`OVERTAKINGS`] for this file
-/// inserted. A text to replace that does not occur exactly once is reported in `problems`.
+/// Returns the text of a source file of the message log after inserting the mutations of
+/// [`OVERTAKINGS`] that belong to this file. If a text to replace does not occur exactly once, adds
+/// a message to `problems`.
 fn let_overtake(text: &str, file: &str, problems: &mut Vec<String>) -> String {
     let mut changed = text.to_owned();
     for (index, overtaking) in OVERTAKINGS.iter().enumerate() {
@@ -290,8 +293,9 @@ fn let_overtake(text: &str, file: &str, problems: &mut Vec<String>) -> String {
     changed
 }
 
-/// Returns the text of a source file in which every call of a function whose name begins with
-/// `sync` can be disabled, except in the file's tests. Adds these calls to `calls`.
+/// Returns the text of a source file after changing every call of a function whose name begins with
+/// `sync`, so that the call can be disabled. Calls in the file's test module are not changed. Adds
+/// the calls to `calls`.
 fn make_removable(text: &str, of: usize, file: &str, calls: &mut Vec<Call>) -> String {
     let mut changed = String::with_capacity(text.len());
     let mut copied = 0;
@@ -329,8 +333,8 @@ fn is_word(letter: char) -> bool {
     letter.is_alphanumeric() || letter == '_'
 }
 
-/// Returns the start of the expression that ends with the name at `name`, including the receiver of
-/// the method call.
+/// Returns the offset in `text` where the expression of a method call starts, including its
+/// receiver. `name` is the offset of the method's name.
 fn receiver_start(text: &str, name: usize) -> usize {
     let mut start = name;
     let mut depth = 0;
@@ -340,7 +344,7 @@ fn receiver_start(text: &str, name: usize) -> usize {
             '(' | '[' if depth == 0 => break,
             '(' | '[' => depth -= 1,
             _ if depth > 0 || is_word(letter) || matches!(letter, '.' | '?' | ':') => {}
-            // Whitespace between the parts of a method chain over several lines.
+            // Whitespace before a dot belongs to a method chain over several lines.
             letter if letter.is_whitespace() && text[at..].trim_start().starts_with('.') => {}
             _ => break,
         }
@@ -349,7 +353,7 @@ fn receiver_start(text: &str, name: usize) -> usize {
     start
 }
 
-/// Returns the end of the parenthesised text that begins at `open`.
+/// Returns the offset after the closing parenthesis that matches the opening one at `open`.
 fn matching_end(text: &str, open: usize) -> usize {
     let mut depth = 0;
     for (at, letter) in text[open..].char_indices() {
@@ -365,7 +369,8 @@ fn matching_end(text: &str, open: usize) -> usize {
     text.len()
 }
 
-/// Returns the first test that fails without a call, with its message.
+/// Runs the tests of a crate with the sync call `removed` disabled, or with none disabled. Returns
+/// the first group of tests with a failure, and the message of the failure.
 fn first_failure(
     mutated_tree: &MutatedTree,
     of: usize,

@@ -1,10 +1,10 @@
-//! The files in and around databases: the operations by which steps change them, and their
-//! contents.
+//! The files of scenarios, in and around databases: their contents, and the operations with which
+//! the steps of a scenario change them.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// The object to which a name refers.
+/// A file, directory or link, as stored in a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Node {
     /// A file, with its bytes.
@@ -15,22 +15,22 @@ pub enum Node {
     Link(PathBuf),
 }
 
-/// A filesystem for the steps of scenarios. All paths are absolute, except targets of links.
-/// Failures panic.
+/// A filesystem on which the steps of scenarios work. All paths are absolute, except for the
+/// targets of links. A method panics if it fails.
 pub trait Files {
-    /// Returns the directory of the scenario.
+    /// Returns the root directory of the scenario.
     fn root(&self) -> PathBuf;
-    /// Sets the engine's working directory.
+    /// Changes the working directory of the engine.
     fn enter(&mut self, directory: &Path);
-    /// Returns everything below the root, by path, without following links.
+    /// Returns all files, directories and links below the root, by path. Links are not followed.
     fn tree(&self) -> BTreeMap<PathBuf, Node>;
-    /// Writes a file, replacing its contents.
+    /// Creates a file, or replaces its contents.
     fn write(&mut self, path: &Path, bytes: &[u8]);
-    /// Creates a directory and its parents.
+    /// Creates a directory, and its parents if they are missing.
     fn make_directory(&mut self, path: &Path);
-    /// Creates a symbolic link.
+    /// Creates a symbolic link at `path`, which points to `target`.
     fn link(&mut self, target: &Path, path: &Path);
-    /// Gives a file a second name.
+    /// Creates a hard link at `path` to the file at `existing`.
     fn hard_link(&mut self, existing: &Path, path: &Path);
     /// Renames a file, a link or a directory.
     fn rename(&mut self, from: &Path, to: &Path);
@@ -38,7 +38,7 @@ pub trait Files {
     fn remove(&mut self, path: &Path, node: &Node);
 }
 
-/// A directory of a real filesystem.
+/// Files in a directory of a real filesystem.
 #[derive(Debug)]
 pub struct RealFiles {
     root: PathBuf,
@@ -46,7 +46,7 @@ pub struct RealFiles {
 }
 
 impl RealFiles {
-    /// Creates files in `directory`, which is emptied first.
+    /// Uses `directory` as the root, and removes everything in it.
     ///
     /// # Panics
     /// If the directory cannot be emptied.
@@ -59,7 +59,7 @@ impl RealFiles {
         new
     }
 
-    /// Returns the working directory.
+    /// Returns the current working directory of the engine.
     pub fn directory(&self) -> &Path {
         &self.directory
     }

@@ -1,13 +1,14 @@
-//! The scenarios of `docs/directories.md`, whose tables are executed as tests.
+//! The scenarios in `docs/directories.md`. The tables of that document are executed as tests.
 //!
-//! That document describes the steps of scenarios. Here they are parsed ([`all`]) and executed
-//! ([`Runner`]) on a [`Target`]: an engine, with a filesystem for its databases. The engine's tests
-//! run the library on a simulated disk and on a real filesystem, and the program's tests run the
-//! program. [`RocksDb`] runs the real RocksDB, for the column of RocksDB.
+//! The document describes the notation of steps. Here, steps are parsed ([`all`]) and executed
+//! ([`Runner`]) on a [`Target`], which is an engine with a filesystem for its databases. The
+//! engine's tests run the library on a simulated disk and on a real filesystem. The tests of the
+//! `tailwater` program run the program. [`RocksDb`] runs the real RocksDB, for the column of
+//! RocksDB.
 //!
-//! In addition to the expectations of a row, the runner checks that every failed opening or
-//! destruction by Tailwater, and every opening for reading only, leaves all files unchanged, except
-//! for the LOG and the LOCK.
+//! The runner also checks a rule that the rows do not state: all files must stay unchanged, except
+//! for LOG and LOCK files, if Tailwater fails to open or destroy a database, or opens it for
+//! reading only.
 
 mod files;
 mod parse;
@@ -22,17 +23,17 @@ pub use runner::{Runner, run_all};
 pub use step::{Action, Contents, Engine, Expected, Step, Work};
 pub use target::{Answer, Job, Target};
 
-/// The document with the tables.
+/// The document that contains the tables.
 const DOCUMENT: &str = include_str!("../../../../docs/directories.md");
 
-/// A row of a table.
+/// A scenario: a row of a table.
 #[derive(Debug, Clone)]
 pub struct Scenario {
-    /// The heading above the row's table, and the row's description.
+    /// The heading above the table, followed by the description in the row.
     pub name: String,
-    /// Number of the row's line in the document, from 1.
+    /// Number of the row's line in the document, counted from 1.
     pub line: usize,
-    /// Steps that set the scenario up. All must succeed, with either engine.
+    /// Steps of the setup. All of them must succeed, whichever engine executes them.
     pub made_by: Vec<Step>,
     /// Steps with Tailwater, and their expected results.
     pub tailwater: Vec<Step>,
@@ -40,7 +41,7 @@ pub struct Scenario {
     pub rocksdb: Vec<Step>,
 }
 
-/// The column of steps to execute after the steps that set the scenario up.
+/// A column of the tables: the steps to execute after those of the setup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Column {
     /// The steps of Tailwater.
@@ -58,17 +59,18 @@ impl Scenario {
         }
     }
 
-    /// Returns whether RocksDB must execute any of the steps, including the setup.
+    /// Returns whether RocksDB executes any of the steps in a column or in the setup.
     pub fn needs_rocksdb(&self, column: Column) -> bool {
         let mut steps = self.made_by.iter().chain(self.steps(column));
         steps.any(|step| step.engine == Engine::RocksDb)
     }
 }
 
-/// Returns all scenarios of the document, in its order.
+/// Returns all scenarios in the order of the document.
 ///
 /// # Panics
-/// If the document has an invalid row or step: the message says which and why.
+/// If the document contains an invalid row or step. The message names it and says why it is
+/// invalid.
 pub fn all() -> Vec<Scenario> {
     parse::document(DOCUMENT).unwrap_or_else(|error| panic!("docs/directories.md: {error}"))
 }
@@ -93,8 +95,8 @@ mod tests {
         }
     }
 
-    /// The scenarios expect enough successes and failures that an engine that rejects everything,
-    /// or nothing, cannot pass them.
+    /// Checks that the scenarios expect many successes and many failures. Otherwise an engine could
+    /// pass them that rejects everything, or nothing.
     #[test]
     fn the_scenarios_expect_successes_and_failures() {
         let (mut data, mut failures) = (0, 0);

@@ -48,14 +48,14 @@ fn row(heading: &str, cells: &[&str], line: usize) -> Result<Scenario, String> {
     Ok(scenario)
 }
 
-/// Returns the steps in the code spans of a cell; other text is ignored.
+/// Returns the steps in the code spans of a table's cell. Text outside of code spans is ignored.
 fn steps(cell: &str) -> Result<Vec<Step>, String> {
     let code = cell.split('`').skip(1).step_by(2);
     let texts = code.flat_map(|code| code.split(';')).map(str::trim).filter(|it| !it.is_empty());
     texts.map(|text| step(text).map_err(|error| format!("'{text}': {error}"))).collect()
 }
 
-/// A word of a step. Text in quotation marks is a single word.
+/// A word of a step. Text between quotation marks is one word.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Word {
     Plain(String),

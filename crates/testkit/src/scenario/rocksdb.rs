@@ -10,27 +10,27 @@ use super::target::{Answer, Job, Target};
 use crate::dump::Entry;
 use crate::oracle::{Oracle, Script};
 
-/// The options used by scenarios that belong to column families; all other options belong to the
+/// Those options used in scenarios that belong to column families. All other options belong to the
 /// database.
 const FAMILY_OPTIONS: [&str; 3] = ["cf_paths", "enable_blob_files", "merge_operator"];
 
-/// The real RocksDB, which executes the steps of scenarios.
+/// The real RocksDB, which executes steps of scenarios.
 ///
-/// Like Tailwater's program, it takes the directory of the logs from an OPTIONS file, which the
-/// given options override.
+/// It reads the directory of the logs from the newest OPTIONS file of a database, like the
+/// `tailwater` program. The options that a step sets override it.
 #[derive(Debug)]
 pub struct RocksDb {
     part: String,
-    /// The process, and its working directory.
+    /// The process, and the working directory in which it was started.
     running: Option<(Oracle, PathBuf)>,
     directory: PathBuf,
 }
 
-/// RocksDB, for scenarios that are executed one after the other.
+/// A RocksDB process that several scenarios use, one after another.
 pub type SharedRocksDb = Rc<RefCell<RocksDb>>;
 
 impl RocksDb {
-    /// Starts RocksDB; `None`, after reporting that `part` is skipped, if it is not available.
+    /// Starts RocksDB. If it is not available, reports that `part` is skipped, and returns `None`.
     pub fn start(part: &str) -> Option<SharedRocksDb> {
         let directory = PathBuf::from(".");
         let running = Some((Oracle::start(part)?, directory.clone()));
@@ -43,7 +43,7 @@ impl RocksDb {
         self.directory = directory.to_owned();
     }
 
-    /// Like [`Target::work`].
+    /// Executes a job, in the same way as [`Target::work`].
     ///
     /// # Errors
     /// RocksDB's error.
@@ -92,8 +92,8 @@ impl RocksDb {
         self.directory.join(job.path)
     }
 
-    /// Returns the names of the column families of a database: RocksDB requires all names when the
-    /// database is opened.
+    /// Returns the names of all column families of a database. RocksDB requires them to open the
+    /// database.
     fn families(&mut self, job: &Job<'_>) -> Result<Vec<String>, String> {
         if !self.home(job).join("CURRENT").exists() {
             return Ok(vec!["default".to_owned()]);
@@ -105,8 +105,8 @@ impl RocksDb {
         Ok(names.split(' ').map(str::to_owned).collect())
     }
 
-    /// Returns the RocksDB process. A process that was started in another working directory is
-    /// replaced by one in the current working directory.
+    /// Returns a RocksDB process in the current working directory. If the running process was
+    /// started in another directory, ends it and starts a new one.
     fn oracle(&mut self) -> &mut Oracle {
         let is_there = self.running.as_ref().is_some_and(|(_, started)| *started == self.directory);
         if !is_there {
@@ -136,8 +136,8 @@ impl RocksDb {
     }
 }
 
-/// Returns a script that describes a database: its options, its column families' options, and its
-/// directories.
+/// Returns a script that sets the options, the column families and the directories of a database,
+/// but does not open it.
 fn described(job: &Job<'_>, families: &[String], home: &Path) -> Script {
     let given = job.options.split(';').filter_map(|option| option.split_once('='));
     let given: Vec<(&str, &str)> = given.collect();
@@ -173,7 +173,8 @@ fn described(job: &Job<'_>, families: &[String], home: &Path) -> Script {
     script
 }
 
-/// Returns the directory of the logs in the newest OPTIONS file.
+/// Returns the directory of the logs (`wal_dir`) from the newest OPTIONS file in the database's
+/// directory.
 #[expect(clippy::disallowed_methods, reason = "reads a database from outside the engine")]
 fn recorded_log_directory(home: &Path) -> Option<String> {
     let entries = std::fs::read_dir(home).ok()?;
@@ -191,7 +192,7 @@ fn put(script: &mut Script, entries: &[(String, String)]) {
     }
 }
 
-/// Returns an entry in the notation of scenarios.
+/// Returns the key and the value of an entry in the notation of scenarios.
 fn entry(entry: &Entry) -> (String, String) {
     let key = String::from_utf8_lossy(&entry.key).into_owned();
     let value = String::from_utf8_lossy(&entry.value).into_owned();
@@ -201,7 +202,7 @@ fn entry(entry: &Entry) -> (String, String) {
     }
 }
 
-/// RocksDB with files, for the column of RocksDB.
+/// The target for the column of RocksDB: RocksDB, and a directory of a real filesystem.
 #[derive(Debug)]
 pub struct RocksDbTarget {
     files: RealFiles,
@@ -209,7 +210,7 @@ pub struct RocksDbTarget {
 }
 
 impl RocksDbTarget {
-    /// Creates a target in a directory, which is emptied first.
+    /// Creates a target with the root `directory`, and removes everything in it.
     pub fn new(rocksdb: &SharedRocksDb, directory: &Path) -> Self {
         Self { files: RealFiles::new(directory), rocksdb: Rc::clone(rocksdb) }
     }

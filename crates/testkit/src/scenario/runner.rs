@@ -1,4 +1,4 @@
-//! Executes scenarios.
+//! Executes scenarios and checks their results.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -12,7 +12,7 @@ use super::target::{Job, Target};
 use super::{Column, Scenario};
 use crate::golden;
 
-/// Contents of a file that belongs to no database.
+/// Contents of files that steps write and that belong to no database.
 const STRAY: &[u8] = b"not a database's\n";
 
 /// A scenario that is being executed.
@@ -21,20 +21,22 @@ pub struct Runner<'a> {
     rocksdb: Option<SharedRocksDb>,
     root: PathBuf,
     directory: PathBuf,
-    /// Options with which steps open the database at each path.
+    /// For each path of a database, the options with which steps open it, as
+    /// `name=value;name=value`.
     given: BTreeMap<String, String>,
-    /// All files as they were after the setup.
+    /// All files as they were after the steps of the setup.
     made: BTreeMap<PathBuf, Node>,
-    /// Name of the last file that a step removed or changed.
+    /// Name of the last file that a step wrote, removed or truncated. It replaces `$file` in
+    /// expectations.
     file: String,
 }
 
-/// Executes all scenarios that have steps in a column, each on a new target. `TAILWATER_SCENARIO`
-/// selects the scenarios whose names contain its value.
+/// Executes all scenarios that have steps in a column, each on a new target. If
+/// `TAILWATER_SCENARIO` is set, executes only scenarios whose names contain its value.
 ///
 /// # Panics
-/// If a scenario has a result other than the document states. The message lists all scenarios with
-/// such results.
+/// If the result of a scenario is not the one that the document states. The message lists all such
+/// scenarios.
 pub fn run_all(
     column: Column,
     rocksdb: Option<SharedRocksDb>,
@@ -68,7 +70,7 @@ pub fn run_all(
 }
 
 impl<'a> Runner<'a> {
-    /// Creates a runner on the files of a new target.
+    /// Creates a runner that works on a new target.
     pub fn new(target: &'a mut dyn Target, rocksdb: Option<SharedRocksDb>) -> Self {
         let root = target.files().root();
         let directory = root.clone();
@@ -85,10 +87,10 @@ impl<'a> Runner<'a> {
         new
     }
 
-    /// Executes a scenario.
+    /// Executes a scenario: the steps of its setup, and the steps in a column.
     ///
     /// # Errors
-    /// The step that had an unexpected result, and the result.
+    /// The first step with an unexpected result, and that result.
     pub fn run(mut self, scenario: &Scenario, column: Column) -> Result<(), String> {
         for step in &scenario.made_by {
             self.step(step).map_err(|error| format!("setup failed: `{}` {error}", step.text))?;
@@ -154,8 +156,8 @@ impl<'a> Runner<'a> {
         self.directory = directory;
     }
 
-    /// Returns a path or an option string of a step as the engine needs it: every absolute path in
-    /// it is moved below the scenario's root directory.
+    /// Returns a path or an option string of a step in the form that the engine needs: the root
+    /// directory of the scenario is put before every absolute path.
     fn mapped(&self, text: &str) -> String {
         let root = self.root.to_string_lossy();
         let root = root.trim_end_matches('/');
@@ -171,7 +173,7 @@ impl<'a> Runner<'a> {
         mapped
     }
 
-    /// Returns the absolute path of a path or pattern, without `.` and `..`.
+    /// Returns the absolute path for a path or pattern of a step, with `.` and `..` resolved.
     fn resolve(&self, path: &str) -> PathBuf {
         let mut resolved = PathBuf::new();
         for component in self.directory.join(self.mapped(path)).components() {
@@ -188,14 +190,14 @@ impl<'a> Runner<'a> {
         self.file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     }
 
-    /// Returns the current files that match a pattern.
+    /// Returns the existing files, directories and links whose paths match a pattern.
     fn matches(&mut self, pattern: &str) -> BTreeMap<PathBuf, Node> {
         let pattern = self.resolve(pattern);
         matching(&self.target.files().tree(), &pattern)
     }
 
-    /// Copies a file or directory; copied files have their own inodes or, unless `has_own_files`,
-    /// are hard links.
+    /// Copies a file, or a directory with its contents. If `has_own_files` is false, the copied
+    /// files are hard links to the originals.
     fn copy(&mut self, from: &str, to: &str, has_own_files: bool) -> Result<(), String> {
         let (from, to) = (self.resolve(from), self.resolve(to));
         let tree = self.target.files().tree();
@@ -247,8 +249,8 @@ impl<'a> Runner<'a> {
             for path in matches.keys() {
                 self.note(path);
                 let tree = self.target.files().tree();
-                // A directory sorts before its contents, so the reverse order removes the contents
-                // first.
+                // In the order of paths, a directory comes before its contents. The reverse order
+                // removes the contents first.
                 for (inner, node) in tree.iter().rev().filter(|(it, _)| it.starts_with(path)) {
                     self.target.files().remove(inner, node);
                 }
@@ -305,7 +307,7 @@ impl<'a> Runner<'a> {
         Ok(())
     }
 
-    /// Returns the names of all files, for messages.
+    /// Returns the paths of all files, separated by spaces, for messages.
     fn names(&mut self) -> String {
         let tree = self.target.files().tree();
         let paths = tree.keys().map(|path| path.strip_prefix(&self.root).unwrap_or(path));
@@ -326,7 +328,7 @@ impl<'a> Runner<'a> {
         let may_change = match work {
             Work::Look => false,
             Work::Open | Work::Adopt | Work::Put(_) | Work::Destroy => answer.is_ok(),
-            // The work may fail after opening the database has already changed files.
+            // If other work fails, opening the database before it may already have changed files.
             _ => true,
         };
         if !may_change && engine == Engine::Own && self.target.is_tailwater() {
@@ -368,7 +370,8 @@ impl<'a> Runner<'a> {
     }
 }
 
-/// Returns the part of a tree that matches a pattern, in which `*` matches any part of a name.
+/// Returns the elements of a tree whose paths match a pattern. A `*` in a name of the pattern
+/// matches any part of a name.
 fn matching(tree: &BTreeMap<PathBuf, Node>, pattern: &Path) -> BTreeMap<PathBuf, Node> {
     let matches = |path: &Path| {
         let (mut names, mut patterns) = (path.components(), pattern.components());
@@ -398,7 +401,7 @@ fn name_matches(name: &str, pattern: &str) -> bool {
     }
 }
 
-/// Checks that two trees are equal, except for LOG and LOCK files.
+/// Checks that two trees contain the same files and links, except for LOG and LOCK files.
 fn unchanged(
     before: &BTreeMap<PathBuf, Node>,
     after: &BTreeMap<PathBuf, Node>,

@@ -2,27 +2,27 @@
 
 use std::collections::BTreeMap;
 
-/// The contents of a database: keys with their values. A key of a column family other than the
-/// default one is `FAMILY:KEY`.
+/// The contents of a database: values by key. The key of an entry in the column family `FAMILY` is
+/// written as `FAMILY:KEY`, unless it is the default column family.
 pub type Contents = BTreeMap<String, String>;
 
 /// The engine that executes a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Engine {
-    /// The engine of the target on which the scenarios run.
+    /// The engine of the target.
     Own,
-    /// RocksDB.
+    /// RocksDB, whichever engine the target has.
     RocksDb,
 }
 
 /// One step of a scenario.
 #[derive(Debug, Clone)]
 pub struct Step {
-    /// The step's text.
+    /// The text of the step in the document, for messages.
     pub text: String,
     /// The engine that executes the step.
     pub engine: Engine,
-    /// Whether the step may either succeed or fail, with any message.
+    /// Whether the step may succeed or fail, with any error message.
     pub may_fail: bool,
     /// The action.
     pub action: Action,
@@ -30,82 +30,87 @@ pub struct Step {
     pub expected: Expected,
 }
 
-/// The expected result of a step.
+/// The expected result of a step. The default is success, with any contents and warnings.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Expected {
-    /// Words that the message of the step's failure must contain; empty if the step must succeed.
+    /// Texts that the error message must contain; empty if the step must succeed.
     pub fails: Vec<String>,
-    /// The exact contents that the step must find.
+    /// The exact contents of the database that the step must find; `None` for any.
     pub contents: Option<Contents>,
-    /// Words that the step's warnings must contain.
+    /// Texts that the warnings of the step must contain.
     pub warns: Vec<String>,
 }
 
-/// The action of a step. Paths are as written: relative to the working directory, or absolute with
-/// the directory of the scenario as their root.
+/// The action of a step. Paths are as written in the document: either relative to the working
+/// directory, or absolute, with `/` denoting the root directory of the scenario.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
     /// Creates a directory.
     MakeDirectory(String),
-    /// Creates files with a few bytes that belong to no database.
+    /// Creates files that contain a few bytes and belong to no database.
     Write(Vec<String>),
-    /// Copies a file, or a directory with its contents.
+    /// Copies a file, or a directory with its contents: from the first path to the second one.
     Copy(String, String),
-    /// Renames a file or a directory; a `*` in both names matches the same text.
+    /// Renames a file or a directory from the first path to the second one. A `*` in both paths
+    /// matches the same text.
     Rename(String, String),
-    /// Removes existing files and directories.
+    /// Removes the files and directories that match these patterns. Each pattern must match
+    /// something.
     Remove(Vec<String>),
     /// Truncates a file to its first half.
     Cut(String),
-    /// Creates a symbolic link: its target, and its path.
+    /// Creates a symbolic link. The first path is its target, the second one is its own path.
     Link(String, String),
-    /// Copies a directory, with hard links to its files.
+    /// Copies a directory from the first path to the second one, with hard links to its files.
     HardLink(String, String),
     /// Changes the working directory.
     Enter(String),
-    /// Unpacks a golden database into a directory.
+    /// Unpacks the golden database with this name into the directory at the path.
     Unpack(String, String),
-    /// Checks that for each pattern at least one matching file exists.
+    /// Checks that at least one file matches each of these patterns.
     There(Vec<String>),
-    /// Checks that no matching file exists.
+    /// Checks that no file matches any of these patterns.
     Gone(Vec<String>),
-    /// Checks that the files that matched after the setup still exist and have the same bytes.
+    /// Checks that the files that matched these patterns after the setup still exist, with the same
+    /// bytes.
     Kept(Vec<String>),
-    /// Sets the options with which all later steps open the database at this path.
+    /// Sets the options with which later steps open the database at this path.
     With(String, Vec<(String, String)>),
-    /// Runs an operation on the database at a path.
+    /// Executes an operation on the database at this path.
     Database(String, Work),
 }
 
 /// An operation on a database. Each operation opens the database, and closes it at the end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Work {
-    /// Puts entries, which are written only to the log. A missing database is created.
+    /// Puts entries, but does not flush them, so that afterwards only the log contains them. If the
+    /// database does not exist, it is created.
     Put(Vec<(String, String)>),
-    /// Flushes memtables and logs to tables.
+    /// Flushes all memtables to tables.
     Flush,
-    /// Merges all tables.
+    /// Compacts all tables of every column family.
     Compact,
     /// Creates a column family.
     CreateFamily(String),
     /// Drops a column family.
     DropFamily(String),
-    /// Ingests a copy of a table that was built outside the database.
+    /// Ingests a copy of a table that was built outside of the database.
     Ingest(String),
-    /// Ingests a table that was built outside the database by moving its file into the database.
+    /// Ingests a table that was built outside of the database, and moves its file into the
+    /// database.
     Move(String),
-    /// Creates a checkpoint.
+    /// Creates a checkpoint at this path.
     Checkpoint(String),
-    /// Removes the database.
+    /// Destroys the database, which removes its files.
     Destroy,
     /// Opens the database for writing, and returns its contents.
     Open,
-    /// Opens the database for writing, and takes over directories that another database has
-    /// claimed.
+    /// Opens the database for writing, takes over directories that another database has claimed,
+    /// and returns the contents.
     Adopt,
     /// Opens the database for reading only, and returns its contents.
     Look,
-    /// Builds a table outside any database. The path of the operation is the path of the table's
-    /// file.
+    /// Builds a table with these entries outside of any database. The path of the step is the path
+    /// of the table's file.
     External(Vec<(String, String)>),
 }

@@ -3,21 +3,22 @@
 use super::files::Files;
 use super::step::{Contents, Work};
 
-/// Work on a database.
+/// An operation on a database.
 #[derive(Debug)]
 pub struct Job<'a> {
-    /// The database's path, as a user would give it: relative to the working directory or not.
+    /// The database's path, in the form in which a user gives it: absolute, or relative to the
+    /// working directory.
     pub path: &'a str,
-    /// Options that override those of the database's OPTIONS file: `name=value;name=value`.
+    /// Options that override those in the database's OPTIONS file, as `name=value;name=value`.
     pub options: &'a str,
-    /// The operation, with paths in the same form as the database's.
+    /// The operation. The paths in it are in the same form as `path`.
     pub work: &'a Work,
 }
 
 /// The result of a job.
 #[derive(Debug, Default)]
 pub struct Answer {
-    /// The contents of the database, if the work was to open or read it.
+    /// The contents of the database, if the operation opens the database and returns its contents.
     pub contents: Contents,
     /// The engine's warnings.
     pub warnings: String,
@@ -25,17 +26,17 @@ pub struct Answer {
 
 /// An engine, and the files that it works on.
 pub trait Target {
-    /// Returns the files.
+    /// Returns the files on which the engine works.
     fn files(&mut self) -> &mut dyn Files;
 
-    /// Executes a job on a database and closes it.
+    /// Opens a database, executes a job on it, and closes it.
     ///
     /// # Errors
     /// The engine's error.
     fn work(&mut self, job: &Job<'_>) -> Result<Answer, String>;
 
-    /// Returns whether the engine is Tailwater, which claims directories and whose failed steps
-    /// leave all files unchanged.
+    /// Returns whether the engine is Tailwater. Unlike RocksDB, Tailwater claims directories, and
+    /// leaves all files unchanged if it fails to open a database.
     fn is_tailwater(&self) -> bool {
         true
     }

@@ -6,22 +6,22 @@ use std::time::Duration;
 
 use crate::filesystem::run;
 
-/// Number of attempts to unmount a busy filesystem, and the pause between two attempts. A
-/// filesystem stays busy for a while after its users were killed, because system calls in progress
-/// keep files open.
+/// Number of attempts to unmount a filesystem that is busy (`ATTEMPTS`), and the time between two
+/// attempts (`PAUSE`). After the processes that use a filesystem were killed, it stays busy for a
+/// while, because their system calls in progress keep files open.
 const ATTEMPTS: u32 = 500;
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// A loop device backed by a file, detached when the value is dropped.
+/// A loop device backed by a file. It is detached when the value is dropped.
 #[derive(Debug)]
 pub(super) struct LoopDevice {
     path: PathBuf,
 }
 
 impl LoopDevice {
-    /// Attaches a free loop device to the file, with direct I/O, so that the loop device forwards
-    /// each request as a single request. Writes to the file bypass the page cache even without
-    /// direct I/O of the loop device.
+    /// Attaches a free loop device to the file. The loop device uses direct I/O, so that it
+    /// forwards each of its requests to the file as a single request. To bypass the page cache,
+    /// this is not necessary, because the FUSE filesystem opens the file with direct I/O anyway.
     pub(super) fn new(file: &Path) -> Result<Self, String> {
         let arguments = ["--find", "--show", "--direct-io=on"];
         let path = run(Command::new("losetup").args(arguments).arg(file))?;
@@ -35,29 +35,29 @@ impl LoopDevice {
 
 impl Drop for LoopDevice {
     fn drop(&mut self) {
-        // The detachment takes effect when the last user closes the device.
+        // If the device is still in use, the kernel detaches it when the last user closes it.
         let _ = Command::new("losetup").arg("--detach").arg(&self.path).output();
     }
 }
 
-/// A filesystem on its own loop device, unmounted when the value is dropped, even while it is in
-/// use.
+/// A mounted filesystem and its loop device. The filesystem is unmounted when the value is dropped,
+/// even if it is in use.
 #[derive(Debug)]
 pub(super) struct Attached {
     target: PathBuf,
     mounted: bool,
-    // Dropped after the filesystem is unmounted.
+    // Fields are dropped after `Drop::drop` of this type, which unmounts the filesystem.
     _device: LoopDevice,
 }
 
 impl Attached {
-    /// Mounts the device in an existing directory.
+    /// Mounts the filesystem of the device at an existing directory.
     pub(super) fn new(device: LoopDevice, target: &Path) -> Result<Self, String> {
         run(Command::new("mount").arg(device.path()).arg(target))?;
         Ok(Self { target: target.to_owned(), mounted: true, _device: device })
     }
 
-    /// Unmounts the filesystem, and waits until it is no longer in use.
+    /// Unmounts the filesystem. If it is in use, first waits until it is not.
     pub(super) fn end(mut self) -> Result<(), String> {
         unmount(&self.target)?;
         self.mounted = false;
@@ -73,7 +73,7 @@ impl Drop for Attached {
     }
 }
 
-/// Unmounts a filesystem that is no longer in use, or soon will not be.
+/// Unmounts a filesystem. If it is in use, tries again until it is not, up to a limit.
 pub(super) fn unmount(target: &Path) -> Result<(), String> {
     let mut result = Ok(());
     for _ in 0..ATTEMPTS {

@@ -1,5 +1,5 @@
-//! The contents of a disk: the newest bytes, and older states of each sector written since the last
-//! flush, which a power cut may restore.
+//! The contents of a disk: the newest bytes of all sectors. For each sector that was written since
+//! the last flush, also its older states, to which a power cut may revert it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,20 +7,21 @@ use std::ops::Range;
 
 use fastrand::Rng;
 
-/// The newest bytes of all sectors, and older bytes that may still be restored.
+/// The newest bytes of all sectors, and older states of sectors that were written since the last
+/// flush.
 #[derive(Debug)]
 pub(super) struct Contents {
     bytes: Vec<u8>,
-    /// Size of a sector, which a power cut never tears, in bytes.
+    /// Size of a sector in bytes. A power cut never leaves a part of a write within a sector.
     sector: usize,
-    /// Number of the next write; writes are numbered from 0.
+    /// Number of the next write. Writes are numbered from 0.
     next: u64,
-    /// Earlier states of sectors that a power cut may restore, by sector number. The states of a
-    /// sector are in the order of time; the first one is the durable state.
+    /// Older states of sectors, to which a power cut may revert them, by sector number. The states
+    /// of a sector are in chronological order. The first one is the durable state.
     older: BTreeMap<usize, Vec<Older>>,
 }
 
-/// The bytes of a sector until the write with number `replaced_by` replaced them.
+/// The bytes that a sector had until the write with the number `replaced_by` replaced them.
 #[derive(Debug)]
 struct Older {
     replaced_by: u64,
@@ -32,7 +33,7 @@ struct Older {
 pub struct Loss {
     /// Number of sectors written since the last flush.
     pub pending: usize,
-    /// Number of pending sectors that lost their newest bytes.
+    /// Number of these sectors that the cut reverted to an older state.
     pub lost: usize,
 }
 
@@ -43,7 +44,7 @@ impl fmt::Display for Loss {
 }
 
 impl Contents {
-    /// Creates contents that are all zero. `size` is a multiple of `sector`.
+    /// Creates contents of `size` zeros. `size` must be a multiple of `sector`.
     pub(super) fn new(size: usize, sector: usize) -> Self {
         Self { bytes: vec![0; size], sector, next: 0, older: BTreeMap::new() }
     }
@@ -52,15 +53,15 @@ impl Contents {
         self.bytes.len()
     }
 
-    /// Returns the newest bytes from `offset`, fewer than `length` if the disk ends before; `None`
-    /// if `offset` is beyond the end of the disk.
+    /// Returns the newest `length` bytes from `offset`, or fewer at the end of the disk. Returns
+    /// `None` if `offset` is beyond the end of the disk.
     pub(super) fn read(&self, offset: u64, length: usize) -> Option<&[u8]> {
         let rest = self.bytes.get(usize::try_from(offset).ok()?..)?;
         Some(&rest[..length.min(rest.len())])
     }
 
-    /// Writes `data` at `offset`; returns `None` without writing if the disk ends before the end of
-    /// `data`.
+    /// Writes `data` at `offset`. If it would exceed the end of the disk, writes nothing and
+    /// returns `None`.
     pub(super) fn write(&mut self, offset: u64, data: &[u8]) -> Option<()> {
         let start = usize::try_from(offset).ok()?;
         let end = start.checked_add(data.len()).filter(|&end| end <= self.bytes.len())?;
@@ -77,7 +78,7 @@ impl Contents {
     }
 
     fn write_sector(&mut self, sector: usize, place: Range<usize>, data: &[u8], number: u64) {
-        // If the write changes no byte, no earlier state needs to be kept.
+        // A write that does not change the sector leaves no older state to keep.
         if self.bytes[place.clone()] == *data {
             return;
         }
@@ -86,13 +87,13 @@ impl Contents {
         self.bytes[place].copy_from_slice(data);
     }
 
-    /// Returns the mark of a flush that begins now. The mark is passed to [`Contents::settle`] when
-    /// the flush ends.
+    /// Returns a mark that separates the writes so far from later writes. A flush takes the mark
+    /// when it begins, and passes it to [`Contents::settle`] when it ends.
     pub(super) fn mark(&self) -> u64 {
         self.next
     }
 
-    /// Makes writes before the mark durable.
+    /// Makes all writes before the mark durable: drops the older states that they replaced.
     pub(super) fn settle(&mut self, mark: u64) {
         self.older.retain(|_, older| {
             older.retain(|older| older.replaced_by >= mark);
@@ -100,10 +101,11 @@ impl Contents {
         });
     }
 
-    /// Applies a power cut: reverts each sector that was written since the last flush to one of the
-    /// states that it has had since that flush. In one cut of four, all sectors keep their newest
-    /// state. In another one of four, all sectors lose all writes since the flush. In the other
-    /// two, the state of each sector is drawn independently.
+    /// Applies a power cut to the sectors that were written since the last flush.
+    ///
+    /// One of four cuts loses nothing. Another one of four reverts all these sectors to their
+    /// durable states. The other two choose a random state for each sector: its durable state, its
+    /// newest state, or any state in between.
     pub(super) fn lose(&mut self, rng: &mut Rng) -> Loss {
         let older = std::mem::take(&mut self.older);
         let mut loss = Loss { pending: older.len(), lost: 0 };
@@ -142,7 +144,8 @@ mod tests {
         vec![byte; SECTOR]
     }
 
-    /// Returns the first byte of each sector, whose bytes must all be equal.
+    /// Returns the first byte of each sector. Checks that all bytes of a sector are equal, as they
+    /// are if no sector was torn.
     fn sectors(contents: &Contents) -> Vec<u8> {
         let whole = contents.read(0, contents.size()).expect("all of it");
         let sectors = whole.chunks(SECTOR).map(|sector| {

@@ -1,7 +1,7 @@
-//! The disk as the only file of a FUSE filesystem, for use by a loop device.
+//! Serves the disk as the only file of a FUSE filesystem, for use by a loop device.
 //!
-//! The file is opened with direct I/O, so that this process has received every write that the loop
-//! device has completed, and a flush of the loop device arrives as a sync of the file.
+//! The file is opened with direct I/O. When a write of the loop device completes, this process has
+//! therefore received it. A flush of the loop device arrives as a sync of the file.
 
 use std::ffi::OsStr;
 use std::sync::Arc;
@@ -15,13 +15,13 @@ use fuser::{
 
 use super::power::{Powered, Refused};
 
-/// The name of the file.
+/// Name of the file that is the disk.
 pub(super) const NAME: &str = "disk";
 const FILE: INodeNo = INodeNo(2);
-/// Attributes never change.
+/// Time for which the kernel may cache attributes, which never change.
 const FOREVER: Duration = Duration::from_secs(1 << 30);
 
-/// Serves the file.
+/// The FUSE filesystem with the disk as its only file.
 pub(super) struct OneFile(pub(super) Arc<Powered>);
 
 impl OneFile {
@@ -103,14 +103,14 @@ impl Filesystem for OneFile {
         reply: ReplyWrite,
     ) {
         match self.0.write(offset, data) {
-            // The length fits, because the kernel writes less than 4 GiB at a time.
+            // The length fits into a `u32`, because the kernel writes less than 4 GiB at a time.
             Ok(()) => reply.written(data.len() as u32),
             Err(Refused::PastTheEnd) => reply.error(Errno::EFBIG),
             Err(Refused::NoPower) => reply.error(Errno::EIO),
         }
     }
 
-    /// Called when the file is closed. Closing makes nothing durable.
+    /// FUSE calls this when a file descriptor is closed. Closing makes nothing durable.
     fn flush(&self, _: &Request, _: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
         reply.ok();
     }

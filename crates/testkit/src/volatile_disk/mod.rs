@@ -1,23 +1,25 @@
 //! A disk that loses unflushed writes when its power is cut, with a filesystem on it.
 //!
-//! The disk is the only file of a FUSE filesystem that this process serves, and a loop device uses
-//! this file. Writes of the loop device first reach the disk's volatile cache; a flush of the loop
-//! device, received as a sync of the file, makes them durable. The power can be cut between any two
-//! requests of the kernel while a filesystem on the loop device is mounted and in use. After a cut,
-//! the state that remains on the disk is mounted again, through another loop device.
+//! The disk is the only file of a FUSE filesystem that this process serves. A loop device uses this
+//! file as its backing file, and the tested filesystem is mounted from the loop device. Writes of
+//! the loop device first reach the disk's volatile cache. A flush of the loop device, which arrives
+//! as a sync of the file, makes them durable. The power can be cut between any two requests of the
+//! kernel while the tested filesystem is in use. After a cut, what remains on the disk is mounted
+//! again, through another loop device.
 //!
-//! The disk's seed determines which sectors written since the last flush keep their new contents:
-//! in some cuts all sectors do, in some cuts none, and otherwise each sector is decided
-//! independently. A sector that was written several times since the last flush may revert to any of
-//! its states since that flush. A sector is never torn.
+//! The disk's seed determines what a cut does to the sectors that were written since the last
+//! flush. In some cuts, all of them keep their new contents; in some cuts, none do; otherwise, each
+//! sector is decided independently. A sector that was written several times since the last flush
+//! may revert to any of its states since that flush. A sector is never torn.
 //!
 //! - After a cut, every request fails, including reads, until the power is restored.
-//! - During a flush the kernel delays writes to the file, but not reads.
+//! - During a flush, the kernel delays writes to the file, but not reads.
 //! - The disk needs Linux, root, FUSE, a loop device, and the tools that create the filesystem.
-//! - Only other processes may use the filesystem: a process that is killed while it waits for the
-//!   disk that it serves itself never ends.
-//! - If the process that serves the disk is killed, the filesystem stays mounted without its disk;
-//!   `umount` and `losetup --detach` remove the filesystem and the loop device.
+//! - Only other processes may use the tested filesystem. If this process were killed while one of
+//!   its threads waited for the disk, that thread would wait for a reply that nobody sends, and the
+//!   process would never end.
+//! - If this process is killed, the tested filesystem stays mounted without its disk. `umount` and
+//!   `losetup --detach` remove the filesystem and the loop device.
 
 mod attached;
 mod contents;
@@ -38,33 +40,36 @@ pub use contents::Loss;
 use fuse::OneFile;
 use power::Powered;
 
-/// Number of threads that serve the file: while one thread waits for a flush, the other serves
-/// reads.
+/// Number of threads that serve the file. With two threads, one can serve reads while the other
+/// waits for the end of a flush.
 const THREADS: usize = 2;
 
 /// The properties of a disk.
 #[derive(Debug, Clone, Copy)]
 pub struct Shape {
-    /// Size in bytes, a multiple of [`Shape::sector`]. Only nonzero sectors take memory. XFS needs
-    /// at least 300 MiB.
+    /// Size in bytes, a multiple of [`Shape::sector`]. Memory is used only for parts that were
+    /// written. XFS needs at least 300 MiB.
     pub size: usize,
-    /// Unit that a power cut never tears, in bytes: 512, or 4096 as with many solid-state disks.
+    /// Size of a sector in bytes, which is the unit that a power cut never tears: 512, or 4096 as
+    /// on many solid-state disks.
     pub sector: usize,
     /// Minimum duration of a flush.
     pub flush_delay: Duration,
 }
 
 impl Default for Shape {
-    /// 512 MiB, in sectors of 512 bytes, with immediate flushes.
+    /// Returns a size of 512 MiB, sectors of 512 bytes, and flushes without a delay.
     fn default() -> Self {
         Self { size: 512 << 20, sector: 512, flush_delay: Duration::ZERO }
     }
 }
 
-/// A disk whose power can be cut. Everything mounted is unmounted when the value is dropped.
+/// A disk whose power can be cut, and the filesystem on it. Dropping the value unmounts the
+/// filesystem and removes the disk.
 #[derive(Debug)]
 pub struct VolatileDisk {
-    // Dropped in this order: the mount of the loop device, the session, the directories.
+    // `Drop` takes `attached` and then `session`. The directory, which contains their mount points,
+    // is dropped last.
     attached: Option<Attached>,
     session: Option<BackgroundSession>,
     disk: Arc<Powered>,
@@ -72,14 +77,13 @@ pub struct VolatileDisk {
 }
 
 impl VolatileDisk {
-    /// Creates an empty disk. `seed` determines which sectors lose their newest contents in power
-    /// cuts.
+    /// Creates a disk without a filesystem. `seed` determines the effect of power cuts.
     ///
     /// # Errors
-    /// A missing requirement: FUSE, or root.
+    /// The missing requirement: FUSE, or root.
     ///
     /// # Panics
-    /// If the size is not a multiple of the sector, or no scratch directory can be created.
+    /// If the size is not a multiple of the sector size, or if no scratch directory can be created.
     #[expect(clippy::disallowed_methods, reason = "mount points are not a database's files")]
     pub fn new(shape: Shape, seed: u64) -> Result<Self, String> {
         assert!(shape.size.is_multiple_of(shape.sector), "a part of a sector");
@@ -98,13 +102,14 @@ impl VolatileDisk {
         Ok(Self { attached: None, session: Some(session), disk, directory })
     }
 
-    /// Creates a filesystem on the disk, `ext4`, `xfs` or `btrfs`, and mounts it.
+    /// Creates a filesystem on the disk, and mounts it. `kind` is `ext4`, `xfs` or `btrfs`. Returns
+    /// the mount point.
     ///
     /// # Errors
-    /// The missing requirement: a loop device, the filesystem or the tool that creates it.
+    /// The missing requirement: a loop device, the filesystem, or the tool that creates it.
     ///
     /// # Panics
-    /// If a filesystem is mounted.
+    /// If a filesystem is already mounted.
     pub fn mount_as(&mut self, kind: &str) -> Result<PathBuf, String> {
         assert!(self.attached.is_none(), "a filesystem is mounted");
         let device = LoopDevice::new(&self.file())?;
@@ -112,8 +117,9 @@ impl VolatileDisk {
         self.mount(device)
     }
 
-    /// Unmounts the filesystem and mounts the disk's contents again, after restoring the power. The
-    /// filesystem recovers from its journal. No process may still use the filesystem.
+    /// Unmounts the filesystem, restores the power, and mounts what is on the disk. The filesystem
+    /// then recovers from its journal. No process may still use the filesystem. Returns the mount
+    /// point.
     ///
     /// # Errors
     /// I/O errors, if the filesystem is in use or cannot be mounted.
@@ -124,11 +130,11 @@ impl VolatileDisk {
         self.mount(device)
     }
 
-    /// Unmounts the filesystem, if one is mounted. After a power cut the unmounting writes nothing
-    /// to the disk.
+    /// Unmounts the filesystem, if one is mounted. After a power cut, unmounting writes nothing to
+    /// the disk.
     ///
     /// # Errors
-    /// I/O errors, if it is in use.
+    /// I/O errors, if the filesystem is in use.
     pub fn unmount(&mut self) -> Result<(), String> {
         self.attached.take().map_or(Ok(()), Attached::end)
     }
@@ -155,13 +161,12 @@ impl VolatileDisk {
         self.disk.cut_after(requests);
     }
 
-    /// Returns the effect of the last power cut; `None` before a cut and after the power was
-    /// restored.
+    /// Returns the effect of the last power cut; `None` while the power is on.
     pub fn loss(&self) -> Option<Loss> {
         self.disk.loss()
     }
 
-    /// Returns the number of writes and flushes that the disk received.
+    /// Returns the number of writes and flushes that the disk received while its power was on.
     pub fn requests(&self) -> u64 {
         self.disk.requests()
     }
@@ -177,7 +182,8 @@ impl VolatileDisk {
 
 impl Drop for VolatileDisk {
     fn drop(&mut self) {
-        // The remaining writes of a failed test need not reach the disk.
+        // After a failed test, the filesystem may have unwritten data. Cutting the power saves the
+        // time to write it.
         self.disk.cut();
         drop(self.attached.take());
         if let Some(session) = self.session.take() {
@@ -186,12 +192,13 @@ impl Drop for VolatileDisk {
     }
 }
 
-/// Ends a FUSE session whose file a loop device may still be releasing.
+/// Unmounts the FUSE filesystem at `mounted` and ends its session. A loop device may still be
+/// releasing the file.
 fn end(session: BackgroundSession, mounted: &Path) {
     if unmount(mounted).is_ok() {
         let _ = session.join();
     } else {
-        // The session's threads end with the last user of the file.
+        // The session is not joined. Its threads end when the last user closes the file.
         let _ = filesystem::run(std::process::Command::new("umount").arg("--lazy").arg(mounted));
     }
 }

@@ -1,4 +1,4 @@
-//! A disk and its power: requests succeed while the power is on, and fail while it is off.
+//! The power of a disk: requests succeed while the power is on, and fail while it is off.
 
 use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::Duration;
@@ -7,11 +7,12 @@ use fastrand::Rng;
 
 use super::contents::{Contents, Loss};
 
-/// The state shared by the threads that serve requests and the thread that cuts the power.
+/// A disk with its power. It is shared by the threads that serve requests and the thread that cuts
+/// the power.
 #[derive(Debug)]
 pub(super) struct Powered {
     state: Mutex<State>,
-    /// Notified when the power is cut, to wake flushes that wait for `flush_delay`.
+    /// Notified when the power is cut, to end the delay of flushes in progress.
     gone: Condvar,
     flush_delay: Duration,
     size: u64,
@@ -21,12 +22,12 @@ pub(super) struct Powered {
 struct State {
     contents: Contents,
     rng: Rng,
-    /// Number of further writes and flushes that take effect before the power is cut; `None` if no
-    /// cut is scheduled.
+    /// Number of further writes and flushes that will take effect before the power is cut; `None`
+    /// if no cut is scheduled.
     left: Option<u64>,
-    /// Number of writes and flushes so far.
+    /// Number of writes and flushes that arrived while the power was on.
     requests: u64,
-    /// Effect of the last cut; `None` while the power is on.
+    /// Effect of the last power cut; `None` while the power is on.
     loss: Option<Loss>,
 }
 
@@ -62,8 +63,8 @@ impl Powered {
         state.contents.write(offset, data).ok_or(Refused::PastTheEnd)
     }
 
-    /// Makes all writes durable that completed before this call. Writes during the flush stay
-    /// volatile.
+    /// Makes all writes durable that completed before the flush began. Writes that complete during
+    /// the flush stay volatile.
     pub(super) fn flush(&self) -> Result<(), Refused> {
         let mut state = self.lock();
         self.begin(&mut state)?;
@@ -72,15 +73,16 @@ impl Powered {
             let has_power = |state: &mut State| state.loss.is_none();
             let waited = self.gone.wait_timeout_while(state, self.flush_delay, has_power);
             state = waited.expect("no panic while it is held").0;
-            // A power cut during the delay may lose the writes before the flush, because the flush
-            // was not yet reported as complete.
+            // If the power was cut during the delay, the flush fails, and the writes before it may
+            // be lost.
             state.needs_power()?;
         }
         state.contents.settle(mark);
         Ok(())
     }
 
-    /// Counts a write or flush. Cuts the power before the request if the cut is due.
+    /// Counts a write or flush. If a scheduled cut is due, cuts the power before the request takes
+    /// effect.
     fn begin(&self, state: &mut State) -> Result<(), Refused> {
         state.needs_power()?;
         state.requests += 1;
@@ -92,7 +94,7 @@ impl Powered {
         state.needs_power()
     }
 
-    /// Cuts the power: from now on every request fails without effect.
+    /// Cuts the power. From then on, every request fails without effect.
     pub(super) fn cut(&self) {
         let mut state = self.lock();
         if state.loss.is_none() {

@@ -1,4 +1,4 @@
-//! Compares the assignment of owners to partitions with all possible assignments.
+//! Compares the result of `assign` with all possible assignments of the partitions.
 
 use tailwater_testkit::seed;
 
@@ -20,7 +20,8 @@ fn is_balanced(choice: &[SessionId], members: &[SessionId]) -> bool {
     least.zip(most).is_some_and(|(least, most)| most - least <= 1)
 }
 
-/// Returns the number of partitions that an assignment takes from an owner that is still a member.
+/// Returns the number of partitions that the assignment `choice` takes from their current owners.
+/// An owner that is no longer a member does not count.
 fn moves(partitions: &[Held], choice: &[SessionId], members: &[SessionId]) -> usize {
     let is_moved = |(held, to): &(&Held, &SessionId)| {
         held.owner.is_some_and(|owner| members.contains(&owner) && owner != **to)

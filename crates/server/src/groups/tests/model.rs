@@ -1,4 +1,4 @@
-//! Random clients of one group, whose results are checked against a model of the group.
+//! Random clients of one group. The results of their calls are compared with a model of the group.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 /// An empty list of partitions.
 const NONE: [u32; 0] = [];
 
-/// A client's view of the group.
+/// What a client learned from its last request for its partitions.
 #[derive(Default)]
 struct Client {
     generation: u64,
@@ -22,11 +22,11 @@ struct Client {
 struct OpenPoll {
     session: SessionId,
     begun: Begun,
-    /// Whether the partition got another owner during the poll, as the rules allow.
+    /// Whether the partition has got another owner since the poll began, according to the model.
     is_void: bool,
 }
 
-/// The group, and the model of its externally visible state.
+/// The group under test (`members`), and the expected state.
 struct Model {
     members: Members,
     now: Instant,
@@ -34,11 +34,11 @@ struct Model {
     sessions: u32,
     partitions: Vec<u32>,
     polls: Vec<OpenPoll>,
-    /// For each partition with uncommitted messages, the member that polled them and the last
-    /// offset.
+    /// For each partition with uncommitted messages, the member that polled them and the offset of
+    /// the last one.
     uncommitted: BTreeMap<u32, (SessionId, u64)>,
     next_offset: u64,
-    /// For each partition that no member can poll, the time since which this is so.
+    /// For each partition that no member may poll at present, the time at which that began.
     unpollable: BTreeMap<u32, Instant>,
     generation: u64,
     views: BTreeMap<SessionId, BTreeSet<u32>>,
@@ -115,8 +115,8 @@ impl Model {
         self.clients.insert(session, Client { generation, partitions });
     }
 
-    /// Polls as a client does: first a partition that it knows, and after a refusal a newly
-    /// assigned one.
+    /// Polls as a client does: first a partition that it knows. If that poll is refused, requests
+    /// the partitions again and polls one of them.
     fn begin_poll(&mut self, session: SessionId, rng: &mut fastrand::Rng) {
         if self.clients[&session].partitions.is_empty() {
             self.synchronize(session);
@@ -175,7 +175,8 @@ impl Model {
         let Some(id) = rng.choice(&self.partitions).copied() else { return };
         let may = self.members.may_commit(session, id).is_ok();
         let Some((by, last)) = self.uncommitted.get(&id).copied() else { return };
-        // The model allows a commit only by the member that polled the messages.
+        // A partition with uncommitted messages must have the member that polled them as its owner,
+        // so only that member may commit.
         assert_eq!(may, by == session, "commit of {id} by {session:?}: {}", self.context);
         if may {
             let offset = if rng.bool() { last } else { last.saturating_sub(1) };
@@ -269,7 +270,7 @@ impl Model {
         self.views = views;
     }
 
-    /// Lets all clients finish their polls and commit, which completes all handovers.
+    /// Ends all polls and commits all polled messages, which completes all handovers.
     fn quiesce(&mut self, rng: &mut fastrand::Rng) {
         while !self.polls.is_empty() {
             self.end_poll(rng);
@@ -359,7 +360,8 @@ fn partitions_of_a_member_that_dies_move_at_once() {
     let poll = members.begin_poll(first, Some(0)).expect("its partition");
     members.leave(first, now);
     members.end_poll(poll, Some(3));
-    // The client learns from its next poll, which is refused, that its partitions have changed.
+    // The client's next poll is refused, so that the client learns that its partitions have
+    // changed.
     assert_eq!(members.begin_poll(second, Some(2)), None);
     assert_eq!(members.synchronize(second).expect("a member").1, [0, 1, 2, 3]);
     assert!(members.begin_poll(second, Some(0)).is_some());

@@ -1,4 +1,5 @@
-//! Tests of groups together with the log: durability, and removal with their topic.
+//! Tests of groups together with the log: their durability, and their removal together with their
+//! topic.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -42,7 +43,7 @@ fn topic(log: &Log, name: &str) -> TopicId {
     topic
 }
 
-/// Commits an offset as the command does.
+/// Commits an offset for a partition in the same way as the command that stores offsets.
 fn commit(
     log: &Log,
     groups: &Groups,
@@ -147,8 +148,8 @@ fn a_topic_with_the_id_of_a_deleted_one_has_no_groups() {
     log.delete_topic(old).expect("delete the topic");
     let new = topic(&log, "u");
     assert_eq!(new, old, "ids of topics are used again");
-    // The command that deleted the first topic notifies the groups only now, after a topic with the
-    // same id was created.
+    // The command that deleted the first topic calls `topic_deleted` only now, after a topic with
+    // the same id was created.
     assert_eq!(groups.create(&log, new, "a").expect("create").id, 0);
     groups.topic_deleted(&log, old);
     assert_eq!(groups.list(new).len(), 1);
@@ -220,7 +221,8 @@ fn a_deletion_that_was_cut_short_is_completed_by_the_next_start() {
         groups.join(MEMBER, topic, id).expect("join");
         commit(&log, &groups, MEMBER, topic, id, 1, 2).expect("commit");
     }
-    // This is the state after a crash between the two steps of a group's deletion.
+    // A deletion first removes the group's record, and then the group's offsets. This is the state
+    // after a crash in between.
     log.set_records(&[(format!("stream/{}/topic/{}/group/0", topic.stream, topic.topic), None)])
         .expect("set records");
     drop(groups);
@@ -329,7 +331,7 @@ fn sessions_and_groups_come_and_go_concurrently() {
     }
 }
 
-/// Executes random commands of one client in one session.
+/// Executes random group commands of one session.
 fn work(log: &Log, groups: &Groups, topic: TopicId, session: SessionId, rng: &mut fastrand::Rng) {
     for _ in 0..20 {
         let group = rng.choice(groups.list(topic)).map(|group| group.id);

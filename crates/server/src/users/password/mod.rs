@@ -1,10 +1,12 @@
 //! Hashing, checking and generating passwords.
 //!
 //! A password is stored as its Argon2id hash. The cost parameters are stored with the hash, so that
-//! hashes of any cost can be checked. After a successful check, a credential also remembers a fast
-//! keyed hash of the password. The fast hash exists only in memory, and its random key is lost with
-//! the process. A client that reconnects therefore needs no Argon2, while neither the disk nor a
-//! later process has a hash that is cheap to attack.
+//! hashes of any cost can be checked.
+//!
+//! After a successful check, the user's credential also remembers a fast keyed hash of the
+//! password, so that a client that reconnects needs no Argon2id. The fast hash exists only in
+//! memory, and its random key is lost when the process ends. Hashes that are cheap to attack are
+//! therefore never written to disk, and are useless after the process has ended.
 
 use std::fmt;
 use std::sync::OnceLock;
@@ -15,18 +17,18 @@ use subtle::ConstantTimeEq as _;
 
 use super::hex;
 
-// The cost of a new hash is chosen so that 10,000 clients, each with a different user, can log in
-// within their timeout of 30 s to a server that has just started on two processors. A check takes
-// 2.6 ms of one processor (AMD EPYC), and all 10,000 checks take 17 s. With Apache Iggy's cost (19
-// MiB, two passes) a check takes 25 ms, which makes an attack on a leaked hash ten times as
-// expensive. The figures are printed by `cargo test -p tailwater-server --lib -- --ignored
-// --nocapture --test-threads 1 cost_of_a_check users_that_reconnect`.
+// The cost of a new hash is chosen for the following case. 10,000 clients, each with a different
+// user, must be able to log in within their timeout of 30 s to a server that has just started, on
+// two processors. A check takes 2.6 ms of one processor (AMD EPYC), and all 10,000 checks take 17
+// s. With Apache Iggy's cost (19 MiB, two passes), a check takes 25 ms, which makes an attack on a
+// leaked hash ten times as expensive. The figures are printed by `cargo test -p tailwater-server
+// --lib -- --ignored --nocapture --test-threads 1 cost_of_a_check users_that_reconnect`.
 
-/// Memory with which a new hash is computed, in KiB.
+/// Memory that the computation of a new hash uses, in KiB.
 const MEMORY_KIB: u32 = 6 * 1024;
-/// Number of passes over the memory of a new hash.
+/// Number of passes over that memory.
 const PASSES: u32 = 1;
-/// Number of lanes (the degree of parallelism) of a new hash.
+/// Number of lanes (the degree of parallelism) of the computation.
 const LANES: u32 = 1;
 /// Length of a new hash's salt, in bytes.
 const SALT_BYTES: usize = 16;
@@ -36,11 +38,11 @@ const HASH_BYTES: usize = 32;
 /// Length of a generated password, in characters.
 const RANDOM_PASSWORD_CHARACTERS: usize = 32;
 
-/// Memory for hashing, reused between hashes.
+/// Memory for computing hashes. It is reused for the next hash.
 #[derive(Default)]
 pub(super) struct Workspace(Vec<Block>);
 
-/// An Argon2id hash, version 19, and its parameters.
+/// An Argon2id hash (version 0x13) with its salt and cost parameters.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct PasswordHash {
     memory_kib: u32,
@@ -73,7 +75,8 @@ impl PasswordHash {
         Ok(made)
     }
 
-    /// Returns a hash that matches no password, but is as expensive to check as a new hash.
+    /// Returns a hash that no password has. To check a password against it takes as long as against
+    /// a new hash.
     ///
     /// # Errors
     /// The system cannot provide random bytes.
@@ -85,15 +88,15 @@ impl PasswordHash {
         Ok(Self { memory_kib: MEMORY_KIB, passes: PASSES, lanes: LANES, salt, hash })
     }
 
-    /// Returns whether `password` has this hash. The time that this takes does not depend on the
+    /// Returns whether `password` has this hash. The duration of the call does not depend on the
     /// result.
     pub(super) fn verify(&self, password: &str, workspace: &mut Workspace) -> bool {
         let derived = self.derive(password, workspace);
         derived.is_ok_and(|derived| derived.ct_eq(&self.hash).into())
     }
 
-    /// Returns the reason why no password can be checked against this hash; `None` if the hash is
-    /// usable.
+    /// Returns the reason why no password can be checked against this hash, which may come from a
+    /// damaged record; `None` if the hash is usable.
     pub(super) fn defect(&self) -> Option<argon2::Error> {
         let salt_is_short = self.salt.len() < argon2::MIN_SALT_LEN;
         self.params().err().or_else(|| salt_is_short.then_some(argon2::Error::SaltTooShort))
@@ -127,6 +130,8 @@ pub(super) struct Fingerprints {
 }
 
 impl Fingerprints {
+    /// Creates a new random key.
+    ///
     /// # Errors
     /// The system cannot provide random bytes.
     pub(super) fn new() -> Result<Self, getrandom::Error> {
@@ -135,8 +140,8 @@ impl Fingerprints {
         Ok(Self { key })
     }
 
-    /// Returns the fast hash of a password, to be compared with that of a credential. The type
-    /// compares fast hashes in constant time.
+    /// Returns the fast hash of a password, to be compared with the fast hash in `credential`. Its
+    /// type compares in constant time.
     pub(super) fn of(&self, credential: &Credential, password: &str) -> blake3::Hash {
         let mut hasher = blake3::Hasher::new_keyed(&self.key);
         hasher.update(&credential.hash.salt).update(password.as_bytes());
@@ -144,7 +149,7 @@ impl Fingerprints {
     }
 }
 
-/// The hash of a user's password and, after a successful check, also the fast hash of the password.
+/// The Argon2id hash of a user's password and, after a successful check, also the fast hash.
 pub(super) struct Credential {
     pub(super) hash: PasswordHash,
     verified: OnceLock<blake3::Hash>,
@@ -155,28 +160,28 @@ impl Credential {
         Self { hash, verified: OnceLock::new() }
     }
 
-    /// Returns whether a password with this fast hash was already found to be correct. If not, the
+    /// Returns whether a password with this fast hash has already passed a check. If not, the
     /// password may nevertheless be correct.
     pub(super) fn is_known(&self, fingerprint: &blake3::Hash) -> bool {
         self.verified.get().is_some_and(|known| known == fingerprint)
     }
 
-    /// Checks a password against the Argon2id hash. If the password is correct, remembers its fast
-    /// hash.
+    /// Checks a password against the Argon2id hash. If it is correct, remembers `fingerprint`,
+    /// which is its fast hash.
     pub(super) fn verify(
         &self,
         password: &str,
         fingerprint: blake3::Hash,
         workspace: &mut Workspace,
     ) -> bool {
-        // Of several concurrent clients with the same password, only the first one computes the
-        // Argon2id hash.
+        // If another check of the same password has succeeded while this job was queued, the
+        // Argon2id hash need not be computed again.
         if self.is_known(&fingerprint) {
             return true;
         }
         let is_right = self.hash.verify(password, workspace);
         if is_right {
-            // Setting it fails if a concurrent check of the same password was faster.
+            // Setting the value fails if a concurrent check of the same password has set it.
             let _ = self.verified.set(fingerprint);
         }
         is_right
@@ -188,6 +193,8 @@ impl Credential {
 pub(crate) struct RandomPassword(String);
 
 impl RandomPassword {
+    /// Generates a password.
+    ///
     /// # Errors
     /// The system cannot provide random bytes.
     pub(super) fn new() -> Result<Self, getrandom::Error> {
@@ -196,8 +203,8 @@ impl RandomPassword {
         while password.len() < RANDOM_PASSWORD_CHARACTERS {
             let mut bytes = [0; RANDOM_PASSWORD_CHARACTERS];
             getrandom::fill(&mut bytes)?;
-            // Six bits of each byte select a character. Values beyond the alphabet are skipped, so
-            // that all characters are equally likely.
+            // The lower six bits of a byte select one of 62 characters. The two remaining values
+            // select none, so that all characters are equally likely.
             let characters = bytes.iter().filter_map(|byte| ALPHABET.get(usize::from(byte & 63)));
             let wanted = RANDOM_PASSWORD_CHARACTERS - password.len();
             password.extend(characters.take(wanted).map(|character| char::from(*character)));
@@ -205,7 +212,7 @@ impl RandomPassword {
         Ok(Self(password))
     }
 
-    /// Returns the password.
+    /// Returns the password as text.
     pub(crate) fn reveal(&self) -> &str {
         &self.0
     }

@@ -1,4 +1,4 @@
-//! Tests of password hashes, and the cost of a check.
+//! Tests of password hashes, and a measurement of the cost of a check.
 
 use std::time::Instant;
 
@@ -31,7 +31,7 @@ fn hashes_of_any_cost_are_checked_with_one_workspace() {
     }
 }
 
-/// Uses the test vector for Argon2id from the reference implementation.
+/// Compares the hash with the test vector for Argon2id of the reference implementation.
 #[test]
 fn hashes_are_those_of_the_reference_implementation() {
     let hash = PasswordHash {
@@ -89,7 +89,7 @@ fn random_passwords_differ() {
     }
 }
 
-/// Prints the cost of a check. Run it alone on an idle machine, with `--ignored --nocapture`.
+/// Prints the duration of a check. Run it alone on an idle machine, with `--ignored --nocapture`.
 #[test]
 #[ignore = "prints a measurement and asserts no time; run it alone, with --ignored --nocapture"]
 fn cost_of_a_check() {

@@ -1,14 +1,16 @@
 //! Permissions of users: Iggy's three levels, and the permissions that each action requires.
 //!
-//! A permission is granted globally, for a stream or for a topic. A permission to manage implies
-//! the permission to read, and a permission for a stream applies to its topics:
+//! A permission is granted for one of three levels: globally, for a stream, or for a topic. A
+//! permission to manage implies the permission to read, and a permission for a stream applies to
+//! its topics:
 //!
-//! - `manage_streams`, `read_streams`, `manage_topics` or `read_topics` is enough to read a topic
-//!   and to poll its messages;
-//! - `manage_streams` or `manage_topics` is enough to change a topic and to send messages to it.
+//! - To read a topic or to poll its messages, `manage_streams`, `read_streams`, `manage_topics` or
+//!   `read_topics` is sufficient.
+//! - To change a topic or to send messages to it, `manage_streams` or `manage_topics` is
+//!   sufficient.
 //!
-//! A permission to poll or to send implies no other permission. Actions on a group require
-//! permission to read the group's topic.
+//! A permission to poll or to send implies no other permission. Actions on a consumer group require
+//! a permission to read the topic of the group.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +20,7 @@ use iggy_binary_protocol::primitives::permissions::{
 use serde::{Deserialize, Serialize};
 use tailwater_log::TopicId;
 
-/// A requested action, with the object that it concerns.
+/// A requested action, with the id of the stream or topic that it concerns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Action {
     GetStats,
@@ -54,7 +56,7 @@ pub(crate) enum Action {
     DeleteGroup(TopicId),
     JoinGroup(TopicId),
     LeaveGroup(TopicId),
-    /// Get another user. A user may get itself without a permission.
+    /// Get another user. A user may get its own description without a permission.
     GetUser,
     GetUsers,
     CreateUser,
@@ -66,8 +68,8 @@ pub(crate) enum Action {
     ChangePassword,
 }
 
-/// Declares a struct with the permission flags of one level, and its conversions from and to the
-/// type of the protocol. The protocol's type has further fields.
+/// Declares a struct with the permission flags of one level, and conversions from and to the
+/// corresponding type of the protocol. That type also has the fields in parentheses.
 macro_rules! flags {
     (
         $(#[$attribute:meta])*
@@ -88,15 +90,15 @@ macro_rules! flags {
                 Self { $($flag: wire.$flag),* }
             }
 
-            /// Returns the protocol's type, with these permissions and the given values of its
-            /// other fields.
+            /// Returns the protocol's type, with these permissions, and with the given values in
+            /// the fields that are not permissions.
             fn to_wire(self, $($field: $type),*) -> $wire {
                 $wire { $($field,)* $($flag: self.$flag),* }
             }
         }
 
         impl From<bool> for $name {
-            /// With `true`, returns all permissions of this level; otherwise none.
+            /// Returns all permissions of this level for `true`, and none for `false`.
             fn from(are_given: bool) -> Self {
                 Self { $($flag: are_given),* }
             }
@@ -104,7 +106,7 @@ macro_rules! flags {
 
         #[cfg(test)]
         impl $name {
-            /// For each permission, its name and a value with only that permission.
+            /// The name of each permission, with a value that has only that permission.
             pub(super) const EACH: &[(&str, Self)] =
                 &[$((stringify!($flag), Self { $flag: true, ..Self::NONE })),*];
 
@@ -115,7 +117,7 @@ macro_rules! flags {
                 $(self.$flag |= other.$flag;)*
             }
 
-            /// Returns whether it has all permissions in `other`.
+            /// Returns whether all permissions in `other` are in `self`.
             fn has(self, other: Self) -> bool {
                 true $(&& (self.$flag || !other.$flag))*
             }
@@ -124,7 +126,7 @@ macro_rules! flags {
 }
 
 flags! {
-    /// Permissions on everything.
+    /// Global permissions, which apply to all objects.
     GlobalFlags, WireGlobalPermissions() {
         manage_servers, read_servers, manage_users, read_users, manage_streams, read_streams,
         manage_topics, read_topics, poll_messages, send_messages,
@@ -132,36 +134,36 @@ flags! {
 }
 
 flags! {
-    /// Permissions on a stream and its topics.
+    /// Permissions on one stream and all its topics.
     StreamFlags, WireStreamPermissions(stream_id: u32, topics: Vec<WireTopicPermissions>) {
         manage_stream, read_stream, manage_topics, read_topics, poll_messages, send_messages,
     }
 }
 
 flags! {
-    /// Permissions on a topic.
+    /// Permissions on one topic.
     TopicFlags, WireTopicPermissions(topic_id: u32) {
         manage_topic, read_topic, poll_messages, send_messages,
     }
 }
 
-/// Permissions on one stream.
+/// Permissions on one stream, and on single topics of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct StreamPermissions {
-    /// Permissions on the whole stream.
+    /// Permissions on the stream and all its topics.
     pub(super) flags: StreamFlags,
-    /// Permissions on single topics, by id.
+    /// Permissions on single topics, by the id of the topic.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) topics: BTreeMap<u32, TopicFlags>,
 }
 
-/// All permissions of a user.
+/// All permissions of a user, of all three levels.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Permissions {
     pub(super) global: GlobalFlags,
-    /// Permissions on single streams, by id.
+    /// Permissions on single streams, by the id of the stream.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) streams: BTreeMap<u32, StreamPermissions>,
 }
@@ -226,12 +228,13 @@ impl Permissions {
         }
     }
 
-    /// Removes the permissions on a stream and its topics. Returns whether there were any.
+    /// Removes the permissions on a stream and its topics. Returns whether there were any to
+    /// remove.
     pub(super) fn forget_stream(&mut self, stream: u32) -> bool {
         self.streams.remove(&stream).is_some()
     }
 
-    /// Removes the permissions on a topic. Returns whether there were any.
+    /// Removes the permissions on a topic. Returns whether there were any to remove.
     pub(super) fn forget_topic(&mut self, topic: TopicId) -> bool {
         let stream = self.streams.get_mut(&topic.stream);
         stream.is_some_and(|stream| stream.topics.remove(&topic.topic).is_some())
@@ -284,7 +287,8 @@ impl Permissions {
 }
 
 impl From<&WirePermissions> for Permissions {
-    /// If a stream or topic is repeated, the last one is used.
+    /// Converts permissions from a request. If the request contains a stream or topic twice, its
+    /// last entry applies.
     fn from(wire: &WirePermissions) -> Self {
         let topic = |wire: &WireTopicPermissions| (wire.topic_id, TopicFlags::from_wire(wire));
         let stream = |wire: &WireStreamPermissions| {

@@ -11,7 +11,7 @@ use super::{Action, GlobalFlags, Permissions, StreamFlags, StreamPermissions, To
 const STREAM: u32 = 1;
 const TOPIC: TopicId = TopicId { stream: STREAM, topic: 2 };
 
-/// Actions, and the permissions of each level that suffice for them.
+/// Some actions, and for each level the names of the permissions, any one of which suffices.
 struct Row {
     actions: &'static [Action],
     global: &'static [&'static str],
@@ -149,7 +149,8 @@ fn on_topic(topic: TopicId, flags: TopicFlags) -> Permissions {
     permissions
 }
 
-/// Returns whether a row permits its actions to a user with these permissions.
+/// Returns whether, according to `row`, a user with these permissions may execute the row's
+/// actions.
 fn is_granted(row: &Row, permissions: &Permissions) -> bool {
     let global = GlobalFlags::EACH.iter().filter(|(_, flag)| permissions.global.has(*flag));
     let own = permissions.streams.get(&STREAM).cloned().unwrap_or_default();
@@ -225,8 +226,8 @@ fn permissions_round_trip_on_the_wire_and_in_records() {
     }
 }
 
-/// Returns random permissions. There are only a few, so that one does not hide the effect of
-/// another.
+/// Returns up to three random permissions. With more of them, one permission would often hide the
+/// effect of another.
 fn random(rng: &mut Rng) -> Permissions {
     let mut permissions = Permissions::default();
     for _ in 0..rng.usize(0..4) {

@@ -1,13 +1,16 @@
-//! Limits failed logins by delaying later logins from the same address.
+//! Slows down password guessing: after failed logins, later logins from the same address are
+//! delayed.
 //!
-//! In each minute an address may fail a number of times without a delay. It may have as many
-//! attempts in flight as it may still fail, but at least one. Once it has failed that number of
-//! times, its attempts run one after another, and each waits until a second after the last failure.
-//! Successful attempts delay no other attempt. A client with a wrong password therefore slows down
-//! other clients with the same address, but does not lock them out.
+//! The failed attempts of an address are counted for a minute, beginning with the first failure. Up
+//! to a limit, they cause no delay. Until the limit is reached, as many attempts may be in flight
+//! as may still fail. After that, the attempts of the address run one after another, and each
+//! starts at least a second after the last failure. Successful attempts cause no delay. A client
+//! with a wrong password therefore slows down other clients with the same address, but does not
+//! lock them out.
 //!
-//! Addresses share a fixed number of slots, so the memory is bounded and nothing needs to be
-//! evicted. Each process assigns addresses to slots at random.
+//! Addresses are hashed to a fixed number of slots, and addresses in the same slot count as one
+//! address. The memory is therefore bounded, and nothing needs to be evicted. The hash function has
+//! a random key, so that nobody can predict which addresses share a slot.
 
 use std::fmt;
 use std::hash::{BuildHasher as _, RandomState};
@@ -17,11 +20,12 @@ use std::time::{Duration, Instant};
 use tailwater_io::sync::Mutex;
 use tokio::sync::Notify;
 
-/// Length of the window in which failures are counted. It begins with the first failure.
+/// Duration for which failures of an address are counted, beginning with its first failure.
 const WINDOW: Duration = Duration::from_secs(60);
-/// Minimum time between a failure and the next attempt, once the limit on failures is reached.
+/// Minimum time between a failure and the start of the next attempt, after the limit on failures is
+/// reached.
 pub(super) const DELAY: Duration = Duration::from_secs(1);
-/// Number of slots that addresses share.
+/// Number of slots to which addresses are hashed.
 const SLOTS: usize = 1024;
 
 /// Limits failed logins per address.
@@ -33,7 +37,7 @@ pub(super) struct Throttle {
     slots: Box<[Slot]>,
 }
 
-/// A slot: the state of the addresses that share it.
+/// The attempts of all addresses that are hashed to this slot.
 #[derive(Default)]
 struct Slot {
     attempts: Mutex<Attempts>,
@@ -46,15 +50,15 @@ struct Attempts {
     in_flight: u32,
     /// Number of failures since the window began.
     failures: u32,
-    /// End of the window that began with the first failure.
+    /// End of the window, which began with the first failure; `None` without a failure.
     window_end: Option<Instant>,
-    /// Earliest start of the next attempt; `None` while the number of failures is below the limit.
+    /// Earliest start of the next attempt; `None` if the limit on failures is not reached.
     next: Option<Instant>,
 }
 
 impl Throttle {
-    /// Creates a throttle that delays the attempts of an address after `failures_max` failures in a
-    /// minute.
+    /// Creates a throttle. After `failures_max` failures within a minute, further attempts of the
+    /// address are delayed.
     pub(super) fn new(failures_max: u32) -> Self {
         Self::with_times(failures_max, WINDOW, DELAY)
     }
@@ -64,13 +68,13 @@ impl Throttle {
         Self { failures_max, window, delay, hasher: RandomState::new(), slots }
     }
 
-    /// Waits until the address may attempt to log in. The attempt is in flight until the returned
-    /// value is dropped.
+    /// Waits until an attempt to log in from the address may start. The attempt is in flight until
+    /// the returned value is dropped.
     pub(super) async fn begin(&self, address: IpAddr) -> Attempt<'_> {
         let slot = self.slot(address);
         loop {
-            // The notification is registered before the check, so that an attempt that ends between
-            // the check and the wait is not missed.
+            // The notification is created before the check. Otherwise the end of an attempt between
+            // the check and the wait would be missed.
             let freed = slot.freed.notified();
             let started = slot.attempts.lock().start(self.failures_max, Instant::now());
             if let Some(started) = started {
@@ -106,19 +110,19 @@ impl Throttle {
     fn slot(&self, address: IpAddr) -> &Slot {
         let hash = match address.to_canonical() {
             IpAddr::V4(address) => self.hasher.hash_one(address),
-            // A host with an IPv6 address usually controls the whole /64 network, so only its
-            // prefix counts.
+            // A host usually controls a whole /64 network of IPv6 addresses, so only the first 64
+            // bits identify it.
             IpAddr::V6(address) => self.hasher.hash_one(&address.octets()[..8]),
         };
         &self.slots[hash as usize % SLOTS]
     }
 }
 
-/// A permitted attempt.
+/// Permission to start an attempt.
 struct Started {
-    /// Time from which the attempt may start; `None` to start immediately.
+    /// Time from which the attempt may start; `None` if it may start immediately.
     moment: Option<Instant>,
-    /// Whether the address may have another attempt in flight.
+    /// Whether one more attempt may be in flight besides this one.
     has_room: bool,
 }
 

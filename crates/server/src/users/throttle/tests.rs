@@ -77,11 +77,11 @@ async fn successful_attempts_cause_no_delay() {
 async fn cancelled_attempts_release_their_place() {
     let throttle = throttle(1);
     throttle.begin(ADDRESS).await.fail();
-    // This attempt is cancelled while it is delayed.
+    // This attempt is cancelled during its delay.
     assert!(timeout(DELAY / 5, throttle.begin(ADDRESS)).await.is_err());
     let running =
         timeout(DELAY * 2, throttle.begin(ADDRESS)).await.expect("no attempt is in flight");
-    // This attempt is cancelled while it waits for another one to end.
+    // This attempt is cancelled while it waits for the running attempt to end.
     assert!(timeout(SOON, throttle.begin(ADDRESS)).await.is_err());
     drop(running);
     timeout(SOON, throttle.begin(ADDRESS)).await.expect("no attempt is in flight");

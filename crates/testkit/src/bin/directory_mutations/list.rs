@@ -1,21 +1,22 @@
-//! The mutations. Each removes or weakens one of the engine's checks of whether a file belongs to
-//! the database. At least one test must fail under each mutation.
+//! The list of mutations. Each mutation removes or weakens one of the engine's checks that a file
+//! or directory belongs to the database. Under each mutation, at least one test must fail.
 
-/// A change of the engine's source that is enabled by an environment variable.
+/// A change of the engine's source. It is compiled in, and takes effect only if an environment
+/// variable selects it.
 pub(crate) struct Mutation {
-    /// A description of the engine's wrong behaviour under the mutation.
+    /// What the engine does wrong if the mutation is enabled. Tests must detect this behaviour.
     pub(crate) what: &'static str,
     /// The source file to change, relative to `crates/engine/src/`.
     pub(crate) file: &'static str,
     /// The text to replace, which must occur exactly once in the file.
     pub(crate) original: &'static str,
-    /// The text to insert instead. `{on}` in it denotes a Rust expression that is true if the
-    /// mutation is enabled.
+    /// The text that replaces `original`. `{on}` in it denotes a Rust expression that is true if
+    /// the mutation is enabled.
     pub(crate) changed: &'static str,
 }
 
-/// All mutations, one for each check that keeps the engine from changing files of another database
-/// or program.
+/// All mutations: one for each check that keeps the engine from using or changing files of another
+/// database or program.
 pub(crate) const MUTATIONS: [Mutation; 55] = [
     Mutation {
         what: "opens directories of another database",

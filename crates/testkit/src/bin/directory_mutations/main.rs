@@ -1,13 +1,14 @@
-//! Removes each check of the ownership of files from the engine, one at a time, and verifies that a
-//! test of directories detects it.
+//! Verifies that the tests of directories detect errors in the engine's checks of the ownership of
+//! files. It disables one check after another ([`MUTATIONS`]), and expects that a test fails.
 //!
 //! `cargo run -p tailwater-testkit --bin directory_mutations` copies the tracked files to
-//! `target/directory_mutations`, and inserts the mutations of [`MUTATIONS`] into the sources, each
-//! enabled by an environment variable, so that a single build contains all mutations. For each
-//! mutation it runs the tests of `--test directories`, at least one of which must fail, and prints
-//! a line; it exits with 1 if any mutation was not detected. With arguments it runs only the
-//! mutations whose description contains at least one of the arguments. `TAILWATER_SEED` is passed
-//! to the tests.
+//! `target/directory_mutations`, and inserts all mutations into the copied sources. An environment
+//! variable selects the mutation that takes effect, so that a single build is sufficient. For each
+//! mutation, the program runs the tests of `--test directories`, and prints the groups of tests
+//! that failed. It exits with 1 if no test failed for some mutation.
+//!
+//! With arguments, the program tries only mutations whose description contains at least one of the
+//! arguments. The tests also use the variable `TAILWATER_SEED`.
 
 use std::io;
 use std::process::ExitCode;
@@ -19,7 +20,7 @@ mod list;
 
 use list::{MUTATIONS, Mutation};
 
-/// The groups of tests to run, by the beginning of their names, the fastest group first.
+/// The groups of tests to run: prefixes of the tests' names, the fastest group first.
 const TESTS: [&str; 4] = ["claims::", "in_use::", "scenarios::", "random::"];
 /// The environment variable that contains the index of the enabled mutation in [`MUTATIONS`].
 const SWITCH: &str = "TAILWATER_MUTATION";
@@ -71,8 +72,8 @@ fn main() -> io::Result<ExitCode> {
 }
 
 /// Inserts all mutations of a source file into its text. Returns the new text, and a message for
-/// each mutation that cannot be inserted: its original text does not occur exactly once, or another
-/// mutation has changed it.
+/// each mutation that cannot be inserted. The reason is that its original text does not occur
+/// exactly once in the file, or that another mutation has already changed it.
 fn mutated(file: &str, text: &str) -> (String, Vec<String>) {
     let (mut changed, mut problems) = (text.to_owned(), Vec::new());
     let own = MUTATIONS.iter().enumerate().filter(|(_, mutation)| mutation.file == file);
@@ -120,8 +121,9 @@ mod tests {
 
     use super::*;
 
-    /// Regression test: after changes to the engine's sources, mutations no longer matched the text
-    /// that they replace. Only a run of this program reported it, not the ordinary tests.
+    /// Regression test: the engine's sources were changed, and some mutations no longer matched the
+    /// text that they replace. Only a run of this program reported it, but no test in the ordinary
+    /// test run.
     #[test]
     #[expect(clippy::disallowed_methods, reason = "reads source files, outside any storage")]
     fn every_mutation_fits_the_sources() {

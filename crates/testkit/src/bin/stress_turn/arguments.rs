@@ -1,4 +1,4 @@
-//! The arguments of the program.
+//! Parses the command line of the program.
 
 use std::path::PathBuf;
 
@@ -11,31 +11,33 @@ const USAGE: &str = "usage: stress_turn DIRECTORY --reference FILE [--seed N] [-
 pub(crate) struct Arguments {
     /// Directory of the database.
     pub(crate) directory: PathBuf,
-    /// Reference file of this turn: the contents that the first run found, and that all later runs
-    /// of the turn must find.
+    /// Reference file of this turn. The first run of the turn writes the contents of the database
+    /// to it; all later runs of the turn must find the same contents.
     pub(crate) reference: PathBuf,
     /// Seed of the random choices.
     pub(crate) seed: u64,
-    /// Duration of the work, in milliseconds.
+    /// Duration for which the program works on the database, in milliseconds.
     pub(crate) milliseconds: u64,
-    /// Option string that overrides the OPTIONS file.
+    /// Option string that overrides options of the database's OPTIONS file.
     pub(crate) options: Option<String>,
-    /// File in which `db_stress` keeps the state of its keys.
+    /// File in which `db_stress` keeps the expected state of its keys; `None` to check no state.
     pub(crate) expected: Option<PathBuf>,
     /// Number of keys that `db_stress` uses in each column family.
     pub(crate) max_key: u64,
-    /// `use_put_entity_one_in` of `db_stress`.
+    /// The value of `use_put_entity_one_in` with which `db_stress` runs; 0 if it writes no
+    /// entities.
     pub(crate) entity_one_in: u32,
-    /// Number of threads.
+    /// Number of threads that work on the database.
     pub(crate) threads: u64,
-    /// Whether to make no writes, so that the last sequence number stays the same.
+    /// Whether the program makes no writes. The last sequence number must then stay the same.
     pub(crate) keeps_sequence: bool,
-    /// Whether even a killed run must leave the contents unchanged, so that the work deletes extra
-    /// keys in the batch that puts them, and creates no extra column family.
+    /// Whether even a run that is killed must leave the contents unchanged. The program then
+    /// deletes extra keys in the same batch that puts them, and creates no extra column family.
     pub(crate) settled: bool,
-    /// Whether to write no range tombstones.
+    /// Whether the program writes no range tombstones.
     pub(crate) no_delete_range: bool,
-    /// Whether the keys are not `db_stress`'s numbered keys, so that any key may be overwritten.
+    /// Whether the database has other keys than the numbered keys of `db_stress`. The program may
+    /// then overwrite any key.
     pub(crate) any_keys: bool,
 }
 

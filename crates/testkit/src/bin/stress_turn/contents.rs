@@ -1,5 +1,5 @@
-//! The contents of a database: every key of every column family with its value, except for the
-//! extra keys and the extra column family, which a killed run may leave.
+//! The contents of a database: all keys with their values, by column family. Extra keys and the
+//! extra column family, which a killed run may leave, are not part of the contents.
 #![expect(clippy::disallowed_methods, reason = "the reference file is not a database's")]
 
 use std::collections::BTreeMap;
@@ -27,7 +27,7 @@ pub(crate) struct Contents {
 pub(crate) type Pair = (Box<[u8]>, Box<[u8]>);
 
 impl Contents {
-    /// Reads the whole database forward.
+    /// Reads all contents of a database with forward iterators.
     pub(crate) fn read(db: &Db) -> Result<Self, String> {
         let mut contents = Self::default();
         for family in db.column_families() {
@@ -39,7 +39,7 @@ impl Contents {
         Ok(contents)
     }
 
-    /// Reads a reference file, if it exists.
+    /// Reads a reference file; returns `None` if it does not exist.
     pub(crate) fn load(path: &Path) -> Result<Option<Self>, String> {
         let bytes = match fs::read(path) {
             Ok(bytes) => bytes,
@@ -54,7 +54,7 @@ impl Contents {
         Ok(Some(contents))
     }
 
-    /// Writes a reference file.
+    /// Writes the contents to a reference file.
     pub(crate) fn save(&self, path: &Path) -> Result<(), String> {
         let entries = self.families.iter().flat_map(|(family, pairs)| {
             pairs.iter().map(|(key, value)| Entry {
@@ -64,15 +64,15 @@ impl Contents {
             })
         });
         let bytes = dump::bytes(&entries.collect::<Vec<_>>());
-        // The file is written under another name first, so that a kill leaves no incomplete
-        // reference file.
+        // The file is written under another name and then renamed. A kill therefore leaves no
+        // incomplete reference file.
         let unfinished = path.with_extension("new");
         fs::write(&unfinished, bytes)
             .and_then(|()| fs::rename(&unfinished, path))
             .map_err(|error| format!("{}: {error}", path.display()))
     }
 
-    /// Describes the differences from the reference, if there are any.
+    /// Returns an error that lists the differences from `reference`, if there are any.
     pub(crate) fn compare(&self, reference: &Self) -> Result<(), String> {
         let mut differences = Vec::new();
         let names = self.families.keys().chain(reference.families.keys());
@@ -92,12 +92,12 @@ impl Contents {
         self.families.get(name).map_or(&[], Vec::as_slice)
     }
 
-    /// Returns the number of keys.
+    /// Returns the number of keys in all column families.
     pub(crate) fn len(&self) -> usize {
         self.families.values().map(Vec::len).sum()
     }
 
-    /// Returns a digest of the contents.
+    /// Returns a hash of the contents, for messages.
     pub(crate) fn digest(&self) -> String {
         let mut hasher = DefaultHasher::new();
         self.families.iter().filter(|(_, pairs)| !pairs.is_empty()).for_each(|it| {
@@ -126,7 +126,8 @@ fn read_family(db: &Db, family: &ColumnFamily) -> Result<Vec<Pair>, String> {
     Ok(pairs)
 }
 
-/// Collects the differences between two lists of entries in key order.
+/// Adds to `differences` a message for each key whose presence or value differs between `found` and
+/// `wanted`. Both lists are in key order.
 fn differ(family: &str, found: &[Pair], wanted: &[Pair], differences: &mut Vec<String>) {
     let wanted: BTreeMap<_, _> = wanted.iter().map(|(key, value)| (key, value)).collect();
     let mut missing = wanted.clone();

@@ -1,8 +1,8 @@
-//! The expected state of `db_stress`: its numbered keys, their values, and the file with the state
-//! of each key.
+//! The expected state of `db_stress`'s keys. `db_stress` numbers its keys, and derives each key and
+//! value from a number. It keeps the state of each key in a file.
 //!
-//! The file is an array of 32-bit little-endian words, one for each key of each column family, the
-//! families in the order of their ids:
+//! The file is an array of 32-bit little-endian words. It has one word for each key of each column
+//! family; the column families are in the order of their ids:
 //!
 //! ```text
 //! bits 0-14     number of the value
@@ -27,17 +27,17 @@ use crate::arguments::Arguments;
 use crate::contents::Contents;
 use crate::extra::EXTRA_FAMILY;
 
-/// Number of keys in a window, a range of consecutive key numbers: 100 times
-/// `key_window_scale_factor`.
+/// Number of keys in a window. A window is a range of consecutive key numbers; its size is 100
+/// times the `key_window_scale_factor` of `db_stress`.
 const WINDOW: u64 = 1000;
-/// Numbers of keys in a window that have one, two and three parts of eight bytes, according to the
-/// percentages of `key_len_percent_dist`.
+/// Number of keys in a window whose length is one, two and three times eight bytes. These are the
+/// percentages of `key_len_percent_dist`, times the window's size.
 const WEIGHTS: [u64; 3] = [10, 300, 690];
-/// `value_size_mult`: values have one, two or three times this length, in bytes.
+/// The `value_size_mult` of `db_stress`: values have one, two or three times this length, in bytes.
 const SIZE_STEP: usize = 32;
-/// `seed` of `db_stress`, which determines the keys that are never overwritten.
+/// The `seed` of `db_stress`. It determines which keys are never overwritten.
 const SEED: u64 = 2_341_234;
-/// `nooverwritepercent`: percentage of the keys that are never overwritten.
+/// The `nooverwritepercent` of `db_stress`: percentage of the keys that are never overwritten.
 const NO_OVERWRITE_PERCENT: u64 = 1;
 
 const VALUE_MASK: u32 = 0x7fff;
@@ -45,16 +45,17 @@ const WRITE_UNDER_WAY: u32 = 1 << 15;
 const DELETION_UNDER_WAY: u32 = 1 << 30;
 const DELETED: u32 = 1 << 31;
 
-/// The operations that are allowed on each key.
+/// Which operations `db_stress` allows on each key, and how it writes values.
 #[derive(Debug)]
 pub(crate) struct Keys {
-    /// Keys that are put once and then deleted with a single deletion.
+    /// Keys that `db_stress` never overwrites: it puts such a key once, and then deletes it with a
+    /// single deletion before it puts the key again.
     put_once: HashSet<Vec<u8>>,
     entity_one_in: u32,
 }
 
 impl Keys {
-    /// Returns the keys of a database.
+    /// Returns the rules for the keys of a database that was written with these arguments.
     pub(crate) fn new(arguments: &Arguments) -> Self {
         let numbers = match arguments.any_keys {
             true => Vec::new(),
@@ -69,7 +70,8 @@ impl Keys {
         !self.put_once.contains(key)
     }
 
-    /// Returns the entity that `db_stress` writes for `value`; `None` if it writes a plain value.
+    /// Returns the wide-column entity that `db_stress` writes for `value`; `None` if it writes
+    /// `value` itself.
     pub(crate) fn entity(&self, value: &[u8]) -> Option<Vec<u8>> {
         let number = value.first_chunk().map(|bytes| u32::from_le_bytes(*bytes))?;
         if self.entity_one_in == 0 || number % self.entity_one_in != 0 {
@@ -86,8 +88,8 @@ impl Keys {
     }
 }
 
-/// Compares the contents of a database with the state that `db_stress` keeps. Returns the number of
-/// keys compared.
+/// Compares the contents of a database with the file in which `db_stress` keeps the state of its
+/// keys. Returns the number of keys compared.
 pub(crate) fn check(
     contents: &Contents,
     db: &Db,
@@ -98,7 +100,7 @@ pub(crate) fn check(
     let (words, _) = bytes.as_chunks::<4>();
     let max_key = usize::try_from(arguments.max_key).map_err(|error| error.to_string())?;
     let mut families = db.column_families();
-    // A killed run may have left the extra family.
+    // A killed run of this program may have left the extra family, which `db_stress` does not know.
     families.retain(|family| family.name() != EXTRA_FAMILY);
     if words.len() != max_key * families.len() {
         let (words, families) = (words.len(), families.len());
@@ -133,7 +135,7 @@ fn check_family(contents: &Contents, name: &str, words: &[[u8; 4]]) -> Result<()
     }
 }
 
-/// Checks whether a key whose state is `word` may have `value`; `None` means that the key has no
+/// Checks whether a key may have `value` if `word` is its state; `None` means that the key has no
 /// value.
 fn check_value(word: u32, value: Option<&[u8]>) -> Result<(), String> {
     let (before, after) = (word & VALUE_MASK, (word + 1) & VALUE_MASK);
@@ -148,7 +150,7 @@ fn check_value(word: u32, value: Option<&[u8]>) -> Result<(), String> {
     }
 }
 
-/// Returns the value that `db_stress` writes for a number.
+/// Returns the value that `db_stress` writes for a value number.
 fn value_of(number: u32) -> Vec<u8> {
     let length = (number as usize % 3 + 1) * SIZE_STEP;
     let mut value = number.to_le_bytes().to_vec();
@@ -156,11 +158,13 @@ fn value_of(number: u32) -> Vec<u8> {
     value
 }
 
-/// Returns the key with the given number. Keys sort in the order of their numbers.
+/// Returns the key that `db_stress` derives from a key number. Keys sort in the order of their
+/// numbers.
 ///
-/// A key consists of one, two or three parts of eight bytes each, depending on its position in its
-/// window. Each part is a big-endian number; all parts except the last have the largest number of
-/// their level. Some keys end with a few letters `x`.
+/// A key consists of one, two or three parts of eight bytes each. The number of parts depends on
+/// the position of the key number in its window. Each part is a big-endian number. All parts except
+/// the last have the largest value that is possible at their position. Up to seven letters `x` may
+/// follow the last part.
 fn key(number: u64) -> Vec<u8> {
     let (window, mut offset) = (number / WINDOW, number % WINDOW);
     let mut key = Vec::new();
@@ -178,8 +182,8 @@ fn key(number: u64) -> Vec<u8> {
     key
 }
 
-/// Returns the numbers of the keys that are never overwritten: `db_stress` shuffles all numbers and
-/// takes the first ones.
+/// Returns the numbers of the keys that `db_stress` never overwrites. It shuffles all key numbers
+/// with a random number generator, and takes the first ones.
 fn put_once(max_key: u64) -> Vec<u64> {
     let mut numbers: Vec<u64> = (0..max_key).collect();
     let mut random = MersenneTwister::new(SEED);
@@ -238,7 +242,7 @@ mod tests {
 
     #[test]
     fn the_generator_is_that_of_the_cpp_library() {
-        // The C++ standard specifies the ten thousandth number.
+        // The C++ standard specifies the ten-thousandth number of a generator with this seed.
         let mut random = MersenneTwister::new(5489);
         let last = (0..10_000).map(|_| random.next()).last();
         assert_eq!(last, Some(9_981_545_732_273_789_042));

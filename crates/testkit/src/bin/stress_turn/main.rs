@@ -1,23 +1,24 @@
-//! The engine's turn on a database to which `db_stress`, RocksDB's stress tool, also writes.
+//! One turn of the engine in a stress test. `db_stress`, which is RocksDB's stress tool, and this
+//! program alternately write to the same database.
 //!
-//! `ci/stress/run.py` runs the two programs alternately on one directory. This program opens the
-//! directory with the options of its OPTIONS file, compares its contents with the expected ones,
-//! changes files but not the value of any key, and compares again:
+//! `ci/stress/run.py` runs the two programs. This program opens the database with the options of
+//! its OPTIONS file, compares its contents with the expected contents, changes its files but not
+//! the value of any key, and compares again:
 //!
-//! 1. It opens the database for reading and reads everything. The first run of a turn writes the
-//!    contents to the reference file; later runs of the turn, which follow a kill, must find the
-//!    same contents. With `--expected` it also compares them with the state that `db_stress` keeps
-//!    of its keys.
-//! 2. Until its time is up, it opens the database for writing, with different options in every
-//!    round, works ([`work`]) and closes it.
-//! 3. It opens the database for reading again and reads everything.
+//! 1. It opens the database for reading only and reads everything. The first run of a turn writes
+//!    the contents to the reference file. Later runs of the turn, which follow a kill, must find
+//!    the same contents. With `--expected`, it also compares them with the state that `db_stress`
+//!    keeps of its keys.
+//! 2. Until its time is up, it repeatedly opens the database for writing, with different options
+//!    each time, works on it ([`work`]) and closes it.
+//! 3. It opens the database for reading only and reads everything again.
 //!
-//! The program may be killed at any time. With `--settled` a killed run leaves the contents
+//! The program may be killed at any time. With `--settled`, a killed run leaves the contents
 //! unchanged. Otherwise it may leave an extra column family, and extra keys that sort after all
-//! other keys; the next run removes both.
+//! other keys; the next run removes them.
 //!
-//! It prints a line for each step and exits with 0, with 1 after a line that begins with `FAILED:`
-//! if anything was wrong, or with 2 after a usage error.
+//! The program prints a line for each step. It exits with 0 on success, with 1 after a line that
+//! begins with `FAILED:`, and with 2 after a usage error.
 
 mod arguments;
 mod contents;
@@ -40,7 +41,8 @@ use expected::Keys;
 use unblocking::while_unblocked;
 use work::Work;
 
-/// Maximum duration of a round before the database is reopened.
+/// Maximum duration of a round, in milliseconds. After each round the database is closed and opened
+/// again with other options.
 const ROUND_MS: u64 = 2500;
 
 fn main() -> ExitCode {
@@ -91,9 +93,9 @@ fn take_turn(arguments: &Arguments) -> Result<(), String> {
     Ok(())
 }
 
-/// Opens the database for reading and compares its contents with the reference file, which is
-/// created if it does not exist, and with the expected state of `db_stress`. Returns the contents
-/// and its last sequence number.
+/// Opens the database for reading only, and compares its contents with the reference file. If that
+/// file does not exist, writes it. With `--expected`, also compares the contents with the state
+/// that `db_stress` keeps. Returns the contents, and the last sequence number of the database.
 fn look(arguments: &Arguments, options: &OpenOptions) -> Result<(Contents, u64), String> {
     let db = Db::open_read_only(&arguments.directory, options).map_err(text("reading"))?;
     report_opening(&db)?;
@@ -109,7 +111,8 @@ fn look(arguments: &Arguments, options: &OpenOptions) -> Result<(Contents, u64),
     Ok((contents, db.latest_sequence_number()))
 }
 
-/// Opens the database for writing, works for some time and closes it.
+/// Opens the database for writing, works on it for `time`, and closes it. Checks the contents
+/// before and after the work.
 fn round(
     arguments: &Arguments,
     options: &OpenOptions,
@@ -143,8 +146,8 @@ fn round(
     Ok(())
 }
 
-/// Prints the data that recovery left out when a database was opened. A kill can only truncate the
-/// last record of the last log or of the MANIFEST; any other loss is an error.
+/// Prints what recovery did not recover when the database was opened. A kill can only leave an
+/// incomplete record at the end of the last log or of the MANIFEST. Anything else is an error.
 fn report_opening(db: &Db) -> Result<(), String> {
     for left_out in db.left_out() {
         println!("left out: {left_out:?}");
@@ -155,12 +158,12 @@ fn report_opening(db: &Db) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns a function that prefixes an error with the operation.
+/// Returns a function that converts an error to text, with `doing` before it.
 fn text(doing: &str) -> impl Fn(tailwater::Error) -> String {
     move |error| format!("{doing}: {error}")
 }
 
-/// Returns a path next to the database's directory.
+/// Returns a path beside the database's directory: the directory's path, a dot, and `what`.
 fn sibling_path(directory: &Path, what: &str) -> std::path::PathBuf {
     let mut name = directory.file_name().unwrap_or_default().to_owned();
     name.push(".");

@@ -1,5 +1,6 @@
-//! The options with which the database is opened: the options of its OPTIONS file, in later rounds
-//! with overrides, which never change the value of a key.
+//! The options with which the program opens the database. The first round uses the options of the
+//! database's OPTIONS file; later rounds override some of them. No override changes the value of a
+//! key.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,8 +12,8 @@ use tailwater::{CustomMergeOperator, Db, MergeOperator, OpenOptions};
 use crate::extra::EXTRA_FAMILY;
 use crate::text;
 
-/// Options of the database. A round draws one entry from each line; an empty entry leaves the
-/// option unchanged.
+/// Overrides of the options of the database. A round chooses one element of each line at random; an
+/// empty element overrides nothing.
 const OF_DATABASE: [&[&str]; 17] = [
     &["", "max_open_files=-1", "max_open_files=50"],
     &["", "max_background_jobs=1", "max_background_jobs=4"],
@@ -33,7 +34,7 @@ const OF_DATABASE: [&[&str]; 17] = [
     &["", "wal_preallocation_block_size=0", "wal_preallocation_block_size=65536"],
 ];
 
-/// Options of all column families.
+/// Overrides of the options of all column families, in the same form.
 const OF_FAMILY: [&[&str]; 12] = [
     &["", "write_buffer_size=65536", "write_buffer_size=1000000"],
     &["", "level0_file_num_compaction_trigger=1", "level0_file_num_compaction_trigger=3"],
@@ -58,7 +59,7 @@ const OF_FAMILY: [&[&str]; 12] = [
     &["", "paranoid_file_checks=true"],
 ];
 
-/// Options of tables.
+/// Overrides of the options of tables, in the same form.
 const OF_TABLE: [&[&str]; 9] = [
     &["format_version=5", "format_version=6", "format_version=7"],
     &["", "block_size=1000", "block_size=16384"],
@@ -80,8 +81,9 @@ const OF_TABLE: [&[&str]; 9] = [
     ],
 ];
 
-/// Options to change while the database is open. A trigger above 4, the smallest `max_read_amp`
-/// that db_crashtest.py draws, would be refused.
+/// Options of a column family to change while the database is open, with their possible values. The
+/// values of `level0_file_num_compaction_trigger` are at most 4, because a value above
+/// `max_read_amp` is rejected, and 4 is the smallest `max_read_amp` that db_crashtest.py chooses.
 const WHILE_OPEN: [(&str, &[&str]); 7] = [
     ("write_buffer_size", &["65536", "300000", "4000000"]),
     ("level0_file_num_compaction_trigger", &["1", "2", "4"]),
@@ -111,13 +113,14 @@ impl CustomMergeOperator for NewestOperand {
     }
 }
 
-/// Returns the options of a database's OPTIONS file, overridden by `given`.
+/// Returns the options of a database's OPTIONS file, overridden by the option string `given`.
 pub(crate) fn of_directory(directory: &Path, given: Option<&str>) -> Result<OpenOptions, String> {
     let mut options = OpenOptions::load(directory).map_err(text("reading the options"))?;
     options.add_merge_operator(MergeOperator::Custom(Arc::new(NewestOperand)));
     let mut names = Db::list_cf(directory, &options)
         .map_err(text("reading the names of the column families"))?;
-    // A killed run may have left the extra family; the first round drops it.
+    // A killed run may have left the extra family, which has no options here. The first round drops
+    // it.
     names.retain(|name| name != EXTRA_FAMILY);
     options.retain_column_families(&names);
     options.set_database(DbOptions {
@@ -126,8 +129,9 @@ pub(crate) fn of_directory(directory: &Path, given: Option<&str>) -> Result<Open
         create_missing_column_families: false,
         ..options.database().clone()
     });
-    // db_stress changes block_size to any number while blocks are aligned. RocksDB records the new
-    // size and then, like Tailwater, refuses to open the database with these options.
+    // db_stress may change `block_size` to any number in an open database with aligned blocks.
+    // RocksDB records the new size. After that, neither RocksDB nor Tailwater opens the database
+    // with the recorded options, because the size of an aligned block must be a power of two.
     for name in &names {
         let mut family = options.column_family(name).clone();
         let table = &mut family.table_factory;
@@ -142,15 +146,15 @@ pub(crate) fn of_directory(directory: &Path, given: Option<&str>) -> Result<Open
     Ok(options)
 }
 
-/// Returns whether blocks of a column family are aligned, which excludes compression and most block
-/// sizes.
+/// Returns whether any column family aligns blocks. Aligned blocks cannot be compressed, and their
+/// size must be a power of two.
 fn aligns_blocks(options: &OpenOptions) -> bool {
     let mut families = options.column_families().map(|name| options.column_family(name));
     families.any(|family| family.table_factory.block_align)
 }
 
-/// Returns different options, with their overrides as text. They do not align blocks, since they
-/// may compress them.
+/// Returns the options `own` with random overrides, and the overrides as text. Blocks are not
+/// aligned, because an override may turn on compression.
 pub(crate) fn other(own: &OpenOptions, rng: &mut Rng) -> Result<(OpenOptions, String), String> {
     let tables = choose(&OF_TABLE, rng);
     let text = format!(
@@ -163,7 +167,8 @@ pub(crate) fn other(own: &OpenOptions, rng: &mut Rng) -> Result<(OpenOptions, St
     Ok((options, text))
 }
 
-/// Returns a change of an option of a column family while the database is open with `options`.
+/// Returns the name and the value of an option to change in a column family while the database is
+/// open with `options`.
 pub(crate) fn change(options: &OpenOptions, rng: &mut Rng) -> (&'static str, &'static str) {
     let is_of_blocks = |name| matches!(name, "compression" | "block_based_table_factory");
     loop {
@@ -174,7 +179,7 @@ pub(crate) fn change(options: &OpenOptions, rng: &mut Rng) -> (&'static str, &'s
     }
 }
 
-/// Returns a random choice from each line.
+/// Returns a random element of each line, as one option string.
 fn choose(lines: &[&[&str]], rng: &mut Rng) -> String {
     let choices = lines.iter().map(|choices| choices[rng.usize(..choices.len())]);
     choices.filter(|choice| !choice.is_empty()).collect::<Vec<_>>().join(";")

@@ -1,5 +1,5 @@
-//! Requests manual compactions in databases with universal or FIFO compaction, where stopped writes
-//! can resume only after a manual compaction.
+//! Starts manual compactions while writes are stopped. With universal or FIFO compaction, stopped
+//! writes may resume only after a manual compaction.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -9,7 +9,8 @@ use tailwater::{CompactRangeOptions, Db, StallState};
 /// Interval at which the thread checks whether writes are stopped, in milliseconds.
 const INTERVAL_MS: u64 = 20;
 
-/// When dropped, ends the compacting thread: after the work has returned or panicked.
+/// Ends the compacting thread when it is dropped, both after the work returns and if the work
+/// panics.
 struct End<'a>(&'a AtomicBool);
 
 impl Drop for End<'_> {
@@ -18,7 +19,7 @@ impl Drop for End<'_> {
     }
 }
 
-/// Runs `work` while a thread compacts all column families whenever writes are stopped.
+/// Runs `work`. Meanwhile, another thread compacts all column families whenever writes are stopped.
 pub(crate) fn while_unblocked<T>(
     db: &Db,
     work: impl FnOnce() -> Result<T, String>,
@@ -38,10 +39,12 @@ pub(crate) fn while_unblocked<T>(
     })
 }
 
-/// Compacts all column families concurrently, because the flush of one family may wait for writes
-/// that resume only after another family's compaction. Failures are only printed: a family may be
-/// dropped, or compactions may be paused, at the same time. Any other failure also fails the
-/// waiting writes.
+/// Compacts all column families concurrently. Compacting them one after another could block
+/// forever. A compaction first flushes its family, the flush may wait for stopped writes, and the
+/// writes may resume only after another family is compacted.
+///
+/// Failures are only printed. Some are expected, because another thread may drop a family or pause
+/// compactions. Any other failure also makes the waiting writes fail, which is then reported.
 fn compact_all(db: &Db) {
     std::thread::scope(|scope| {
         for family in db.column_families() {

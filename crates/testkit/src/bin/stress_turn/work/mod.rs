@@ -1,8 +1,8 @@
 //! Work on a database that changes its files, but not the value of any key.
 //!
-//! Several threads work concurrently. All of them write and read; the first also flushes, compacts,
-//! changes options, creates checkpoints and column families, and ingests tables. Because no key
-//! changes, every read has exactly one correct result.
+//! Several threads work concurrently. All of them write and read. The first thread also flushes,
+//! compacts, changes options, creates checkpoints and column families, and ingests tables. Because
+//! no value changes, each read has exactly one correct result.
 
 mod reading;
 mod upkeep;
@@ -28,15 +28,15 @@ pub(crate) struct Work<'a> {
     arguments: &'a Arguments,
     keys: &'a Keys,
     reference: &'a Contents,
-    /// Whether writes may skip the log. They must not if logs are recycled, because recovery of a
-    /// recycled log requires consecutive sequence numbers, and an unlogged write leaves a gap
-    /// between those of two logged records.
+    /// Whether writes may skip the log. They must not skip it if logs are recycled. Recovery of a
+    /// recycled log requires consecutive sequence numbers, and a write that skips the log leaves a
+    /// gap between the sequence numbers of two logged records.
     may_skip_log: bool,
     has_failed: AtomicBool,
     counts: Counts,
 }
 
-/// Number of operations of each kind.
+/// Number of completed operations, or affected keys, of each kind.
 #[derive(Debug, Default)]
 struct Counts {
     rewritten: AtomicU64,
@@ -91,7 +91,7 @@ impl<'a> Work<'a> {
         Self { db, options, arguments, keys, reference, may_skip_log, has_failed, counts }
     }
 
-    /// Works until the deadline. Returns a summary.
+    /// Works until the deadline. Returns the counts as text.
     pub(crate) fn run(self, deadline: Instant, rng: &mut Rng) -> Result<String, String> {
         let threads = self.arguments.threads.max(1);
         let seeds: Vec<u64> = (0..threads).map(|_| rng.u64(..)).collect();
@@ -134,7 +134,7 @@ impl<'a> Work<'a> {
     }
 }
 
-/// Deletes the extra keys and drops the extra column family, if a killed round or run left any.
+/// Deletes all extra keys and drops the extra column family, which a killed run may have left.
 pub(crate) fn remove_extras(db: &Db) -> Result<(), String> {
     let options = ReadOptions { total_order_seek: true, ..ReadOptions::default() };
     for family in db.column_families() {

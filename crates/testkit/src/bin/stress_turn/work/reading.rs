@@ -1,4 +1,4 @@
-//! Reads, each of which is compared with the contents at the beginning of the turn.
+//! Reads keys and ranges, and compares each result with the contents at the beginning of the turn.
 
 use fastrand::Rng;
 use tailwater::{ColumnFamily, ReadOptions};
@@ -8,11 +8,11 @@ use crate::contents::Pair;
 use crate::extra::{EXTRA_FAMILY, EXTRA_KEYS};
 use crate::text;
 
-/// Maximum number of keys of a read.
+/// Upper bound (exclusive) of the number of keys in a read.
 const KEYS: usize = 100;
 
 impl Work<'_> {
-    /// Returns the column families of `db_stress`.
+    /// Returns the column families of `db_stress`, that is, all except the extra one.
     pub(super) fn families(&self) -> Vec<ColumnFamily> {
         let mut families = self.db.column_families();
         families.retain(|family| family.name() != EXTRA_FAMILY);
@@ -45,7 +45,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Gets keys, and a missing key for each.
+    /// Gets the keys of `wanted`. After each of them, also gets a key that does not exist.
     fn get(
         &self,
         family: &ColumnFamily,

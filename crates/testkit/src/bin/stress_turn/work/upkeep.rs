@@ -1,5 +1,5 @@
-//! Operations on a database as a whole: flushes, compactions, option changes, checkpoints, column
-//! families and ingestion.
+//! Operations of the first thread on the whole database: flushes, compactions, option changes,
+//! checkpoints, column families and ingestion.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -20,7 +20,7 @@ use crate::{settings, sibling_path, text};
 const PAUSE: Duration = Duration::from_secs(1);
 
 impl Work<'_> {
-    /// Runs a random operation of this kind.
+    /// Runs a random operation of those in this file.
     pub(super) fn upkeep(&self, rng: &mut Rng) -> Result<(), String> {
         let families = self.families();
         let family = &families[rng.usize(..families.len())];
@@ -47,7 +47,7 @@ impl Work<'_> {
         flushed.map_err(text("flushing"))
     }
 
-    /// Compacts a column family, or a range of its keys.
+    /// Compacts a column family, or a random range of its keys.
     fn compact(&self, family: &ColumnFamily, rng: &mut Rng) -> Result<(), String> {
         use BottommostRewrite::{Force, ForceOptimized, IfHaveCompactionFilter, Skip};
         let rewrites = [Skip, IfHaveCompactionFilter, Force, ForceOptimized];
@@ -73,8 +73,8 @@ impl Work<'_> {
         self.db.set_options_cf(family, &[change]).map_err(text(&doing))
     }
 
-    /// Flushes while compactions are paused. The pause is limited, since the flush may wait for a
-    /// write that waits for a compaction.
+    /// Flushes a column family while compactions are paused. The duration of the pause is limited:
+    /// the flush may wait for a write, and the write for a compaction.
     fn pause_compactions(&self, family: &ColumnFamily) -> Result<(), String> {
         let doing = text("flushing while compactions are paused");
         self.db.pause_compactions().map_err(&doing)?;
@@ -90,7 +90,8 @@ impl Work<'_> {
         flushed?.map_err(&doing)
     }
 
-    /// Creates a checkpoint, which must have the same contents and be writable.
+    /// Creates a checkpoint. Checks that it has the same contents, accepts writes, and is not
+    /// damaged.
     fn checkpoint(&self) -> Result<(), String> {
         let directory = sibling_path(&self.arguments.directory, "checkpoint");
         let options = self.options;
@@ -116,7 +117,7 @@ impl Work<'_> {
         Db::destroy(&directory, &own).map_err(text("removing the checkpoint"))
     }
 
-    /// Creates a column family, writes to it and drops it.
+    /// Creates the extra column family, writes to it and drops it.
     fn make_family(&self, rng: &mut Rng) -> Result<(), String> {
         let doing = text("creating and dropping a column family");
         let options = self.options.column_family("default");
@@ -132,7 +133,7 @@ impl Work<'_> {
         self.db.drop_cf(&family).map_err(&doing)
     }
 
-    /// Ingests a table with some keys and their current values.
+    /// Ingests a table that contains some keys of a column family with their current values.
     fn ingest(&self, family: &ColumnFamily, rng: &mut Rng) -> Result<(), String> {
         let pairs = self.reference.family(family.name());
         if pairs.is_empty() {

@@ -1,4 +1,4 @@
-//! Writes that leave every key's value unchanged.
+//! Writes that leave the value of every key unchanged.
 
 use fastrand::Rng;
 use tailwater::{ColumnFamily, WriteBatch};
@@ -8,7 +8,7 @@ use crate::contents::Pair;
 use crate::extra::EXTRA_KEYS;
 use crate::text;
 
-/// Maximum number of keys of a batch.
+/// Upper bound (exclusive) of the number of keys in a batch.
 const BATCH: usize = 60;
 
 impl Work<'_> {
@@ -23,7 +23,7 @@ impl Work<'_> {
         }
     }
 
-    /// Rewrites some keys with their current values.
+    /// Writes some keys again with their current values.
     fn rewrite(&self, family: &ColumnFamily, rng: &mut Rng) -> Result<(), String> {
         let pairs = self.reference.family(family.name());
         if pairs.is_empty() {
@@ -42,10 +42,12 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Rewrites a key that db_stress puts once and then deletes with a single deletion: deletes the
-    /// key with a single deletion, then puts its value again. An ordinary deletion before the put
-    /// would not be sufficient. A compaction may drop it because the put hides it, and the next
-    /// single deletion of db_stress would then expose older entries.
+    /// Adds to a batch a write of a key with its current value.
+    ///
+    /// db_stress puts some keys once and then deletes them with a single deletion. Such a key must
+    /// be deleted before it is put again, and with a single deletion. An ordinary deletion would
+    /// not suffice: a compaction may drop it because the put hides it, and the next single deletion
+    /// by db_stress would then delete only the new put and expose the old one.
     fn rewrite_pair(
         &self,
         family: &ColumnFamily,
@@ -70,7 +72,8 @@ impl Work<'_> {
         }
     }
 
-    /// Puts keys that sort after all others and deletes them, in the same batch or later.
+    /// Puts or deletes some extra keys. With `--settled`, the same batch puts and then deletes
+    /// them.
     fn write_extra_keys(
         &self,
         family: &ColumnFamily,
@@ -99,7 +102,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Deletes an empty range between two keys.
+    /// Writes a range tombstone for a range between two consecutive keys, which contains no key.
     fn delete_nothing(&self, family: &ColumnFamily, rng: &mut Rng) -> Result<(), String> {
         let pairs = self.reference.family(family.name());
         let Some(last) = pairs.len().checked_sub(1).filter(|last| *last > 0) else { return Ok(()) };

@@ -74,8 +74,8 @@ impl OpenFiles {
 struct Watch {
     directory: PathBuf,
     calls: AtomicU64,
-    /// The files that were open during compactions, by the input level of the compaction. Each call
-    /// of the filter that looks adds a record.
+    /// The files that were open during compactions, by the input level of the compaction. Every
+    /// 61st call of the filter adds a record.
     seen: Mutex<BTreeMap<usize, Vec<OpenFiles>>>,
 }
 

@@ -115,7 +115,7 @@ fn dropped_handles_leave_cleanup_to_another_thread() {
     assert_eq!(files.removals_by(this), here, "tables were removed in the thread that dropped");
     assert_eq!(pages_given_back(), freed, "memtables were freed in the thread that dropped");
     assert!(files.removals() >= removals + kept as usize);
-    // Checks the same for the last handle of a dropped column family, which pins the column
+    // Repeats the check with the last handle of a dropped column family, which pins the column
     // family's memtable and tables.
     let options = family.options();
     db.create_cf("other", &options).expect("a column family");

@@ -48,8 +48,8 @@ fn no_more_files_are_open_than_needed() {
 }
 
 /// Regression test: when a database that was open for writing was closed, its tables stayed open
-/// until another database was closed. The same happened with the tables of an iterator that was
-/// dropped after its database.
+/// until another database was closed. The tables of an iterator that was dropped after its database
+/// stayed open in the same way.
 fn close_one_that_writes(directory: &Path, options: &OpenOptions) {
     for with_iterator in [false, true] {
         let db = Db::open(directory, options).expect("the database");

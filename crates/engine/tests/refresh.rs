@@ -451,7 +451,7 @@ fn changing_the_prefix_extractor_hides_no_key_from_iterators() {
             change(&scene, "fixed:4");
         }
     }
-    // The same with a change of the prefix extractor during a scan.
+    // Repeats the check with a change of the prefix extractor in the middle of a scan.
     let scene = Scene::with(text);
     change(&scene, "fixed:1");
     put(&scene, "aaaa");

@@ -41,7 +41,7 @@ use tempfile::TempDir;
 const FAMILIES: usize = 16;
 /// Number of tables in each column family.
 const TABLES: usize = 3;
-/// Number of random records that a table stays below.
+/// Exclusive upper bound of the number of random records in a table.
 const RECORDS: usize = 400;
 
 /// Returns a database whose tables the table builder wrote. It has one column family for each

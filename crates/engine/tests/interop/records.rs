@@ -51,8 +51,8 @@ fn records_of_one_key_across_tables() {
     // searched only the first of these tables.
     in_laboratory("records of one key across tables", |laboratory| {
         // The database has two flushed tables and no automatic compactions. So the requested
-        // compaction merges the two tables, and cuts its output between records of one key. It
-        // would only move a single table to another level.
+        // compaction merges the two tables, and cuts its output between records of one key. If
+        // there were only one table, the compaction would move it unchanged.
         let options =
             format!("merge_operator=stringappend;{SMALL_TABLES};disable_auto_compactions=true");
         let path = laboratory.next_directory();

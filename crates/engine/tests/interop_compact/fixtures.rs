@@ -13,8 +13,8 @@ use tailwater_testkit::{directory, golden};
 use crate::laboratory::assert_same;
 use crate::{blobs, check};
 
-/// Options whose tables Tailwater can read but not write. With each goes the option text that is
-/// used for the compaction instead.
+/// Options with which Tailwater can read tables but not write them. With each goes the option text
+/// that is used for the compaction instead.
 const WRITTEN_INSTEAD: [(&str, &str); 5] = [
     ("enable_blob_files", "enable_blob_files=false"),
     (

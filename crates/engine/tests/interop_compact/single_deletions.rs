@@ -16,9 +16,9 @@ fn options() -> OpenOptions {
     options
 }
 
-/// Tests what happens to a key that is put, deleted, put again and single-deleted. The contract of
-/// both engines forbids this, since the key was deleted by two kinds of deletion. RocksDB then
-/// shows the first value after a flush; in Tailwater the key stays deleted.
+/// Tests a key that is put, deleted, put again and deleted by a single deletion. The contract of
+/// both engines forbids to apply plain and single deletions to one key. RocksDB then shows the
+/// first value after a flush; in Tailwater the key stays deleted.
 #[test]
 fn a_deletion_below_a_single_deletion_applies_in_tailwater_but_not_in_rocksdb() {
     in_laboratory("single deletions mixed with others", |laboratory| {
@@ -36,7 +36,7 @@ fn a_deletion_below_a_single_deletion_applies_in_tailwater_but_not_in_rocksdb() 
         let values: Vec<&[u8]> = found.iter().map(|entry| &entry.value[..]).collect();
         assert_eq!(values, [b"first"], "{context}");
 
-        // The same with Tailwater: RocksDB writes only the first value, and Tailwater makes the
+        // Repeats this with Tailwater: RocksDB writes only the first value, and Tailwater makes the
         // other writes.
         let place = laboratory.next_place();
         let mut script = Script::open(&place.database(), "", &[("default", "num_levels=4")]);
@@ -47,8 +47,8 @@ fn a_deletion_below_a_single_deletion_applies_in_tailwater_but_not_in_rocksdb() 
         let db = Db::open(place.database(), &options()).expect("RocksDB's database");
         let family = db.cf_handle("default").expect("the default family");
         let write = WriteOptions::default();
-        // The key range of this table overlaps that of the next table. So the compaction merges the
-        // two tables, and does not just move them.
+        // The key range of this table overlaps that of the next table. Otherwise the compaction
+        // would only move the two tables, and not merge them.
         db.put_cf_opt(&family, b"a", b"", &write).expect("a put");
         db.put_cf_opt(&family, b"z", b"", &write).expect("a put");
         db.flush_cf(&family).expect("a flush");

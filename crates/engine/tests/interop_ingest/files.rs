@@ -11,7 +11,7 @@ use crate::model::Model;
 use crate::random::{self, KEYS, Operands};
 use crate::step::{Durability, Record, Step, Write};
 
-/// Number of keys that a table stays below.
+/// Exclusive upper bound of the number of keys in a table.
 const RECORDS: usize = 120;
 /// Maximum length of a value, in bytes.
 const LONGEST: usize = 400;

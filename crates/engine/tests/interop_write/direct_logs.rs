@@ -23,9 +23,9 @@ const ALIGNMENT: usize = 4096;
 const PLACES: usize = BLOCK_LENGTH / ALIGNMENT;
 /// Gaps of fewer bytes than this are short. A padding record may not fit into a short gap.
 const SHORT: usize = 40;
-/// Length of a value, in bytes, so short that its write group ends at the next aligned position. A
-/// group with a longer value takes as many bytes in addition to the value, since the stored length
-/// of each such value has two bytes, even in a zstd frame.
+/// Length of a value, in bytes, so short that its write group ends at the next aligned position.
+/// Groups with longer values have the same overhead in the log as this one, since the length of
+/// each such value is stored in two bytes, even in a zstd frame.
 const ONE_PLACE: usize = 1000;
 
 /// Where a batch ends in a log. The first number is the index, within the log block, of the next

@@ -300,8 +300,8 @@ impl<'a> Run<'a> {
         };
         match changed {
             Ok(()) => self.tally.changes += 1,
-            // The change may contradict other options. (Opening a database corrects some
-            // contradictions silently; changing an option does not.)
+            // The change may contradict other options. Such a change is refused, even if opening a
+            // database would correct the contradiction silently.
             Err(error) if error.kind() == ErrorKind::InvalidArgument => {}
             Err(error) => panic!("{change:?}: {error}"),
         }

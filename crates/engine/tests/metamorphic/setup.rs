@@ -209,8 +209,8 @@ struct FamilySetup {
     text: String,
     style: Style,
     levels: u32,
-    /// Whether `cf_paths` names several directories. If tables are in them, later openings must
-    /// name the same directories.
+    /// Whether `cf_paths` names several directories. Later openings must name the same directories,
+    /// since tables may be in them.
     has_paths: bool,
 }
 

@@ -148,9 +148,9 @@ fn expect_refused(result: Result<()>, context: &str) {
 }
 
 /// Regression test: handles and snapshots of another database, or of an earlier opening of the same
-/// database, were accepted. A flush with such a handle waited forever, and the other database then
-/// lost synced writes in its next recovery. A put with such a handle went to the other database. A
-/// read at such a snapshot showed later writes.
+/// database, were accepted. A flush with such a handle waited forever, and made the other database
+/// ignore synced writes in its next recovery. A put with such a handle went to the other database.
+/// A read at such a snapshot showed later writes.
 #[test]
 fn handles_of_another_database_or_opening_are_refused() {
     for origin in ORIGINS {

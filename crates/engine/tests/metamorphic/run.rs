@@ -40,7 +40,7 @@ pub(crate) struct Tally {
     changes: u64,
     /// Number of states (the latest one, or a snapshot) that were read completely.
     pub(crate) views: u64,
-    /// Number of these that were read while there were tables below level 0.
+    /// Number of states that were read completely while there were tables below level 0.
     pub(crate) deep_views: u64,
 }
 

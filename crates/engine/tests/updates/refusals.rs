@@ -99,8 +99,8 @@ fn updates_flushed_before_following_are_not_found() {
 
 #[test]
 fn damage_is_reported_with_file_and_offset() {
-    // The last record of the log is a batch of 17 bytes. Three cases: a bit of it is flipped, its
-    // end is cut off, or all of it is.
+    // The last record of the log is a batch of 17 bytes. There are three cases: one of its bits is
+    // flipped, its end is cut off, or the whole record is cut off.
     for (cut, is_reported) in
         [(0, "checksum"), (5, "inside a fragment"), (24, "the log ends before byte")]
     {

@@ -1,20 +1,22 @@
-//! A database keeps its guarantees, wherever a crash interrupts it and whichever call fails.
+//! Tests that a database keeps its durability guarantees wherever a crash interrupts it, and
+//! whichever storage call fails.
 //!
-//! Random operations, on column families, snapshots, flushes, ingestion and checkpoints, run on
-//! databases on a simulated disk, with random options. Then states that a crash may leave are
-//! opened and compared with a model:
+//! Random operations (writes to several column families, snapshots, flushes, ingestions and
+//! checkpoints) run on databases with random options on a simulated disk. The tests then take disk
+//! images that a crash may leave, open each image and compare its contents with a model:
 //!
-//! - `power`: the power is cut, or the process ends, before and after every sync and at calls of
-//!   every kind. This is repeated while a database recovers from a crash, and while it is used
-//!   after the recovery.
-//! - `faults`: each storage call of a run fails, either alone or with all later calls, or transfers
-//!   fewer bytes than requested.
-//! - `threads`: like `power`, with several writing threads and the flushing thread.
+//! - `power`: cuts the power, or kills the process, before and after every sync and at storage
+//!   calls of every kind. Some databases are crashed again while they recover, or while they are
+//!   used after the recovery.
+//! - `faults`: injects a fault into each storage call of a run: the call, or the call and all later
+//!   ones, fail or transfer fewer bytes than requested.
+//! - `threads`: as in `power`, with several threads that write and a background thread that
+//!   flushes.
 //!
-//! `history` defines what may and what must survive. Each test prints the number of its cases, and
-//! the call sites at which it crashed the database or injected faults. A failure names the seed.
-//! `TAILWATER_SEED` repeats the run with that seed, and `TAILWATER_ROUNDS` multiplies the number of
-//! runs, with different choices.
+//! `history` defines which operations may survive a crash and which must. Each test prints the
+//! number of its cases, and the call sites at which it crashed the database or injected faults. A
+//! failure prints the seed. `TAILWATER_SEED` repeats the run with that seed, and `TAILWATER_ROUNDS`
+//! multiplies the number of runs, with different random choices.
 
 #[path = "common/change.rs"]
 mod change;
@@ -52,6 +54,6 @@ mod threads;
 #[path = "crash/workload.rs"]
 mod workload;
 
-/// The result of a check. An error is a description of what is wrong with the database; an error
-/// that an injected fault explains is not one.
+/// The result of a check. `Err` describes what is wrong with the database. An error that the
+/// database returns because of an injected fault is not an `Err`.
 type Checked<T> = Result<T, String>;

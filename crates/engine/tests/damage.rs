@@ -1,21 +1,22 @@
-//! Tests that no read returns wrong data and nothing panics if any byte of a database is damaged,
+//! Tests that no read returns wrong data and nothing panics when any byte of a database is damaged,
 //! or any file is truncated.
 //!
-//! In each small golden database the bytes of every table, blob file, log, MANIFEST and CURRENT are
-//! changed, one at a time, and every file is truncated. The damaged offsets are every third,
-//! beginning with one drawn at random, or every offset if `TAILWATER_ROUNDS` is at least 3. Each
-//! damaged database is opened, read completely by iterators and gets, and verified:
+//! For each small golden database (one that RocksDB wrote), the test changes bytes of every table,
+//! blob file, log, MANIFEST and CURRENT, one byte at a time, and truncates every one of these
+//! files. One round damages every third offset, beginning with a random one; with
+//! `TAILWATER_ROUNDS` at least 3, every offset is damaged. The test opens each damaged database,
+//! reads all of it with iterators and gets, and verifies it:
 //!
-//! - Every read returns a correct result, or an error that names the damaged file. A damaged log
-//!   may be recovered up to the end of some batch; the database then reports that something was
-//!   left out.
-//! - Column families that do not use the damaged file are read as before.
-//! - Verification finds all damage that reads found.
+//! - Every read must return a correct result, or an error that names the damaged file. A damaged
+//!   log may be recovered up to the end of some batch; the database must then report that something
+//!   was left out.
+//! - Column families that do not use the damaged file must be read completely.
+//! - Verification must find all damage that reads found.
 //!
-//! In addition, every bit of small logs is flipped, in every recovery mode (`damage/bits.rs`).
+//! In addition, `damage/bits.rs` flips every bit of small logs, in every recovery mode.
 //!
-//! The outcomes are counted and printed by kind of file, with the offsets of undetected changes.
-//! Only offsets that no checksum covers may be among these, which the tests assert.
+//! The test counts the outcomes by kind of file, and prints the counts and the offsets at which
+//! damage was not detected. It asserts that no checksum covers these offsets.
 
 #[path = "damage/bits.rs"]
 mod bits;
@@ -38,10 +39,11 @@ use tally::{Outcome, Tally};
 /// padding.
 const LEGACY_FOOTER_PADDING: RangeInclusive<usize> = 13..=46;
 
-/// Distance between two offsets that the same round damages, in bytes.
+/// Distance between two damaged offsets in one round, in bytes.
 const STRIDE: usize = 3;
 
-/// Returns the offsets below `length` that a round damages; `first` is the first offset of round 0.
+/// Returns the offsets in `0..length` that round number `round` damages. `first` is the first
+/// offset of round 0.
 fn offsets(first: usize, round: usize, length: usize) -> impl Iterator<Item = usize> {
     ((first + round) % STRIDE..length).step_by(STRIDE)
 }
@@ -53,7 +55,8 @@ fn first_offset() -> usize {
     seed.rng.usize(..STRIDE)
 }
 
-/// Returns the bits to flip in a damaged byte, which depend on its offset and on the round.
+/// Returns the bits to flip in the byte at `offset`. `round` is the number of times that every
+/// offset was already damaged: first one bit is flipped, then all bits, then random bits.
 fn mask(offset: usize, round: usize) -> u8 {
     match round {
         0 => 1 << (offset % 8),
@@ -62,7 +65,7 @@ fn mask(offset: usize, round: usize) -> u8 {
     }
 }
 
-/// Opens, reads and verifies a database in which one file has other contents, and counts the
+/// Opens, reads and verifies the database with `contents` in place of one file, and counts the
 /// outcome.
 fn try_damage(small: &Small, tally: &mut Tally, file: &str, offset: usize, contents: Vec<u8>) {
     let damaged = Damaged { small, file, contents };
@@ -107,8 +110,8 @@ fn truncate_files(small: &Small) {
     }
     tally.print(small);
     for (file, length) in tally.unnoticed() {
-        // A log or MANIFEST that is truncated at the end of a record looks complete, so this loss
-        // need not be detected.
+        // A log or MANIFEST that is truncated at the end of a record looks complete, so this
+        // truncation need not be detected.
         let grows = file.ends_with(".log") || file.starts_with("MANIFEST");
         assert!(grows, "{}: {file} cut at {length} goes unnoticed", small.name);
     }

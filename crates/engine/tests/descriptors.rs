@@ -1,4 +1,5 @@
-//! The limit on open files of the process (`RLIMIT_NOFILE`).
+//! The behaviour of a database near the limit on open file descriptors of the process
+//! (`RLIMIT_NOFILE`).
 //!
 //! The limit applies to the whole process, so the tests run one after another.
 
@@ -17,16 +18,18 @@ use tailwater::{
 use tailwater_io::thread::with_starts_left;
 use tailwater_testkit::golden;
 
-/// Limit on the open files of the process.
+/// The limit on open file descriptors that the tests set.
 const LIMIT: u64 = 200;
-/// Number of output tables of a compaction: more than the limit allows to open.
+/// Number of output tables of a compaction. They cannot all be open at once under [`LIMIT`].
 const TABLES: usize = 300;
 
-/// Options with which a compaction writes one entry per table, and only requested compactions run.
+/// Options with which a compaction writes a table for each entry, and compactions run only on
+/// request.
 const OPTIONS: &str = "create_if_missing=true;disable_auto_compactions=true;\
      target_file_size_base=1;target_file_size_is_upper_bound=true;max_compaction_bytes=1G;compression=kNoCompression";
 
-/// A lower limit on open files, which is in effect while this object lives.
+/// Lowers the limit on open files while this object exists. Also holds a lock, so that the tests
+/// run one after another.
 struct Limit {
     before: Rlimit,
     _turn: MutexGuard<'static, ()>,
@@ -65,7 +68,7 @@ fn key(number: usize) -> Vec<u8> {
     format!("key{number:06}").into_bytes()
 }
 
-/// Returns a database with [`TABLES`] tables in one level.
+/// Returns a database that a compaction has written into [`TABLES`] tables of one level.
 fn many_tables(directory: &Path, more: &str) -> Db {
     let db = Db::open(directory, &options(more)).expect("a database");
     let family = db.cf_handle("default").expect("a column family");
@@ -77,8 +80,8 @@ fn many_tables(directory: &Path, more: &str) -> Db {
     db
 }
 
-/// Rewrites every table. `Force` is needed, since the compaction would otherwise only move a single
-/// table.
+/// Compacts everything. `Force` makes the compaction rewrite every table; otherwise it would only
+/// move a single table to another level.
 fn compact(db: &Db) -> tailwater::Result<()> {
     let family = db.cf_handle("default")?;
     let options = CompactRangeOptions { bottommost_level_compaction: BottommostRewrite::Force };
@@ -102,8 +105,8 @@ fn assert_whole(db: &Db) {
     assert_eq!(count, TABLES);
 }
 
-/// Regression test: if the limit on open files was below the number of tables, a compaction failed
-/// after its output was installed, and the database could no longer be opened.
+/// Regression test: if a compaction wrote more tables than the limit on open files, it failed after
+/// its output was installed, and the database could no longer be opened.
 #[test]
 fn a_database_may_have_more_tables_than_the_open_file_limit() {
     for more in ["max_open_files=-1", "max_open_files=100000"] {
@@ -121,7 +124,8 @@ fn a_database_may_have_more_tables_than_the_open_file_limit() {
         drop(for_reading);
         let again = Db::open(directory.path(), &options(more)).expect("writing");
         assert_whole(&again);
-        // Each of the two open databases acts as if it could use all descriptors of the process.
+        // Each of two open databases keeps as many tables open as if it were the only one in the
+        // process.
         let for_reading = Db::open_read_only(directory.path(), &options(more)).expect("reading");
         assert_whole(&for_reading);
         assert_whole(&again);
@@ -147,8 +151,8 @@ fn verification_starts_no_threads_per_table() {
     assert_eq!(report.tables, TABLES as u64);
 }
 
-/// Regression test: if `max_open_files` was raised while the database was open, it used more
-/// descriptors than the process may have.
+/// Regression test: when `max_open_files` was raised while the database was open, the database
+/// opened more files than the process limit permits.
 #[test]
 fn raising_max_open_files_stays_within_the_process_limit() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -164,8 +168,8 @@ fn raising_max_open_files_stays_within_the_process_limit() {
     assert!(open_files_in(directory.path()) > 60);
 }
 
-/// Regression test: if other code in the process had taken the remaining descriptors, reads failed
-/// although open tables could have been closed.
+/// Regression test: if other code in the process had used up the descriptors, reads failed,
+/// although the database could have closed some of its open tables.
 #[test]
 fn open_tables_are_closed_when_descriptors_run_out() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -174,7 +178,7 @@ fn open_tables_are_closed_when_descriptors_run_out() {
     let family = db.cf_handle("default").expect("a column family");
     let taken = take_all_descriptors();
     assert_whole(&db);
-    // A flush creates a table, and a compaction reads and writes several.
+    // A flush creates a table. A compaction reads and creates several.
     db.put_cf_opt(&family, key(0), b"value", &WriteOptions::default()).expect("a put");
     db.flush_cf(&family).expect("a flush");
     compact(&db).expect("a compaction");
@@ -183,8 +187,8 @@ fn open_tables_are_closed_when_descriptors_run_out() {
     db.close().expect("closing");
 }
 
-/// Regression test: when a flush, a new log or a new MANIFEST found no free descriptor, writes were
-/// refused until the database was reopened.
+/// Regression test: when no descriptor was free for a flush, a new log or a new MANIFEST, the
+/// database refused writes until it was reopened.
 #[test]
 fn writes_resume_after_a_descriptor_shortage() {
     for more in ["", "max_manifest_file_size=1;max_manifest_space_amp_pct=0"] {
@@ -195,7 +199,7 @@ fn writes_resume_after_a_descriptor_shortage() {
         let family = db.cf_handle("default").expect("a column family");
         let put = |number| db.put_cf_opt(&family, key(number), b"value", &WriteOptions::default());
         put(0).expect("a put");
-        // The database has no open table that it could close to free a descriptor.
+        // The database has no open table yet, so it cannot close one to free a descriptor.
         let taken = take_all_descriptors();
         put(1).expect("a put needs no other file");
         let error = db.flush_cf(&family).expect_err("no descriptor is left for a log");
@@ -218,8 +222,8 @@ fn writes_resume_after_a_descriptor_shortage() {
     }
 }
 
-/// Regression test: when a compaction found no free descriptor, writes were refused until `resume`
-/// was called.
+/// Regression test: when no descriptor was free for a compaction, the database refused writes until
+/// `resume` was called.
 #[test]
 fn background_work_is_retried_until_descriptors_are_available() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -230,13 +234,13 @@ fn background_work_is_retried_until_descriptors_are_available() {
     let family = db.cf_handle("default").expect("a column family");
     let value = [b'v'; 1000];
     let mut refused = 0;
-    // A flush may fail before a write does. A write that waited for this flush would wait forever,
-    // since this thread holds the descriptors that the flush needs.
+    // A flush may fail before a put does. A put that waited for this flush would then wait forever,
+    // since this thread holds the descriptors that the flush needs. So puts do not wait.
     let impatient = WriteOptions { no_slowdown: true, ..WriteOptions::default() };
     for round in 0..40 {
         let taken = if round % 2 == 0 { take_all_descriptors() } else { Vec::new() };
         for number in 0..100 {
-            // When the memtable is full, the next put begins another log, which needs a descriptor.
+            // A put that finds the memtable full begins another log, which needs a descriptor.
             let key = key(round * 100 + number);
             match db.put_cf_opt(&family, &key, value, &impatient) {
                 Ok(()) => {}
@@ -248,7 +252,7 @@ fn background_work_is_retried_until_descriptors_are_available() {
                 }
             }
         }
-        // Meanwhile the flushing and compacting threads try to open files.
+        // Gives the background threads time to try to open files.
         std::thread::sleep(Duration::from_millis(5));
         drop(taken);
     }
@@ -278,8 +282,8 @@ fn wait_until(mut works: impl FnMut() -> bool) {
     assert!(worked, "it never worked");
 }
 
-/// Regression test: an opening that found no free descriptor reported that the database changes too
-/// fast or cannot be listed, and not the cause.
+/// Regression test: when no descriptor was free, opening a database failed with an error that did
+/// not name the cause, but said that the database changed too fast or could not be listed.
 #[test]
 fn opening_without_a_descriptor_names_the_limit() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -315,12 +319,12 @@ fn opening_without_a_descriptor_names_the_limit() {
     assert_whole(&db);
 }
 
-/// Regression test: blob files stayed open when no descriptor was free. Besides, each column family
-/// kept as many blob files open as all column families together may.
+/// Regression test: open blob files were not closed when no descriptor was free. Besides, each
+/// column family kept as many blob files open as all column families together are allowed.
 #[test]
 fn open_blob_files_are_closed_when_descriptors_run_out() {
-    // The limit is set before any file is opened, since another test takes all descriptors while it
-    // holds the limit.
+    // Takes the lock in `Limit` before it opens any file, since another test may hold the lock and
+    // all descriptors.
     let _limit = Limit::new(LIMIT);
     let copy = golden::unpack("blobs");
     let dump = golden::dump("blobs");
@@ -335,7 +339,7 @@ fn open_blob_files_are_closed_when_descriptors_run_out() {
     };
     read_all();
     let open = open_blob_files(copy.path());
-    // The fixture has more blob files, thirteen.
+    // The database has 13 blob files, more than the 12 that may be open.
     assert_eq!(open, LIMIT as usize / 2 / 8);
     let taken = take_all_descriptors();
     let family = db.cf_handle("default").expect("a column family");
@@ -346,7 +350,7 @@ fn open_blob_files_are_closed_when_descriptors_run_out() {
     drop(taken);
 }
 
-/// Returns the number of lines in the LOG that report that tables are closed because of the limit.
+/// Returns how many lines of the LOG report that tables are closed because of `RLIMIT_NOFILE`.
 #[expect(clippy::disallowed_methods, reason = "reads the LOG as users do")]
 fn reports(directory: &Path) -> usize {
     let log = std::fs::read_to_string(directory.join("LOG")).expect("a LOG");

@@ -1,14 +1,16 @@
-//! Directories of databases that are moved, copied, shared, added and removed.
+//! Databases with directories outside their homes. The databases are moved and copied, and their
+//! directories are shared, added and removed.
 //!
 //! - `scenarios`: the scenarios of `docs/directories.md`, on a simulated disk.
-//! - `claims`: claims that name another home or device, or cannot be read. A claim is a file that
-//!   records which database owns a directory.
-//! - `in_use`: directories of a database that is open.
-//! - `random`: several databases on one disk that are copied, moved, adopted and destroyed, opened
-//!   with options that name the right or the wrong directories, and interrupted by crashes. A model
-//!   knows the contents of each database, and the files that each database needs.
+//! - `claims`: wrong claims on outside directories. A claim is a file that records which database
+//!   owns the directory. The claims here name another home or device, or cannot be read.
+//! - `in_use`: outside directories of a database that is open.
+//! - `random`: random operations on several databases on one disk. They are copied, moved, adopted
+//!   and destroyed, opened with options that name the right or the wrong directories, and
+//!   interrupted by crashes. A model holds the expected contents of each database, and the files
+//!   that each database needs.
 //!
-//! A failure names the seed. `TAILWATER_SEED` repeats the run with that seed, and
+//! A failure prints the seed. `TAILWATER_SEED` repeats the run with that seed, and
 //! `TAILWATER_ROUNDS` multiplies the number of runs.
 
 #[path = "directories/claims.rs"]

@@ -1,8 +1,8 @@
-//! The scenarios of `docs/directories.md` on a real filesystem. They are performed with the library
-//! and, to check the document's column about RocksDB, with RocksDB.
+//! Performs the scenarios of `docs/directories.md` on a real filesystem. The library must behave as
+//! the document says. The real RocksDB must behave as the document's column about RocksDB says.
 //!
 //! The library resolves relative paths against the working directory of the process. All threads
-//! share that directory, so only one test in this file may change it.
+//! share the working directory, so only one test in this file may change it.
 
 #[path = "common/scenario/library.rs"]
 mod library;
@@ -18,7 +18,7 @@ use tailwater_testkit::scenario::{
 
 use library::Library;
 
-/// The library on a real filesystem.
+/// The library, which performs the scenarios on a real filesystem.
 struct Real {
     files: RealFiles,
     library: Library,

@@ -1,5 +1,6 @@
-//! Dropping an iterator, a snapshot or a handle to a column family neither removes files nor frees
-//! memtables in the calling thread, even if it was the last reference to many of them.
+//! Tests that dropping an iterator, a snapshot or a handle to a column family leaves expensive work
+//! to background threads. The dropped object may hold the last reference to many obsolete tables
+//! and memtables, but the calling thread must neither remove files nor free memtables.
 //!
 //! With `TAILWATER_LARGE=1` the test overwrites and compacts 10 GB instead of 64 MB.
 #![cfg(all(not(loom), debug_assertions))]
@@ -50,7 +51,7 @@ impl Storage for Watched {
 
 fn write(db: &Db, family: &ColumnFamily, round: u8, bytes: u64) {
     for number in 0..bytes / VALUE_BYTES as u64 {
-        // The values are incompressible, so that there is much to compact.
+        // The values are incompressible, so that the tables are large.
         let value: Vec<u8> = (0..VALUE_BYTES as u64 / 8)
             .flat_map(|word| {
                 (number * 512 + word + u64::from(round))
@@ -98,7 +99,8 @@ fn dropped_handles_leave_cleanup_to_another_thread() {
         value.parse::<u64>().expect("a number")
     };
     let (tables, memtables) = ("tailwater.num-obsolete-files", "tailwater.num-pinned-mem-tables");
-    // Waits until all obsolete tables that the iterator does not pin have been removed.
+    // Waits until the number of obsolete tables no longer falls. Those that remain are pinned by
+    // the iterator.
     let mut before = 0;
     wait_until("obsolete tables stay", || {
         let now = number(tables);
@@ -113,8 +115,8 @@ fn dropped_handles_leave_cleanup_to_another_thread() {
     assert_eq!(files.removals_by(this), here, "tables were removed in the thread that dropped");
     assert_eq!(pages_given_back(), freed, "memtables were freed in the thread that dropped");
     assert!(files.removals() >= removals + kept as usize);
-    // Now the same with the last handle of a dropped column family, which keeps its memtable and
-    // tables.
+    // Repeats the check with the last handle of a dropped column family, which pins the column
+    // family's memtable and tables.
     let options = family.options();
     db.create_cf("other", &options).expect("a column family");
     let other = db.cf_handle("other").expect("a column family");

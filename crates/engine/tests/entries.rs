@@ -1,4 +1,4 @@
-//! Iterators over the entries of ranges and prefixes, and methods with default options.
+//! The iterators over the entries of ranges and prefixes, and the methods that use default options.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -22,8 +22,8 @@ fn keys(entries: impl Iterator<Item = tailwater::Result<(Box<[u8]>, Box<[u8]>)>>
     entries.map(|entry| entry.expect("an entry").0.into_vec()).collect()
 }
 
-/// Takes entries from the front or the back; `fronts` decides which, for each entry. Returns the
-/// keys in the order in which they were taken.
+/// Takes all entries. Before each entry, `fronts` decides whether it is taken from the front or
+/// from the back. Returns the keys in the order in which they were taken.
 fn taken(mut entries: Entries, mut fronts: impl FnMut() -> bool) -> Vec<Vec<u8>> {
     let mut taken = Vec::new();
     while let Some(entry) = if fronts() { entries.next() } else { entries.next_back() } {
@@ -143,9 +143,10 @@ fn shorthand_methods_use_the_default_column_family() {
     db.flush().expect("a flush");
     db.compact_range(None, None).expect("a compaction");
     assert_eq!(keys(db.range(..)), [b"synced"]);
-    // As in RocksDB, the estimate counts the range deletion as a deletion of one key, which cancels
-    // the remaining key. The compaction only moved the table to the last level. The range deletion
-    // is dropped when the table is rewritten.
+    // As in RocksDB, the estimate of the number of keys counts a range deletion as the deletion of
+    // one key. Here that cancels the one remaining key, so the estimate is 0. The compaction only
+    // moved the table to the last level. A compaction that rewrites the table drops the range
+    // deletion.
     let estimated = || db.property_int_value("rocksdb.estimate-num-keys").expect("a property");
     assert_eq!(estimated(), Some(0));
     let rewrite = CompactRangeOptions { bottommost_level_compaction: BottommostRewrite::Force };
@@ -167,7 +168,7 @@ fn options_of_one_column_family_leave_the_others_alone() {
     assert_ne!(options.database().max_open_files, 7);
     let refused = options.set_options_cf("small", "no_such_option=1").expect_err("unknown");
     assert_eq!(refused.kind(), ErrorKind::InvalidArgument);
-    // An option that is set for all column families later also applies to column families with
+    // An option that is set for all column families also changes column families that already have
     // options of their own.
     options.set_options("level0_file_num_compaction_trigger=9").expect("options");
 

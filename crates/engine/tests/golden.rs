@@ -1,5 +1,5 @@
-//! Databases that RocksDB wrote have the same contents in Tailwater as RocksDB read from them.
-//! Opening and reading them does not change their files.
+//! Tests that Tailwater reads the same contents as RocksDB from golden databases, which RocksDB
+//! wrote. Opening and reading a golden database must not change its files.
 
 #[path = "common/check.rs"]
 mod check;
@@ -8,7 +8,7 @@ use tailwater::verify::{self, Severity};
 use tailwater::{CompactRangeOptions, Db, ErrorKind, OpenOptions, ReadOptions, WriteOptions};
 use tailwater_testkit::{directory, golden};
 
-/// The recovery modes, by RocksDB's names.
+/// The recovery modes, in the spelling of option strings.
 const RECOVERY_MODES: [&str; 4] = [
     "kTolerateCorruptedTailRecords",
     "kAbsoluteConsistency",
@@ -16,8 +16,8 @@ const RECOVERY_MODES: [&str; 4] = [
     "kSkipAnyCorruptedRecords",
 ];
 
-/// Opens a copy of a golden database, compares its contents with the dump, and verifies it. Checks
-/// that no byte in the directory has changed.
+/// Opens a copy of a golden database in every recovery mode, compares its contents with the dump
+/// that RocksDB made, and verifies the copy. Checks that no byte in the directory has changed.
 fn check_database(name: &str) {
     let copy = golden::unpack(name);
     let before = directory::snapshot(copy.path());
@@ -33,7 +33,7 @@ fn check_database(name: &str) {
     }
     let options = OpenOptions::load(copy.path()).expect("an OPTIONS file");
     let report = verify::verify(copy.path(), &options, &mut |_| {});
-    // Verification reports a log that is kept for recycling as a note.
+    // A note is allowed: verification reports a log that RocksDB keeps for recycling as a note.
     assert!(report.worst() <= Some(Severity::Note), "{name}: {:#?}", report.findings);
     assert!(report.tables > 0 && report.entries > 0, "{name}: nothing was verified");
     directory::assert_unchanged(copy.path(), &before);
@@ -61,7 +61,8 @@ fn two_handles_read_one_directory_at_once() {
     }
 }
 
-/// Tests that with `allow_unprepared_value` only requested values are read from blob files.
+/// Tests that an iterator with `allow_unprepared_value` reads a value from its blob file only when
+/// the value is requested.
 #[test]
 #[expect(clippy::disallowed_methods, reason = "damages files behind the database's back")]
 fn deferred_blobs_are_read_on_request() {
@@ -105,8 +106,8 @@ fn deferred_blobs_are_read_on_request() {
     }
 }
 
-/// Tests iterators that defer reading blobs while they switch to newer versions, including versions
-/// that a compaction made.
+/// Tests iterators that read blobs on request and refresh themselves: they switch to newer versions
+/// of the database while they are in use, including versions that a compaction made.
 #[test]
 fn blobs_are_read_after_a_refresh() {
     let copy = golden::unpack("blobs");
@@ -127,7 +128,8 @@ fn blobs_are_read_after_a_refresh() {
             for (at, entry) in entries.iter().enumerate() {
                 assert_eq!(iterator.key(), entry.key);
                 if at % 7 == 3 {
-                    // The value at the iterator's current position must not change.
+                    // This makes the iterator refresh itself. The value at its current position
+                    // must not change.
                     let gone = WriteOptions::default();
                     db.delete_cf_opt(&family, &entry.key, &gone).expect("a deletion");
                     db.flush_cf(&family).expect("a flush");
@@ -150,7 +152,7 @@ fn blobs_are_read_after_a_refresh() {
             }
             assert!(!iterator.valid());
             drop(iterator);
-            // Puts the original contents again, for the next iterator.
+            // Puts the original contents again, for the next pass of the loop.
             for entry in &entries {
                 let again = WriteOptions::default();
                 db.put_cf_opt(&family, &entry.key, &entry.value, &again).expect("a put");

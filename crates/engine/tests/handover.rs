@@ -1,5 +1,5 @@
-//! Warm handover: after a compaction, the kernel reports how much of the compaction's outputs is in
-//! the page cache.
+//! Warm handover: a compaction puts the blocks of its outputs into the page cache that were hot in
+//! its inputs. The tests ask the kernel how much of the outputs is in the page cache.
 #![cfg(all(target_os = "linux", not(loom)))]
 
 use std::path::Path;
@@ -11,12 +11,13 @@ use tailwater_io::posix::PosixStorage;
 use tailwater_io::{IoMode, Purpose, Storage};
 use tailwater_testkit::filesystem::{Mounted, say};
 
-/// Options with which users' reads use the page cache, and compactions bypass it.
+/// Options with which reads of users go through the page cache, and compactions bypass it with
+/// direct I/O.
 const OPTIONS: &str = "create_if_missing=true;compression=kNoCompression;\
     disable_auto_compactions=true;compaction_read_io_mode=direct;compaction_write_io_mode=direct;\
     block_based_table_factory={block_cache=64k}";
 const KEYS: u64 = 8000;
-/// Number of hot keys. Users read only the hot keys, which are the lowest.
+/// Number of hot keys, which are the keys in `0..HOT`. The tests read only these.
 const HOT: u64 = 2000;
 const VALUE: usize = 1000;
 const PAGE: u64 = 4096;
@@ -38,7 +39,7 @@ impl Scene {
         Self { db, family, statistics }
     }
 
-    /// Puts keys, flushes them, and compacts everything into the last level.
+    /// Puts keys, flushes them, and compacts the whole key range into the last level.
     fn put(&self, keys: impl Iterator<Item = u64>) {
         self.put_in_level_0(keys);
         let all = CompactRangeOptions::default();
@@ -75,8 +76,8 @@ impl Scene {
         self.statistics.ticker(name).expect("a ticker")
     }
 
-    /// Returns how many pages of all tables are in the page cache; `None` if the kernel does not
-    /// report this.
+    /// Returns how many pages of all live tables are in the page cache, or `None` if the kernel
+    /// does not report that.
     fn resident(&self) -> Option<u64> {
         let pages = |path: &Path| {
             let file = PosixStorage::new().open(path, IoMode::Buffered, Purpose::Metadata);
@@ -86,8 +87,9 @@ impl Scene {
     }
 }
 
-/// Reads the hot keys, then makes a compaction rewrite their blocks, and counts the pages of the
-/// new tables in the page cache. Returns the count with warm handover and the count without.
+/// Reads the hot keys, then runs a compaction that rewrites their blocks, and counts the pages of
+/// the new tables in the page cache. Returns this count with warm handover and without, or `None`
+/// if the kernel does not report it.
 fn pages_after_a_compaction(directory: &Path, text: &str) -> Option<[u64; 2]> {
     let mut pages = [0; 2];
     for (pages, is_on) in pages.iter_mut().zip([true, false]) {
@@ -95,15 +97,15 @@ fn pages_after_a_compaction(directory: &Path, text: &str) -> Option<[u64; 2]> {
         let scene = Scene::new(&place, &format!("warm_handover={is_on};{text}"));
         scene.put(0..KEYS);
         scene.read(0..HOT);
-        // These keys are spread over the last level, so that a compaction rewrites all its blocks.
+        // These keys are spread over the last level, so the compaction rewrites all tables there.
         scene.put((0..KEYS).filter(|key| *key >= HOT && key % 7 == 0));
         *pages = scene.resident()?;
         let handed_over = scene.ticker("tailwater.handover.blocks");
         assert_eq!(handed_over > 0, is_on, "{handed_over}");
         scene.read(0..HOT);
         let read = scene.ticker("tailwater.handover.blocks.read");
-        // At least half of the blocks that were handed over must be read. At the edges of the hot
-        // keys, blocks of other keys may have been handed over, too.
+        // Reads of the hot keys must use at least half of the blocks that were handed over. The
+        // others may contain keys next to the hot keys.
         assert!(read <= handed_over && read >= handed_over / 2, "{read} of {handed_over}");
     }
     Some(pages)
@@ -138,7 +140,7 @@ fn outputs_that_replace_warm_tables_are_opened_before_reads() {
     let few = KEYS - 200..KEYS;
     scene.put(0..KEYS);
     scene.read(few.clone());
-    // Rewrites every table. There are far more tables than may be open.
+    // Rewrites every table. There are far more tables than `max_open_files` permits to keep open.
     scene.put((0..KEYS).filter(|key| key % 7 == 0));
     let tables = scene.db.live_files().len();
     assert!(tables > 60, "{tables} tables");
@@ -171,8 +173,8 @@ fn no_handover_happens_near_a_stall() {
     }
 }
 
-/// Regression test: reads of the first memtable of a column family were not tracked, so its flush
-/// did not put any blocks into the page cache.
+/// Regression test: reads of the first memtable of a column family were not tracked, so the flush
+/// of that memtable put none of its blocks into the page cache.
 #[test]
 fn the_first_flush_of_a_column_family_hands_over_records_that_users_read() {
     let here = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");

@@ -1,7 +1,7 @@
-//! Inspecting the contents and the damage of files, record by record.
+//! Tests the functions that inspect files record by record, and report the contents and the damage.
 //!
-//! Intact files written by RocksDB come from the golden databases. The tests themselves write files
-//! with features that the golden databases lack.
+//! Intact files come from the golden databases, which RocksDB wrote. The tests write files with
+//! features that the golden databases lack themselves.
 
 use std::path::{Path, PathBuf};
 
@@ -32,7 +32,7 @@ fn batch(sequence: u64, value_length: usize) -> Vec<u8> {
     batch.as_bytes().to_vec()
 }
 
-/// Returns the items that a reader of a log finds, as text.
+/// Returns the items that a `LogReader` finds in a log, each as text.
 fn walk(path: &Path) -> Vec<String> {
     let mut reader = LogReader::open(&PosixStorage::new(), path).expect("a log");
     let mut found = Vec::new();
@@ -88,8 +88,9 @@ fn inspection_reports_the_offset_of_every_part_of_a_log() {
     let (_directory, path) = log(&bytes);
 
     let found = walk(&path);
-    // The description of the predecessor takes a header and 24 bytes. The batch takes a header and
-    // 12 bytes, a tag, a length and a key of 4 bytes, a length of one byte, and the value.
+    // The record about the previous log has a header of 7 bytes and a body of 24 bytes. The record
+    // of the batch has a header of 7 bytes, then the batch: a header of 12 bytes, a tag, a length
+    // and a key of 4 bytes, a length of one byte, and the value.
     assert_eq!(found[0], "predecessor 5 at 0");
     assert_eq!(found[1], "batch 10+1 at 31+125 in 1 recyclable false compressed false");
     assert_eq!(found[2], "padding at 156+3933");
@@ -129,8 +130,8 @@ fn inspection_continues_after_damage_in_a_log() {
         writer.add_record(&batch(sequence, 20_000), &mut bytes).unwrap();
         ends.push(bytes.len());
     }
-    // The damage is in the first record. The rest of the block is dropped, including the beginning
-    // of the second record.
+    // Damages the first record. The reader then drops the rest of the block, in which the second
+    // record begins.
     bytes[100] ^= 1;
     bytes.truncate(ends[3] - 1);
     let (_directory, path) = log(&bytes);
@@ -244,7 +245,8 @@ fn a_manifest_with_an_unknown_comparator_is_shown() {
         level: 1,
         number,
         size: 100,
-        // In bytewise order the ranges of these tables overlap.
+        // In bytewise order, the smallest key of the second table would be above its largest key.
+        // The ranges are valid only in the unknown order.
         smallest: [smallest, &[1, 0, 0, 0, 0, 0, 0, 0]].concat(),
         largest: b"m\x01\0\0\0\0\0\0\0".to_vec(),
         epoch_number: 1,

@@ -1,10 +1,11 @@
-//! Databases that RocksDB writes during the test, with options that no golden database has. Both
-//! engines must read the same contents.
+//! Tests that Tailwater and RocksDB read the same contents from databases that RocksDB writes
+//! during the test. The databases have options that no golden database has.
 //!
 //! The real RocksDB writes each database and reports its contents. Tailwater must find the same
-//! contents forward, backward, key by key and by random moves, and its verification must find
-//! nothing. A failure names the seed. `TAILWATER_SEED` repeats the run with that seed, and
-//! `TAILWATER_ROUNDS` multiplies the number of runs, with different choices.
+//! contents when it iterates forward and backward, gets every key, and makes random iterator moves.
+//! Its verification must find no damage. A failure prints the seed. `TAILWATER_SEED` repeats the
+//! run with that seed, and `TAILWATER_ROUNDS` multiplies the number of runs, with different random
+//! choices.
 
 #[path = "common/check.rs"]
 mod check;
@@ -39,21 +40,21 @@ use tailwater_testkit::oracle::{Oracle, Script};
 use tailwater_testkit::{directory, seed};
 use tempfile::TempDir;
 
-/// Number of reads of each column family.
+/// Number of random reads of each kind from each column family.
 const EFFORT: Effort = Effort { gets: 300, multi_gets: 5, walks: 12, between: |_, _, _| {} };
 
-/// The real RocksDB, a directory for its databases, and a random number generator.
+/// The real RocksDB, a directory for the databases of a test, and a random number generator.
 struct Laboratory {
     oracle: Oracle,
     directory: TempDir,
     rng: Rng,
-    /// Names the test and the seed.
+    /// The name of the test and the seed, for messages.
     context: String,
     databases: usize,
 }
 
-/// Calls `test` repeatedly, as often as the environment variables request. Does nothing if the
-/// oracle (the real RocksDB) is not available.
+/// Calls `test` `TAILWATER_ROUNDS` times. Does nothing if the oracle (the real RocksDB) is not
+/// available.
 fn in_laboratory(part: &str, mut test: impl FnMut(&mut Laboratory)) {
     let Some(oracle) = Oracle::start(part) else { return };
     let seed = seed::rng();
@@ -67,15 +68,15 @@ fn in_laboratory(part: &str, mut test: impl FnMut(&mut Laboratory)) {
 }
 
 impl Laboratory {
-    /// Returns a directory for the next database.
+    /// Returns an unused path for the next database.
     fn next_directory(&mut self) -> std::path::PathBuf {
         self.databases += 1;
         self.directory.path().join(self.databases.to_string())
     }
 
-    /// Makes RocksDB run the script, and compares the contents of the database that Tailwater and
-    /// RocksDB find. Before Tailwater opens the database, `adjust` sets the options that no OPTIONS
-    /// file records. Returns the number of tables in the directory.
+    /// Lets RocksDB run `script`, and compares the contents that RocksDB and Tailwater find in the
+    /// database at `path`. `adjust` sets options for Tailwater that the OPTIONS file does not
+    /// contain. Checks that Tailwater changes no file. Returns the number of tables.
     fn compare(
         &mut self,
         path: &Path,

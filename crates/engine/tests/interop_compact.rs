@@ -1,12 +1,12 @@
-//! RocksDB reads databases that Tailwater has compacted, and continues to write them. Both engines
-//! also compact one database in turns.
+//! Tests that RocksDB can read and continue databases that Tailwater has compacted, and that both
+//! engines can compact one database in turns.
 //!
-//! Golden databases written by RocksDB are compacted completely by Tailwater. They must keep their
-//! contents, as read by both engines, before and after RocksDB compacts them again. In other tests
-//! both engines write to one database and compact it in turns. A model has the expected contents,
-//! which are checked after every turn. A failure names the seed and the options. `TAILWATER_SEED`
-//! repeats the run with that seed, and `TAILWATER_ROUNDS` multiplies the number of runs, with
-//! different choices.
+//! Tailwater compacts golden databases, which RocksDB wrote, completely, and RocksDB then compacts
+//! them again. Both engines must read the original contents after each of these compactions. In
+//! other tests both engines write to one database and compact it in turns. After every turn, both
+//! engines must read the contents that a model expects. A failure prints the seed and the options.
+//! `TAILWATER_SEED` repeats the run with that seed, and `TAILWATER_ROUNDS` multiplies the number of
+//! runs, with different random choices.
 
 #[path = "interop_compact/blobs.rs"]
 mod blobs;

@@ -1,11 +1,12 @@
-//! Tables that one engine builds outside of a database, and that either engine ingests.
+//! Tests tables that one engine builds outside of a database and that the same or the other engine
+//! ingests.
 //!
-//! Both engines build external tables with random records of every kind. Both ingest them into
-//! databases with random contents, one table or several overlapping ones at a time, with and
-//! without snapshots. A model has the expected contents; both engines must find these, even after
-//! RocksDB or Tailwater has compacted everything. Both engines must choose the same level and
-//! sequence number for each table. A failure names the seed. `TAILWATER_SEED` repeats the run with
-//! that seed, and `TAILWATER_ROUNDS` multiplies the number of runs.
+//! Both engines build external tables with random records. Both ingest such tables into databases
+//! with random contents, one table or several overlapping ones at a time, with and without
+//! snapshots. Both engines must then read the contents that a model expects, even after RocksDB or
+//! Tailwater has compacted everything. Both engines must choose the same level and sequence number
+//! for each table. A failure prints the seed. `TAILWATER_SEED` repeats the run with that seed, and
+//! `TAILWATER_ROUNDS` multiplies the number of runs.
 
 #[path = "common/check.rs"]
 mod check;

@@ -1,11 +1,12 @@
-//! RocksDB reads databases that Tailwater writes, and both engines write to one database in turns.
+//! Tests that RocksDB can read databases that Tailwater writes, and that both engines can write to
+//! one database in turns.
 //!
-//! Random writes of every kind go to a Tailwater database. Its options are chosen so that every two
-//! option values occur together in some database. A model has the expected contents. RocksDB must
-//! find exactly these contents after a clean close and after a kill, even after it has compacted
-//! everything. Tailwater must find what RocksDB then writes. A failure names the seed and the
-//! options. `TAILWATER_SEED` repeats the run with that seed, and `TAILWATER_ROUNDS` multiplies the
-//! number of runs, with different choices.
+//! Tailwater makes random writes of every kind. The options of the databases are chosen so that
+//! every pair of option values occurs in some database. RocksDB must find exactly the contents that
+//! a model expects, after a clean close and after a kill of Tailwater's process, and again after it
+//! has compacted everything. Tailwater must find what RocksDB then writes. A failure prints the
+//! seed and the options. `TAILWATER_SEED` repeats the run with that seed, and `TAILWATER_ROUNDS`
+//! multiplies the number of runs, with different random choices.
 
 #[path = "interop_write/catalogue.rs"]
 mod catalogue;

@@ -1,5 +1,5 @@
-//! Which files are open for direct I/O while a database works. The kernel reports this in the flags
-//! in `/proc/self/fdinfo`.
+//! Tests which files are open for direct I/O while a database works, according to the flags in
+//! `/proc/self/fdinfo`.
 #![cfg(all(target_os = "linux", not(loom)))]
 #![expect(clippy::disallowed_methods, reason = "the kernel's reports are not a database's files")]
 
@@ -19,14 +19,14 @@ use tailwater_testkit::filesystem::{Mounted, say};
 use tailwater_testkit::golden;
 use tempfile::TempDir;
 
-/// Linux's flag of a file that is open for direct I/O.
+/// The flag of an open file in Linux that requests direct I/O.
 #[cfg(any(target_arch = "aarch64", target_arch = "arm"))]
 const O_DIRECT: u32 = 0o200_000;
 #[cfg(not(any(target_arch = "aarch64", target_arch = "arm")))]
 const O_DIRECT: u32 = 0o40_000;
 
-/// The files in a directory that this process has open. For each file: the number of its
-/// descriptors for direct I/O, and the number of its other descriptors.
+/// The tables and blob files in a directory that this process has open. The value for each file
+/// name is the number of its descriptors for direct I/O and the number of its other descriptors.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct OpenFiles(BTreeMap<String, (usize, usize)>);
 
@@ -34,14 +34,14 @@ impl OpenFiles {
     fn of(directory: &Path) -> Self {
         let mut files = Self::default();
         for entry in fs::read_dir("/proc/self/fd").expect("descriptors").flatten() {
-            // The file may have been closed after it was listed.
+            // The descriptor may have been closed since the directory was listed.
             let Ok(path) = fs::read_link(entry.path()) else { continue };
             let Some(name) = path.strip_prefix(directory).ok().and_then(Path::to_str) else {
                 continue;
             };
             let info = Path::new("/proc/self/fdinfo").join(entry.file_name());
             let Ok(info) = fs::read_to_string(info) else { continue };
-            // Meanwhile a file of another test may have got the same descriptor number.
+            // The descriptor may have been closed, and another test may have got the same number.
             if fs::read_link(entry.path()).ok().as_ref() != Some(&path) {
                 continue;
             }
@@ -74,8 +74,8 @@ impl OpenFiles {
 struct Watch {
     directory: PathBuf,
     calls: AtomicU64,
-    /// Records of the open files, by the first input level of the compaction during which they were
-    /// made.
+    /// The files that were open during compactions, by the input level of the compaction. Every
+    /// 61st call of the filter adds a record.
     seen: Mutex<BTreeMap<usize, Vec<OpenFiles>>>,
 }
 
@@ -115,7 +115,7 @@ impl CustomCompactionFilter for Watch {
     }
 }
 
-/// Options for many small tables and several levels.
+/// Options for many small tables in several levels.
 const SHAPE: &str = "create_if_missing=true;compaction_filter=Watch;write_buffer_size=64k;\
                      target_file_size_base=32k;max_bytes_for_level_base=128k;\
                      max_bytes_for_level_multiplier=4;compression=kNoCompression;\
@@ -150,7 +150,7 @@ impl Scene {
         OpenFiles::of(&self.watch.directory)
     }
 
-    /// Returns the open files while no compaction runs.
+    /// Returns which files are open while no compaction runs.
     fn files_at_rest(&self, db: &Db) -> OpenFiles {
         db.pause_compactions().expect("a pause");
         let files = self.files();
@@ -165,7 +165,7 @@ fn family(db: &Db) -> ColumnFamily {
 
 fn put(db: &Db, keys: std::ops::Range<u64>, round: u64) {
     for key in keys {
-        // Keys are spread over the key space, so that tables overlap.
+        // Consecutive keys are spread over the whole key space, so that tables overlap.
         let key = format!("{:08}", key.wrapping_mul(7919) % 10_000);
         let value = format!("{round:08}").repeat(12);
         let options = WriteOptions::default();
@@ -192,9 +192,9 @@ fn scan(db: &Db) -> usize {
     count
 }
 
-/// Runs compactions of every kind: from level 0 to 1 and from 1 to 2, with many tables in a level,
-/// with subcompactions, concurrently, and manually. An old snapshot and an iterator over obsolete
-/// files exist meanwhile.
+/// Runs automatic compactions from level 0 to 1 and from 1 to 2, with many tables in a level, with
+/// subcompactions and concurrently, and a manual compaction. Meanwhile a snapshot and an iterator
+/// are open, and the iterator still needs obsolete tables.
 fn compactions_of_every_kind(db: &Db) {
     put(db, 0..10_000, 1);
     settle(db);
@@ -233,12 +233,13 @@ fn compactions_read_inputs_as_configured_and_users_stay_buffered() {
                 by_level.get(&level).unwrap_or_else(|| panic!("level {level}: {by_level:?}"));
             for files in seen {
                 assert_eq!(!files.direct(".sst").is_empty(), is_direct, "{text}: {files:?}");
-                // The readers that user reads share are open during the whole compaction.
+                // User reads have readers of their own. These are buffered and stay open during the
+                // whole compaction.
                 assert!(!files.buffered(".sst").is_empty(), "{text}: {files:?}");
             }
         }
-        // After the compactions, their own files are closed; the remaining readers, for user reads,
-        // are buffered.
+        // The compactions have closed the files that they opened. The readers for user reads are
+        // still open, and are buffered.
         let files = scene.files_at_rest(&db);
         assert!(files.direct("").is_empty() && !files.buffered(".sst").is_empty(), "{files:?}");
     }
@@ -251,7 +252,8 @@ fn compactions_share_open_tables_with_users_if_their_modes_agree() {
         let db = scene.open(text);
         put(&db, 0..10_000, 1);
         settle(&db);
-        // All tables are already open for user reads, so compactions need not open any.
+        // All tables were already open for user reads in the same mode, so the compactions opened
+        // none.
         let reads = db.storage().statistics().snapshot(Purpose::CompactionRead);
         assert!(reads.reads.count > 0, "{text}");
         assert_eq!(reads.opens, 0, "{text}");
@@ -286,8 +288,8 @@ fn changing_options_at_runtime_keeps_users_tables_open_in_their_mode() {
 
 #[test]
 fn level_0_is_compacted_in_parts_if_its_tables_exceed_the_open_file_budget() {
-    // Compactions may open only a part of this limit. It suffices for other tests that run at the
-    // same time.
+    // Compactions may use only a part of this limit on open files. The limit is high enough for
+    // other tests that run at the same time.
     let before = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: Some(400), ..before }).expect("a limit");
     let scene = Scene::new();
@@ -341,15 +343,15 @@ fn blob_reads_use_the_io_mode_of_the_reader() {
     }
 }
 
-/// Options with direct I/O for everything, using Tailwater's own options.
+/// Options that request direct I/O for every purpose.
 const ALL_DIRECT: &str = "user_read_io_mode=direct;user_blob_read_io_mode=direct;\
     compaction_read_io_mode=direct;compaction_write_io_mode=direct;flush_write_io_mode=direct;\
     verification_io_mode=direct;ingestion_io_mode=direct;checkpoint_io_mode=direct;\
     paranoid_file_checks=true";
 
-/// Creates a database in a directory with these options, writes, compacts and reads it. Then
-/// reopens it with the options recorded in its files, and returns its property
-/// `tailwater.io-modes`.
+/// Creates a database in a directory with these options, writes to it, compacts it and makes a
+/// checkpoint. Reopens both with the options recorded in their files. Returns the property
+/// `tailwater.io-modes` of the reopened database.
 fn live_in(directory: &Path, text: &str) -> String {
     let directory = directory.join("database");
     let watch = Watch::new(&directory);
@@ -376,7 +378,8 @@ fn live_in(directory: &Path, text: &str) -> String {
     unreachable!("the directory itself is among the places")
 }
 
-/// Returns the mode in effect for a purpose.
+/// Returns the effective I/O mode for a purpose, from the text of the property
+/// `tailwater.io-modes`.
 fn effective<'a>(modes: &'a str, purpose: &str) -> &'a str {
     let line = modes.lines().find_map(|line| line.strip_prefix(&format!("{purpose}: ")));
     line.and_then(|line| line.split_once("effective ")).expect("a line for each purpose").1
@@ -416,7 +419,8 @@ fn btrfs_reports_the_effective_mode_of_direct_writes() {
     let Some(disk) = Mounted::new("btrfs", 512 << 20, "I/O modes on btrfs") else { return };
     let modes = live_in(&disk.path(), ALL_DIRECT);
     assert_eq!(effective(&modes, "compaction_read"), "direct");
-    // Linux 6.14 and later perform direct writes of files with checksums through the page cache.
+    // On btrfs, Linux 6.14 and later perform direct writes through the page cache if the file has
+    // checksums.
     let writes = effective(&modes, "compaction_write");
     assert!(["direct", "buffered"].contains(&writes), "{modes}");
 }
@@ -447,7 +451,7 @@ fn the_tailwater_options_file_is_loaded_and_errors_name_its_line() {
     assert!(text.contains("compaction_read_io_mode=direct\n"), "{text}");
     let loaded = OpenOptions::load(scene.directory.path()).expect("options");
     assert_eq!(loaded.database().tailwater.to_text().as_deref(), Some(text.as_str()));
-    // RocksDB's OPTIONS file contains none of these options.
+    // RocksDB's OPTIONS file must not contain these options, which RocksDB does not know.
     for entry in fs::read_dir(scene.directory.path()).expect("a directory").flatten() {
         if entry.file_name().to_string_lossy().starts_with("OPTIONS-") {
             let text = fs::read_to_string(entry.path()).expect("a file");
@@ -459,7 +463,7 @@ fn the_tailwater_options_file_is_loaded_and_errors_name_its_line() {
     for part in ["TAILWATER-OPTIONS", "line 2", "wal_io_modus", "wal_io_mode"] {
         assert!(error.contains(part), "{part}: {error}");
     }
-    // If a database is opened without any of Tailwater's own options, this file is removed.
+    // Opening a database without any of Tailwater's own options removes the file TAILWATER-OPTIONS.
     drop(scene.open(""));
     assert!(!path.exists());
 }

@@ -1,7 +1,7 @@
-//! Tests that a get of data in memory takes no lock, neither one of the engine nor one of the I/O
+//! Tests that a get of cached data takes no lock, neither one of the engine nor one of the I/O
 //! layer.
 //!
-//! In builds with debug assertions, both layers record the locks that they take.
+//! Both layers record the locks that a thread takes, in builds with debug assertions only.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,8 +16,8 @@ fn key(number: u32) -> String {
     format!("key{number:06}")
 }
 
-/// Returns a database with keys in tables of several levels, in memtables and under range
-/// tombstones, and with every block that a get may need in the cache.
+/// Returns a database whose keys are in tables of several levels and in memtables, some of them
+/// under range deletions. The block cache holds every block that a get may need.
 fn warm(more: &str, statistics: bool) -> (Db, ColumnFamily) {
     let mut options = OpenOptions::new(Arc::new(SimStorage::new(1)));
     let text = "create_if_missing=true;write_buffer_size=32K;target_file_size_base=16K;\
@@ -69,7 +69,7 @@ fn a_cached_get_takes_no_lock() {
                 assert!(taken.is_empty(), "{key}, '{more}': {taken:?}");
             }
         }
-        // A put does take locks. This shows that locks are recorded.
+        // Checks that locks are recorded at all: a put does take locks.
         let taken = tailwater_io::sync::locks_taken(|| {
             db.put_cf_opt(&family, b"key", b"value", &WriteOptions::default()).expect("a put");
         });

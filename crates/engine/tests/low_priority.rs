@@ -1,5 +1,5 @@
-//! Low-priority compactions: which threads run them, and which locks these threads share with user
-//! calls.
+//! Tests which compactions run in low-priority threads, and that these threads share no lock with
+//! user calls.
 #![cfg(all(target_os = "linux", not(loom)))]
 
 use std::path::Path;
@@ -11,15 +11,15 @@ use tailwater::{
     OpenOptions, ReadOptions, WriteOptions,
 };
 
-/// Options for tables that are so small that there are many compactions and subcompactions.
+/// Options for tables so small that there are many compactions and subcompactions.
 const OPTIONS: &str = "create_if_missing=true;compaction_filter=Watch;write_buffer_size=64k;\
     target_file_size_base=64k;max_bytes_for_level_base=256k;compression=kNoCompression;\
     max_background_jobs=4;max_subcompactions=2;level0_slowdown_writes_trigger=8;\
     block_based_table_factory={block_cache=256k}";
-/// Number of the scheduling policy `SCHED_IDLE`, as the kernel prints it.
+/// The scheduling policy `SCHED_IDLE`, as the kernel prints it.
 const IDLE: &str = "5";
 
-/// A compaction filter that records the scheduling policy of the threads that run compactions.
+/// A compaction filter that records the scheduling policy of the threads that call it.
 #[derive(Default)]
 struct Watch(Mutex<Vec<String>>);
 
@@ -38,10 +38,11 @@ impl CustomCompactionFilter for Watch {
     }
 }
 
-/// Returns the number of this thread's scheduling policy, as the kernel prints it.
+/// Returns the scheduling policy of this thread, as the kernel prints it.
 #[expect(clippy::disallowed_methods, reason = "the kernel's reports are not a database's files")]
 fn policy_of_this_thread() -> String {
-    // After the name in parentheses, the fields begin with the third. The policy is the 41st field.
+    // The policy is field 41. The name in parentheses, which may contain spaces, is field 2, so the
+    // text after it begins with field 3.
     let text = std::fs::read_to_string("/proc/thread-self/stat").unwrap_or_default();
     let fields = text.rsplit(')').next().unwrap_or_default();
     fields.split_whitespace().nth(38).unwrap_or("unknown").to_owned()
@@ -110,8 +111,8 @@ fn low_priority_compactions_yield_until_a_stall_is_near() {
             "{text}: {policies:?}"
         );
     }
-    // While compactions are paused, tables accumulate in level 0. Compactions are then urgent and
-    // must not run at low priority.
+    // Tables accumulate in level 0 while compactions are paused. The compaction after that is
+    // urgent, and must not run at low priority.
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
     let scene = Scene::new(directory.path(), "low_priority_compactions=true");
     scene.db.pause_compactions().expect("a pause");
@@ -152,8 +153,8 @@ fn low_priority_threads_take_no_lock_that_users_take() {
                 (0..1000).for_each(|key| in_foreground(|| scene.put(key, round)));
             }
             scene.settle();
-            // If other processes kept the machine busy, all compactions so far may have been
-            // urgent, and none ran at low priority.
+            // On a busy machine all compactions may have been urgent so far, so that none ran at
+            // low priority. Writes more until one did.
             for round in 20..100 {
                 if is_any_low() {
                     break;

@@ -1,4 +1,5 @@
-//! Compactions with direct I/O that have more inputs than a fixed number of buffers could serve.
+//! Compactions that merge many tables. With direct I/O each input needs a buffer of its own, so a
+//! fixed number of buffers would not suffice.
 #![cfg(all(target_os = "linux", not(loom)))]
 
 use std::path::Path;
@@ -6,7 +7,8 @@ use std::time::Duration;
 
 use tailwater::{ColumnFamily, CompactRangeOptions, Db, OpenOptions, WriteOptions};
 
-/// The options of every database: every flush adds a table to level 0.
+/// The options of every database. Writes never wait for compactions, so that many tables can
+/// accumulate in level 0.
 const ALWAYS: &str = "create_if_missing=true;compression=kNoCompression;\
                       level0_slowdown_writes_trigger=1000;level0_stop_writes_trigger=1000;\
                       use_direct_io_for_compaction_reads=true";
@@ -19,7 +21,7 @@ fn open(directory: &Path, more: &str) -> (Db, ColumnFamily) {
     (db, family)
 }
 
-/// Creates tables in level 0.
+/// Adds `tables` overlapping tables to level 0.
 fn fill(db: &Db, family: &ColumnFamily, tables: usize) {
     for table in 0..tables {
         for key in 0..20 {
@@ -41,8 +43,8 @@ fn compact(tables: usize, more: &str) {
     db.put_cf_opt(&family, b"a", b"b", &WriteOptions::default()).expect("a write after it");
 }
 
-/// The limit of 4000 open files is needed, because a compaction merges fewer tables at once if the
-/// limit is lower.
+/// With a lower limit on open files than 4000, the compaction would merge fewer than 200 tables at
+/// once.
 #[test]
 fn two_hundred_tables_of_level_0_are_merged() {
     compact(200, "");
@@ -53,7 +55,8 @@ fn forty_tables_are_merged_in_requests_of_1_mib() {
     compact(40, "direct_request_size=1048576");
 }
 
-/// Tests automatic compactions of forty tables. After a failed compaction, writes would be refused.
+/// Tests automatic compactions of forty tables. If a compaction failed, the writes below would be
+/// refused.
 #[test]
 fn forty_tables_are_merged_by_automatic_compactions() {
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");

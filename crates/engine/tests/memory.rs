@@ -1,8 +1,9 @@
-//! Reading a whole database takes no more memory than its caches and a fixed amount.
+//! Tests that reading a whole database takes no more memory than the block cache and a fixed
+//! amount.
 //!
-//! The real RocksDB writes a database. Then one process reads all of it, as a dump does, and
-//! another process verifies it. The peak resident memory of each process is printed and compared
-//! with the bound. `TAILWATER_MEMORY_MIB` sets the size of the database.
+//! The real RocksDB writes a database. One process then reads all of it, as a dump does, and
+//! another process verifies it. The test prints the peak resident memory of each process and
+//! compares it with the bound. `TAILWATER_MEMORY_MIB` sets the size of the database.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,16 +12,16 @@ use tailwater::verify::{self, Severity};
 use tailwater::{Db, OpenOptions, ReadOptions};
 use tailwater_testkit::oracle::{Oracle, Script};
 
-/// Default size of the database, in MiB.
+/// Size of the database unless `TAILWATER_MEMORY_MIB` is set, in MiB.
 const DEFAULT_MIB: u64 = 200;
-/// Length of a value, in bytes. Values are long, so that few entries need to be written.
+/// Length of a value, in bytes. Long values mean that few entries have to be written.
 const VALUE_LENGTH: u64 = 2000;
 /// Capacity of the block cache, in MiB.
 const CACHE_MIB: u64 = 32;
-/// Maximum resident memory of a process in addition to the block cache, in MiB.
+/// Maximum resident memory of a process beyond the capacity of the block cache, in MiB.
 const SHARE_MIB: u64 = 128;
 
-/// Environment variables of a child process: what it has to do, and the path of the database.
+/// Environment variables that tell a child process what to do and the path of the database.
 const WORK: &str = "TAILWATER_MEMORY_WORK";
 const DATABASE: &str = "TAILWATER_MEMORY_DATABASE";
 
@@ -59,7 +60,7 @@ fn reading_everything_takes_little_memory() {
     }
 }
 
-/// Runs a child process. Returns its peak resident memory, in MiB.
+/// Runs this test in a child process that does `work`. Returns its peak resident memory, in MiB.
 fn peak_of(work: &str, database: &Path) -> u64 {
     let output = Command::new(std::env::current_exe().expect("this program"))
         .args(["--exact", "reading_everything_takes_little_memory", "--nocapture"])

@@ -1,22 +1,23 @@
-//! The same operations must give the same results under different options.
+//! Tests that the same operations give the same results under different options.
 //!
-//! A history is a random sequence of operations: writes of every kind to two column families, held
-//! snapshots and iterators, ingestion, flushes, manual compactions, pauses, option changes, passing
-//! time, closing and opening. Each history is run several times. At each opening, a run chooses
-//! sizes, levels, compaction styles and priorities, codecs, filters, caches, threads and I/O modes
-//! at random. It also chooses which of the flushes, compactions and option changes it executes.
-//! Whatever a run chooses, gets, multi-gets and iterators in both directions must agree with the
-//! model, for the latest state and for every snapshot.
+//! A history is a random sequence of operations: writes of every kind to two column families,
+//! snapshots and iterators that stay open, ingestions, flushes, manual compactions, pauses of
+//! compactions, option changes, passing time, closing and opening. Each history is run several
+//! times. At each opening, a run chooses memtable and table sizes, levels, compaction styles and
+//! priorities, codecs, filters, caches, threads and I/O modes at random. It also chooses which of
+//! the flushes, compactions and option changes of the history to execute. Whatever a run chooses,
+//! gets, multi-gets and iterators in both directions must agree with a model, for the latest state
+//! and for every snapshot.
 //!
 //! - `history`: the operations.
 //! - `setup`: the options.
-//! - `held`: iterators that are held and moved during the history.
+//! - `held`: iterators that stay open and are moved during the history.
 //! - `run`: executes a history and reads the database.
-//! - `smaller`: removes steps from a failing history as long as it still fails.
+//! - `smaller`: removes steps from a failing history for as long as it still fails.
 //!
-//! A failure prints the seed of its history, the options, and the shortest failing steps.
-//! `TAILWATER_SEED` starts with the history of that seed, and `TAILWATER_ROUNDS` multiplies the
-//! number of histories.
+//! A failure prints the seed of its history, the options, and the steps that remain after the
+//! reduction. `TAILWATER_SEED` starts with the history of that seed, and `TAILWATER_ROUNDS`
+//! multiplies the number of histories.
 #![cfg(not(loom))]
 
 #[path = "common/change.rs"]
@@ -51,10 +52,10 @@ use history::History;
 use run::{Run, Tally};
 use tailwater_testkit::seed;
 
-/// Number of histories, and number of runs of each.
+/// Number of histories, and number of runs of each history.
 const HISTORIES: u64 = 130;
 const RUNS: u64 = 8;
-/// Minimum number of runs of all histories.
+/// Minimum number of runs of all histories together; the test fails if there were fewer.
 const RUNS_MIN: u64 = 1000;
 /// Number of histories that run concurrently.
 const THREADS: usize = 2;
@@ -103,7 +104,8 @@ fn other_options_give_the_same_answers() {
         }
     });
     let text = format!("metamorphic: {histories} histories, seed {seed}\n{tally}");
-    // The text is not printed by a macro, whose output would be shown only for failing tests.
+    // Writes to stderr directly, since the test harness shows the output of `eprintln!` only if the
+    // test fails.
     let _ = std::io::stderr().write_all(text.as_bytes());
     assert!(tally.runs >= RUNS_MIN, "only {} runs", tally.runs);
     assert!(tally.deep_files * 20 > tally.ingestions, "files hardly ever go below level 0");

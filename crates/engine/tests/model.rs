@@ -1,10 +1,10 @@
-//! Gets and iterators agree with a model of the database, whatever its options and whatever the
-//! iterators' moves.
+//! Tests that gets and iterators agree with a model of the database, whatever the database's
+//! options and the moves of the iterators.
 //!
-//! The model of a golden database is its dump. The same random keys, bounds, prefixes and moves are
-//! used with the database and with the model. The caches of the database are of any size, from none
-//! to more than enough. A failure names the seed. `TAILWATER_SEED` repeats the run with that seed,
-//! and `TAILWATER_ROUNDS` multiplies the number of reads.
+//! The model of a golden database, which RocksDB wrote, is RocksDB's dump of its contents. The test
+//! makes the same random gets, seeks and moves on the database and on the model, with caches of
+//! different capacities. A failure prints the seed. `TAILWATER_SEED` repeats the run with that
+//! seed, and `TAILWATER_ROUNDS` multiplies the number of reads.
 
 #[path = "common/subject.rs"]
 mod subject;
@@ -13,8 +13,9 @@ use subject::Effort;
 use tailwater::{Db, OpenOptions};
 use tailwater_testkit::{golden, seed};
 
-/// The options with which databases are opened. The block cache holds everything, nearly nothing,
-/// or nothing; index and filter blocks are in the cache; or hardly any table stays open.
+/// The options with which each database is opened, in turn. The block cache holds everything,
+/// nearly nothing, or nothing; or index and filter blocks are in the cache; or hardly any table
+/// stays open.
 const OPTIONS: [&str; 6] = [
     "",
     "block_based_table_factory={block_cache=20000}",
@@ -24,7 +25,7 @@ const OPTIONS: [&str; 6] = [
     "block_based_table_factory={block_cache=100000};max_open_files=1",
 ];
 
-/// Number of reads of each column family with each of [`OPTIONS`].
+/// Number of random reads of each kind from each column family, with each of [`OPTIONS`].
 const EFFORT: Effort = Effort { gets: 4000, multi_gets: 40, walks: 200, between: |_, _, _| {} };
 
 fn check_database(name: &str) {

@@ -1,7 +1,7 @@
-//! Tables are closed when they are no longer needed: those beyond `max_open_files`, and all tables
-//! of a database that is closed.
+//! Tests that tables are closed when they are no longer needed: tables beyond `max_open_files`, and
+//! all tables of a database that is closed.
 //!
-//! There is only one test here, since it counts the open files of the whole process.
+//! This file has only one test, since it counts the open files of the whole process.
 
 use std::path::Path;
 
@@ -10,9 +10,10 @@ use tailwater_testkit::oracle::{Oracle, Script};
 
 /// Number of tables of the database.
 const TABLES: usize = 60;
-/// The value of `max_open_files` to which lower values are raised.
+/// The value of `max_open_files`, which is the lowest value that the database does not raise.
 const ALLOWED: usize = 20;
-/// Number of tables that may be open in addition, while one open table is replaced by another.
+/// Number of tables that may be open beyond [`ALLOWED`], while one open table is replaced by
+/// another.
 const ON_THE_WAY: usize = 2;
 
 #[test]
@@ -46,8 +47,9 @@ fn no_more_files_are_open_than_needed() {
     close_one_that_writes(directory.path(), &options);
 }
 
-/// Regression test: the tables of a database that was open for writing, and of an iterator that
-/// outlived its database, stayed open until another database was closed.
+/// Regression test: when a database that was open for writing was closed, its tables stayed open
+/// until another database was closed. The tables of an iterator that was dropped after its database
+/// stayed open in the same way.
 fn close_one_that_writes(directory: &Path, options: &OpenOptions) {
     for with_iterator in [false, true] {
         let db = Db::open(directory, options).expect("the database");

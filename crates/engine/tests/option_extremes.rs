@@ -1,12 +1,13 @@
-//! Extreme values of every option.
+//! Tests extreme values of every option.
 //!
 //! Each option is set to values at and beyond the limits of its type, to an empty value, and to
-//! values that would require more memory, threads or levels than exist. Then random sets of several
-//! options are tried. A value may be rejected when it is set or when the database is opened, by an
-//! error that names the option. Otherwise the database must accept writes, flush, compact, and
-//! reopen with everything that was written. The same is checked for values that are set while the
-//! database is open. The address space of the process is limited, so that an allocation whose size
-//! is proportional to an option fails. `TAILWATER_SEED` repeats the random sets.
+//! values that would require more memory, threads or levels than exist. After that, random sets of
+//! several such values are tried. A value may be rejected, either when it is set or when the
+//! database is opened, by an error that names the option. Otherwise the database must accept
+//! writes, flush, compact, and reopen with everything that was written. The same is checked for
+//! values that are set while the database is open. The tests limit the address space of the
+//! process, so that an allocation whose size is proportional to an option's value fails.
+//! `TAILWATER_SEED` repeats the random sets.
 
 #[path = "option_extremes/candidates.rs"]
 mod candidates;
@@ -21,16 +22,16 @@ use tailwater_testkit::seed;
 
 use candidates::Candidate;
 
-/// Limit of the process's address space, in bytes: several times what the tests need.
+/// Limit on the address space of the process, in bytes. It is several times what the tests need.
 const ADDRESS_SPACE: u64 = 6 << 30;
 
-/// Number of random option sets in a test run.
+/// Number of random option sets per round.
 const DRAWS: usize = 60;
 
 /// One in this many option values is also tried with direct I/O.
 const PART: usize = 4;
 
-/// Maximum number of options in a random set.
+/// Maximum number of options in a random option set.
 const OPTIONS_A_DRAW: usize = 12;
 
 /// Options for direct I/O and many small tables.
@@ -60,7 +61,7 @@ fn each_extreme_value_is_refused_or_works() {
     assert!(refused.is_empty(), "no value is accepted of {refused:?}");
 }
 
-/// The seed selects some of the values, so that the test is short.
+/// Tests a random part of the values, so that the test is short.
 #[test]
 fn each_extreme_value_is_refused_or_works_with_direct_io() {
     let mut seed = seed::rng();
@@ -69,8 +70,8 @@ fn each_extreme_value_is_refused_or_works_with_direct_io() {
     try_each(PAST_THE_PAGE_CACHE, &candidates);
 }
 
-/// Tries each value alone, on top of the options in `base`. Returns the options of which some value
-/// was accepted.
+/// Tries each value alone, in addition to the options in `base`. Returns the names of the options
+/// of which at least one value was accepted.
 fn try_each(base: &str, candidates: &[Candidate]) -> BTreeSet<String> {
     bound_memory();
     let mut failures = Vec::new();
@@ -103,8 +104,8 @@ fn changing_an_option_to_an_extreme_value_is_refused_or_works() {
     assert!(changed > 500, "only {changed} changes");
 }
 
-/// Regression test: as many threads were started as an option requested. If they could not all be
-/// started, the database was not opened.
+/// Regression test: the database started as many threads as an option requested. If the system
+/// could not start all of them, the database did not open.
 #[test]
 fn a_database_opens_whatever_number_of_jobs_is_requested() {
     bound_memory();
@@ -133,15 +134,16 @@ fn combinations_of_extreme_values_are_refused_or_work() {
         let mut drawn: Vec<Candidate> = Vec::new();
         while drawn.len() < count {
             let candidate = &candidates[seed.rng.usize(..candidates.len())];
-            // Each value of the set must be accepted alone: otherwise its rejection would keep the
-            // others from being tried.
+            // Draws only values that are accepted alone. Otherwise the rejection of one value would
+            // prevent the test of the others.
             if drawn.iter().all(|it| it.option != candidate.option)
                 && trial::is_accepted(std::slice::from_ref(candidate))
             {
                 drawn.push(candidate.clone());
             }
         }
-        // With a compaction style that is not implemented, level 0 fills up and writes are stopped.
+        // Tailwater does not compact automatically in other styles, so level 0 may fill up until
+        // writes are stopped.
         let may_fill_up = drawn.iter().any(|it| {
             it.text.contains("compaction_style=") && !it.text.contains("kCompactionStyleLevel")
         });

@@ -1,13 +1,14 @@
-//! The power is cut while threads write to real filesystems. Afterwards Tailwater and the real
-//! RocksDB must both find every acknowledged synced write.
+//! Cuts the power while threads write to real filesystems. After each power cut, Tailwater and the
+//! real RocksDB must both find every acknowledged synced write.
 //!
-//! Each filesystem is on a disk that this process serves, and that loses unflushed writes (see
-//! `tailwater_testkit::volatile_disk`). Another process writes to the filesystem until a request to
-//! the disk fails. The remaining state is then mounted, opened and read, and the database is used
-//! until the next power cut. So the power may be cut while the database is created, while it
-//! recovers, and while it writes, flushes and compacts.
+//! The disk of each filesystem is served by this process, and loses unflushed writes when its power
+//! is cut (see `tailwater_testkit::volatile_disk`). A child process writes to a database on the
+//! filesystem until a request to the disk fails. The filesystem is then mounted again from what the
+//! disk kept. The database is opened and read, and used until the next power cut. So the power may
+//! be cut while the database is created, while it recovers, and while it writes, flushes and
+//! compacts.
 //!
-//! A failure names the seed of its disk. `TAILWATER_SEED` starts with the disk of that seed, and
+//! A failure prints the seed of its disk. `TAILWATER_SEED` starts with the disk of that seed, and
 //! repeats its random choices, though not the order in which threads run. `TAILWATER_ROUNDS` is the
 //! number of disks for each filesystem and each set of options. The power of each disk is cut
 //! [`LIVES`] times. Without root, FUSE, a loop device or the tools of a filesystem, the test
@@ -29,31 +30,32 @@ use tailwater_testkit::filesystem::say;
 use tailwater_testkit::oracle::Oracle;
 use tailwater_testkit::seed;
 
-/// A filesystem, and the properties of its disk.
+/// A kind of filesystem, and the property of the disk that it needs.
 #[derive(Debug, Clone, Copy)]
 struct Filesystem {
     kind: &'static str,
-    /// Size of the unit that a power cut never tears, in bytes.
+    /// Size of the aligned unit that a power cut never tears, in bytes.
     sector: usize,
 }
 
 const EXT4: Filesystem = Filesystem { kind: "ext4", sector: 512 };
 const XFS: Filesystem = Filesystem { kind: "xfs", sector: 512 };
-/// btrfs writes its superblock of 4 KiB in place, and assumes that it is not torn.
+/// btrfs writes its superblock of 4 KiB in place, and needs a disk that does not tear that write.
 const BTRFS: Filesystem = Filesystem { kind: "btrfs", sector: 4096 };
 
-/// The sets of options to try. All memtables are small, so that memtables and logs are switched,
-/// flushed and removed continuously.
+/// The sets of options to try. Memtables are small, so that logs and memtables are switched,
+/// flushed and removed all the time.
 const OPTIONS: [&str; 3] = [
     "write_buffer_size=65536",
     "write_buffer_size=65536;wal_io_mode=direct;wal_preallocation_block_size=65536",
     "write_buffer_size=65536;wal_io_mode=direct;wal_preallocation_block_size=0",
 ];
 
-/// Number of times that the power of each disk is cut.
+/// Number of times that the power of each disk is cut. A life of a database lasts from one cut to
+/// the next.
 const LIVES: usize = 3;
 
-/// Number of databases that are made to lose data, to check that the test detects the loss.
+/// Number of databases that lose data on purpose, to show that the test detects the loss.
 const LOSERS: u64 = 4;
 
 fn cut(filesystem: Filesystem) {
@@ -97,7 +99,8 @@ fn synced_writes_survive_power_cuts_on_btrfs() {
 
 #[test]
 fn writes_with_pretended_syncs_are_lost() {
-    // Provokes a loss of data. If it were not detected, the other tests would prove nothing.
+    // Pretends to sync, so that data is lost. If this loss were not detected, the other tests would
+    // prove nothing.
     let first = seed::rng().value();
     let mut lost = 0;
     for number in 0..LOSERS {

@@ -1,5 +1,5 @@
-//! Iterators that are refreshed to newer versions of the database: what they release, and what they
-//! still show.
+//! Iterators that refresh themselves, or are refreshed, to newer versions of the database. The
+//! tests check which memtables and tables they release, and what they show.
 #![cfg(not(loom))]
 
 use std::path::Path;
@@ -13,13 +13,13 @@ use tailwater::{
 use tailwater_io::sim::{Fault, FaultPlan, FaultRule, SimStorage};
 use tailwater_io::{Operation, Purpose, Storage};
 
-/// Number of keys.
+/// Number of keys in the database.
 const KEYS: usize = 2000;
-/// Number of times that all keys are overwritten during a scan.
+/// Number of times that all keys are overwritten during one scan.
 const ROUNDS: usize = 5;
-/// Maximum number of times that a test checks whether obsolete files have been removed.
+/// Maximum number of checks whether obsolete memtables and files have been removed.
 const LOOKS: usize = 600;
-/// Maximum number of reads to open a table and seek in it: its footer, its index, and a data block.
+/// Maximum number of reads to open a table and seek in it.
 const OPENING_READS: usize = 3;
 
 struct Scene {
@@ -49,7 +49,8 @@ impl Scene {
         }
     }
 
-    /// Overwrites all keys and compacts them. Of the old state, only what readers use remains.
+    /// Overwrites all keys, flushes and compacts. Older memtables and tables then remain only if
+    /// readers use them.
     fn replace(&self, round: usize) {
         self.write(round);
         self.db.flush_cf(&self.family).expect("a flush");
@@ -62,13 +63,14 @@ impl Scene {
         value.expect("a value").parse().expect("a number")
     }
 
-    /// Returns the number of table files.
+    /// Returns the number of table files in the directory.
     fn tables(&self) -> usize {
         let entries = self.storage.list(Path::new("/db")).expect("the directory");
         entries.iter().filter(|entry| entry.name.ends_with(".sst")).count()
     }
 
-    /// Returns the numbers of memtables and tables that exist only because readers use them.
+    /// Returns the number of memtables and the number of tables that exist only because readers use
+    /// them.
     fn kept(&self) -> (u64, u64) {
         (
             self.number("tailwater.num-pinned-mem-tables"),
@@ -76,8 +78,8 @@ impl Scene {
         )
     }
 
-    /// Waits until no memtable or table exists that is not in the current version. Returns whether
-    /// this happened in time.
+    /// Waits until only the memtables and tables of the current version exist. Returns whether that
+    /// happened in time.
     fn keeps_nothing(&self) -> bool {
         (0..LOOKS).any(|_| {
             let live = self.db.live_files().len();
@@ -114,7 +116,8 @@ fn refreshing(db: &Db, refreshes: bool) -> ReadOptions {
     }
 }
 
-/// Steps over the keys with numbers in `from..to`. They must have their first values.
+/// Moves an iterator over the keys with numbers in `from..to`. Checks that they have the values of
+/// round 0.
 fn step(iterator: &mut DbIterator, from: usize, to: usize) {
     for number in from..to {
         assert_eq!(iterator.entry(), Some((&key(number)[..], &value(0)[..])));
@@ -122,7 +125,8 @@ fn step(iterator: &mut DbIterator, from: usize, to: usize) {
     }
 }
 
-/// Regression test: until a scan ended, it kept every memtable and table that became obsolete.
+/// Regression test: a scan with automatic refresh kept every memtable and table that became
+/// obsolete until the scan ended.
 #[test]
 fn a_refreshing_scan_releases_obsolete_memtables_and_tables() {
     for refreshes in [true, false] {
@@ -153,8 +157,8 @@ fn a_refreshing_scan_releases_obsolete_memtables_and_tables() {
     }
 }
 
-/// Regression test: a backward scan, too, kept every memtable and table that became obsolete until
-/// it ended. Here the scan begins in a table.
+/// Regression test: a backward scan with automatic refresh also kept every memtable and table that
+/// became obsolete until the scan ended. Here the scan begins in a table.
 #[test]
 fn a_refreshing_backward_scan_releases_obsolete_memtables_and_tables() {
     for refreshes in [true, false] {
@@ -211,8 +215,8 @@ fn a_refresh_shows_the_current_state_or_that_of_a_snapshot() {
     assert!(!iterator.valid());
     iterator.seek(key(7)).expect("a seek");
     assert_eq!(iterator.entry(), Some((&key(7)[..], &value(1)[..])));
-    // After the explicit refresh the iterator has no snapshot any more, so it no longer refreshes
-    // itself.
+    // The explicit refresh took away the iterator's snapshot. Without a snapshot the iterator does
+    // not refresh itself.
     scene.replace(2);
     iterator.next().expect("a step");
     assert_eq!(iterator.entry(), Some((&key(8)[..], &value(1)[..])));
@@ -264,10 +268,10 @@ fn an_iterator_continues_after_its_column_family_is_dropped() {
 }
 
 /// Regression test: if a refresh failed to open a table, the iterator lost some of the memtables
-/// and tables from which it reads.
+/// and tables that it was still reading.
 #[test]
 fn a_failed_refresh_ends_the_scan_and_the_next_seek_recovers() {
-    // With this limit nearly all tables are closed, so that reads have to open them.
+    // With this limit nearly all tables are closed, so that the refresh must open tables.
     let scene = Scene::with("max_open_files=1");
     scene.write(0);
     let mut iterator = scene
@@ -286,7 +290,7 @@ fn a_failed_refresh_ends_the_scan_and_the_next_seek_recovers() {
         for name in tables(from) {
             let (from, to) = (Path::new(from).join(&name), Path::new(to).join(&name));
             match scene.storage.rename(&from, &to) {
-                // An obsolete table may be removed after it was listed.
+                // The file was listed, but has been removed since, because it was obsolete.
                 Err(error) if error.is_not_found() => {}
                 renamed => renamed.expect("another name"),
             }
@@ -331,7 +335,8 @@ fn iterator_properties_describe_the_iterator() {
     assert_eq!(text(&iterator, "super-version-number"), number);
     iterator.next().expect("a step");
     assert_ne!(text(&iterator, "super-version-number"), number);
-    // The buffer still has the previous key at its old address, and the current key after it.
+    // The iterator's buffer holds the previous key at the old address, and the current key after
+    // it.
     assert_eq!(iterator.key().as_ptr(), address.wrapping_add(first.len()));
     let plain = scene.db.raw_iterator_cf_opt(&scene.family, &ReadOptions::default());
     let mut plain = plain.expect("an iterator");
@@ -341,8 +346,8 @@ fn iterator_properties_describe_the_iterator() {
     assert_eq!(plain.property("is-key-pinned"), None);
 }
 
-/// Tests that an iterator continues with the same readahead size in the table that has replaced its
-/// own.
+/// Tests a refresh in the middle of a table. The iterator must continue in the new table with the
+/// readahead size that it had reached in the old one.
 #[test]
 fn readahead_continues_in_a_table_that_replaced_another() {
     let scene =
@@ -359,15 +364,15 @@ fn readahead_continues_in_a_table_that_replaced_another() {
     let reads = calls.iter().filter(|call| {
         call.operation == Operation::Read && call.purpose == Some(Purpose::UserRead)
     });
-    // The new table has two records for each key. The iterator reads its footer, index and
-    // properties, and then a quarter of a MiB at a time.
+    // The new table has two records for each key. After a few reads to open it, the iterator must
+    // read 256 KiB at a time.
     let (reads, most) = (reads.count(), KEYS * 1000 / 2 / (256 << 10) + 1 + OPENING_READS);
     assert!(reads <= most, "{reads} reads");
     assert!(!iterator.valid());
 }
 
-/// Regression test: after a failed explicit refresh, the next seek repeated the refresh at the old
-/// sequence number, whose records might have been dropped since.
+/// Regression test: an explicit refresh failed, and the next seek retried it with an older sequence
+/// number than requested. The records at that sequence number might have been dropped by then.
 #[test]
 fn a_retried_refresh_uses_the_latest_requested_sequence_number() {
     for with_snapshot in [true, false] {
@@ -378,7 +383,8 @@ fn a_retried_refresh_uses_the_latest_requested_sequence_number() {
             .db
             .raw_iterator_cf_opt(&scene.family, &ReadOptions::default())
             .expect("an iterator");
-        // There must be more than twenty tables, since at least twenty stay open.
+        // At least twenty tables stay open whatever the limit, so there must be more tables than
+        // that.
         for _ in 0..25 {
             scene.write(1);
             scene.db.flush_cf(&scene.family).expect("a flush");
@@ -404,8 +410,9 @@ fn a_retried_refresh_uses_the_latest_requested_sequence_number() {
     }
 }
 
-/// Regression test: iterators kept tables together with their old prefix extractor. After the
-/// extractor was changed, the filters of these tables hid keys.
+/// Regression test: iterators kept open tables together with the prefix extractor of that time.
+/// After the prefix extractor was changed, they used the filters of these tables wrongly and
+/// skipped keys.
 #[test]
 fn changing_the_prefix_extractor_hides_no_key_from_iterators() {
     let text = "prefix_extractor=fixed:4;\
@@ -444,7 +451,7 @@ fn changing_the_prefix_extractor_hides_no_key_from_iterators() {
             change(&scene, "fixed:4");
         }
     }
-    // Now the prefix extractor is changed during a scan.
+    // Repeats the check with a change of the prefix extractor in the middle of a scan.
     let scene = Scene::with(text);
     change(&scene, "fixed:1");
     put(&scene, "aaaa");
@@ -463,8 +470,8 @@ fn changing_the_prefix_extractor_hides_no_key_from_iterators() {
     assert_eq!(iterator.key(), b"aaab");
 }
 
-/// Tests refreshes that fail at any of the tables that they open, while the iterator moves forward
-/// or backward.
+/// Tests refreshes during forward and backward moves. Each refresh fails at another one of the
+/// tables that it opens.
 #[test]
 fn an_error_partway_neither_skips_a_key_nor_repeats_one() {
     for goes_forward in [true, false] {
@@ -476,7 +483,8 @@ fn an_error_partway_neither_skips_a_key_nor_repeats_one() {
         for index in 0..8 {
             let middle = KEYS / 2;
             iterator.seek(key(middle)).expect("a seek");
-            // There must be more than twenty tables, since at least twenty stay open.
+            // At least twenty tables stay open whatever the limit, so there must be more tables
+            // than that.
             for _ in 0..25 {
                 let options = WriteOptions::default();
                 scene.db.put_cf_opt(&scene.family, key(middle), value(1), &options).expect("a put");
@@ -507,8 +515,8 @@ fn an_error_partway_neither_skips_a_key_nor_repeats_one() {
     }
 }
 
-/// Regression test: an iterator that outlived the handles of its column family kept memtables and
-/// tables from which it did not read.
+/// Regression test: an iterator that outlived all handles of its dropped column family kept
+/// memtables and tables of the column family from which it did not read.
 #[test]
 fn an_iterator_keeps_alive_only_what_it_shows() {
     let scene = Scene::new();
@@ -532,7 +540,7 @@ fn an_iterator_keeps_alive_only_what_it_shows() {
     assert_eq!(iterator.value(), b"first");
     let error = iterator.refresh().expect_err("nothing to go over to");
     assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
-    // The failed refresh must leave the iterator unchanged.
+    // The refresh failed, and the iterator must still show the same entry.
     assert_eq!(iterator.value(), b"first");
     drop(scene.family);
     drop(scene.db);

@@ -1,9 +1,9 @@
-//! Tables that the table builder writes are read by Tailwater and by the real RocksDB. Tables that
-//! RocksDB wrote are rebuilt by the table builder.
+//! Tests of the table builder. Tailwater and the real RocksDB read the tables that it writes, and
+//! it rebuilds tables that RocksDB wrote.
 //!
-//! The tables have random records. Their options are chosen so that every two option values occur
-//! together. A failure names the seed. `TAILWATER_SEED` repeats the run with that seed, and
-//! `TAILWATER_ROUNDS` multiplies the number of runs, with different choices.
+//! The tables have random records. For every two options, each pair of their values occurs in some
+//! table. A failure prints the seed. `TAILWATER_SEED` repeats the run with that seed, and
+//! `TAILWATER_ROUNDS` multiplies the number of runs, with different random choices.
 
 #[path = "common/check.rs"]
 mod check;
@@ -37,14 +37,15 @@ use tailwater_testkit::oracle::{Oracle, Script};
 use tailwater_testkit::{directory, golden, seed};
 use tempfile::TempDir;
 
-/// Number of column families of a database.
+/// Number of column families in each database.
 const FAMILIES: usize = 16;
-/// Number of tables of each column family.
+/// Number of tables in each column family.
 const TABLES: usize = 3;
-/// Upper bound of the number of random records of a table.
+/// Exclusive upper bound of the number of random records in a table.
 const RECORDS: usize = 400;
 
-/// Returns a database that has one column family for each of these option strings.
+/// Returns a database whose tables the table builder wrote. It has one column family for each
+/// option string in `shapes`.
 fn database(directory: &TempDir, number: usize, shapes: &[String], rng: &mut Rng) -> Database {
     let path = directory.path().join(number.to_string());
     let mut database = Database::new(path, rng.u64(..));
@@ -62,7 +63,8 @@ fn database(directory: &TempDir, number: usize, shapes: &[String], rng: &mut Rng
     database
 }
 
-/// Calls `test` with databases with all options, as often as the environment variables request.
+/// Calls `test` with databases whose column families together have all option strings. Repeats this
+/// `TAILWATER_ROUNDS` times.
 fn with_databases(part: &str, mut test: impl FnMut(&Database, &str)) {
     let mut seed = seed::rng();
     let context = format!("{part}, seed {}", seed.value());
@@ -128,13 +130,13 @@ fn golden_tables_are_rebuilt_byte_for_byte() {
             if file.ends_with(".sst") {
                 let (family, number) = rebuilt::family_and_number(&bytes);
                 let mut options = options.column_family(&family).clone();
-                // This option is disabled, since values in blob files do not affect the format of
-                // the table that refers to them.
+                // The check of the options would refuse blob files. Whether values are in blob
+                // files does not affect the format of the table that refers to them.
                 options.enable_blob_files = false;
                 let policy = &mut options.table_factory.filter_policy;
                 if matches!(policy, FilterPolicy::ReadOnly(_)) {
-                    // The OPTIONS file does not have the number of bits per key of the filter,
-                    // which was ten.
+                    // The OPTIONS file lacks the number of bits per key of this filter. RocksDB
+                    // used ten.
                     *policy = FilterPolicy::Bloom { bits_per_key: 10.0 };
                 }
                 let context = format!("{name}/{file}, family '{family}'");
@@ -157,8 +159,8 @@ fn tables_flushed_by_rocksdb_are_rebuilt_byte_for_byte() {
     let mut compared = Compared::default();
     for round in 0..seed::rounds() {
         let mut shapes = shape::all(&mut seed.rng);
-        // This option is disabled: a filter whose size RocksDB fitted to its memory allocator
-        // cannot be reproduced.
+        // With this option RocksDB fits the size of a filter to its memory allocator, which cannot
+        // be reproduced.
         let plain = "optimize_filters_for_memory=false;block_cache=";
         shapes.iter_mut().for_each(|shape| *shape = shape.replace("block_cache=", plain));
         for (number, group) in shapes.chunks(FAMILIES).enumerate() {
@@ -170,7 +172,7 @@ fn tables_flushed_by_rocksdb_are_rebuilt_byte_for_byte() {
                 let at = family["shape".len()..].parse::<usize>().expect("a number");
                 let context = format!("{context}, {file}, {}", group[at]);
                 let options = database::family_options(&group[at]);
-                // Tailwater uses other implementations of these codecs, written in Rust, so
+                // Tailwater has other implementations of these codecs, written in Rust, so
                 // compressed blocks may differ.
                 let codecs = [Compression::Snappy, Compression::Zlib];
                 rebuilt::check(bytes, &known[&number], &options, &codecs, &mut compared, &context);
@@ -181,8 +183,8 @@ fn tables_flushed_by_rocksdb_are_rebuilt_byte_for_byte() {
     assert!(compared.same > compared.compressed_otherwise, "{context}: {compared:?}");
 }
 
-/// Makes RocksDB write a database with a column family for each of these option strings, and flush
-/// all.
+/// Lets RocksDB write a database with one column family for each option string in `shapes`, and
+/// flush all of them.
 fn flush(oracle: &mut Oracle, path: &Path, shapes: &[String], rng: &mut Rng) {
     let names: Vec<String> = (0..shapes.len()).map(|at| format!("shape{at}")).collect();
     let families: Vec<(&str, &str)> =
@@ -208,7 +210,7 @@ fn flush(oracle: &mut Oracle, path: &Path, shapes: &[String], rng: &mut Rng) {
     oracle.run(&script).unwrap_or_else(|error| panic!("{error}"));
 }
 
-/// Returns the names and bytes of the tables in a directory.
+/// Returns the names and contents of the tables in a directory.
 fn tables(path: &Path) -> Vec<(String, Vec<u8>)> {
     directory::snapshot(path)
         .into_iter()

@@ -24,7 +24,7 @@ use crate::{Error, Result};
 pub const BLOB_HEADER_LENGTH: usize = 30;
 /// The length of a file's footer, in bytes.
 pub const BLOB_FOOTER_LENGTH: usize = 32;
-/// The length of a record before its key, in bytes.
+/// The length of a record's header, which precedes its key, in bytes.
 pub const BLOB_RECORD_HEADER_LENGTH: usize = 32;
 
 const MAGIC: u32 = 0x0024_8f37;
@@ -38,10 +38,10 @@ pub struct BlobFileHeader {
     pub column_family_id: u32,
     /// Compression type of every value of the file.
     pub compression: Compression,
-    /// Whether values expire. Only the old stacked BlobDB writes such files.
+    /// Whether values have expiration times. Only RocksDB's old stacked BlobDB writes such files.
     pub has_expiration: bool,
-    /// Approximate range of the expiration times, in seconds since 1970; `(0, 0)` if values do not
-    /// expire.
+    /// Approximate lower and upper bound of the values' expiration times, in seconds since 1970;
+    /// `(0, 0)` if values do not expire.
     pub expiration_range: (u64, u64),
 }
 
@@ -49,8 +49,8 @@ impl BlobFileHeader {
     /// Reads the header at the start of `bytes`.
     ///
     /// # Errors
-    /// Corruption, for too few bytes, a wrong magic number or version, unknown flags, or an unknown
-    /// compression type.
+    /// Corruption if there are too few bytes, or if the magic number, the version, the flags or the
+    /// compression type is unknown.
     pub fn decode(bytes: &[u8]) -> Result<Self> {
         const WHAT: &str = "blob file header";
         let mut reader = Reader::new(bytes);
@@ -69,7 +69,7 @@ impl BlobFileHeader {
         Ok(Self { column_family_id, compression, has_expiration, expiration_range })
     }
 
-    /// Appends the header's [`BLOB_HEADER_LENGTH`] bytes.
+    /// Appends the encoded header, which has [`BLOB_HEADER_LENGTH`] bytes.
     pub fn encode(&self, out: &mut Vec<u8>) {
         put_fixed32(out, MAGIC);
         put_fixed32(out, VERSION);
@@ -86,8 +86,8 @@ impl BlobFileHeader {
 pub struct BlobFileFooter {
     /// Number of records in the file.
     pub blob_count: u64,
-    /// Expiration times of the first and the last value, in seconds since 1970; `(0, 0)` if values
-    /// do not expire.
+    /// Smallest and largest expiration time of the values, in seconds since 1970; `(0, 0)` if
+    /// values do not expire.
     pub expiration_range: (u64, u64),
 }
 
@@ -95,7 +95,7 @@ impl BlobFileFooter {
     /// Reads the footer at the start of `bytes`.
     ///
     /// # Errors
-    /// Corruption, for too few bytes, a wrong magic number or a checksum mismatch.
+    /// Corruption if there are too few bytes, or if the magic number or the checksum is wrong.
     pub fn decode(bytes: &[u8]) -> Result<Self> {
         const WHAT: &str = "blob file footer";
         let mut reader = Reader::new(bytes);
@@ -108,7 +108,7 @@ impl BlobFileFooter {
         Ok(Self { blob_count, expiration_range })
     }
 
-    /// Appends the footer's [`BLOB_FOOTER_LENGTH`] bytes.
+    /// Appends the encoded footer, which has [`BLOB_FOOTER_LENGTH`] bytes.
     pub fn encode(&self, out: &mut Vec<u8>) {
         let start = out.len();
         put_fixed32(out, MAGIC);
@@ -120,21 +120,22 @@ impl BlobFileFooter {
     }
 }
 
-/// The header of a record, before its key and value.
+/// The header of a record. The key and the value follow it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BlobRecordHeader {
     /// The length of the key in bytes.
     pub key_length: u64,
-    /// The length of the stored value, in bytes.
+    /// The length of the value as stored, which may be compressed, in bytes.
     pub value_length: u64,
     /// When the value expires, in seconds since 1970; 0 for never.
     pub expiration: u64,
-    /// The masked checksum of key and stored value.
+    /// The masked CRC32C of the key and the stored value.
     checksum: u32,
 }
 
 impl BlobRecordHeader {
-    /// Returns the header of a record with this user key and stored value.
+    /// Returns the header of a record with this user key, this value as stored, and this expiration
+    /// time in seconds since 1970 (0 for never).
     pub fn new(key: &[u8], value: &[u8], expiration: u64) -> Self {
         Self {
             key_length: key.len() as u64,
@@ -147,7 +148,8 @@ impl BlobRecordHeader {
     /// Reads the header at the start of `bytes`.
     ///
     /// # Errors
-    /// Corruption, for too few bytes, a checksum mismatch or lengths that fit no file.
+    /// Corruption if there are too few bytes, if the checksum is wrong, or if the lengths are
+    /// larger than any file.
     pub fn decode(bytes: &[u8]) -> Result<Self> {
         const WHAT: &str = "blob record header";
         let mut reader = Reader::new(bytes);
@@ -164,7 +166,7 @@ impl BlobRecordHeader {
         Ok(Self { key_length, value_length, expiration, checksum })
     }
 
-    /// Appends the header's [`BLOB_RECORD_HEADER_LENGTH`] bytes.
+    /// Appends the encoded header, which has [`BLOB_RECORD_HEADER_LENGTH`] bytes.
     pub fn encode(&self, out: &mut Vec<u8>) {
         let start = out.len();
         put_fixed64(out, self.key_length);
@@ -175,15 +177,16 @@ impl BlobRecordHeader {
         put_fixed32(out, self.checksum);
     }
 
-    /// Returns the length of the record in bytes: header, key and value.
+    /// Returns the length of the whole record in bytes: header, key and value.
     pub fn record_length(&self) -> u64 {
         BLOB_RECORD_HEADER_LENGTH as u64 + self.key_length + self.value_length
     }
 
-    /// Checks the key and stored value of the record.
+    /// Checks that `key` and `value` (as stored) are those of the record.
     ///
     /// # Errors
-    /// Corruption, for a checksum mismatch or different lengths. Offsets count from the key.
+    /// Corruption if the checksum or a length differs. The offset in the error counts from the
+    /// start of the key.
     pub fn verify(&self, key: &[u8], value: &[u8]) -> Result<()> {
         const WHAT: &str = "blob record";
         let lengths = (key.len() as u64, value.len() as u64);
@@ -196,34 +199,35 @@ impl BlobRecordHeader {
     }
 }
 
-/// The index that a table stores in place of a value kept in a blob file.
+/// The value of a table entry whose actual value is in a blob file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BlobIndex<'a> {
-    /// A value that stayed in the table because it expires. Only the old stacked BlobDB writes
-    /// these.
+    /// The actual value itself, with an expiration time. It is not in a blob file. Only RocksDB's
+    /// old stacked BlobDB writes this.
     Inlined {
         /// Expiration time, in seconds since 1970.
         expiration: u64,
         /// The value.
         value: &'a [u8],
     },
-    /// The location of the value in a blob file.
+    /// The location of the actual value in a blob file.
     Blob(BlobLocation),
 }
 
 /// The location of a value in a blob file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BlobLocation {
-    /// The file's number.
+    /// Number of the blob file.
     pub file_number: u64,
-    /// The offset of the value's first byte.
+    /// Offset of the value's first byte in the blob file. The header and the key of the record
+    /// precede it.
     pub offset: u64,
-    /// The length of the stored value, in bytes.
+    /// The length of the value as stored, in bytes.
     pub size: u64,
     /// Compression type of the value.
     pub compression: Compression,
-    /// Expiration time, in seconds since 1970, if it has one. Only the old stacked BlobDB writes
-    /// this.
+    /// Expiration time of the value, in seconds since 1970, if it has one. Only RocksDB's old
+    /// stacked BlobDB writes this.
     pub expiration: Option<u64>,
 }
 
@@ -232,11 +236,11 @@ const BLOB: u8 = 1;
 const BLOB_WITH_EXPIRATION: u8 = 2;
 
 impl<'a> BlobIndex<'a> {
-    /// Decodes the index in `bytes`.
+    /// Decodes the blob index that is in all of `bytes`.
     ///
     /// # Errors
-    /// Corruption, for an unknown type, incomplete fields or trailing bytes; unsupported, for file
-    /// number 0, which denotes a blob in the table itself.
+    /// Corruption for an unknown type, an incomplete field or trailing bytes. Unsupported for file
+    /// number 0, which means that the blob is in the table itself.
     pub fn decode(bytes: &'a [u8]) -> Result<Self> {
         const WHAT: &str = "blob index";
         let mut reader = Reader::new(bytes);
@@ -262,7 +266,7 @@ impl<'a> BlobIndex<'a> {
         Ok(Self::Blob(BlobLocation { file_number, offset, size, compression, expiration }))
     }
 
-    /// Appends the encoded index.
+    /// Appends the encoded blob index.
     pub fn encode(&self, out: &mut Vec<u8>) {
         match self {
             Self::Inlined { expiration, value } => {
@@ -288,11 +292,11 @@ impl<'a> BlobIndex<'a> {
 }
 
 impl BlobLocation {
-    /// Returns the offset of the record, whose key has `key_length` bytes, in a file of
-    /// `file_length` bytes including the footer.
+    /// Returns the offset at which the value's record begins. The record's key has `key_length`
+    /// bytes, and the blob file has `file_length` bytes, including its footer.
     ///
     /// # Errors
-    /// Corruption, if the record does not lie between the header and the footer of the file.
+    /// Corruption if the record would not lie between the header and the footer of the file.
     pub fn record_offset(&self, key_length: usize, file_length: u64) -> Result<u64> {
         let before = BLOB_RECORD_HEADER_LENGTH as u64 + key_length as u64;
         let start = self.offset.checked_sub(before);
@@ -312,7 +316,7 @@ impl BlobLocation {
     }
 }
 
-/// Reads the next byte as a compression type.
+/// Reads the next byte of `reader` as a compression type.
 fn compression(what: &'static str, reader: &mut Reader<'_>) -> Result<Compression> {
     let (at, byte) = (reader.offset(), reader.u8(what)?);
     Compression::from_byte(byte)

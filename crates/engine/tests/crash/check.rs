@@ -17,7 +17,7 @@ use crate::run::contents;
 use crate::setup::Setup;
 use crate::workload::marker;
 
-/// Number of the write by which a check shows that a recovered database accepts writes.
+/// Number of the extra write that a check makes to show that a recovered database accepts writes.
 const AFTERWARDS: u64 = 9_999_999;
 
 /// The state of a disk after a crash, and what it must contain.
@@ -25,15 +25,15 @@ pub(crate) struct Wreck<'a> {
     pub(crate) setup: &'a Setup,
     pub(crate) image: SimStorage,
     pub(crate) claims: &'a Claims<'a>,
-    /// Whether logs may end inside a record.
+    /// Whether the crash may have cut off a log inside a record.
     pub(crate) torn: bool,
     pub(crate) mode: RecoveryMode,
 }
 
 impl Wreck<'_> {
-    /// Opens the state for reading and for writing, and checks its contents. Then writes more,
-    /// crashes the database again and verifies it. Returns whether the recovery mode of this check
-    /// accepted the state; if not, the state was opened in the default mode.
+    /// Opens the disk image read-only and for writing, and checks that both show contents that the
+    /// claims allow. Then makes another write, crashes or closes the database and checks it again.
+    /// Returns whether `self.mode` accepted the image; if not, the default recovery mode was used.
     pub(crate) fn check(&self, rng: &mut Rng) -> Checked<bool> {
         self.check_options_file()?;
         self.check_checkpoints(rng)?;
@@ -57,7 +57,8 @@ impl Wreck<'_> {
         self.setup.options_after(&self.image, mode, !self.claims.exists)
     }
 
-    /// Checks that the database, if it must exist, has an OPTIONS file that can be read.
+    /// Checks that the database directory has an OPTIONS file and that it can be loaded. Checks
+    /// nothing if the database need not exist.
     fn check_options_file(&self) -> Checked<()> {
         if !self.claims.exists {
             return Ok(());
@@ -74,7 +75,8 @@ impl Wreck<'_> {
         }
     }
 
-    /// Checks that each checkpoint either has exactly its contents or does not exist.
+    /// Checks that each checkpoint that must exist does, and that a random quarter of the existing
+    /// checkpoints have exactly their recorded contents.
     fn check_checkpoints(&self, rng: &mut Rng) -> Checked<()> {
         for (directory, expected, must) in &self.claims.checkpoints {
             let is_there = self.image.metadata(directory).is_ok();
@@ -96,8 +98,8 @@ impl Wreck<'_> {
         Ok(())
     }
 
-    /// Returns the contents that a read-only opening shows; `None` if the opening is refused and
-    /// may be.
+    /// Returns the contents that a read-only opening shows, or `None` if the opening fails with an
+    /// error that this image allows.
     fn read_only(&self) -> Checked<Option<State>> {
         match Db::open_read_only(self.directory(), &self.options(self.mode)) {
             Ok(db) => contents(&db, None).map(Some).map_err(|error| format!("read only: {error}")),
@@ -107,8 +109,8 @@ impl Wreck<'_> {
         }
     }
 
-    /// Opens the database in the mode of this check. If that mode refuses the database, and is
-    /// allowed to, opens it in the default mode.
+    /// Opens the database for writing in `self.mode`. If that mode refuses the database with an
+    /// error that the mode permits, opens it in the default mode. Returns the mode that was used.
     fn open(&self) -> Checked<(Db, RecoveryMode)> {
         match Db::open(self.directory(), &self.options(self.mode)) {
             Ok(db) => Ok((db, self.mode)),
@@ -123,21 +125,22 @@ impl Wreck<'_> {
         }
     }
 
-    /// Whether the recovery mode may refuse a log with this error, by the definition of the mode.
+    /// Whether the definition of `self.mode` permits it to refuse a log with this error.
     fn may_refuse(&self, error: &Error) -> bool {
         let is_log =
             error.path().is_some_and(|path| path.extension().is_some_and(|it| it == "log"));
         let may = match self.mode {
             RecoveryMode::PointInTime | RecoveryMode::SkipAnyCorruptedRecords => false,
             RecoveryMode::TolerateCorruptedTailRecords => self.torn,
-            // To the strict mode, the remains of an older log in a recycled file look like damage.
+            // The end of a recycled log file still holds records of its earlier use, which the
+            // strict mode treats as damage.
             RecoveryMode::AbsoluteConsistency => self.torn || self.setup.recycles,
         };
         may && is_log && error.is_corruption()
     }
 
-    /// Checks that the database accepts a synced write. After another crash or close, the database
-    /// must hold that write and all its earlier contents.
+    /// Checks that the database accepts a synced write. Then closes, drops or crashes the database
+    /// and opens it again: it must hold `state` and that write.
     fn write_on(&self, db: Db, mode: RecoveryMode, state: &State, rng: &mut Rng) -> Checked<()> {
         let failed = |doing: &str, error: Error| format!("after recovery {doing} failed: {error}");
         let key = marker(AFTERWARDS);
@@ -174,7 +177,7 @@ impl Wreck<'_> {
     }
 }
 
-/// Checks that verification finds no damage.
+/// Checks that `verify` reports no damage in the database.
 pub(crate) fn verify(directory: &Path, options: &OpenOptions) -> Checked<()> {
     let report = verify::verify(directory, options, &mut |_| {});
     match report.findings.iter().find(|finding| finding.severity == Severity::Damage) {

@@ -1,5 +1,5 @@
-//! Crashes while checkpoints are made. While a checkpoint is incomplete, its directory contains a
-//! mark.
+//! Crashes while checkpoints are made. The directory of an incomplete checkpoint contains a marker
+//! file, which is removed when the checkpoint is complete.
 
 use std::path::Path;
 
@@ -22,24 +22,24 @@ fn is_whole(disk: &SimStorage, checkpoint: &str) -> bool {
     has(&Db::open(Path::new(checkpoint), &options(disk, "")).expect("the checkpoint"), "key")
 }
 
-/// A checkpoint is built in a directory whose name ends in `.tmp`. Tests that a complete checkpoint
-/// at a path with that ending is not removed as an incomplete one: its mark must not return after a
-/// power cut.
+/// Tests a completed checkpoint whose path ends in `.tmp`, the suffix of the directories in which
+/// checkpoints are built. Its marker file must not reappear after a power cut, since the next
+/// checkpoint would then remove the directory as an incomplete one.
 #[test]
 fn a_finished_checkpoint_is_not_mistaken_for_an_unfinished_one() {
     let disk = SimStorage::new(1);
     database(&disk).checkpoint(Path::new("/made.tmp")).expect("a checkpoint");
     for seed in 0..IMAGES {
         let image = disk.crash_image(seed);
-        // If the mark had returned, this call would remove the first checkpoint.
+        // If the marker file had reappeared, this call would remove the first checkpoint.
         let made = database(&image).checkpoint(Path::new("/made"));
         assert!(made.is_err(), "image {seed}");
         assert!(is_whole(&image, "/made.tmp"), "image {seed}");
     }
 }
 
-/// Tests that the remains of a failed checkpoint are recognized and replaced, even after a crash
-/// while they were being removed.
+/// Tests that a new checkpoint recognizes and replaces the remains of a failed one, even if a crash
+/// interrupts the removal of the remains.
 #[test]
 fn a_checkpoint_that_failed_can_be_made_again() {
     let disk = SimStorage::new(1);
@@ -56,9 +56,9 @@ fn a_checkpoint_that_failed_can_be_made_again() {
     });
 }
 
-/// Regression test: a checkpoint whose directory could not be synced was removed file by file under
-/// its final name, without its mark. A power cut during the removal left an incomplete checkpoint
-/// that looked complete.
+/// Regression test: if the directory of a checkpoint could not be synced, the checkpoint's files
+/// were removed one by one under its final name, without the marker file. A power cut during the
+/// removal left an incomplete checkpoint that looked complete.
 #[test]
 fn a_failed_checkpoint_leaves_a_whole_database_or_nothing() {
     for operation in [Operation::SyncDirectory, Operation::Rename, Operation::Remove] {

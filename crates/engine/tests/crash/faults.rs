@@ -1,4 +1,5 @@
-//! Faults at every storage call of a run: in that call alone, or in that call and all later ones.
+//! Injects faults at every storage call of a run: either into that call only, or into that call and
+//! all later ones.
 
 use fastrand::Rng;
 use tailwater_format::log::RecoveryMode;
@@ -13,20 +14,20 @@ use crate::run::{Mood, Run};
 use crate::setup::Setup;
 use crate::tally::Tally;
 
-/// Number of different runs.
+/// Number of runs, each with other random options and operations.
 const RUNS: usize = 5;
 /// Number of steps of a run while faults are injected.
 const STEPS: usize = 14;
-/// Number of steps after the faults have ended.
+/// Number of further steps of a run after the faults were removed.
 const STEPS_AFTER: usize = 5;
-/// Minimum number of cases.
+/// Minimum number of cases; the test fails if it checked fewer.
 const LEAST: usize = 1200;
 
-/// A fault.
+/// A kind of fault to inject.
 #[derive(Debug, Clone, Copy)]
 struct Trouble {
     fault: Fault,
-    /// Whether only one call fails, rather than that call and all later ones.
+    /// True if only one call has the fault; false if that call and all later ones have it.
     once: bool,
     kind: &'static str,
 }
@@ -56,8 +57,8 @@ fn acknowledged_writes_survive_faults() {
         tally.add_calls(&calls);
         for call in &calls {
             for trouble in TROUBLES {
-                // A lasting fault affects all later calls as well, so it is injected at only a
-                // third of the calls.
+                // A lasting fault also hits every later call. So it begins at only a random third
+                // of the calls, which saves time.
                 if !trouble.once && rng.u8(..3) > 0 {
                     continue;
                 }
@@ -77,15 +78,15 @@ fn run(setup: &Setup, work: u64) -> Run {
     Run::new(storage, setup.clone(), State::new(), 0, Rng::with_seed(work))
 }
 
-/// Returns the storage calls of a run without faults.
+/// Performs the run without faults, and returns its storage calls.
 fn calm(setup: &Setup, work: u64) -> Checked<Vec<Call>> {
     let mut run = run(setup, work);
     run.work(STEPS)?;
     Ok(run.storage.calls())
 }
 
-/// Repeats the run with a fault at call `at`, then removes the fault and continues. Checks what a
-/// crash at the end leaves.
+/// Repeats the run with a fault from storage call number `at` on, then removes the fault and
+/// continues. Finally crashes the database and checks the disk image that the crash leaves.
 fn faulty(setup: &Setup, work: u64, at: u64, trouble: Trouble, rng: &mut Rng) -> Checked<()> {
     let mut run = run(setup, work);
     let fault = trouble.fault;

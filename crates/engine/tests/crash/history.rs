@@ -1,5 +1,5 @@
-//! The history of a run: it determines what may and what must survive a crash at any call of the
-//! run.
+//! The history of a run. From it follows which operations may and which must survive a crash at any
+//! storage call of the run.
 //!
 //! # What must survive
 //!
@@ -10,14 +10,15 @@
 //!
 //! # What may survive
 //!
-//! - Only operations that were started. A logged batch exists completely or not at all.
-//! - If logged batches are lost that need not survive, the newest are lost: no batch exists without
-//!   the batches before it. An exception is `kSkipAnyCorruptedRecords`, which recovers every
-//!   readable batch and so may leave gaps.
-//! - The files of an ingestion, all or none, even if earlier writes are lost.
-//! - If unlogged writes are lost, the newest of each column family are lost, independently of other
-//!   column families. With `atomic_flush` the newest of all column families are lost together.
-//! - A write that returned an error, completely or not at all.
+//! - Only operations that were started. A logged batch survives completely or not at all.
+//! - Logged batches that need not survive may be lost, but only from the end: no batch survives
+//!   without the batches before it. In the mode `kSkipAnyCorruptedRecords`, which recovers every
+//!   readable batch, any of them may be missing.
+//! - The files of one ingestion survive all together or not at all. They may survive even if
+//!   earlier writes are lost.
+//! - Unlogged writes may be lost, but only from the end of each column family, independently of the
+//!   other column families. With `atomic_flush` this applies to all column families together.
+//! - A write that returned an error survives completely or not at all.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -29,7 +30,7 @@ use tailwater_format::log::RecoveryMode;
 use crate::Checked;
 use crate::model::{Batch, DEFAULT, Durability, State, difference};
 
-/// An operation of the database.
+/// An operation on the database.
 #[derive(Clone)]
 pub(crate) enum Step {
     Open,
@@ -41,9 +42,9 @@ pub(crate) enum Step {
     },
     CreateFamily(String),
     DropFamily(String),
-    /// Closes the database by `close` or by dropping the last handle.
+    /// Closes the database, either by `close` or by dropping its last handle.
     Close,
-    /// Creates a checkpoint in this directory. It must have these contents.
+    /// Creates a checkpoint in this directory. `State` is the expected contents of the checkpoint.
     Checkpoint(PathBuf, State),
     /// Changes an option of the database or of a column family to a value.
     ChangeOption(&'static str, &'static str),
@@ -69,14 +70,14 @@ impl fmt::Debug for Step {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Done,
-    /// The step returned an error, and may or may not have taken effect.
+    /// The step returned an error. It may or may not have taken effect.
     Failed,
-    /// The step returned an error, and later the column family was found not to have been created
-    /// or dropped.
+    /// The step, which creates or drops a column family, returned an error, and a later reading
+    /// showed that it had no effect.
     Void,
 }
 
-/// A step, its outcome, and the range of the numbers of its storage calls.
+/// A step, its outcome, and the numbers of the storage calls during the step.
 #[derive(Debug, Clone)]
 pub(crate) struct Entry {
     pub(crate) step: Step,
@@ -84,26 +85,26 @@ pub(crate) struct Entry {
     pub(crate) outcome: Outcome,
 }
 
-/// The operations of a run, and the properties of the database that affect what survives.
+/// The steps of a run, and the options of the database that affect which writes must survive.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct History {
     /// The contents of the database at the start of the run; empty if there was no database.
     pub(crate) base: State,
     pub(crate) entries: Vec<Entry>,
-    /// Whether logged writes stay in memory until the log is flushed.
+    /// Whether acknowledged logged writes stay in the process's memory until the log is flushed.
     pub(crate) manual_wal_flush: bool,
-    /// Whether column families are flushed together.
+    /// Whether a flush covers all column families atomically.
     pub(crate) atomic_flush: bool,
-    /// Whether closing flushes unlogged writes.
+    /// Whether closing the database flushes unlogged writes.
     pub(crate) flushes_when_closed: bool,
 }
 
-/// How a run ended before its contents are read.
+/// How a run ended before the contents of its database are checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ending {
-    /// A power cut before the call with this number.
+    /// A power cut just before the storage call with this number.
     PowerCut(u64),
-    /// A crash of the process before the call with this number.
+    /// A crash of the process just before the storage call with this number.
     ProcessCrash(u64),
     /// The database is still open, so nothing may be lost.
     StillOpen,
@@ -117,22 +118,24 @@ enum Existence {
     MustNot,
 }
 
-/// The requirements on one write.
+/// What must be true of one write after the run has ended.
 #[derive(Debug)]
 struct WriteClaim<'a> {
     batch: &'a Batch,
     /// Whether all parts of the write must exist.
     must: bool,
-    /// The column families in which the write's part must exist, since it was flushed there.
+    /// The column families that must contain their part of the write, because the part was flushed
+    /// to a table.
     must_in: BTreeSet<&'a str>,
-    /// Whether the write may be lost although later writes exist: it returned an error, or it was
-    /// neither logged nor flushed when the database was reopened.
+    /// Whether the write may be lost although later writes survive. That is so if the write
+    /// returned an error, or if the database was reopened while the write was neither in a table
+    /// nor in a log that the process had passed to the operating system.
     doubtful: bool,
-    /// Whether the log that contains the write has been written to the system.
+    /// Whether the process has passed the log that contains the write to the operating system.
     is_written: bool,
 }
 
-/// The requirements on the contents of a database after a run has ended in one way.
+/// What must be true of the contents of a database after its run has ended as in `ending`.
 #[derive(Debug)]
 pub(crate) struct Claims<'a> {
     history: &'a History,
@@ -141,13 +144,14 @@ pub(crate) struct Claims<'a> {
     families: BTreeMap<&'a str, Existence>,
     /// Whether the database must exist.
     pub(crate) exists: bool,
-    /// Checkpoints: the directory, the contents, and whether the checkpoint must exist.
+    /// For each checkpoint: its directory, its contents, and whether it must exist.
     pub(crate) checkpoints: Vec<(&'a PathBuf, &'a State, bool)>,
 }
 
 impl History {
-    /// Adjusts the history to the contents that a reopened database shows. Parts of writes that are
-    /// not visible, and need not be, are removed, since they may not return later.
+    /// Adjusts the history to the contents `found` of a reopened database. A part of a write that
+    /// is not found was lost, and must not reappear later, so the part is removed from the history.
+    /// The outcome of a failed creation or removal of a column family becomes known.
     pub(crate) fn settle(&mut self, found: &State) {
         for entry in &mut self.entries {
             let failed = entry.outcome == Outcome::Failed;
@@ -168,7 +172,7 @@ impl History {
         }
     }
 
-    /// Returns the requirements on the contents after this ending.
+    /// Returns what must be true of the contents of the database after this ending.
     pub(crate) fn claims(&self, ending: Ending) -> Claims<'_> {
         let mut claims = Claims {
             history: self,
@@ -194,7 +198,8 @@ impl History {
 }
 
 impl<'a> Claims<'a> {
-    /// Adds the requirements of a step that was started and, if `acknowledged`, succeeded.
+    /// Adds the requirements that follow from a step that was started. `acknowledged` tells whether
+    /// the step returned success before the run ended.
     fn add(&mut self, entry: &'a Entry, acknowledged: bool) {
         match &entry.step {
             Step::Open => {
@@ -259,7 +264,8 @@ impl<'a> Claims<'a> {
         }
     }
 
-    /// Records that all logs have been written to the system and, if `device`, are on the device.
+    /// Records that the process has passed all logs to the operating system and, if `device`, that
+    /// the logs are synced.
     fn log_reached(&mut self, device: bool) {
         let survives = device || matches!(self.ending, Ending::ProcessCrash(_));
         for write in &mut self.writes {
@@ -311,7 +317,8 @@ impl<'a> Claims<'a> {
         }
     }
 
-    /// Checks that no logged batch exists without all logged batches before it.
+    /// Checks that no logged batch survives without all logged batches before it, except doubtful
+    /// ones.
     fn judge_order(&self, present: &[Presence]) -> Checked<()> {
         let mut missing = None;
         for (index, (write, presence)) in self.writes.iter().zip(present).enumerate() {
@@ -333,11 +340,11 @@ impl<'a> Claims<'a> {
         Ok(())
     }
 
-    /// Checks that no unlogged write exists in a column family without all unlogged writes before
-    /// it.
+    /// Checks that no unlogged write survives in a column family without all earlier unlogged
+    /// writes to that column family, except doubtful ones.
     fn judge_unlogged(&self, found: &State) -> Checked<()> {
-        // The index of the first lost write of each group: a column family or, with `atomic_flush`,
-        // all column families.
+        // The index of the first lost write of each group. A group is one column family or, with
+        // `atomic_flush`, all column families.
         let mut lost: BTreeMap<&str, usize> = BTreeMap::new();
         for (index, write) in self.writes.iter().enumerate() {
             if write.batch.durability != Durability::Unlogged || write.doubtful {
@@ -365,7 +372,7 @@ impl<'a> Claims<'a> {
     }
 }
 
-/// Whether the parts of a batch were found: all, none, or unknown.
+/// Whether all parts or no parts of a batch were found. `Unknown` if no part has evidence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Presence {
     Whole,
@@ -381,8 +388,8 @@ impl<'a> WriteClaim<'a> {
         }
     }
 
-    /// Returns whether the batch exists. Fails if a required part is missing, or if only some parts
-    /// of a logged batch exist.
+    /// Returns whether the batch exists. Fails if a required part is missing, or if some parts of a
+    /// logged batch exist and others do not.
     fn presence(&self, found: &State) -> Checked<Presence> {
         let mut seen: Option<bool> = None;
         for part in &self.batch.parts {

@@ -1,4 +1,5 @@
-//! Regression tests for single crashes and faults that the database did not survive.
+//! Regression tests for single crashes and faults after which the database had lost data or did not
+//! open.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -42,9 +43,9 @@ pub(crate) fn create(db: &Db, family: &str) {
     db.create_cf(family, &default.options()).expect("a column family");
 }
 
-/// Regression test: a directory that existed was assumed to be durable, although an earlier opening
-/// had created the directory and failed before it synced the directory's name. A power cut then
-/// lost the database.
+/// Regression test: one opening created the database directory and failed before it synced the
+/// parent directory. The next opening assumed that the existing directory was durable. A power cut
+/// then lost the database.
 #[test]
 fn directories_created_by_an_earlier_opening_are_synced() {
     for index in 0..4 {
@@ -61,9 +62,9 @@ fn directories_created_by_an_earlier_opening_are_synced() {
     }
 }
 
-/// Regression test: opening a database succeeded although its OPTIONS file could not be written. A
-/// later opening that loaded the OPTIONS file then lacked the current options. RocksDB refuses to
-/// open the database.
+/// Regression test: opening a database succeeded although its OPTIONS file could not be written.
+/// Options that were later loaded from that directory were then outdated. RocksDB refuses to open
+/// the database in this case.
 #[test]
 fn opening_fails_if_the_options_file_cannot_be_written() {
     let disk = SimStorage::new(1);
@@ -86,15 +87,15 @@ fn the_name_of_a_tracked_log_is_on_the_device() {
         for seed in 0..30 {
             open(&disk.crash_image(seed), text);
         }
-        // The flush begins another log.
+        // The flush begins another log, whose directory entry must also be durable.
         put(&db, DEFAULT, &format!("{round}"), false);
         db.flush_all().expect("a flush");
     }
 }
 
 /// Regression test: dropping a column family removed logs that the MANIFEST still listed as needed.
-/// With `track_and_verify_wals`, the next opening then refused the following log, with its synced
-/// writes.
+/// With `track_and_verify_wals`, the next opening missed these logs. It then refused the log after
+/// them, which held synced writes.
 #[test]
 fn logs_removed_with_a_column_family_are_not_reported_missing() {
     let text = "track_and_verify_wals=true;avoid_flush_during_recovery=true";
@@ -113,8 +114,8 @@ fn logs_removed_with_a_column_family_are_not_reported_missing() {
     }
 }
 
-/// Regression test: with `track_and_verify_wals`, a checkpoint could not be opened, since it has no
-/// log.
+/// Regression test: with `track_and_verify_wals`, a checkpoint could not be opened, since its
+/// directory has no log.
 #[test]
 fn a_checkpoint_opens_with_wal_tracking() {
     let text = "track_and_verify_wals=true";
@@ -126,9 +127,10 @@ fn a_checkpoint_opens_with_wal_tracking() {
     assert!(has(&checkpoint.expect("the checkpoint"), "key"));
 }
 
-/// Regression test: with `avoid_flush_during_recovery`, recovery modes that accept a log that ends
-/// inside its first record kept that log. Nothing then recorded the sequence number with which the
-/// next log must begin, so the default mode left out the synced writes of the next log.
+/// Regression test: a log ended inside its first record, in a recovery mode that accepts such a
+/// log. With `avoid_flush_during_recovery`, recovery kept the log. It did not record the sequence
+/// number with which the next log had to begin. A later opening in the default mode therefore left
+/// out the next log, with its synced writes.
 #[test]
 fn a_log_without_a_whole_record_is_not_kept() {
     let keeping = "avoid_flush_during_recovery=true;\
@@ -144,8 +146,8 @@ fn a_log_without_a_whole_record_is_not_kept() {
     }
 }
 
-/// Regression test: if a power cut lost a sector in the middle of the last edit of a MANIFEST,
-/// rather than the end of the edit, the edit was treated as damage, and the database did not open.
+/// Regression test: a power cut during a write of a MANIFEST edit may lose a sector in the middle
+/// of the edit, and not only its end. The database treated that as damage and did not open.
 #[test]
 fn a_last_edit_that_lacks_a_sector_is_a_torn_tail_of_the_manifest() {
     let disk = SimStorage::new(1);
@@ -167,8 +169,8 @@ fn a_last_edit_that_lacks_a_sector_is_a_torn_tail_of_the_manifest() {
 }
 
 /// Returns a database, its column family `late`, and the path of a file to ingest into `late`. The
-/// database has a complete log that recovery needs and that is not synced; `late` was created after
-/// that log.
+/// database has a log that is complete and not synced, and whose writes are not flushed. `late` was
+/// created after that log.
 fn late_family(disk: &SimStorage) -> (Db, ColumnFamily, &'static Path) {
     let db = open(disk, "write_buffer_size=1048576");
     create(&db, "second");
@@ -191,9 +193,9 @@ fn late_family(disk: &SimStorage) -> (Db, ColumnFamily, &'static Path) {
     (db, late, file)
 }
 
-/// Regression test: a column family was created while a complete log was unsynced, and a file was
-/// ingested into the column family. After a power cut that lost the log's end, the column family's
-/// data was later than the surviving logs, and the database did not open.
+/// Regression test: a file was ingested into a column family that was created after a complete,
+/// unsynced log. A power cut lost the end of that log but not the ingested file. The database then
+/// did not open, since the column family's data was newer than the surviving logs.
 #[test]
 fn an_ingested_file_does_not_outlive_the_logs_before_it() {
     for seed in 0..40 {
@@ -206,7 +208,7 @@ fn an_ingested_file_does_not_outlive_the_logs_before_it() {
         let found = db.get_cf_opt(&late, b"key", &ReadOptions::default()).expect("a get");
         assert_eq!(found.as_deref(), Some(&b"value"[..]), "seed {seed}");
     }
-    // If the logs cannot be synced, the ingestion fails, and later writes are not acknowledged.
+    // If the older logs cannot be synced, the ingestion must fail, and later writes must fail too.
     let disk = SimStorage::new(1);
     let (db, late, file) = late_family(&disk);
     let rule = FaultRule::new(Fault::InputOutput).operation(Operation::Sync).path_containing("log");
@@ -219,9 +221,10 @@ fn an_ingested_file_does_not_outlive_the_logs_before_it() {
     assert_eq!(db.get_cf_opt(&late, b"key", &ReadOptions::default()).expect("a get"), None);
 }
 
-/// Regression test: after a failed sync of a log, the page cache had data that the device lacked.
-/// The next opening, with `avoid_flush_during_recovery`, kept the log and synced it again, which
-/// returned no error. A power cut then lost writes that had been synced to the next log.
+/// Regression test: after a failed sync of a log, the page cache held data that the device lacked.
+/// The next opening, with `avoid_flush_during_recovery`, read that data, kept the log and synced it
+/// again. This second sync succeeded without writing the data. A power cut then lost writes that
+/// had been synced to the next log.
 #[test]
 fn a_log_is_kept_only_if_it_is_durable() {
     let text = "avoid_flush_during_recovery=true";
@@ -244,9 +247,9 @@ fn a_log_is_kept_only_if_it_is_durable() {
     }
 }
 
-/// Regression test: if the sync of a file to be ingested failed, a second ingestion synced the file
-/// again, which returned no error although the file was not on the device. A power cut then lost a
-/// table of the database.
+/// Regression test: the sync of a file to be ingested failed. A second ingestion of the file synced
+/// it again, and this sync succeeded although the file was not on the device. A power cut then lost
+/// a table of the database.
 #[test]
 fn an_ingested_file_whose_sync_failed_is_copied() {
     for seed in 0..40 {
@@ -283,8 +286,8 @@ fn copy(disk: &SimStorage, from: &str, to: &str) {
     copy.write_all_at(&bytes, 0, purpose).expect("a write");
 }
 
-/// Regression test: creating a column family succeeded although its options could not be written.
-/// The next opening did not know the column family's merge operator.
+/// Regression test: creating a column family succeeded although the OPTIONS file could not be
+/// written. The next opening therefore did not know the column family's merge operator.
 #[test]
 fn a_column_family_without_its_options_is_reported() {
     let mut reported = 0;

@@ -1,9 +1,9 @@
-//! The contents of a database after some of its batches. A reopened database is compared with this
-//! model.
+//! The expected contents of a database after some of its batches; tests compare a reopened database
+//! with them.
 //!
-//! A batch consists of parts, one for each column family that it changes. Every part leaves
-//! evidence: a key whose presence or absence shows whether a reopened database contains this part,
-//! since no other part causes it.
+//! A batch consists of parts, one for each column family that it changes. For every part there is a
+//! key whose presence or absence shows whether the reopened database contains that part. No other
+//! part puts or deletes that key, so it is called the part's evidence.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,7 +12,7 @@ use tailwater_format::Comparator;
 
 pub(crate) use crate::change::{Change, Table};
 
-/// The contents of a database, by the names of its column families.
+/// The contents of a database: the name of each column family, and its contents.
 pub(crate) type State = BTreeMap<String, Table>;
 
 /// The column family that every database has.
@@ -21,15 +21,15 @@ pub(crate) const DEFAULT: &str = "default";
 /// The evidence that a database contains a part.
 #[derive(Debug, Clone)]
 pub(crate) enum Evidence {
-    /// This key exists. No other part puts or deletes it.
+    /// The part was applied if this key exists. No other part puts or deletes the key.
     Present(Vec<u8>),
-    /// This key does not exist, because the part deletes it and no other part does. `base` is the
-    /// evidence of the part that put the key. If `base` is missing, too, it is unknown whether the
-    /// database contains the deleting part.
+    /// The part was applied if `key` does not exist: this part deletes it, and no other part does.
+    /// `base` is the evidence of the part that put `key`. If `base` does not exist either, `key`
+    /// may never have been put, so it is unknown whether this part was applied.
     Absent { key: Vec<u8>, base: Vec<u8> },
 }
 
-/// The effect of a batch on one column family.
+/// The changes of a batch to one column family.
 #[derive(Clone)]
 pub(crate) struct Part {
     pub(crate) family: String,
@@ -44,8 +44,8 @@ impl fmt::Debug for Part {
 }
 
 impl Part {
-    /// Whether `table`, the contents of the part's column family, contains the part; `None` if that
-    /// is unknown.
+    /// Whether the part was applied to `table`, the contents of the part's column family; `None` if
+    /// that is unknown.
     pub(crate) fn is_in(&self, table: &Table) -> Option<bool> {
         match &self.evidence {
             Evidence::Present(key) => Some(table.contains_key(key)),
@@ -56,17 +56,18 @@ impl Part {
     }
 }
 
-/// The kinds of crash that an acknowledged write survives.
+/// Which crashes an acknowledged write survives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Durability {
-    /// The write survives no crash until it is flushed.
+    /// The write survives no crash, not even of the process, until it is flushed to a table.
     Unlogged,
-    /// The write survives a crash of the process once its log is written to the system.
+    /// The write survives a crash of the process once its log has been passed to the operating
+    /// system.
     Logged,
-    /// The write survives a crash of the machine.
+    /// The write also survives a power cut.
     Synced,
-    /// The write consists of ingested files. It survives a crash of the machine even if earlier
-    /// writes are lost.
+    /// The write is an ingestion of files. It survives a power cut, even if earlier writes are
+    /// lost.
     Ingested,
 }
 
@@ -79,8 +80,8 @@ pub(crate) struct Batch {
 }
 
 impl Batch {
-    /// Applies those parts to a state that `chosen` selects. Parts for column families that the
-    /// state lacks are skipped.
+    /// Applies the parts that `chosen` selects to `state`. Skips parts for column families that are
+    /// not in `state`.
     pub(crate) fn apply(&self, state: &mut State, chosen: impl Fn(&Part) -> bool) {
         for part in self.parts.iter().filter(|part| chosen(part)) {
             if let Some(table) = state.get_mut(&part.family) {
@@ -90,7 +91,7 @@ impl Batch {
     }
 }
 
-/// Returns the first difference, for a message.
+/// Returns a description of the first difference, or `None` if the contents are equal.
 pub(crate) fn difference(expected: &State, found: &State) -> Option<String> {
     let names = |state: &State| state.keys().cloned().collect::<Vec<_>>();
     if names(expected) != names(found) {

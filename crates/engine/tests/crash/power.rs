@@ -17,22 +17,26 @@ use crate::run::{Run, contents};
 use crate::setup::Setup;
 use crate::tally::{Tally, is_sync};
 
-/// Number of databases.
+/// Number of databases that are created and crashed.
 const RUNS: usize = 24;
-/// Number of steps for each database.
+/// Number of random steps on each new database.
 const STEPS: usize = 40;
-/// One in this many calls that are neither syncs nor of a new kind is a crash point.
+/// The test crashes before every sync and before the first call of each kind. Of the other calls,
+/// it crashes before one in this many.
 const OTHERS: usize = 12;
-/// One in this many databases that survived a power cut is used further, until another power cut.
+/// Of the databases that were recovered from a power cut, one in this many is used further and then
+/// crashed again.
 const SECOND_LIVES: u8 = 60;
 /// After one in this many power cuts, the recovery is itself interrupted by crashes.
 const INTERRUPTED: u8 = 60;
-/// Number of the first write after a database has survived a power cut.
+/// Number of the first write to a database that is used further after a power cut. It is larger
+/// than all numbers of writes before the power cut.
 const SECOND_LIFE: u64 = 1_000_000;
-/// Minimum number of cases.
+/// Minimum number of cases; the test fails if it checked fewer.
 const LEAST: usize = 4000;
 
-/// Kinds of calls at which the test must crash. Each occurs only with a certain option or step.
+/// Kinds of storage calls at which the test must have crashed at least once. Each kind occurs only
+/// with a certain option or step.
 const MUST_HAVE: [(Operation, Option<Purpose>, &str); 9] = [
     (Operation::Sync, Some(Purpose::Wal), "#.log"),
     (Operation::Rename, None, "#.log"),
@@ -60,8 +64,8 @@ fn guaranteed_writes_survive_crashes() {
     tally.must_have(&MUST_HAVE);
 }
 
-/// Runs random work on one database, and then checks the states that crashes at all chosen calls
-/// may leave.
+/// Performs random work on one database. Then crashes it at all chosen storage calls and checks the
+/// disk image that each crash leaves.
 fn one_run(setup: &Setup, rng: &mut Rng, tally: &mut Tally) -> Checked<()> {
     let storage = setup.new_disk(rng.u64(..));
     let run = worked(setup, storage, State::new(), 0, STEPS, rng)?;
@@ -86,9 +90,9 @@ fn worked(
     Ok(run)
 }
 
-/// Returns the numbers of the calls before which the database crashes. Crash points are before and
-/// after every sync and every call of a kind at which no test has crashed, and before some of the
-/// other calls.
+/// Returns the numbers of the calls before which the database is to crash: every sync, the call
+/// after it, the first call of every kind at which the test has not yet crashed, the call after
+/// that, and one in `others` of the other calls.
 fn places(calls: &[Call], rng: &mut Rng, tally: &Tally, others: usize) -> BTreeSet<u64> {
     let mut places = BTreeSet::new();
     let mut kinds = BTreeSet::new();
@@ -148,8 +152,8 @@ fn crash_everywhere(
     Ok(())
 }
 
-/// Continues the work on a database that survived a power cut, and checks another power cut or
-/// crash at each of the chosen calls.
+/// Opens a database that survived a power cut and continues the random work on it. Then crashes it
+/// again at chosen calls and checks the disk images.
 fn second_life(
     setup: &Setup,
     storage: SimStorage,
@@ -161,15 +165,15 @@ fn second_life(
     let db = opened.map_err(|error| format!("a second life: {error}"))?;
     let base = contents(&db, None).map_err(|error| error.to_string())?;
     drop(db);
-    // Writes that the opening above made and did not sync may be lost in these crashes.
+    // `Db::open` above wrote to the disk. Its unsynced writes may be lost in the crashes below.
     let run = worked(setup, storage, base, SECOND_LIFE, STEPS / 3, rng)
         .map_err(|error| format!("a second life: {error}"))?;
     crash_everywhere(&run, rng, tally, OTHERS, false)
         .map_err(|error| format!("a second life: {error}"))
 }
 
-/// Checks that a crash during recovery loses nothing that an uninterrupted recovery would have
-/// recovered.
+/// Crashes the recovery from `image` at chosen calls. Checks that the next recovery then restores
+/// the same contents as an uninterrupted recovery.
 fn interrupt_recovery(
     setup: &Setup,
     image: &SimStorage,
@@ -179,7 +183,7 @@ fn interrupt_recovery(
 ) -> Checked<()> {
     image.start_recording();
     let options = setup.options_after(image, mode, true);
-    // A strict recovery mode may refuse this state; other runs recover such states in another mode.
+    // A strict recovery mode may refuse this image; other runs recover such images in other modes.
     let Ok(db) = Db::open(setup.directory(), &options) else { return Ok(()) };
     let expected = contents(&db, None).map_err(|error| error.to_string())?;
     let calls = image.calls();
@@ -210,7 +214,7 @@ fn interrupt_recovery(
     Ok(())
 }
 
-/// Returns the last steps of the history that began before call `place`, as text for a message.
+/// Returns the last few steps that began before storage call number `place`, as text for a message.
 pub(crate) fn last_steps(history: &History, place: u64) -> String {
     let begun = history.entries.iter().filter(|entry| entry.calls.start < place);
     let steps: Vec<String> = begun

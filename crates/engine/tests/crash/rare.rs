@@ -16,13 +16,13 @@ use crate::model::DEFAULT;
 /// Number of random crash images that are checked at each crash point.
 pub(crate) const IMAGES: u64 = 30;
 
-/// Calls `check` with random states that a power cut may leave, before every recorded call and
-/// after the last one.
+/// Calls `check` with [`IMAGES`] random disk images that a power cut may leave, for a power cut
+/// before every recorded call and after the last one.
 pub(crate) fn at_every_call(disk: &SimStorage, check: impl Fn(SimStorage, &str)) {
     at_every_call_in(disk, IMAGES, check);
 }
 
-/// Like [`at_every_call`], with `images` random crash images at each crash point.
+/// Like [`at_every_call`], but with `images` random disk images for each power cut.
 pub(crate) fn at_every_call_in(disk: &SimStorage, images: u64, check: impl Fn(SimStorage, &str)) {
     let calls = disk.calls();
     let end = calls.last().map_or(0, |call| call.number + 1);
@@ -36,8 +36,7 @@ pub(crate) fn at_every_call_in(disk: &SimStorage, images: u64, check: impl Fn(Si
     }
 }
 
-/// Tests that a synced write also syncs the complete logs before it whose contents are not yet
-/// flushed.
+/// Tests that a synced write also syncs the complete logs before it that are not flushed yet.
 #[test]
 fn a_synced_write_syncs_the_logs_before_it() {
     let text = "write_buffer_size=65536;arena_block_size=4096;min_write_buffer_number_to_merge=3;\
@@ -59,9 +58,9 @@ fn a_synced_write_syncs_the_logs_before_it() {
     }
 }
 
-/// Tests that no batch is recovered in part. Its part for one column family is flushed to a table;
-/// its part for another is only in a log that recovery kept. That log must be synced before the
-/// flush.
+/// Tests a batch of two column families in a log that recovery kept without syncing it. When one of
+/// the column families is flushed, the log must be synced first. Otherwise a power cut could lose
+/// the log, and only the flushed part of the batch would survive.
 #[test]
 fn a_kept_log_is_durable_before_a_flush() {
     let text = "avoid_flush_during_recovery=true;wal_dir=/logs";
@@ -82,7 +81,7 @@ fn a_kept_log_is_durable_before_a_flush() {
 }
 
 /// Tests that a power cut while a database is destroyed leaves either the complete database, or
-/// remains that cannot be opened and that a second `destroy` removes.
+/// remains that do not open as a database and that a second `destroy` removes.
 #[test]
 fn a_database_is_destroyed_completely_or_not_at_all() {
     for text in ["", "wal_dir=/logs;db_paths={/tables}"] {
@@ -106,7 +105,7 @@ fn a_database_is_destroyed_completely_or_not_at_all() {
             destroy(&image, text);
             for directory in [PATH, "/logs", "/tables"] {
                 let mut left = image.list(Path::new(directory)).unwrap_or_default();
-                // The lock file remains in a directory without a claim.
+                // `destroy` leaves the lock file in a directory that has no claim.
                 left.retain(|entry| entry.name != "TAILWATER-LOCK");
                 assert!(left.is_empty(), "{directory} has {left:?}, {moment}");
             }
@@ -139,8 +138,8 @@ fn no_part_of_a_destroyed_database_returns_after_a_power_cut() {
     }
 }
 
-/// Tests that a database's claim on an outside directory is durable once the database is open, even
-/// if an earlier opening ended right after it made the claim.
+/// Tests that a database's claim on a directory outside its home is durable once the database is
+/// open. This must also be so if an earlier opening crashed right after it made the claim.
 #[test]
 fn a_claim_is_on_the_device_when_the_database_is_open() {
     let text = "db_paths={/tables}";
@@ -157,15 +156,16 @@ fn a_claim_is_on_the_device_when_the_database_is_open() {
         for seed in 0..IMAGES {
             let image = image.crash_image(seed);
             assert!(is_claimed(&image), "image {seed} at {call:?}");
-            // This file lets later openings find the directory when no option names it any more.
+            // This file lists the outside directories, so that a later opening finds them even if
+            // no option names them any more.
             let record = Path::new(PATH).join("TAILWATER-DIRECTORIES");
             assert!(image.metadata(&record).is_ok(), "image {seed} at {call:?}");
         }
     }
 }
 
-/// Tests that the changes that opening makes to a claim, and to the file of Tailwater's own
-/// options, are durable when the database is open.
+/// Tests two changes that opening a database may make: to the claim on an outside directory, and to
+/// the file of Tailwater's own options. Both must be durable when `open` returns.
 #[test]
 fn changes_made_by_an_opening_are_durable_when_it_returns() {
     let claim = Path::new("/tables/TAILWATER-CLAIM");
@@ -175,8 +175,8 @@ fn changes_made_by_an_opening_are_durable_when_it_returns() {
     drop(open(&disk, text));
     let first = [read(&disk, claim), read(&disk, &own_options)];
     assert!(first.iter().all(Option::is_some), "{first:?}");
-    // The claim is replaced by that of another home, as in a copy of a database. The openings below
-    // adopt the directory.
+    // Replaces the claim by one that names another home, as if the database had been copied from
+    // there. The openings below adopt the directory.
     disk.remove(claim).expect("a claim");
     let mut file =
         disk.create(claim, Create::New, IoMode::Buffered, Purpose::Metadata).expect("a file");
@@ -206,8 +206,8 @@ fn read(disk: &SimStorage, path: &Path) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Tests that the claim on a directory that a database no longer uses is removed only after the
-/// tables in the directory.
+/// Tests that, when a database no longer uses a directory, its tables there are removed before its
+/// claim on the directory.
 #[test]
 fn a_claim_is_removed_after_the_files_that_it_protects() {
     let place = Path::new("/family");
@@ -221,8 +221,8 @@ fn a_claim_is_removed_after_the_files_that_it_protects() {
     let other = db.cf_handle("other").expect("a column family");
     db.flush_cf(&other).expect("a flush");
     db.drop_cf(&other).expect("dropping");
-    // In this crash image the table of the dropped column family still exists, since the handle
-    // `other` kept it.
+    // The table of the dropped column family still exists in this crash image, because the handle
+    // `other` was still in use.
     let disk = disk.process_crash_image(1);
     let tables = |disk: &SimStorage| {
         let names = disk.list(place).unwrap_or_default().into_iter().map(|entry| entry.name);
@@ -241,8 +241,8 @@ fn a_claim_is_removed_after_the_files_that_it_protects() {
     }
 }
 
-/// Tests that the directories of a column family are recorded in TAILWATER-DIRECTORIES before the
-/// column family exists in the MANIFEST, since the OPTIONS file names them only later.
+/// Tests that the directories of a new column family are recorded in TAILWATER-DIRECTORIES before
+/// the column family is added to the MANIFEST. The OPTIONS file names the directories only later.
 #[test]
 fn the_directories_of_a_column_family_are_recorded() {
     let disk = SimStorage::new(1);
@@ -272,8 +272,8 @@ fn logs_in(disk: &SimStorage, directory: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     paths.map(|path| (path.clone(), read(disk, &path).expect("a log"))).collect()
 }
 
-/// Tests that a damaged log that was only partly recovered is kept in the folder `lost`, even if
-/// its recovery is interrupted by a power cut.
+/// Tests a damaged log of which only a part could be recovered. The log must be kept in the folder
+/// `lost`, even if a power cut interrupts the recovery.
 #[test]
 fn a_damaged_log_is_kept() {
     for with_links in [true, false] {
@@ -310,7 +310,8 @@ fn a_damaged_log_is_kept() {
     }
 }
 
-/// Tests that an OPTIONS file can be loaded after a power cut at any call.
+/// Tests that the options can be loaded from the database directory after a power cut at any call
+/// of an opening and of the creation of a column family.
 #[test]
 fn options_can_be_loaded_after_a_crash_at_any_call() {
     let disk = SimStorage::new(1);
@@ -324,10 +325,10 @@ fn options_can_be_loaded_after_a_crash_at_any_call() {
     });
 }
 
-/// Path of a file outside the database.
+/// Path of a table file outside the database's directories.
 const OUTSIDE: &str = "/outside/file.sst";
 
-/// Returns a disk that has the directory for files outside the database.
+/// Returns a disk with the parent directory of [`OUTSIDE`].
 fn disk_with_outside() -> SimStorage {
     let disk = SimStorage::new(1);
     disk.create_directory(Path::new("/outside")).expect("a directory");
@@ -335,7 +336,7 @@ fn disk_with_outside() -> SimStorage {
     disk
 }
 
-/// Creates a file with one key.
+/// Creates a table file with one key.
 fn make_outside(disk: &SimStorage, path: &str) {
     let mut writer = SstFileWriter::new(&options(disk, ""), DEFAULT).expect("a writer");
     writer.open(Path::new(path)).expect("a file");
@@ -343,14 +344,13 @@ fn make_outside(disk: &SimStorage, path: &str) {
     writer.finish().expect("a whole file");
 }
 
-/// Ingests a file with one key.
+/// Ingests the table file at `path` into the default column family.
 fn ingest(db: &Db, path: &str, options: &IngestOptions) -> tailwater::Result<()> {
     let family = db.cf_handle(DEFAULT).expect("a column family");
     db.ingest_external_file_cf_opts(&family, &[Path::new(path)], options).map(drop)
 }
 
-/// Tests that a table file written outside a database survives a power cut once its writer has
-/// reported it as finished.
+/// Tests that a table file survives a power cut once `SstFileWriter::finish` has returned.
 #[test]
 fn a_finished_external_file_is_on_the_device() {
     let disk = disk_with_outside();
@@ -363,8 +363,8 @@ fn a_finished_external_file_is_on_the_device() {
     }
 }
 
-/// Tests that a file that was moved into a database is durable, even if its creator had not synced
-/// it.
+/// Tests that an ingested file is durable, even if it is moved into the database and its creator
+/// did not sync it.
 #[test]
 fn an_ingested_file_that_is_moved_is_durable() {
     let disk = disk_with_outside();
@@ -385,8 +385,8 @@ fn an_ingested_file_that_is_moved_is_durable() {
 }
 
 /// Tests an ingestion between two recycled logs. The end of a recycled log may look damaged, so
-/// recovery continues with the next log only if that log begins with the very next sequence number.
-/// The ingestion must therefore not use a sequence number that neither log contains.
+/// recovery continues with the next log only if that log begins with the next sequence number. If
+/// the ingestion used a sequence number of its own, the next log would begin one too late.
 #[test]
 fn recycled_logs_have_no_sequence_gap_at_an_ingestion() {
     let text = "recycle_log_file_num=2;write_buffer_size=65536;arena_block_size=4096;\
@@ -394,7 +394,8 @@ fn recycled_logs_have_no_sequence_gap_at_an_ingestion() {
     for with_snapshot in [false, true] {
         let disk = disk_with_outside();
         let db = open(&disk, text);
-        // These logs are recycled below, and are longer than the logs that overwrite them.
+        // The files of these logs are reused below. These logs are longer than the later ones, so
+        // remains of them stay at the ends of the files.
         for round in 0..4 {
             put(&db, DEFAULT, &format!("{round}{}", "k".repeat(150_000)), true);
             db.flush_all().expect("a flush");

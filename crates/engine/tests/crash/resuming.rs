@@ -1,8 +1,9 @@
-//! Crashes while `resume` recovers from a log that ran out of space.
+//! Crashes while `resume` recovers a database whose log ran out of space.
 //!
-//! Batches span several column families. At every crash point during `resume`, even if a call
-//! inside `resume` failed and `resume` was called again, each crash image must open. It must
-//! contain every batch that was acknowledged as synced, and no batch in part.
+//! Batches span several column families. The database is crashed at every storage call of `resume`,
+//! also when a call inside the first `resume` failed and `resume` was called again. Each crash
+//! image must open, must contain every batch that was acknowledged as synced, and must contain no
+//! batch in part.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,19 +14,19 @@ use tailwater_io::{Operation, Purpose};
 
 use crate::mended::{PATH, create, open, options};
 
-/// The column families; the index of each is its ID.
+/// The names of the column families; the index of a name is the column family's ID.
 const FAMILIES: [&str; 4] = ["default", "a", "b", "never-written"];
 /// Number of random crash images that are checked at each crash point.
 const IMAGES: u64 = 2;
 
-/// The batches by their key: the column families in which the batch put the key, and whether the
-/// batch was acknowledged as synced.
+/// The batches, by their key. Each has the IDs of the column families in which it put the key, and
+/// whether it was acknowledged as synced.
 type Batches = BTreeMap<String, (Vec<u32>, bool)>;
 
 fn write(db: &Db, batches: &mut Batches, key: &str, families: &[u32], sync: bool) -> bool {
     let mut batch = WriteBatch::new();
     for &family in families {
-        // The value is so long that a crash can tear its write.
+        // The value is longer than a sector, so that a crash can tear the log record of the batch.
         batch.put_cf(family, key.as_bytes(), [b'v'; 3000]).expect("a small key");
     }
     let written =
@@ -34,8 +35,8 @@ fn write(db: &Db, batches: &mut Batches, key: &str, families: &[u32], sync: bool
     written
 }
 
-/// Returns a database whose log has failed, either when a batch was written or when the log was
-/// synced, and the batches.
+/// Returns a database whose log has run out of space, and the batches written to it. `operation` is
+/// the log operation that failed: a write or a sync.
 fn failed(disk: &SimStorage, text: &str, operation: Operation) -> (Db, Batches) {
     let db = open(disk, text);
     FAMILIES.iter().skip(1).for_each(|family| create(&db, family));
@@ -52,7 +53,7 @@ fn failed(disk: &SimStorage, text: &str, operation: Operation) -> (Db, Batches) 
     (db, batches)
 }
 
-/// Opens a crash image and compares its contents with the batches.
+/// Opens a crash image and checks that it contains all synced batches, and no batch in part.
 fn check(left: &SimStorage, text: &str, batches: &Batches, context: &str) {
     let db = Db::open(Path::new(PATH), &options(left, text))
         .unwrap_or_else(|error| panic!("{context}: {error}"));
@@ -72,7 +73,7 @@ fn check(left: &SimStorage, text: &str, batches: &Batches, context: &str) {
     }
 }
 
-/// Checks crash images before one in `every` recorded calls, and after the last call.
+/// Checks crash images before every `every`th recorded call and after the last call.
 fn check_images(
     disk: &SimStorage,
     text: &str,
@@ -96,10 +97,10 @@ fn check_images(
     calls.len()
 }
 
-/// Regression test: after a log failure, `resume` recorded the flush of one column family after the
-/// other in the MANIFEST. A crash between two of these edits left tables that were ahead of the
-/// logs of the other column families. The database then could not be opened, or the rejected batch
-/// was replayed for the other column families only.
+/// Regression test: after a log failure, `resume` recorded the flushes of the column families in
+/// the MANIFEST one after the other. After a crash between two of these edits, some column families
+/// had tables that were newer than the logs of the others. The database then could not be opened,
+/// or a batch that had been rejected was replayed for some of the column families only.
 #[test]
 fn a_crash_inside_resume_keeps_every_batch_whole() {
     let mut calls = 0;
@@ -124,8 +125,8 @@ fn a_crash_inside_resume_keeps_every_batch_whole() {
     assert!(calls > 100, "only {calls} calls were cut off");
 }
 
-/// Tests that `resume` can be called again after a call inside it failed, and that a crash at any
-/// call leaves no batch in part.
+/// Tests a `resume` inside which a storage call fails. A second `resume` must succeed, and a crash
+/// at any call must leave no batch in part.
 #[test]
 fn a_failed_resume_can_be_retried() {
     let mut failures = 0;

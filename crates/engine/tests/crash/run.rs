@@ -18,14 +18,15 @@ use crate::model::{Batch, DEFAULT, Durability, State, difference};
 use crate::setup::Setup;
 use crate::workload::{Action, Generator};
 
-/// Whether storage calls may return errors.
+/// Whether the steps of a run may return errors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mood {
     /// No faults are injected, so no step may fail.
     Calm,
     /// Faults are injected, so any step may fail.
     Faulty,
-    /// No more faults are injected. Their consequences remain, but no step may fail any more.
+    /// No more faults are injected. Consequences of earlier faults remain, such as a torn log, but
+    /// no step may fail any more.
     Healed,
 }
 
@@ -38,16 +39,18 @@ pub(crate) struct Run {
     pub(crate) db: Option<Db>,
     generator: Generator,
     snapshots: Vec<(Snapshot, State)>,
-    /// The number of the last checkpoint; the first checkpoint has the number `first` + 1.
+    /// The number of the last checkpoint, or `first` if there is none. The number is part of the
+    /// checkpoint's path.
     checkpoints: u64,
-    /// Whether the database was reopened, and its surviving contents have not yet been read.
+    /// Whether the database was reopened and its contents have not yet been read. Until then it is
+    /// unknown which writes the reopening recovered.
     is_unsettled: bool,
 }
 
 impl Run {
-    /// Creates a run on a disk whose database holds `base`, or on a disk without a database if
-    /// `base` is empty. Recording of the storage calls starts here. Each run on a disk needs its
-    /// own `first`, the number of its first write.
+    /// Creates a run, and starts to record storage calls. `base` is the contents of the database
+    /// that the disk holds; if `base` is empty, there is no database. `first` is the number of the
+    /// run's first write. The number ranges of the runs on one disk must not overlap.
     pub(crate) fn new(
         storage: SimStorage,
         setup: Setup,
@@ -57,7 +60,8 @@ impl Run {
     ) -> Self {
         storage.start_recording();
         let mut rng = rng;
-        // The database's random choices, including names, must be reproducible.
+        // Seeds the thread's generator, from which the database draws its random choices, such as
+        // names.
         fastrand::seed(rng.u64(..));
         let mut families: Vec<String> = base.keys().cloned().collect();
         if families.is_empty() {
@@ -84,7 +88,8 @@ impl Run {
         }
     }
 
-    /// Opens the database and performs this many steps, with occasional checks of all contents.
+    /// Opens the database if it is not open, and performs `steps` steps. Checks all contents after
+    /// every 16 steps.
     pub(crate) fn work(&mut self, steps: usize) -> Checked<()> {
         if self.db.is_none() {
             self.open()?;
@@ -98,14 +103,13 @@ impl Run {
         Ok(())
     }
 
-    /// Opens the database.
     pub(crate) fn open(&mut self) -> Checked<()> {
         let options = self.setup.options(&self.storage);
         let opened = self.record(Step::Open, |run| {
             let opened = Db::open(run.setup.directory(), &options);
             match opened {
-                // A fault may have left an incomplete record in a log, which strict recovery modes
-                // do not accept.
+                // A fault may have left an incomplete record in a log. The strict recovery modes
+                // refuse such a log, so the default mode is used.
                 Err(error) if error.is_corruption() && run.mood == Mood::Healed => {
                     let mode = RecoveryMode::PointInTime;
                     let options = run.setup.options_after(&run.storage, mode, true);
@@ -137,8 +141,9 @@ impl Run {
         self.tolerate(result, message)
     }
 
-    /// Passes a successful result on. Returns `None` for an error that a fault may have caused, and
-    /// fails for any other error, or if the error does not name the file.
+    /// Returns the value of a successful result. Returns `None` for an error while faults are
+    /// injected. Fails for any other error, and for an error about a file that does not name the
+    /// file.
     fn tolerate<T>(
         &self,
         result: tailwater::Result<T>,
@@ -286,8 +291,9 @@ impl Run {
         Ok(())
     }
 
-    /// Returns the handle of a column family. While faults are injected, the column family may be
-    /// gone although the step that dropped it returned an error.
+    /// Returns the handle of a column family, or `None` if it does not exist. That is accepted only
+    /// while faults are injected: a step that dropped it may have returned an error and still have
+    /// taken effect.
     fn family(&mut self, db: &Db, name: &str) -> Checked<Option<ColumnFamily>> {
         match db.cf_handle(name) {
             Ok(family) => Ok(Some(family)),
@@ -309,12 +315,13 @@ impl Run {
         Ok(())
     }
 
-    /// Checks that snapshots show the contents from the time when they were taken.
+    /// Checks that each snapshot still shows the contents that the database had when it was taken.
     fn read_snapshots(&mut self, db: &Db) -> Checked<()> {
         for (snapshot, expected) in &self.snapshots {
             let found = self.tolerate(contents(db, Some(snapshot)), None)?;
             let Some(mut found) = found else { continue };
-            // A column family that was created after the snapshot is empty at the snapshot.
+            // A column family that was created after the snapshot exists, but the snapshot shows no
+            // keys of it.
             found.retain(|name, table| expected.contains_key(name) || !table.is_empty());
             if let Some(difference) = difference(expected, &found) {
                 return Err(format!("a snapshot changed: {difference}"));
@@ -323,7 +330,7 @@ impl Run {
         Ok(())
     }
 
-    /// Closes the database, by `close` if `cleanly` or else by dropping it, and reopens it.
+    /// Closes the database, by `close` if `cleanly` and by dropping it otherwise, and reopens it.
     pub(crate) fn reopen(&mut self, cleanly: bool) -> Checked<()> {
         self.snapshots.clear();
         let Some(db) = self.db.take() else { return Ok(()) };
@@ -333,8 +340,8 @@ impl Run {
             closed
         })?;
         if !cleanly && self.mood == Mood::Faulty {
-            // Dropping a database does not report whether it could be closed, so assume that it
-            // could not.
+            // Dropping a database does not return an error if closing it failed, so the test
+            // assumes that it failed.
             let closed = self.history.entries.last_mut();
             closed.into_iter().for_each(|entry| entry.outcome = Outcome::Failed);
         }
@@ -352,7 +359,7 @@ impl Run {
         Ok(())
     }
 
-    /// Compares the contents of the open database with the model.
+    /// Checks the contents of the open database against the history.
     pub(crate) fn compare(&mut self) -> Checked<()> {
         let Some(db) = &self.db else { return Ok(()) };
         let Some(found) = self.tolerate(contents(db, None), None)? else { return Ok(()) };
@@ -363,8 +370,8 @@ impl Run {
         self.history.claims(ending).judge(&found, RecoveryMode::PointInTime)
     }
 
-    /// Compares the contents of the reopened database with the model, and adjusts the history to
-    /// them.
+    /// Checks the contents of the reopened database against the history. Then removes from the
+    /// history what the database lost.
     fn compare_reopened(&mut self) -> Checked<()> {
         let Some(db) = &self.db else { return Ok(()) };
         self.is_unsettled = true;
@@ -376,8 +383,8 @@ impl Run {
         Ok(())
     }
 
-    /// Removes all faults and resumes the database. If `resume` fails, closes and reopens the
-    /// database. No step may fail from here on.
+    /// Removes all faults and calls `resume`. If `resume` fails, closes and reopens the database
+    /// instead. No later step may fail.
     pub(crate) fn heal(&mut self) -> Checked<()> {
         self.storage.set_faults(FaultPlan::none());
         self.mood = Mood::Healed;
@@ -406,7 +413,8 @@ impl Run {
     }
 }
 
-/// Returns all contents of a database, read forward. Reads backward and key by key must agree.
+/// Returns all contents of a database, read forward. Also reads them backward and key by key, and
+/// checks that both give the same result.
 pub(crate) fn contents(db: &Db, snapshot: Option<&Snapshot>) -> tailwater::Result<State> {
     let options = ReadOptions {
         snapshot: snapshot.cloned(),

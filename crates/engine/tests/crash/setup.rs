@@ -12,16 +12,16 @@ use tailwater_io::sim::SimStorage;
 use crate::io_modes::{Disk, IoModes};
 use crate::workload::Limits;
 
-/// Possible paths of a database: with an existing parent directory, with a missing one, and
-/// relative without a parent.
+/// Possible paths of a database: one whose parent directory exists, one whose parent directory does
+/// not exist, and a relative path with one component.
 const DIRECTORIES: [&str; 3] = ["/database", "/above/below/database", "database"];
-/// A possible directory for the database's logs, outside of its home.
+/// A possible directory for the database's logs, outside its home.
 const LOGS: &str = "/logs";
-/// A possible directory for the database's tables, outside of its home.
+/// A possible directory for the database's tables, outside its home.
 const TABLES: &str = "/tables";
 
-/// Values of the option that determines the order in which compactions choose the tables of a
-/// level.
+/// Values of `compaction_pri`, which determines the order in which compactions choose the tables of
+/// a level.
 const PRIORITIES: [&str; 5] = [
     "kByCompensatedSize",
     "kOldestLargestSeqFirst",
@@ -29,15 +29,15 @@ const PRIORITIES: [&str; 5] = [
     "kMinOverlappingRatio",
     "kRoundRobin",
 ];
-/// The options of every database. Unless other options change this, nothing is compacted, and
-/// writes do not wait for compactions.
+/// The options of every database. Random options are appended to them. Without those, nothing is
+/// compacted, and writes do not wait for compactions.
 const COMMON: &str = "create_if_missing=true;write_buffer_size=65536;arena_block_size=8192;\
     level0_file_num_compaction_trigger=1000000;level0_slowdown_writes_trigger=1000000;\
     level0_stop_writes_trigger=1000000;merge_operator=StringAppendOperator;\
     max_bgerror_resume_count=2;bgerror_resume_retry_interval=100;\
     block_based_table_factory={no_block_cache=true}";
 
-/// The names of the recovery modes in option strings.
+/// The recovery modes, each with its name in option strings.
 pub(crate) const MODES: [(RecoveryMode, &str); 4] = [
     (RecoveryMode::PointInTime, "kPointInTimeRecovery"),
     (RecoveryMode::TolerateCorruptedTailRecords, "kTolerateCorruptedTailRecords"),
@@ -50,14 +50,14 @@ pub(crate) const MODES: [(RecoveryMode, &str); 4] = [
 pub(crate) struct Setup {
     directory: PathBuf,
     text: String,
-    /// Whether logs are recycled.
+    /// Whether the database reuses the files of old logs (`recycle_log_file_num`).
     pub(crate) recycles: bool,
     pub(crate) manual_wal_flush: bool,
     pub(crate) atomic_flush: bool,
     pub(crate) avoid_flush_during_shutdown: bool,
-    /// Whether logs describe their predecessors.
+    /// Whether each log begins with a record about the log before it (`track_and_verify_wals`).
     pub(crate) tracks_logs: bool,
-    /// Whether the filesystem has no hard links, so that checkpoints copy.
+    /// Whether the filesystem supports no hard links, so that checkpoints copy tables.
     pub(crate) without_links: bool,
     tables_elsewhere: bool,
     synced: u8,
@@ -70,7 +70,7 @@ impl Setup {
     pub(crate) fn random(rng: &mut Rng) -> Self {
         let recycles = rng.u8(..3) == 0;
         let mode = match rng.u8(..4) {
-            // The strict modes do not accept recycled logs.
+            // The modes at indexes 1 and 2 of `MODES` are strict and do not accept recycled logs.
             0 | 1 if !recycles => MODES[rng.usize(1..3)],
             2 => MODES[3],
             _ => MODES[0],
@@ -131,9 +131,9 @@ impl Setup {
         setup
     }
 
-    /// Adapts the setup to runs with faults: recovery then flushes all logs. After a failed sync,
-    /// the operating system may treat data as written that is not on the device. So a log that
-    /// recovery read must not remain the only copy of its writes.
+    /// Adapts the setup to runs with faults: recovery must flush all logs. After a failed sync, the
+    /// page cache may hold data as clean that is not on the device. So a log that recovery read
+    /// must not remain the only copy of its writes.
     pub(crate) fn for_faults(mut self) -> Self {
         self.add("avoid_flush_during_recovery", false);
         self
@@ -143,8 +143,8 @@ impl Setup {
         self.text += &format!(";{name}={value}");
     }
 
-    /// Returns those options as text, for a message, that differ from the options of every
-    /// database.
+    /// Returns the directory, disk and options as text for a message, without the options in
+    /// [`COMMON`].
     pub(crate) fn text(&self) -> String {
         let options = self.text.strip_prefix(COMMON).unwrap_or(&self.text);
         let tables = if self.tables_elsewhere { ", tables elsewhere" } else { "" };
@@ -199,17 +199,17 @@ impl Setup {
         options
     }
 
-    /// Returns a recovery mode with which to open the database after a crash.
+    /// Returns a random recovery mode with which to open the database after a crash.
     pub(crate) fn random_mode(&self, rng: &mut Rng) -> RecoveryMode {
-        // In half of the cases it is the default mode, in which a database must always open.
+        // At least half of the cases use the default mode, in which a database must always open.
         if rng.bool() { RecoveryMode::PointInTime } else { MODES[rng.usize(..4)].0 }
     }
 
-    /// Returns the operations that the random work may include with these options.
+    /// Returns which operations the random work may include with these options.
     pub(crate) fn limits(&self) -> Limits {
         Limits {
-            // Unlogged writes use sequence numbers that the log lacks, and replay of recycled logs
-            // accepts no gaps.
+            // Unlogged writes use sequence numbers that the logs then lack. Recovery of recycled
+            // logs accepts no such gap.
             unlogged: !self.recycles,
             single_flushes: !self.atomic_flush,
             synced: self.synced,

@@ -1,5 +1,5 @@
-//! Counts the cases of a test, and the call sites at which it crashed the database or injected
-//! faults.
+//! Counts the cases of a test, and the kinds of storage calls at which it crashed the database or
+//! injected faults.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -8,16 +8,16 @@ use std::io::Write as _;
 use tailwater_io::sim::{Call, path_class};
 use tailwater_io::{Operation, Purpose};
 
-/// A kind of call: the operation, its purpose, and the class of file.
+/// A kind of storage call: the operation, its purpose, and the class of its file. The class is the
+/// file's name with each number replaced by `#`.
 pub(crate) type Site = (Operation, Option<Purpose>, String);
 
 /// Returns the kind of a call.
 pub(crate) fn site(call: &Call) -> Site {
-    // The class of a path is its last component, with each number replaced by `#`.
     (call.operation, call.purpose, path_class(&call.path))
 }
 
-/// Whether a call makes something durable.
+/// Whether a call syncs a file or a directory.
 pub(crate) fn is_sync(call: &Call) -> bool {
     matches!(call.operation, Operation::Sync | Operation::SyncDirectory)
 }
@@ -48,14 +48,14 @@ impl Tally {
         }
     }
 
-    /// Counts calls.
+    /// Adds these calls to the counts of calls.
     pub(crate) fn add_calls(&mut self, calls: &[Call]) {
         for call in calls {
             *self.calls.entry(site(call)).or_default() += 1;
         }
     }
 
-    /// Counts a case of this kind that passed.
+    /// Counts a case that passed; `kind` names its count in the output.
     pub(crate) fn add_case(&mut self, kind: &'static str) {
         *self.cases.entry(kind).or_default() += 1;
     }
@@ -65,7 +65,7 @@ impl Tally {
         *self.struck.entry(site(call)).or_default() += 1;
     }
 
-    /// Adds `count` to the count of an event.
+    /// Adds `count` to the note `what`, which `finish` prints beside the cases.
     pub(crate) fn note(&mut self, what: &'static str, count: usize) {
         *self.notes.entry(what).or_default() += count;
     }
@@ -78,7 +78,7 @@ impl Tally {
     /// Checks that the test crashed or injected a fault at each of these kinds of calls.
     ///
     /// # Panics
-    /// Panics if one of the kinds is missing: then the random work does not cover what it should.
+    /// Panics if it did not at some kind: the random work then does not cover what it should.
     pub(crate) fn must_have(&self, sites: &[(Operation, Option<Purpose>, &str)]) {
         for &(operation, purpose, class) in sites {
             let site = (operation, purpose, class.to_owned());
@@ -94,8 +94,8 @@ impl Tally {
     /// Prints all counts.
     ///
     /// # Panics
-    /// Panics if there were fewer cases than `least`, or if a kind of call was made but had no
-    /// crash or injected fault.
+    /// Panics if there were fewer than `least` cases, or if the test never crashed or injected a
+    /// fault at some kind of call that was made.
     pub(crate) fn finish(&self, least: usize) {
         let mut text = format!("{}: {} cases, seed {}\n", self.name, self.case_count(), self.seed);
         for (kind, count) in self.cases.iter().chain(&self.notes) {
@@ -112,7 +112,8 @@ impl Tally {
                 operation.to_string()
             );
         }
-        // The text is not printed by a macro, whose output would be shown only for failing tests.
+        // Writes to stderr directly, since the test harness shows the output of `println!` and
+        // `eprintln!` only if the test fails.
         let _ = std::io::stderr().write_all(text.as_bytes());
         let left: Vec<&Site> =
             self.calls.keys().filter(|site| !self.struck.contains_key(*site)).collect();

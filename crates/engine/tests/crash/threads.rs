@@ -1,4 +1,4 @@
-//! Crashes of a database to which several threads write while another thread flushes it.
+//! Crashes of a database to which several threads write while a background thread flushes it.
 
 use std::sync::Arc;
 
@@ -18,18 +18,19 @@ use crate::setup::Setup;
 use crate::tally::{Tally, is_sync};
 use crate::workload::Generator;
 
-/// Number of databases.
+/// Number of databases that are written and crashed.
 const RUNS: usize = 5;
 /// Number of writing threads.
 const THREADS: u64 = 3;
-/// Number of batches of each writer.
+/// Number of batches that each thread writes.
 const BATCHES: usize = 60;
-/// One in this many calls is a crash point.
+/// One in this many syncs, and one in ten times this many other calls, is a crash point. The first
+/// call of each kind always is one.
 const PLACES: usize = 4;
-/// Minimum number of cases.
+/// Minimum number of cases; the test fails if it checked fewer.
 const LEAST: usize = 100;
 
-/// A write and its sequence number, which gives its position among all writes.
+/// A write and its sequence number. The sequence numbers order the writes of all threads.
 struct Written {
     sequence: u64,
     entry: Entry,
@@ -43,7 +44,8 @@ fn guaranteed_writes_of_concurrent_threads_survive_crashes() {
         let mut rng = Rng::with_seed(seed.rng.u64(..));
         let setup = Setup::random(&mut rng);
         if let Err(error) = one_run(&setup, &mut rng, &mut tally) {
-            // The seed determines the random choices, but not the order in which threads run.
+            // A rerun with this seed repeats the random choices, but not the order in which threads
+            // run.
             panic!("seed {}, run {index}\noptions {}\n{error}", seed.value(), setup.text());
         }
     }
@@ -78,7 +80,7 @@ fn entry(step: Step, start: u64, end: u64) -> Entry {
     Entry { step, calls: start..end, outcome: Outcome::Done }
 }
 
-/// Writes with several threads, and adds the writes to the history in the order of their sequence
+/// Writes batches from several threads, and adds them to the history in the order of their sequence
 /// numbers.
 fn write(
     db: &Db,
@@ -154,9 +156,10 @@ fn crash(
             (replay.process_crash_image(seed), Ending::ProcessCrash(place))
         };
         let claims = history.claims(ending);
-        // While one log waits for its flush, the next one is already written, and a power cut may
-        // tear the ends of both. The default mode detects that only if logs describe their
-        // predecessors.
+        // The threads already write the next log while an older log waits for its flush. A power
+        // cut may therefore tear the ends of both logs. The default mode recognizes the torn end of
+        // the older log only if each log describes the log before it. Without that, the mode that
+        // skips damaged records is used.
         let mode = match setup.tracks_logs {
             true => RecoveryMode::PointInTime,
             false => RecoveryMode::SkipAnyCorruptedRecords,

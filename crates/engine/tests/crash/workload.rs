@@ -4,21 +4,23 @@ use fastrand::Rng;
 
 use crate::model::{Batch, Change, DEFAULT, Durability, Evidence, Part};
 
-/// Number of ordinary keys of a column family. They begin with `k`, unlike the keys that serve as
-/// evidence (see `model`).
+/// Number of ordinary keys in each column family. They begin with `k`. The keys that serve as
+/// evidence (see `model`) begin with other characters.
 const KEYS: u32 = 40;
 
 /// Time at which the clock of a simulated disk begins, in seconds since 1970.
 const CLOCK_BEGINS_S: u64 = 1_700_000_000;
 
-/// Options of the database that are changed while it is open, with their values.
+/// Options of the database that the work changes while the database is open, each with the values
+/// to choose from.
 const OF_DATABASE: [(&str, &[&str]); 4] = [
     ("bytes_per_sync", &["0", "5000"]),
     ("wal_bytes_per_sync", &["0", "5000"]),
     ("max_total_wal_size", &["0", "10000", "50000"]),
     ("max_manifest_file_size", &["200", "100000"]),
 ];
-/// Options of a column family that are changed while it is open, with their values.
+/// Options of a column family that the work changes while the database is open, each with the
+/// values to choose from.
 const OF_FAMILY: [(&str, &[&str]); 5] = [
     ("write_buffer_size", &["65536", "100000"]),
     ("disable_auto_compactions", &["false", "true"]),
@@ -27,11 +29,11 @@ const OF_FAMILY: [(&str, &[&str]); 5] = [
     ("max_bytes_for_level_base", &["1000", "20000"]),
 ];
 
-/// The next operation.
+/// An operation to perform next.
 #[derive(Debug, Clone)]
 pub(crate) enum Action {
-    /// Writes a batch. If `single`, it has one operation, and is written by the method for that
-    /// operation.
+    /// Writes a batch. If `single`, the batch has one operation, and is written by the method for
+    /// that operation, such as `put`, instead of as a `WriteBatch`.
     Write {
         batch: Batch,
         single: bool,
@@ -39,11 +41,12 @@ pub(crate) enum Action {
     /// Ingests files, one for each part of the batch.
     Ingest {
         batch: Batch,
-        /// Whether the original names of the files are removed.
+        /// Whether the ingestion moves the files into the database, so that their original names
+        /// are removed.
         moves: bool,
     },
     Flush(String),
-    /// Flushes a column family, and then compacts all of it.
+    /// Flushes a column family, and then compacts its whole key range.
     Compact(String),
     FlushAll,
     FlushLog {
@@ -54,26 +57,26 @@ pub(crate) enum Action {
     TakeSnapshot,
     DropSnapshot,
     Read,
-    /// Reopens the database after closing it, by `close` if `cleanly` or else by dropping its
-    /// handle.
+    /// Closes the database, by `close` if `cleanly` and by dropping its handle otherwise, and
+    /// reopens it.
     Reopen {
         cleanly: bool,
     },
     Checkpoint,
-    /// Changes an option, given by name and value, of a column family, or of the database if
-    /// `family` is `None`.
+    /// Changes an option of a column family or, if `family` is `None`, of the database. `change` is
+    /// the option's name and its new value.
     ChangeOption {
         family: Option<String>,
         change: (&'static str, &'static str),
     },
 }
 
-/// The operations that the work may include.
+/// Which operations the generated work may include.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
     /// Whether writes may be unlogged.
     pub(crate) unlogged: bool,
-    /// Whether a single column family may be flushed.
+    /// Whether a flush may be of one column family only.
     pub(crate) single_flushes: bool,
     /// Percentage of writes that are synced.
     pub(crate) synced: u8,
@@ -86,19 +89,20 @@ pub(crate) struct Limits {
 pub(crate) struct Generator {
     rng: Rng,
     limits: Limits,
-    /// The next number of a write or column family; numbers are never reused.
+    /// The number of the last write or column family; each number is used only once.
     next: u64,
     families: Vec<String>,
-    /// Keys that single deletions may delete, by column family: each was put exactly once.
+    /// Keys that single deletions may delete, each with its column family. Each key was put exactly
+    /// once.
     singles: Vec<(String, Vec<u8>)>,
-    /// Keys that a batch may delete so that their absence is its evidence: the column family, the
-    /// key, and the key that proves that the first key was put.
+    /// Keys that a batch may delete as its evidence. Each entry is the column family, the key, and
+    /// another key whose presence shows that the first key was put.
     deletable: Vec<(String, Vec<u8>, Vec<u8>)>,
 }
 
 impl Generator {
-    /// Creates a generator for a database with these column families. Generators with different
-    /// `first` numbers generate different writes.
+    /// Creates a generator for a database with these column families. The writes are numbered from
+    /// `first` + 1; generators with disjoint numbers generate different evidence keys.
     pub(crate) fn new(rng: Rng, limits: Limits, first: u64, families: Vec<String>) -> Self {
         Self { rng, limits, next: first, families, singles: Vec::new(), deletable: Vec::new() }
     }
@@ -108,7 +112,7 @@ impl Generator {
         self.families.push(family);
     }
 
-    /// Records that the column family is no longer used.
+    /// Records that a column family was dropped, so that no later operation uses it.
     pub(crate) fn dropped(&mut self, family: &str) {
         self.families.retain(|name| name != family);
         self.singles.retain(|(name, _)| name != family);
@@ -145,7 +149,7 @@ impl Generator {
         }
     }
 
-    /// Returns a batch over one or more column families.
+    /// Returns a batch of changes to one or more column families.
     pub(crate) fn batch(&mut self) -> Batch {
         let number = self.number();
         let mut families = self.families.clone();
@@ -195,8 +199,8 @@ impl Generator {
         }
     }
 
-    /// Returns a batch to be ingested as files, for one or more column families. Some of the files
-    /// contain only a key that no other write has.
+    /// Returns a batch to be ingested as one file for each of one or two column families. Some
+    /// files contain only the evidence key, which no other write has.
     fn files(&mut self) -> Batch {
         let number = self.number();
         let mut families = self.families.clone();
@@ -206,8 +210,8 @@ impl Generator {
         Batch { parts, durability: Durability::Ingested }
     }
 
-    /// Returns the contents of a file: first range deletions, which do not delete the file's own
-    /// keys, and then the keys in order.
+    /// Returns the contents of a file. A range deletion, if any, comes first and does not delete
+    /// the file's own keys. The keys follow in order.
     fn file(&mut self, family: String, number: u64) -> Part {
         let marker = marker(number);
         let mut changes = Vec::new();
@@ -231,8 +235,7 @@ impl Generator {
         Part { family, changes, evidence: Evidence::Present(marker) }
     }
 
-    /// Returns a batch of one operation, and true, since there is a method for every such
-    /// operation.
+    /// Returns a batch with one operation, for `Action::Write`, and `true` for its field `single`.
     fn single(&mut self) -> (Batch, bool) {
         let number = self.number();
         let durability = self.durability();
@@ -288,8 +291,8 @@ impl Generator {
         format!("k{:02}", self.rng.u32(..KEYS)).into_bytes()
     }
 
-    /// Returns a value: mostly a few bytes; some are several sectors long, and some several blocks
-    /// of a log.
+    /// Returns a value. Most values have a few bytes. Some are several sectors long, and a few are
+    /// longer than a block of a log (32 KiB).
     fn value(&mut self) -> Vec<u8> {
         let length = match self.rng.u8(..40) {
             0 => self.rng.usize(..40_000),
@@ -308,7 +311,7 @@ impl Generator {
     }
 }
 
-/// Returns the key that proves that a batch was applied.
+/// Returns the key whose presence shows that the batch with this number was applied.
 pub(crate) fn marker(number: u64) -> Vec<u8> {
     format!("!{number:07}").into_bytes()
 }

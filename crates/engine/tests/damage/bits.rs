@@ -1,12 +1,12 @@
-//! Tests that neither one flipped bit of a log or MANIFEST nor one zeroed sector of a log loses
-//! acknowledged writes without a report.
+//! Tests that acknowledged writes are never lost without a report if one bit of a log or MANIFEST
+//! is flipped, or one sector of a log is zeroed.
 //!
-//! In small logs of every kind every bit is flipped, one at a time. In longer logs only the bits of
-//! all headers and some others are flipped. Each time, the database is opened in one recovery mode
-//! drawn at random, or in as many modes as `TAILWATER_ROUNDS`, up to all four. Either every
-//! acknowledged write exists, or the mode refuses to open the database, or the database reports
-//! what was left out. If the database is opened for writing, a log with damage that no crash
-//! explains must be kept in the folder `lost`.
+//! In small logs of every kind, the test flips every bit, one at a time. In longer logs it flips
+//! only the bits of all record headers and of some bytes spread over the log. After each flip, the
+//! test opens the database in a random recovery mode, or in as many modes as `TAILWATER_ROUNDS`, up
+//! to all four. Either every acknowledged write exists, or the mode refuses to open the database,
+//! or the database reports what was left out. Some of the damaged databases are also opened for
+//! writing. A log with damage that no crash explains must then be kept in the folder `lost`.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -30,18 +30,18 @@ const MODES: [&str; 4] = [
 /// Number of acknowledged writes in the log.
 const WRITES: usize = 9;
 
-/// Number of bytes in which all bits are flipped, after each offset in any log at which a header
-/// may begin.
+/// At each offset in a log at which a record header may begin, all bits of this many bytes are
+/// flipped.
 const AROUND_HEADER: u64 = 12;
 /// Maximum length of a log in which all bits are flipped, in bytes.
 const SMALL: u64 = 600;
-/// Number of additional, evenly spread offsets at which bits of a longer log are flipped.
+/// Number of evenly spread offsets of a longer log at which all bits are flipped too, per round.
 const SPREAD: u64 = 60;
 
 /// Size of the unit that a device writes atomically, in bytes.
 const SECTOR: u64 = 512;
 
-/// The files of a database whose process was killed.
+/// The files that a database left when its process was killed.
 struct Killed {
     text: String,
     disk: SimStorage,
@@ -49,8 +49,8 @@ struct Killed {
     keys: Vec<String>,
     /// The file to damage: the log that holds the keys, or the MANIFEST.
     file: PathBuf,
-    /// Whether the log's file was recycled. RocksDB's strict recovery mode may then refuse even the
-    /// intact log, since the remains of the file's earlier use look like damage.
+    /// Whether the log was written into the file of an older log. The strict recovery mode may then
+    /// refuse even the intact log, since the remains of the older log look like damage.
     is_recycled: bool,
 }
 
@@ -86,8 +86,8 @@ fn logs(disk: &SimStorage) -> Vec<PathBuf> {
     logs.iter().map(|name| Path::new(DIRECTORY).join(name)).collect()
 }
 
-/// Returns the offsets in a log's file at which its records begin and end, and those of the
-/// contents after the log's end.
+/// Returns the offsets in a log file at which records begin and end, and at which the reader
+/// reports an irregularity, such as the remains of an older log.
 fn landmarks(disk: &SimStorage, log: &Path) -> Vec<u64> {
     let mut reader = LogReader::open(disk, log).expect("a log");
     let mut landmarks = vec![0];
@@ -106,7 +106,8 @@ fn landmarks(disk: &SimStorage, log: &Path) -> Vec<u64> {
 }
 
 impl Killed {
-    /// Creates a database with acknowledged writes of `length` bytes, and kills its process.
+    /// Creates a database with [`WRITES`] acknowledged writes, whose values have `length` bytes,
+    /// and kills its process.
     fn new(text: &str, length: usize) -> Self {
         let disk = SimStorage::new(1);
         let db = Db::open(DIRECTORY, &options(&disk, text)).expect("a database");
@@ -114,8 +115,8 @@ impl Killed {
         let synced = WriteOptions { sync: true, ..WriteOptions::default() };
         let is_recycled = text.contains("recycle_log_file_num");
         if is_recycled {
-            // The old records have another length than the new ones, so that the new log ends
-            // inside an old record.
+            // The old records have other lengths than the new ones, so that the new log ends inside
+            // an old record.
             for round in 0..3 {
                 for key in 0..WRITES + 7 {
                     let key = format!("{round}{key}");
@@ -168,7 +169,7 @@ impl Killed {
         self.damaged(&[byte[0] ^ (1 << bit)], offset)
     }
 
-    /// Returns a copy of the disk on which the file has these bytes at this offset.
+    /// Returns a copy of the disk in which the file to damage has these bytes at this offset.
     fn damaged(&self, bytes: &[u8], offset: u64) -> SimStorage {
         let disk = self.disk.process_crash_image(1);
         let file = disk.create(&self.file, Create::Existing, IoMode::Buffered, Purpose::Wal);
@@ -176,8 +177,8 @@ impl Killed {
         disk
     }
 
-    /// Zeroes each sector of the log that lies before the log's last record. The sectors from there
-    /// on are left out, since a crash may leave a log that ends there.
+    /// Zeroes each sector before the one in which the log's last record begins. The later sectors
+    /// are not zeroed, since the log would then look as if a crash had cut it off there.
     fn zero_every_sector(&self) {
         let landmarks = landmarks(&self.disk, &self.file);
         let last = landmarks[landmarks.len() - 2];
@@ -215,7 +216,7 @@ impl Killed {
         }
     }
 
-    /// Returns the number of acknowledged writes that a database shows.
+    /// Returns how many of the acknowledged writes the database contains.
     fn shown(&self, db: &Db) -> usize {
         let family = db.cf_handle("default").expect("the default column family");
         let is_there = |key: &&String| {
@@ -244,15 +245,16 @@ impl Flip<'_> {
     fn check_refusal(&self, error: &tailwater::Error) {
         assert_eq!(error.kind(), ErrorKind::Corruption, "{self}: {error}");
         assert!(error.path().is_some_and(|path| path == self.killed.file), "{self}: {error}");
-        // Damage may make a compressed log look uncompressed. Its records then do not decode as
-        // batches, so that even the mode that skips corrupted records may refuse the log.
+        // A flipped bit may make a compressed log look uncompressed. Its records then do not decode
+        // as batches, so even the mode that skips corrupted records may refuse the log.
         let may_skip = !self.killed.text.contains("wal_compression");
         let opens_always = self.mode == "kPointInTimeRecovery"
             || self.mode == "kSkipAnyCorruptedRecords" && may_skip;
         assert!(!opens_always, "{self}: {error}");
     }
 
-    /// Like `check_reading`, but opens the database for writing, which removes the recovered logs.
+    /// Performs the checks of `check_reading` with a database that is opened for writing, which
+    /// removes the logs it recovered. Also checks that a damaged log was kept.
     fn check_writing(&self, damaged: &SimStorage) {
         let disk = damaged.process_crash_image(2);
         let db = match Db::open(DIRECTORY, &self.options(&disk)) {

@@ -1,4 +1,4 @@
-//! A small database with one damaged file, which is read in all ways.
+//! A small database with one damaged file, which is read completely by iterators and gets.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -23,18 +23,18 @@ pub(crate) struct Small {
     options: OpenOptions,
 }
 
-/// A small golden database in which one file has other contents.
+/// A small golden database with `contents` in place of the original contents of `file`.
 pub(crate) struct Damaged<'a> {
     pub(crate) small: &'a Small,
     pub(crate) file: &'a str,
     pub(crate) contents: Vec<u8>,
 }
 
-/// The reason why the reads of a column family did not all return the right results.
+/// Why the reads of a column family did not all return correct results.
 enum Trouble {
-    /// A read failed, and no read returned a wrong result.
+    /// At least one read returned an error, and no read returned a wrong result.
     Failed(Error),
-    /// A read returned a wrong result.
+    /// At least one read returned a wrong result.
     Wrong(String),
 }
 
@@ -52,7 +52,8 @@ impl Small {
             (family.name().to_owned(), model)
         });
         let models = models.collect();
-        // OPTIONS is left out, since it has no checksum, and each verification would read it.
+        // OPTIONS is left out of the files to damage, since it has no checksum and every
+        // verification would read it.
         files.retain(|file, _| !file.starts_with("OPTIONS"));
         Self { name, models, options, files }
     }
@@ -72,8 +73,8 @@ impl Small {
         matches!(self.name, "small-2" | "small-5")
     }
 
-    /// Whether damage of a file may affect a column family. A table or blob file affects only the
-    /// column family that uses it; other files affect both column families.
+    /// Whether damage to `file` may affect reads of `family`. A table or blob file affects only the
+    /// column family that uses it; every other file affects both column families.
     fn concerns(&self, file: &str, family: &str) -> bool {
         let Some((number, "sst" | "blob")) = file.split_once('.') else { return true };
         let number: u32 = number.parse().expect("a file number");
@@ -111,12 +112,12 @@ fn store(files: &BTreeMap<String, Vec<u8>>, other: Option<(&str, &[u8])>) -> Arc
 }
 
 impl Damaged<'_> {
-    /// Opens, reads and verifies the damaged database.
+    /// Opens, reads and verifies the damaged database, and returns the outcome.
     ///
     /// # Panics
-    /// Panics if a read returns a wrong result, if an error names another file, if a column family
-    /// that the file does not affect cannot be read, or if reads find damage that verification does
-    /// not find.
+    /// Panics if a read returns a wrong result, if an error names another file than the damaged
+    /// one, if a column family that does not use the damaged file cannot be read, or if reads find
+    /// damage that verification does not.
     pub(crate) fn outcome(&self) -> Outcome {
         let options = self.options();
         let read = self.read(&options);
@@ -173,10 +174,10 @@ impl Damaged<'_> {
         outcome
     }
 
-    /// Returns the outcome of an opening that shows an earlier state of the database; `None` if the
-    /// file must not lead to such a state. Edits of a MANIFEST or batches of a log that are missing
-    /// must be reported as left out. The exception is a file that was truncated: the end of a whole
-    /// record looks like the end of the file.
+    /// Returns the outcome for a database that shows an earlier state, or `None` if the damage must
+    /// not lead to an earlier state. A damaged MANIFEST or log may, but the database must report
+    /// what it left out. A truncated MANIFEST or log may even without a report, since a file that
+    /// ends after a whole record looks complete.
     fn older(&self, outcome: Outcome) -> Option<Outcome> {
         let grows = self.file.ends_with(".log") || self.file.starts_with("MANIFEST");
         let was_cut = self.contents.len() < self.small.files[self.file].len();
@@ -187,15 +188,15 @@ impl Damaged<'_> {
         }
     }
 
-    /// Reads a column family completely in each way. Returns the number of the log's batches that
-    /// all reads show.
+    /// Reads a column family completely by iterators in both directions and by gets. Returns the
+    /// number of batches in the log that all reads show.
     fn read_family(&self, db: &Db, name: &str, model: &Family) -> Result<u32, Trouble> {
         let family = db.cf_handle(name);
         let family = family.map_err(|error| Trouble::Wrong(error.to_string()))?;
         let forward = iterate(db, &family, true).map(|entries| shown_batches(model, &entries));
         let backward = iterate(db, &family, false).map(|entries| shown_batches(model, &entries));
         let gets = get_all(db, &family, model);
-        // A wrong result takes precedence over an error.
+        // A wrong result is returned in preference to an error.
         let mut failed = None;
         let mut batches = None;
         for answer in [forward, backward, gets] {
@@ -213,12 +214,13 @@ impl Damaged<'_> {
         failed.map_or(Ok(batches.unwrap_or(BATCHES)), |error| Err(Trouble::Failed(error)))
     }
 
-    /// Whether verification has any finding, even only that a damaged byte denotes an unknown
-    /// version. Every finding must be about the damaged file.
+    /// Whether verification has any finding, even if only a note that a damaged byte looks like an
+    /// unknown version. Checks that every finding is about the damaged file.
     fn verify(&self, options: &OpenOptions) -> bool {
         let report = verify::verify(Path::new(DIRECTORY), options, &mut |_| {});
         for finding in &report.findings {
-            // If the MANIFEST is damaged and shows an earlier state, other files contradict it.
+            // A damaged MANIFEST may show an earlier state, which other files contradict, so
+            // findings about those files are accepted.
             let about = finding.path.ends_with(self.file)
                 || self.is_followed_to(&finding.path)
                 || self.file.starts_with("MANIFEST");
@@ -233,8 +235,8 @@ impl Damaged<'_> {
         assert!(about, "{self}: another file is named: {error}");
     }
 
-    /// Whether a path is that of the file that a damaged CURRENT names. Errors may then name that
-    /// file.
+    /// Whether CURRENT is the damaged file and `path` is that of a MANIFEST. The damaged CURRENT
+    /// may name a missing MANIFEST, which errors and findings then name instead of CURRENT.
     fn is_followed_to(&self, path: &Path) -> bool {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         self.file == "CURRENT" && name.starts_with("MANIFEST")
@@ -253,17 +255,17 @@ impl std::fmt::Display for Damaged<'_> {
 /// Number of batches in the log. Batch N puts the key `walN` in both column families.
 pub(crate) const BATCHES: u32 = 8;
 
-/// Returns the number of the batch that wrote a key of the log.
+/// Returns the number of the batch that put this key, or `None` if no batch of the log did.
 pub(crate) fn batch_of(key: &[u8]) -> Option<u32> {
     str::from_utf8(key.strip_prefix(b"wal")?).ok()?.parse().ok()
 }
 
 pub(crate) type Entries = Vec<(Vec<u8>, Vec<u8>)>;
-/// The number of the log's batches that a read shows, or a description of a wrong result.
+/// The number of batches in the log that a read shows, or a description of a wrong result.
 type Shown = Result<u32, String>;
 
-/// Checks that entries are those of the model, except that the newest batches of the log may be
-/// missing. Returns the number of batches that exist.
+/// Checks that `entries` are those of the model, except that the newest batches of the log may be
+/// missing. Returns the number of batches found.
 fn shown_batches(model: &Family, entries: &Entries) -> Shown {
     let batches = entries.iter().filter(|(key, _)| batch_of(key).is_some()).count() as u32;
     let expected = model.entries.iter();
@@ -271,7 +273,8 @@ fn shown_batches(model: &Family, entries: &Entries) -> Shown {
     if expected.eq(entries) { Ok(batches) } else { Err("other entries".to_owned()) }
 }
 
-/// Gets every key of the model. A wrong result takes precedence over an error.
+/// Gets every key of the model, and returns the number of batches found. A wrong result is returned
+/// in preference to an error.
 fn get_all(db: &Db, family: &ColumnFamily, model: &Family) -> tailwater::Result<Shown> {
     let mut value = Vec::new();
     let mut batches = 0;
@@ -288,7 +291,8 @@ fn get_all(db: &Db, family: &ColumnFamily, model: &Family) -> tailwater::Result<
     failed.map_or(Ok(Ok(batches)), Err)
 }
 
-/// Returns all entries in the order of the column family, even if they are read backward.
+/// Returns all entries in the order of the column family, whether they are read forward or
+/// backward.
 pub(crate) fn iterate(db: &Db, family: &ColumnFamily, forward: bool) -> tailwater::Result<Entries> {
     let mut iterator = db.raw_iterator_cf_opt(family, &ReadOptions::default())?;
     if forward {

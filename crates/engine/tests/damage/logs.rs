@@ -1,4 +1,4 @@
-//! The result of each recovery mode on a damaged log.
+//! What each recovery mode recovers from a damaged log.
 
 use std::path::Path;
 
@@ -8,8 +8,8 @@ use tailwater_testkit::golden;
 use crate::database::{BATCHES, DIRECTORY, Damaged, Small, batch_of, iterate};
 use crate::mask;
 
-/// Returns the numbers of the log's batches that a database shows. Both column families must show
-/// the same batches.
+/// Returns the numbers of the batches in the log that a database shows. Both column families must
+/// show the same batches.
 fn batches(db: &Db, damaged: &Damaged<'_>) -> Vec<u32> {
     let families = db.column_families();
     let of_families = families.iter().map(|family| {
@@ -24,9 +24,9 @@ fn batches(db: &Db, damaged: &Damaged<'_>) -> Vec<u32> {
     of_families.remove(0)
 }
 
-/// Opens a database with a damaged log in one recovery mode. The database must show whole batches,
-/// and must report missing batches. Returns the numbers of the batches, or `None` if the mode
-/// refuses to open the database.
+/// Opens a database with a damaged log in the recovery mode `mode`. Checks that it shows no batch
+/// in part and reports that batches are missing. Returns the numbers of the recovered batches, or
+/// `None` if the mode refuses to open the database.
 fn open(damaged: &Damaged<'_>, mode: &str) -> Option<Vec<u32>> {
     let mut options = damaged.options();
     options.set_options(&format!("wal_recovery_mode={mode}")).expect("a mode");

@@ -12,19 +12,20 @@ pub(crate) enum Outcome {
     Refused { has_offset: bool },
     /// A read failed.
     Failed { has_offset: bool },
-    /// Part of a log was left out and reported.
+    /// Part of a log or MANIFEST was left out, and the database reports that.
     LeftOut,
-    /// All reads show an earlier state of the database, and only verification may find the damage.
+    /// Reads show an earlier state of the database without a report, but verification finds the
+    /// damage.
     Older,
     /// All reads are correct, and verification finds the damage.
     Verified,
-    /// All results are correct, and nothing detects the damage.
+    /// Neither reads nor verification report the damage.
     Unnoticed,
 }
 
 /// The number of cases of one kind of damage, by kind of file and by outcome.
 pub(crate) struct Tally {
-    /// The kind of damage, for messages.
+    /// Describes the kind of damage in messages.
     pub(crate) what: &'static str,
     counts: BTreeMap<(&'static str, Outcome), u32>,
     unnoticed: BTreeSet<(String, usize)>,
@@ -42,7 +43,7 @@ impl Tally {
         }
     }
 
-    /// Returns the files and offsets at which nothing detected the damage.
+    /// Returns the damaged files and offsets whose damage was not detected.
     pub(crate) fn unnoticed(&self) -> impl Iterator<Item = (&str, usize)> {
         self.unnoticed.iter().map(|(file, offset)| (file.as_str(), *offset))
     }

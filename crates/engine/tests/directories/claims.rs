@@ -10,8 +10,8 @@ use tailwater_io::Storage;
 use crate::database::{DEFAULT, Layout, Place, state_of};
 use crate::world::{CLAIM, World};
 
-/// Returns a world with a database whose home is `/a`, whose logs are in `/w`, and that has one
-/// key; and the options to open it.
+/// Returns a world with one database, and the options with which it is opened. The home of the
+/// database is `/a`, its logs are in `/w`, and it has one key.
 fn database() -> (World, OpenOptions) {
     let mut world = World::new(fastrand::Rng::with_seed(1));
     let mut layout = Layout::at(PathBuf::from("/a"));
@@ -24,7 +24,7 @@ fn database() -> (World, OpenOptions) {
     (world, options)
 }
 
-/// Changes the claim on `/w`.
+/// Reads the claim on `/w`, applies `change` to it, and writes it back.
 fn change(world: &World, change: impl FnOnce(&mut Claim)) {
     let path = Path::new("/w").join(CLAIM);
     let mut claim = Claim::parse(&world.read(&path).expect("a claim")).expect("a claim");
@@ -32,7 +32,8 @@ fn change(world: &World, change: impl FnOnce(&mut Claim)) {
     world.write(&path, claim.to_text().as_bytes());
 }
 
-/// Opens the database for reading and for writing. Both must fail, or both must show its key.
+/// Opens the database read-only and then for writing. Checks that both fail, or that both show its
+/// key. Returns the error, if any.
 fn opens(home: &str, options: &OpenOptions) -> tailwater::Result<()> {
     let home = Path::new(home);
     let read = Db::open_read_only(home, options).and_then(|db| state_of(&db));
@@ -42,8 +43,8 @@ fn opens(home: &str, options: &OpenOptions) -> tailwater::Result<()> {
     Ok(())
 }
 
-/// Checks that opening the database fails with an error about the claim in `/w`, and changes no
-/// file there.
+/// Checks that opening the database fails with an error of kind `kind` that names `/w`, and that it
+/// changes no file in `/w`.
 fn is_refused(world: &World, home: &str, options: &OpenOptions, kind: ErrorKind) {
     let files = |world: &World| {
         let names = world.names(Path::new("/w")).into_iter().filter(|it| it != "TAILWATER-LOCK");
@@ -56,8 +57,8 @@ fn is_refused(world: &World, home: &str, options: &OpenOptions, kind: ErrorKind)
     assert_eq!(files(world), before, "{error}");
 }
 
-/// Tests a home whose device number has changed. Some filesystems get another device number each
-/// time they are mounted.
+/// Tests a claim that matches the home in inode number and path, but not in device number. It must
+/// be accepted: some filesystems get another device number each time they are mounted.
 #[test]
 fn a_home_with_a_new_device_number_is_the_same_home() {
     let (world, options) = database();
@@ -69,8 +70,8 @@ fn a_home_with_a_new_device_number_is_the_same_home() {
     assert_eq!(claim.home_device, device, "the claim names the device by its new number");
 }
 
-/// Tests that a home is not recognized by its inode alone: two filesystems may use the same inode
-/// numbers.
+/// Tests a claim that matches the home only in inode number. It must be refused: directories on two
+/// filesystems may have the same inode number.
 #[test]
 fn an_inode_of_another_device_is_not_the_home() {
     let (mut world, options) = database();
@@ -79,8 +80,8 @@ fn an_inode_of_another_device_is_not_the_home() {
     is_refused(&world, "/b", &options, ErrorKind::InvalidArgument);
 }
 
-/// Tests that a home is not recognized by its path alone: a restored copy has the path of the
-/// original.
+/// Tests a claim that matches the home in path, but not in inode number. It must be refused: a
+/// restored copy has the path of the original.
 #[test]
 fn another_inode_with_the_path_of_the_home_is_not_the_home() {
     let (world, mut options) = database();
@@ -92,8 +93,8 @@ fn another_inode_with_the_path_of_the_home_is_not_the_home() {
     opens("/a", &options).expect("its own directory");
 }
 
-/// Tests that a home is not recognized by path and inode alone: after a database is deleted, the
-/// home of a new one may get both.
+/// Tests a claim that matches the home in path, device and inode number, but has another database
+/// ID. It must be refused: after a database is deleted, a new database may get the same home.
 #[test]
 fn a_claim_of_another_database_in_the_same_home_is_refused() {
     let (world, options) = database();
@@ -116,8 +117,8 @@ fn a_claim_that_is_empty_cut_short_or_of_a_later_version_is_refused() {
     opens("/a", &options).expect("its own directory");
 }
 
-/// Regression test: creating a column family accepted a directory that held tables of unknown
-/// owners, or that another database had claimed.
+/// Regression test: creating a column family accepted a directory that contained tables without a
+/// claim, or that another database had claimed.
 #[test]
 fn a_new_column_family_takes_no_directory_that_holds_files() {
     let (world, options) = database();
@@ -143,8 +144,9 @@ fn a_new_column_family_takes_no_directory_that_holds_files() {
     assert!(world.read(&Path::new("/nobodys").join(CLAIM)).is_none());
 }
 
-/// Regression test: when a database stopped using a directory, a power cut could restore its claim
-/// there. A database that was then created in the directory could no longer be opened.
+/// Regression test: a database stopped using a directory and removed its claim there, but a power
+/// cut could restore the claim. A database that was created in that directory after the removal
+/// could then no longer be opened.
 #[test]
 fn a_released_claim_does_not_return_after_a_power_cut() {
     let mut world = World::new(fastrand::Rng::with_seed(1));
@@ -163,7 +165,8 @@ fn a_released_claim_does_not_return_after_a_power_cut() {
     }
 }
 
-/// Regression test: the directory of a new column family was claimed only by the next opening.
+/// Regression test: the directory of a new column family was not claimed until the database was
+/// next opened.
 #[test]
 fn a_directory_of_a_new_column_family_is_claimed_at_once() {
     let (mut world, options) = database();
@@ -178,8 +181,9 @@ fn a_directory_of_a_new_column_family_is_claimed_at_once() {
     assert!(error.to_string().contains("claimed"), "{error}");
 }
 
-/// Regression test: the interrupted destruction of a database could not be continued if an outside
-/// directory whose claim it had already removed held a file of another owner.
+/// Regression test: a crash interrupted the destruction of a database, after the claim on an
+/// outside directory was removed. If that directory held a file of another owner, a second
+/// destruction refused to continue.
 #[test]
 fn an_interrupted_destruction_continues_despite_files_of_others() {
     let mut world = World::new(fastrand::Rng::with_seed(1));
@@ -208,8 +212,8 @@ fn an_interrupted_destruction_continues_despite_files_of_others() {
     }
 }
 
-/// Tests that a directory that is mounted in a home and in a copy of the home belongs to only one
-/// of the two databases.
+/// Tests a directory that is mounted both in a home and in a copy of that home. It must belong to
+/// only one of the two databases.
 #[test]
 fn a_directory_mounted_in_two_homes_belongs_to_one() {
     let mut world = World::new(fastrand::Rng::with_seed(1));

@@ -1,12 +1,12 @@
-//! The model of a database: the locations of its files, its contents, and the owner of its outside
-//! directories.
+//! The model of a database: where its files are, what it contains, and which database owns its
+//! outside directories.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use tailwater::{Db, ReadOptions};
 
-/// The contents of a database, by column family.
+/// The contents of a database: for each column family, its keys and values.
 pub(crate) type State = BTreeMap<String, BTreeMap<String, String>>;
 
 /// The name of the column family that always exists.
@@ -27,7 +27,7 @@ pub(crate) struct Layout {
     pub(crate) logs: Option<PathBuf>,
     /// The value of `db_paths`.
     pub(crate) tables: Vec<Place>,
-    /// The values of `cf_paths` of the column families that set it.
+    /// The values of `cf_paths`, by column family, of those column families that set the option.
     pub(crate) family_tables: BTreeMap<String, Vec<Place>>,
 }
 
@@ -37,12 +37,13 @@ impl Layout {
         Self { home, logs: None, tables: Vec::new(), family_tables: BTreeMap::new() }
     }
 
-    /// Returns the directory of the logs.
+    /// Returns the directory of the logs: `wal_dir` or, if that is not set, the home.
     pub(crate) fn log_directory(&self) -> &Path {
         self.logs.as_deref().unwrap_or(&self.home)
     }
 
-    /// Returns the directory in which a column family's tables with this path number are.
+    /// Returns the directory of a column family's tables whose path number, as recorded in the
+    /// MANIFEST, is `path`.
     pub(crate) fn table_directory(&self, family: &str, path: u32) -> &Path {
         let own = self.family_tables.get(family).filter(|own| !own.is_empty());
         let places = own.unwrap_or(&self.tables);
@@ -59,11 +60,11 @@ impl Layout {
         all
     }
 
-    /// Updates the paths of the layout after `from`, with everything below it, was renamed to `to`.
+    /// Updates the paths of the layout after the directory `from` was renamed to `to`.
     pub(crate) fn renamed(&mut self, from: &Path, to: &Path) {
         let rename = |path: &mut PathBuf| {
             if let Ok(below) = path.strip_prefix(from) {
-                // Joining the empty path would append a slash.
+                // Joining the empty path would append a slash to `to`.
                 let is_itself = below.as_os_str().is_empty();
                 *path = if is_itself { to.to_owned() } else { to.join(below) };
             }
@@ -75,33 +76,34 @@ impl Layout {
     }
 }
 
-/// Which database owns the outside directories that a database's options name.
+/// Who owns the outside directories that the options of a database name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Standing {
-    /// The database itself. It must open, and show exactly its data.
+    /// The database itself. Opening it must succeed and show exactly its data.
     Owner,
-    /// Another database: the original of this copy, or another copy of the original that has
-    /// adopted the directories. This database either opens and shows exactly its data, or is
-    /// refused. The files that it needs in the directories belong to the other database.
+    /// Another database. This database is a copy, and the owner is its original or another copy of
+    /// the same original that has adopted the directories. Opening this database must either show
+    /// exactly its data or be refused. The files in the directories belong to the owner and must
+    /// stay unchanged.
     Copy,
 }
 
-/// A database.
+/// The model of one database.
 #[derive(Debug, Clone)]
 pub(crate) struct Database {
-    /// The database's number, with which its keys begin.
+    /// The database's number in the world. It is also the prefix of the database's keys.
     pub(crate) number: usize,
-    /// A number that a database shares with its copies and their copies.
+    /// A number that is the same for a database and for all direct and indirect copies of it.
     pub(crate) lineage: usize,
     pub(crate) layout: Layout,
     pub(crate) state: State,
     pub(crate) standing: Standing,
     /// The options that do not concern directories.
     pub(crate) tuning: String,
-    /// Whether this is a copy whose original was opened for writing or destroyed since it was
-    /// copied.
+    /// Whether this is a copy whose contents may be outdated: since it was copied, a database that
+    /// shares its outside directories was opened for writing or destroyed.
     pub(crate) is_stale: bool,
-    /// The claims in the database's outside directories, as of its last opening.
+    /// The contents of the claims in the database's outside directories when it was last open.
     pub(crate) claims: BTreeMap<PathBuf, Vec<u8>>,
 }
 

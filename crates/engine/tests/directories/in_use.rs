@@ -1,4 +1,4 @@
-//! Directories of a database that is open.
+//! Outside directories of a database that is open.
 
 use std::path::{Path, PathBuf};
 
@@ -7,8 +7,9 @@ use tailwater::{Db, ErrorKind, WriteOptions};
 use crate::database::{DEFAULT, Layout, Place, state_of};
 use crate::world::World;
 
-/// Regression test: a copy of a home adopted the log directory of the original while the original
-/// was open and writing to it. Both databases then created logs with the same numbers.
+/// Regression test: a copy of a home was opened and adopted the log directory, while the original
+/// database was open and writing logs there. Both databases then created logs with the same
+/// numbers.
 #[test]
 fn directories_that_are_in_use_are_not_adopted() {
     let mut world = World::new(fastrand::Rng::with_seed(1));
@@ -34,8 +35,8 @@ fn directories_that_are_in_use_are_not_adopted() {
     assert_eq!(found[DEFAULT].get("key").map(String::as_str), Some("value"));
 }
 
-/// Regression test: a copy of a home was opened with the logs of its original, or destroying the
-/// copy removed them, while the original was open.
+/// Regression test: while a database was open, a copy of its home could be opened with the
+/// original's logs, and destroying the copy removed those logs.
 #[test]
 fn a_copy_of_a_database_that_is_open_leaves_its_directories_alone() {
     let mut world = World::new(fastrand::Rng::with_seed(1));
@@ -59,7 +60,7 @@ fn a_copy_of_a_database_that_is_open_leaves_its_directories_alone() {
     }
     Db::destroy(Path::new("/b"), &options).expect("what is in its home is its own");
     assert!(!world.is_database(Path::new("/b")));
-    // The original is unaffected.
+    // The original still works.
     original.put_cf_opt(&family, b"last", b"value", &synced).expect("a put");
     original.close().expect("a database that can be closed");
     drop((family, original));

@@ -1,4 +1,4 @@
-//! Opens databases with correct and wrong options, with crashes.
+//! Opens databases with correct and with wrong options, and crashes them.
 
 use std::path::{Path, PathBuf};
 
@@ -10,19 +10,20 @@ use crate::database::{Database, Layout, Standing, State, difference, state_of};
 use crate::session::Session;
 use crate::world::World;
 
-/// The mode of opening a database.
+/// How a database is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Manner {
     /// Opens the database for writing, and creates it if it does not exist.
     Create,
-    /// Opens the database for writing.
+    /// Opens an existing database for writing.
     Write,
-    /// Opens the database for writing, and adopts its outside directories.
+    /// Opens an existing database for writing with `adopt_directories`, so that it becomes the
+    /// owner of its outside directories.
     Adopt,
 }
 
 impl World {
-    /// Returns the options with which a database is opened in this manner.
+    /// Returns the options with which a database is opened in manner `manner`.
     fn options_for(&mut self, database: &Database, manner: Manner) -> OpenOptions {
         let families = self.families(database);
         let mut options = self.options(&database.layout, &database.tuning, &families);
@@ -34,9 +35,10 @@ impl World {
         options
     }
 
-    /// Opens a database, checks that it has exactly its data, works on it and closes it. Returns
-    /// the database afterwards, or the error of an opening that was refused. Sometimes the database
-    /// crashes meanwhile. It is then opened in the same manner, which must succeed.
+    /// Opens a database, checks that it has exactly its data, performs random operations on it,
+    /// closes it, and updates its model. Returns the error if the opening is refused. If
+    /// `may_crash`, a third of the runs then go back to a random storage call, crash there, and
+    /// open the database again in the same manner, which must succeed.
     pub(crate) fn open_and_work(
         &mut self,
         database: &mut Database,
@@ -90,8 +92,8 @@ impl World {
         self.work_on(db, database, options)
     }
 
-    /// Continues with the state of the disk that a power cut, or a crash of the process, leaves
-    /// before call number `call`.
+    /// Replaces the disk by the image that a crash before storage call number `call` leaves. The
+    /// crash is a power cut or, in a quarter of the cases, a crash of the process.
     fn crash(&mut self, call: u64) {
         let seed = self.rng.u64(..);
         let mut replay = self.disk.replay();
@@ -105,8 +107,8 @@ impl World {
         self.replace_disk(image);
     }
 
-    /// Opens a database in the same manner as before the crash. Returns the checkpoints that the
-    /// crash left incomplete, and that were therefore made again.
+    /// Opens a database in the same manner as before the crash. Makes the checkpoints that the
+    /// crash left incomplete again, and returns their paths.
     fn open_after_crash(
         &mut self,
         database: &mut Database,
@@ -128,7 +130,7 @@ impl World {
             return Err(format!("database {} after a crash: {difference}", database.number));
         }
         database.state = found;
-        // Remains of an incomplete checkpoint must not prevent anything.
+        // A checkpoint must succeed even if its path has remains of an incomplete one.
         let homes = session.checkpoints.iter().map(|(home, _)| home);
         let unfinished: Vec<PathBuf> = homes.filter(|it| !self.is_database(it)).cloned().collect();
         for home in &unfinished {
@@ -138,8 +140,8 @@ impl World {
         Ok(unfinished)
     }
 
-    /// Adds checkpoints to the world, as databases. `remade` are the checkpoints that were made
-    /// after a crash.
+    /// Adds the session's checkpoints to the world, as databases. The checkpoints in `remade` were
+    /// made again after a crash, so they have the database's current contents.
     fn note_checkpoints(
         &mut self,
         database: &Database,
@@ -172,7 +174,7 @@ impl World {
         self.databases.push(Database { number: self.numbers, ..database });
     }
 
-    /// Returns the contents of a database that is opened read-only with this layout.
+    /// Opens a database read-only with this layout, and returns its contents.
     pub(crate) fn look(
         &mut self,
         database: &Database,
@@ -184,7 +186,8 @@ impl World {
         state_of(&Db::open_read_only(&home, &options)?)
     }
 
-    /// Opens every database read-only. Each database that must open must show exactly its data.
+    /// Opens every database read-only. Checks that each one that opens shows exactly its data, and
+    /// that each one that must open does.
     pub(crate) fn look_at_all(&mut self) -> Checked<()> {
         self.leave_what_is_gone();
         for database in self.databases.clone() {
@@ -205,16 +208,16 @@ impl World {
         Ok(())
     }
 
-    /// Leaves the working directory if it was removed, since relative paths would then resolve to
-    /// nothing.
+    /// Changes the working directory to `/` if the current one was removed, since relative paths
+    /// would no longer resolve.
     fn leave_what_is_gone(&mut self) {
         if self.disk.metadata(Path::new(".")).is_err() {
             self.enter(Path::new("/"));
         }
     }
 
-    /// Marks the copies of a database as stale, after the database was opened for writing or
-    /// destroyed.
+    /// Marks copies as stale that share outside directories with `of`. To be called after `of` was
+    /// opened for writing or destroyed.
     pub(crate) fn outdate_copies(&mut self, of: &Database) {
         let outside = of.layout.outside();
         for copy in &mut self.databases {
@@ -225,9 +228,9 @@ impl World {
         }
     }
 
-    /// Destroys a database. Returns whether it is gone. Sometimes the database crashes meanwhile.
-    /// Then it is either complete, or no longer a database; in the latter case it is destroyed
-    /// again.
+    /// Destroys a database. Returns whether it no longer exists. Sometimes a crash interrupts the
+    /// destruction. The database is then either complete, or no longer recognized as a database. In
+    /// the latter case a second destruction must succeed.
     pub(crate) fn destroy(&mut self, database: &Database, layout: &Layout) -> Checked<bool> {
         let others = self.needed_by_others(&[database.number])?;
         let own = self.needed(database)?;
@@ -257,7 +260,8 @@ impl World {
             let call = self.rng.u64(start..=self.disk.call_count());
             self.crash(call);
             if self.is_database(&layout.home) {
-                // The database is complete; the next check of all databases verifies this.
+                // The home still has a database, which must be complete. The next check of all
+                // databases verifies that.
                 return Ok(false);
             }
             let others = self.needed_by_others(&[database.number])?;
@@ -280,7 +284,7 @@ impl World {
     }
 }
 
-/// Checks that an error names the file or directory that causes it.
+/// Checks that an error names the file or directory that caused it.
 pub(crate) fn names_a_cause(error: &Error) -> Checked<()> {
     let has_path = error.path().is_some_and(|path| path != Path::new(""));
     let is_about_files = matches!(

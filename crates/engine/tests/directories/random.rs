@@ -1,4 +1,4 @@
-//! Random steps with several databases on one disk, and crashes.
+//! Random steps with several databases on one simulated disk, with crashes.
 
 use std::collections::BTreeMap;
 
@@ -6,11 +6,12 @@ use tailwater_testkit::seed;
 
 use crate::world::World;
 
-/// Number of worlds: disks with several databases each.
+/// Number of simulated disks, with several databases each, per round.
 const WORLDS: usize = 60;
-/// Number of steps in each world.
+/// Number of steps on each disk.
 const STEPS: usize = 60;
-/// The events that must each occur at least once, since the test would otherwise check too little.
+/// Events of which each must occur at least once in the test. Otherwise the random steps cover too
+/// little.
 const EVENTS: [&str; 15] = [
     "a checkpoint is made again",
     "a copy takes the place of a home",

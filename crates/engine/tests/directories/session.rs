@@ -1,4 +1,4 @@
-//! Operations on a database while it is open for writing.
+//! Random operations on a database while it is open for writing.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,11 +14,11 @@ use crate::database::{DEFAULT, Database, Place, State};
 use crate::openings::fresh;
 use crate::world::World;
 
-/// The states of a database while it is open, and what it created.
+/// What happened to a database while it was open.
 #[derive(Debug)]
 pub(crate) struct Session {
-    /// The contents, oldest first, each with the number of the storage call from which on it is
-    /// durable.
+    /// The contents after each operation, oldest first. With each goes the number of the first
+    /// storage call at whose start these contents are durable.
     pub(crate) states: Vec<(u64, State)>,
     /// The paths of the checkpoints that were made, with their contents.
     pub(crate) checkpoints: Vec<(PathBuf, State)>,
@@ -32,7 +32,8 @@ impl Session {
         &self.states.last().expect("a first state").1
     }
 
-    /// Returns the contents that a crash before call number `call` may leave.
+    /// Returns the contents that may be found after a crash before storage call number `call`: the
+    /// newest that were durable then, and those after the next operation.
     pub(crate) fn left_by_crash(&self, call: u64) -> Vec<&State> {
         let reached = self.states.iter().rposition(|(since, _)| *since <= call).unwrap_or(0);
         self.states[reached..].iter().take(2).map(|(_, state)| state).collect()
@@ -40,7 +41,8 @@ impl Session {
 }
 
 impl World {
-    /// Performs random operations on an open database. All of them are durable when this returns.
+    /// Performs up to five random operations on an open database. All of them are durable on
+    /// return.
     pub(crate) fn work_on(
         &mut self,
         db: &Db,

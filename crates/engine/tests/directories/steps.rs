@@ -1,4 +1,5 @@
-//! The random steps of a world: operations on its databases, and mishaps.
+//! The random steps of a world: operations on its databases, and mistakes and failures of its
+//! users.
 
 use std::path::{Path, PathBuf};
 
@@ -52,7 +53,7 @@ impl World {
         self.rng.usize(..self.databases.len())
     }
 
-    /// Replaces a database in the world by its state after a step.
+    /// Replaces the model of a database in the world by `database`, which has the same number.
     fn put_back(&mut self, database: Database) {
         let known = self.databases.iter_mut().find(|it| it.number == database.number);
         *known.expect("the database") = database;
@@ -62,7 +63,8 @@ impl World {
         self.databases.retain(|it| it.number != number);
     }
 
-    /// Creates a database. The creation may be refused if one of its directories is in use.
+    /// Creates a database. The creation may be refused if one of its directories belongs to another
+    /// database.
     fn create(&mut self) -> Checked<()> {
         let layout = self.new_layout();
         if self.is_database(&layout.home) {
@@ -142,7 +144,7 @@ impl World {
     fn outside_directory(&mut self, layout: &Layout) -> PathBuf {
         match self.rng.u8(..8) {
             0 => layout.home.join("inside"),
-            // In a few cases this is the directory of another database.
+            // This directory may already belong to another database.
             1 => PathBuf::from(*self.rng.choice(&OUTSIDE).expect("a directory")),
             _ => {
                 let free = OUTSIDE.iter().filter(|it| self.is_free(Path::new(it)));
@@ -155,7 +157,7 @@ impl World {
         }
     }
 
-    /// Opens a database with its own options, and works on it.
+    /// Opens a database with its own options and performs random operations on it.
     fn work(&mut self) -> Checked<()> {
         let at = self.any();
         let mut database = self.databases[at].clone();
@@ -182,7 +184,8 @@ impl World {
         }
     }
 
-    /// Copies the home of a database to another path, as a backup does.
+    /// Copies the home of a database to another path, as a backup does, but not its outside
+    /// directories.
     fn copy_home(&mut self) -> Checked<()> {
         let at = self.any();
         let original = self.databases[at].clone();
@@ -197,13 +200,14 @@ impl World {
         Ok(())
     }
 
-    /// Whether claims distinguish a database from a copy of its home. While its directories are not
-    /// claimed, they do not: whichever of the two is opened first claims the directories.
+    /// Whether claims distinguish a database from a copy of its home. They do not if the database
+    /// has not yet claimed all its directories: then whichever of the two is opened first claims
+    /// them.
     fn is_known_apart(&self, original: &Database) -> bool {
         original.standing == Standing::Copy || self.has_claimed_all(original)
     }
 
-    /// Returns the model of the copy of a database whose home was copied to another path.
+    /// Returns the model of a copy whose home was copied from `original` to `home`.
     fn copied(&self, original: &Database, home: PathBuf) -> Database {
         let mut copy = original.clone();
         copy.layout.renamed(&original.layout.home, &home);
@@ -215,7 +219,8 @@ impl World {
         copy
     }
 
-    /// Replaces the home of a database by a copy of it, as when a backup is restored.
+    /// Replaces the home of a database by a copy of it with new inodes, as when a backup is
+    /// restored.
     fn restore_from_copy(&mut self) -> Checked<()> {
         let at = self.any();
         let original = self.databases[at].clone();
@@ -244,13 +249,13 @@ impl World {
         Ok(())
     }
 
-    /// Whether the working directory is `directory` or below it.
+    /// Whether the working directory is `directory` or inside it.
     fn is_within(&self, directory: &Path) -> bool {
         self.working_directory().starts_with(directory)
     }
 
-    /// Makes a database that does not own its outside directories adopt them: a copy, or a database
-    /// whose directories another database has claimed.
+    /// Lets a database adopt outside directories that it does not own. It is either a copy, or
+    /// another database has claimed its directories.
     fn adopt(&mut self) -> Checked<()> {
         let at = self.any();
         let mut database = self.databases[at].clone();
@@ -263,8 +268,8 @@ impl World {
             !it.layout.outside().is_disjoint(&outside) && it.number != database.number
         };
         let sharing: Vec<Database> = self.databases.iter().filter(shares).cloned().collect();
-        // The caller of an adoption must ensure that no other database still needs the directories.
-        // So it is tried only if the databases that share them have the same contents.
+        // Users must adopt directories only if no other database still needs them. So the step is
+        // performed only if all databases that share the directories have the same contents.
         let is_same = |it: &Database| {
             it.lineage == database.lineage
                 && it.state == database.state
@@ -298,8 +303,8 @@ impl World {
     fn rename_outside(&mut self) -> Checked<()> {
         let at = self.any();
         let layout = &self.databases[at].layout;
-        // Directories inside the home are left out, since their claims may name the home from which
-        // it was copied.
+        // Directories inside the home are not renamed. If the home is a copy, their claims still
+        // name the original home.
         let outside = layout.outside().into_iter().filter(|it| !it.starts_with(&layout.home));
         let outside: Vec<PathBuf> = outside.collect();
         let Some(from) = self.rng.choice(outside) else { return Ok(()) };
@@ -312,7 +317,7 @@ impl World {
         Ok(())
     }
 
-    /// Opens or destroys a database with options that name other directories than its own.
+    /// Opens or destroys a database with options that name wrong directories.
     fn open_wrongly(&mut self) -> Checked<()> {
         let at = self.any();
         let database = self.databases[at].clone();
@@ -363,7 +368,7 @@ impl World {
         }
     }
 
-    /// Returns a layout with other directories, which a user might name by mistake.
+    /// Returns a layout that differs from `layout` in one directory, like a user's mistake.
     fn wrong_layout(&mut self, layout: &Layout) -> Layout {
         let mut wrong = layout.clone();
         let other = self.any();
@@ -372,8 +377,8 @@ impl World {
         directories.push(other.home.clone());
         let directory = self.rng.choice(directories).expect("a directory");
         let place = Place { directory: directory.clone(), target_size: 1 };
-        // Without a claim the owner of the logs in a directory is unknown, so this mistake would
-        // not be detected.
+        // Without a claim in the directory, the owner of the logs in it is unknown, and the
+        // database would not detect the wrong `wal_dir`.
         let has_claim = self.disk.metadata(&directory.join(CLAIM)).is_ok();
         let has_room = wrong.tables.len() < PATHS_MAX;
         match self.rng.u8(..10) {
@@ -391,7 +396,8 @@ impl World {
         wrong
     }
 
-    /// Destroys a directory that is not the home of a database, but may contain files of one.
+    /// Calls `destroy` on a directory that is not the home of a database, but may contain files of
+    /// one.
     fn destroy_no_database(&mut self) -> Checked<()> {
         let at = self.any();
         let outside: Vec<PathBuf> = self.databases[at].layout.outside().into_iter().collect();
@@ -411,8 +417,8 @@ impl World {
         self.check(&all)
     }
 
-    /// Records that stray files in a home belong to the home's database from now on, unless the
-    /// home is a claimed directory of another database.
+    /// Removes the stray files in `home` from the list of files that must not be touched.
+    /// Destroying `home` may remove them, unless the directory is claimed by another database.
     fn forget_strays(&mut self, home: &Path) {
         if self.disk.metadata(&home.join(CLAIM)).is_err() {
             self.strays.retain(|stray| stray.parent() != Some(home));
@@ -435,7 +441,7 @@ impl World {
         Ok(())
     }
 
-    /// Removes a file that a database needs, opens the database, and restores the file.
+    /// Removes a file that a database needs, tries to open the database, and restores the file.
     fn lose_a_file(&mut self) -> Checked<()> {
         let at = self.any();
         let mut database = self.databases[at].clone();
@@ -469,8 +475,9 @@ impl World {
         Ok(())
     }
 
-    /// Opens a database of which a file or directory was removed. If the opening is refused, it
-    /// must leave the rest unchanged. Returns the error, if it was refused.
+    /// Opens a database after one of its files or directories was removed. If the opening is
+    /// refused, checks that it left all other files of the database unchanged, and returns the
+    /// error.
     fn open_without(&mut self, database: &mut Database) -> Checked<Option<tailwater::Error>> {
         let number = database.number;
         let before: Vec<_> = self.everything_of(database);
@@ -497,8 +504,8 @@ impl World {
         }
     }
 
-    /// Returns all files in the directories of a database whose names are those of database files,
-    /// except LOCK and the LOG files.
+    /// Returns the path and contents of every file in the database's directories that has the name
+    /// of a database file, except LOCK and the LOG files.
     fn everything_of(&self, database: &Database) -> Vec<(PathBuf, Vec<u8>)> {
         let mut directories = database.layout.outside();
         directories.insert(database.layout.home.clone());
@@ -519,8 +526,8 @@ impl World {
         all
     }
 
-    /// Removes an outside directory of a database, as if its filesystem were not mounted, opens the
-    /// database, and restores the directory.
+    /// Removes an outside directory of a database, as if its filesystem were not mounted, tries to
+    /// open the database, and restores the directory.
     fn unmount(&mut self) -> Checked<()> {
         let at = self.any();
         let mut database = self.databases[at].clone();
@@ -566,8 +573,8 @@ impl World {
         Ok(())
     }
 
-    /// Removes the claims of a database that has no copy. The database then looks as if RocksDB had
-    /// created it.
+    /// Removes the claims of a database that has no copy. The database then looks like one that
+    /// RocksDB created.
     fn forget_claims(&mut self) -> Checked<()> {
         let at = self.any();
         let database = self.databases[at].clone();
@@ -587,7 +594,7 @@ impl World {
         if self.rng.bool() { self.destroy_this(&database) } else { Ok(()) }
     }
 
-    /// Adds a directory to those in which a database may place tables.
+    /// Adds a directory to the `db_paths` of a database and opens the database with it.
     fn extend(&mut self) -> Checked<()> {
         let at = self.any();
         let mut database = self.databases[at].clone();
@@ -614,7 +621,7 @@ impl World {
         }
     }
 
-    /// Puts a stray file, which belongs to no database, into an outside directory.
+    /// Writes a stray file, which belongs to no database, into an outside directory.
     fn add_stray(&mut self) -> Checked<()> {
         let at = self.any();
         let outside: Vec<PathBuf> = self.databases[at].layout.outside().into_iter().collect();
@@ -633,7 +640,7 @@ impl World {
         Ok(())
     }
 
-    /// Enters another working directory, or creates another symbolic link.
+    /// Changes the working directory, or creates a symbolic link.
     fn move_about(&mut self) -> Checked<()> {
         let at = self.any();
         let mut directories: Vec<PathBuf> = vec![PathBuf::from("/deep/er"), PathBuf::from("/")];
@@ -654,7 +661,7 @@ impl World {
     }
 }
 
-/// Checks that the contents found are exactly those of a database.
+/// Checks that the contents found are exactly those that the model expects.
 fn same(database: &Database, found: &State) -> Checked<()> {
     match difference(&database.state, found) {
         Some(difference) => Err(format!("database {}: {difference}", database.number)),
@@ -665,7 +672,8 @@ fn same(database: &Database, found: &State) -> Checked<()> {
 /// Checks that an error names the missing file.
 fn names(error: &tailwater::Error, name: &str) -> Checked<()> {
     let is_there = error.to_string().contains(name);
-    // Without CURRENT, opening reports that there is no database, and names no file.
+    // If CURRENT is missing, opening reports only that there is no database, without the file's
+    // name.
     let is_current = name == "CURRENT" && error.kind() == ErrorKind::NotFound;
     if is_there || is_current {
         return Ok(());

@@ -1,4 +1,4 @@
-//! A disk with several databases, and the files that each of them needs.
+//! A simulated disk with several databases, and the files that each of them needs.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,30 +16,30 @@ use tailwater_io::{Create, IoMode, Purpose, Storage};
 
 use crate::database::{Database, Layout, Place, Standing};
 
-/// Name of the file that records the owner of an outside directory.
+/// Name of the file that records which database owns an outside directory.
 pub(crate) const CLAIM: &str = "TAILWATER-CLAIM";
 
-/// A file that must stay unchanged because databases need it.
+/// A file that must stay unchanged because a database needs it, or because it belongs to no
+/// database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Needed {
-    /// The databases that need the file, as text.
+    /// Who needs the file, as text for a message.
     pub(crate) by: String,
     inode: u64,
     hash: u64,
 }
 
-/// A disk, the databases on it, and the working directory.
+/// A simulated disk, the databases on it, and the working directory of the process.
 pub(crate) struct World {
     pub(crate) disk: SimStorage,
     pub(crate) rng: Rng,
     pub(crate) databases: Vec<Database>,
-    /// Counter from which new databases and unused paths get their numbers.
+    /// The last number that a new database or an unused path got.
     pub(crate) numbers: usize,
     /// Files in outside directories that belong to no database, and must not be touched.
     pub(crate) strays: Vec<PathBuf>,
-    /// The working directory.
     working_directory: PathBuf,
-    /// The paths of symbolic links, with the canonical paths of their targets.
+    /// The path of each symbolic link, and the canonical path of its target.
     links: Vec<(PathBuf, PathBuf)>,
     /// The operations so far, for messages.
     pub(crate) trace: Vec<String>,
@@ -50,7 +50,8 @@ pub(crate) struct World {
 impl World {
     /// Creates a world with an empty disk.
     pub(crate) fn new(mut rng: Rng) -> Self {
-        // The databases' random choices, including their ids, must be reproducible.
+        // Seeds the thread's generator, from which the databases draw their random choices, such as
+        // IDs.
         fastrand::seed(rng.u64(..));
         let disk = SimStorage::new(rng.u64(..));
         let world = Self {
@@ -70,7 +71,7 @@ impl World {
         world
     }
 
-    /// Records an operation for messages.
+    /// Appends an operation to the trace.
     pub(crate) fn note(&mut self, what: impl fmt::Display) {
         self.trace.push(what.to_string());
     }
@@ -83,7 +84,7 @@ impl World {
     /// Continues with the disk image that a crash left.
     pub(crate) fn replace_disk(&mut self, disk: SimStorage) {
         self.disk = disk;
-        // The working directory is reset: after a crash, a new process opens the databases.
+        // A new process opens the databases after a crash. Its working directory is `/`.
         self.working_directory = PathBuf::from("/");
     }
 
@@ -97,7 +98,7 @@ impl World {
         self.working_directory = directory.to_owned();
     }
 
-    /// Adds a symbolic link to a directory.
+    /// Adds a symbolic link to the directory `target`.
     pub(crate) fn add_link(&mut self, target: &Path) {
         let link = PathBuf::from(format!("/links/{}", self.links.len()));
         self.disk.create_symbolic_link(target, &link).expect("a link");
@@ -105,15 +106,15 @@ impl World {
         self.links.push((link, target.to_owned()));
     }
 
-    /// Returns a random spelling of a path: relative, absolute, or through a link. Only its last
-    /// component may be missing.
+    /// Returns a random spelling of a canonical path: absolute, relative, through a symbolic link,
+    /// with `..`, or with a slash at the end. The last component need not exist.
     pub(crate) fn spelled(&mut self, canonical: &Path) -> PathBuf {
         let spelling = match self.rng.u8(..6) {
             0 | 1 => self.relative(canonical),
             2 => self.through_link(canonical),
             3 => match canonical.parent() {
                 Some(parent) if parent != Path::new("/") => {
-                    // Inserts a detour: down into a directory and up again.
+                    // Goes from the parent directory up and down again.
                     let name = parent.file_name().unwrap_or_default();
                     parent.join("..").join(name).join(canonical.file_name().unwrap_or_default())
                 }
@@ -142,7 +143,7 @@ impl World {
         loop {
             if let Ok(below) = canonical.strip_prefix(above) {
                 let path = path.join(below);
-                // The empty path resolves to nothing, so `.` denotes the working directory.
+                // The empty path does not resolve, so `.` is used for the working directory.
                 return if path == Path::new("") { PathBuf::from(".") } else { path };
             }
             path.push("..");
@@ -163,7 +164,8 @@ impl World {
         }
     }
 
-    /// Returns options that name the directories of a layout, for column families with these names.
+    /// Returns options for a database whose directories are those of `layout` and whose column
+    /// families have these names.
     pub(crate) fn options(
         &mut self,
         layout: &Layout,
@@ -199,15 +201,16 @@ impl World {
         places.iter().map(path).collect()
     }
 
-    /// Returns the column families that a database's MANIFEST names or, if it cannot be read, those
-    /// of the model.
+    /// Returns the names of a database's column families: those in its MANIFEST or, if that cannot
+    /// be read, those of the model.
     pub(crate) fn families(&self, database: &Database) -> Vec<String> {
         let options = OpenOptions::new(Arc::new(self.disk.clone()));
         let listed = Db::list_cf(&database.layout.home, &options);
         listed.unwrap_or_else(|_| database.state.keys().cloned().collect())
     }
 
-    /// Returns, by path, every file that a database needs.
+    /// Returns the files that a database needs and that must stay unchanged, by path. Files in
+    /// outside directories are included only if the database owns the directories.
     pub(crate) fn needed(&self, database: &Database) -> Result<BTreeMap<PathBuf, Needed>, String> {
         let layout = &database.layout;
         let failed = |error: &dyn fmt::Display| {
@@ -249,8 +252,8 @@ impl World {
         paths.into_iter().map(file).collect()
     }
 
-    /// Returns the files that must stay unchanged while the databases in `but` are worked on: those
-    /// that other databases need, and stray files.
+    /// Returns the files that must stay unchanged while the databases whose numbers are in `but`
+    /// are used: the files that all other databases need, and the stray files.
     pub(crate) fn needed_by_others(
         &self,
         but: &[usize],
@@ -268,7 +271,7 @@ impl World {
         Ok(all)
     }
 
-    /// Checks that files are unchanged.
+    /// Checks that all these files are unchanged.
     pub(crate) fn check(&self, needed: &BTreeMap<PathBuf, Needed>) -> Result<(), String> {
         for (path, before) in needed {
             let by = &before.by;
@@ -290,7 +293,7 @@ impl World {
         Some(Needed { by: by.to_owned(), inode, hash: hasher.finish() })
     }
 
-    /// Returns the bytes of a file.
+    /// Returns the contents of a file, or `None` if it cannot be read.
     pub(crate) fn read(&self, path: &Path) -> Option<Vec<u8>> {
         let file = self.disk.open(path, IoMode::Buffered, Purpose::Metadata).ok()?;
         let mut bytes = vec![0; file.length().ok()? as usize];
@@ -298,7 +301,7 @@ impl World {
         Some(bytes)
     }
 
-    /// Returns the claims in the outside directories of a layout, by directory.
+    /// Returns the contents of the claims in the outside directories of a layout, by directory.
     pub(crate) fn claims(&self, layout: &Layout) -> BTreeMap<PathBuf, Vec<u8>> {
         let claim = |directory: PathBuf| {
             let claim = self.read(&directory.join(CLAIM))?;
@@ -307,8 +310,9 @@ impl World {
         layout.outside().into_iter().filter_map(claim).collect()
     }
 
-    /// Whether a database must open with its own options. It must if it owns its directories, and
-    /// since it was last open no other database has claimed one of them or uses one as its home.
+    /// Whether opening a database with its own options must succeed. That is so if the database
+    /// owns its outside directories, no other database has claimed one of them since it was last
+    /// open, and none of them is the home of another database.
     pub(crate) fn is_rightful(&self, database: &Database) -> bool {
         if database.layout.outside().iter().any(|it| self.is_database(it)) {
             return false;
@@ -319,7 +323,7 @@ impl World {
         database.standing == Standing::Owner && is_own
     }
 
-    /// Whether a database has claimed all of its existing directories.
+    /// Whether a database has claimed all of its outside directories that exist.
     pub(crate) fn has_claimed_all(&self, database: &Database) -> bool {
         let claims = self.claims(&database.layout);
         let outside = database.layout.outside();
@@ -327,7 +331,8 @@ impl World {
         there.all(|it| claims.contains_key(it) && claims.get(it) == database.claims.get(it))
     }
 
-    /// Whether a directory does not exist, or has no database files.
+    /// Whether a directory does not exist, or contains neither a claim nor database files other
+    /// than locks and LOG files.
     pub(crate) fn is_free(&self, directory: &Path) -> bool {
         let is_lock = |name: &str| {
             matches!(name, "LOCK" | "TAILWATER-LOCK" | "LOG") || name.starts_with("LOG.old")
@@ -337,14 +342,14 @@ impl World {
         !self.names(directory).iter().any(is_of_database)
     }
 
-    /// Returns the names of the files in a directory; empty if it does not exist.
+    /// Returns the names of the files in a directory, or nothing if the directory does not exist.
     pub(crate) fn names(&self, directory: &Path) -> Vec<String> {
         let entries = self.disk.list(directory).unwrap_or_default();
         let files = entries.into_iter().filter(|entry| !entry.is_directory);
         files.map(|entry| entry.name).collect()
     }
 
-    /// Creates a directory, and makes it durable.
+    /// Creates a directory and syncs its parent directory.
     pub(crate) fn make_directory(&self, path: &Path) {
         self.disk.create_directory(path).expect("a directory");
         for below in path.ancestors() {
@@ -358,7 +363,7 @@ impl World {
         }
     }
 
-    /// Writes a file, and makes it durable.
+    /// Writes a file and syncs it.
     pub(crate) fn write(&self, path: &Path, bytes: &[u8]) {
         let purpose = Purpose::Metadata;
         let file = self.disk.create(path, Create::Truncate, IoMode::Buffered, purpose);
@@ -368,7 +373,7 @@ impl World {
         self.sync_parent(path);
     }
 
-    /// Renames a directory, and updates the paths in the model.
+    /// Renames a directory on the disk, and updates the paths in the models of the databases.
     pub(crate) fn rename(&mut self, from: &Path, to: &Path) {
         self.disk.rename(from, to).expect("a name that can be changed");
         self.sync_parent(from);
@@ -396,7 +401,7 @@ impl World {
         self.enter(&paths.home.clone());
     }
 
-    /// Copies a directory with all its contents; the files get new inodes.
+    /// Copies a directory with all its contents. The copied files have new inodes.
     pub(crate) fn copy(&self, from: &Path, to: &Path) {
         self.make_directory(to);
         for entry in self.disk.list(from).expect("a directory") {

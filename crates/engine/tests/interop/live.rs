@@ -1,4 +1,4 @@
-//! Databases that Tailwater opens while RocksDB writes them.
+//! A database that Tailwater opens while RocksDB is writing it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -7,9 +7,9 @@ use crate::in_laboratory;
 use tailwater::{Db, ErrorKind, OpenOptions, ReadOptions};
 use tailwater_testkit::oracle::Script;
 
-/// Number of keys that RocksDB writes, one after another.
+/// Number of keys that RocksDB puts, in ascending order.
 const KEYS: usize = 20_000;
-/// Number of keys between two flushes. A flush releases logs.
+/// Number of puts between two flushes. After a flush, RocksDB removes the flushed log.
 const FLUSH_EVERY: usize = 40;
 
 fn key(number: usize) -> Vec<u8> {
@@ -18,12 +18,12 @@ fn key(number: usize) -> Vec<u8> {
 
 #[test]
 fn a_database_opened_during_writes_shows_one_consistent_state() {
-    // Regression test: opening skipped a log that the writer released after the MANIFEST was read
-    // and before the logs were read. All keys of that log were missing.
+    // Regression test: RocksDB removed a log after Tailwater had read the MANIFEST and before it
+    // read the logs. Tailwater then skipped that log, and all its keys were missing.
     in_laboratory("opening during writes", |laboratory| {
         let path = laboratory.next_directory();
-        // There are no compactions: Tailwater could not read the tables that a compaction of
-        // RocksDB removes.
+        // Compactions are disabled, since a compaction of RocksDB may remove tables that Tailwater
+        // is about to read.
         let quiet = "disable_auto_compactions=true;level0_slowdown_writes_trigger=100000;\
             level0_stop_writes_trigger=100000";
         let mut script = Script::open(&path, "", &[("default", quiet)]);
@@ -47,7 +47,8 @@ fn a_database_opened_during_writes_shows_one_consistent_state() {
             while !ended.load(Ordering::Acquire) {
                 let db = match Db::open_read_only(&path, &OpenOptions::default()) {
                     Ok(db) => db,
-                    // Either the database does not exist yet, or it changed too fast to be opened.
+                    // Either RocksDB has not created the database yet, or the database changed too
+                    // fast to be opened.
                     Err(error) if error.is_not_found() || error.kind() == ErrorKind::Busy => {
                         continue;
                     }
@@ -66,7 +67,7 @@ fn a_database_opened_during_writes_shows_one_consistent_state() {
     });
 }
 
-/// Returns the number of keys, and checks that they are the first ones without a gap.
+/// Checks that the keys of a database are the first ones without a gap, and returns their number.
 fn contiguous(db: &Db, context: &str) -> usize {
     let family = db.cf_handle("default").expect("the default family");
     let mut iterator =

@@ -1,5 +1,5 @@
-//! Write-ahead logs that are compressed, recycled, or in a directory of their own. They are read in
-//! every state in which RocksDB may leave them.
+//! Write-ahead logs that are compressed, recycled, or in a directory of their own. Tailwater reads
+//! what RocksDB leaves of these logs when it closes a database.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,8 @@ use tailwater::{Db, OpenOptions};
 use tailwater_testkit::directory;
 use tailwater_testkit::oracle::Script;
 
-/// Options of a database that affect the form of its logs.
+/// Options that affect the format and the files of the logs. Each line has the values of one
+/// choice.
 const FACTORS: [&[&str]; 6] = [
     &["", "wal_compression=kZSTD"],
     &["", "recycle_log_file_num=2"],
@@ -19,7 +20,7 @@ const FACTORS: [&[&str]; 6] = [
     &["avoid_flush_during_shutdown=true", "avoid_flush_during_recovery=true"],
 ];
 
-/// Number of times that a database is opened and written to.
+/// Number of times that RocksDB opens a database and writes to it.
 const SESSIONS: usize = 3;
 
 fn session(laboratory: &mut Laboratory, path: &Path, options: &str) -> Script {
@@ -82,8 +83,8 @@ fn logged_and_unlogged_writes_alternate() {
     });
 }
 
-/// Tests that a missing log is detected if the MANIFEST records it. RocksDB records a log there
-/// after it has synced and closed the log.
+/// Tests that Tailwater detects that a log is missing. It knows about the log from the MANIFEST, in
+/// which RocksDB records each log after it has synced and closed it.
 #[test]
 #[expect(clippy::disallowed_methods, reason = "damages a database from outside")]
 fn a_missing_log_tracked_by_rocksdb_is_detected() {
@@ -93,7 +94,8 @@ fn a_missing_log_tracked_by_rocksdb_is_detected() {
         let mut script = Script::open(&path, options, &[("default", ""), ("other", "")]);
         script.put("other", b"only in the first log", b"1");
         script.put("default", b"k", b"1");
-        // The flush closes the first log. That log is still needed, for the other column family.
+        // The flush closes the first log. That log is still needed, since it has an unflushed write
+        // to the column family `other`.
         script.flush("default");
         script.put("default", b"l", b"1");
         script.line(&[&"close"]);

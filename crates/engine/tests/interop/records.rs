@@ -1,12 +1,12 @@
-//! Records of every kind that overwrite each other: merges, deletions of keys and ranges, values in
-//! blob files, ingested tables.
+//! Records of every kind that overwrite each other: puts, merges, deletions of keys and ranges,
+//! values in blob files, and records of ingested tables.
 
 use crate::in_laboratory;
 use crate::random::{self, Operands};
 use crate::workload::{self, Plan};
 use tailwater_testkit::oracle::Script;
 
-/// Options for tables that are so small that a range deletion spans several tables.
+/// Options for tables so small that a range deletion spans several of them.
 const SMALL_TABLES: &str = "write_buffer_size=65536;target_file_size_base=2048;\
     max_bytes_for_level_base=16384;max_bytes_for_level_multiplier=4;\
     block_based_table_factory={block_size=512}";
@@ -47,12 +47,12 @@ fn merges_over_everything() {
 
 #[test]
 fn records_of_one_key_across_tables() {
-    // Regression test: a get searched only the first table of a level for a key, although the key's
-    // records continued in the next table.
+    // Regression test: the records of one key were in two consecutive tables of a level. A get
+    // searched only the first of these tables.
     in_laboratory("records of one key across tables", |laboratory| {
-        // There are two flushed tables and no automatic compaction, so that the requested
-        // compaction merges them and cuts its output between records of one key. A single table
-        // would be moved unchanged.
+        // The database has two flushed tables and no automatic compactions. So the requested
+        // compaction merges the two tables, and cuts its output between records of one key. If
+        // there were only one table, the compaction would move it unchanged.
         let options =
             format!("merge_operator=stringappend;{SMALL_TABLES};disable_auto_compactions=true");
         let path = laboratory.next_directory();
@@ -157,8 +157,8 @@ fn ingested_tables() {
                 external(&mut script, &mut laboratory.rng, family);
                 script.line(&[&"finish"]);
                 let how = ["copy", "move"][number % 2];
-                // Because of this snapshot, older records must stay visible, so that the ingested
-                // table needs a sequence number of its own.
+                // Older records must stay visible at this snapshot. The ingested table therefore
+                // needs a sequence number of its own.
                 script.line(&[&"snapshot"]);
                 script.line(&[&"ingest", &family, &how, &file.display()]);
             }
@@ -185,7 +185,7 @@ fn tables_ingested_as_the_oldest_data() {
     });
 }
 
-/// Adds the records of an external table to a script, in the order of the column family.
+/// Adds to a script the records of an external table, in the key order of the column family.
 fn external(script: &mut Script, rng: &mut fastrand::Rng, family: &str) {
     let mut keys: Vec<Vec<u8>> =
         (0..rng.usize(1..120)).map(|_| random::key(rng, random::KEYS)).collect();

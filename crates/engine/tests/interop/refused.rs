@@ -1,13 +1,13 @@
-//! Databases with features that Tailwater does not support are refused with an error that names the
-//! feature.
+//! Tests that databases with features that Tailwater does not support are refused, with an error
+//! that names the feature.
 
 use crate::{Laboratory, in_laboratory};
 use tailwater::{Db, Error, ErrorKind, OpenOptions, ReadOptions};
 use tailwater_testkit::oracle::Script;
 
-/// Returns two errors, one with the options of the database's OPTIONS file and one with the default
-/// options. Each error comes from opening the database or else from reading a key of its column
-/// family `odd`.
+/// Lets RocksDB create a database with these options for the database and for its column family
+/// `odd`. Returns the errors of two attempts to open it with Tailwater and read a key of `odd`: one
+/// with the options of the OPTIONS file, and one with the default options.
 fn refusals(laboratory: &mut Laboratory, database: &str, options: &str, put: bool) -> [Error; 2] {
     let path = laboratory.next_directory();
     let mut script = Script::open(&path, database, &[("odd", options)]);

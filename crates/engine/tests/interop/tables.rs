@@ -1,10 +1,11 @@
-//! Tables with many combinations of options, in which every two values occur together.
+//! Tables with many combinations of options. For every two options, each pair of their values
+//! occurs in some table.
 
 use crate::workload::{self, Plan};
 use crate::{in_laboratory, pairwise};
 use tailwater_testkit::oracle::Script;
 
-/// Whether an option belongs to a database, a column family, or its tables.
+/// Whether an option is one of a database, of a column family, or of the tables of a column family.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Scope {
     Family,
@@ -13,7 +14,8 @@ enum Scope {
 
 use Scope::{Family, Table};
 
-/// Options with the values to try. An empty text means RocksDB's default.
+/// Options to combine: the scope of each, and its values to try. An empty text leaves the option at
+/// RocksDB's default.
 const FACTORS: [(Scope, &[&str]); 21] = [
     (
         Family,
@@ -112,12 +114,13 @@ const FACTORS: [(Scope, &[&str]); 21] = [
     (Table, &["metadata_block_size=128", ""]),
 ];
 
-/// Number of column families of a database.
+/// Number of column families in each database.
 const FAMILIES: usize = 12;
 /// Number of writes to each column family.
 const WRITES: usize = 700;
 
-/// Returns the options of a column family, in which contradictory options are corrected.
+/// Returns the options of a column family. Options that contradict others of the choice are
+/// replaced or left out.
 fn family_options(choice: &[usize]) -> String {
     let chosen = |scope: Scope| -> Vec<&str> {
         let values = FACTORS.iter().zip(choice).filter(|((of, _), _)| *of == scope);

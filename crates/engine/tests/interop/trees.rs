@@ -1,5 +1,5 @@
-//! LSM trees of every compaction style: with many levels, many tables, several directories, and
-//! column families that are created and dropped.
+//! LSM trees of every compaction style: trees with many levels, many tables or several directories,
+//! and databases whose column families are created and dropped.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use tailwater::options::DbPath;
 use tailwater_testkit::directory;
 use tailwater_testkit::oracle::Script;
 
-/// Number of entries, large enough to fill several levels.
+/// Number of entries. They fill several levels.
 const ENTRIES: usize = 120_000;
 
 #[test]

@@ -1,5 +1,5 @@
-//! Random writes of every kind, with flushes and compactions, so that the records are spread over
-//! tables, levels and the log.
+//! Random writes of every kind, mixed with flushes and compactions, so that the records are spread
+//! over tables, levels and the log.
 
 use std::collections::BTreeSet;
 
@@ -8,16 +8,16 @@ use tailwater_testkit::oracle::Script;
 
 use crate::random::{KEYS, Operands, key, operand, value};
 
-/// The random writes to one column family.
+/// How the random writes to one column family are chosen.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Plan<'a> {
     /// The name of the column family.
     pub(crate) family: &'a str,
-    /// Whether the column family's order is reverse bytewise.
+    /// Whether the column family sorts its keys in reverse bytewise order.
     pub(crate) reverse: bool,
-    /// Number of different keys.
+    /// Number of different keys to choose from.
     pub(crate) keys: u32,
-    /// The form of merge operands, if there are any.
+    /// Whether there are merges, and whether their operands are numbers or bytes.
     pub(crate) operands: Operands,
     /// Number of writes per thousand that delete a range.
     pub(crate) ranges: u32,
@@ -30,8 +30,9 @@ pub(crate) struct Plan<'a> {
 }
 
 impl<'a> Plan<'a> {
-    /// Creates a plan for a column family with this name and these options: puts of values of up to
-    /// 400 bytes, deletions, and some flushes.
+    /// Creates a plan for a column family with this name and these options. Its values have up to
+    /// 400 bytes, and it has deletions, some flushes and compactions, but neither merges nor range
+    /// deletions.
     pub(crate) fn new((family, options): (&'a str, &str)) -> Self {
         Self {
             family,
@@ -46,7 +47,8 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// Adds `count` random writes to a script, over the families of all plans in turn.
+/// Adds `count` random writes to a script. Each write is to the column family of a randomly chosen
+/// plan.
 pub(crate) fn write(script: &mut Script, rng: &mut Rng, plans: &[Plan<'_>], count: usize) {
     let mut once = Once { prefix: rng.u32(..), ..Once::default() };
     let mut in_batch = 0;
@@ -72,10 +74,12 @@ pub(crate) fn write(script: &mut Script, rng: &mut Rng, plans: &[Plan<'_>], coun
     script.line(&[&"release"]);
 }
 
-/// Keys that are put exactly once. Later each is either deleted by a single deletion or kept.
+/// Keys that are put exactly once, so that a single deletion may delete them. Some of them are
+/// never deleted.
 #[derive(Default)]
 struct Once {
-    /// A number in the keys that distinguishes them from the keys of other calls of `write`.
+    /// Part of every key; it differs from call to call of `write`, so that no other call puts the
+    /// same keys.
     prefix: u32,
     next: u32,
     there: BTreeSet<(String, u32)>,
@@ -91,7 +95,7 @@ fn one(script: &mut Script, rng: &mut Rng, plan: &Plan<'_>, once: &mut Once) {
     let family = plan.family;
     if rng.u32(..1000) < plan.ranges {
         let mut range = [key(rng, plan.keys), key(rng, plan.keys)];
-        // The range is mostly short, so that some keys remain.
+        // Most ranges are short, so that some keys remain.
         if rng.u8(..12) > 0 {
             range[1] = [&range[0][..], b"\x02"].concat();
         }
@@ -128,7 +132,8 @@ fn one(script: &mut Script, rng: &mut Rng, plan: &Plan<'_>, once: &mut Once) {
     }
 }
 
-/// Adds snapshots, which keep old records, and flushes and compactions to a script.
+/// Sometimes adds a flush or a compaction to a script, and sometimes takes a snapshot, which keeps
+/// old records, or releases the snapshots.
 fn upkeep(script: &mut Script, rng: &mut Rng, plan: &Plan<'_>) {
     match rng.u16(..300) {
         0 => script.line(&[&"snapshot"]),

@@ -1,4 +1,5 @@
-//! Checks the recorded garbage of blob files (the blobs that no table needs) blob by blob.
+//! Checks the garbage counts of blob files that the MANIFEST records. The garbage of a blob file is
+//! the blobs to which no table refers.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,8 +12,8 @@ use tailwater_format::file_name::FileKind;
 use tailwater_format::key::ValueType;
 use tailwater_io::posix::PosixStorage;
 
-/// Asserts that the recorded garbage of every blob file consists of exactly the blobs to which no
-/// table refers. Returns the number of these blobs.
+/// Asserts for every blob file that the recorded number of garbage blobs is the number of blobs to
+/// which no table refers. Returns the number of garbage blobs in all blob files.
 pub(crate) fn garbage_is_counted(directory: &Path, context: &str) -> u64 {
     let fail = |error| -> ! { panic!("{context}: {error}") };
     let storage = PosixStorage::new();
@@ -33,7 +34,8 @@ pub(crate) fn garbage_is_counted(directory: &Path, context: &str) -> u64 {
     garbage
 }
 
-/// Returns, for each blob file, how many of its blobs the tables of a column family refer to.
+/// Returns, for each blob file number, how many references to its blobs the tables of a column
+/// family contain.
 fn references(directory: &Path, family: &FamilyState) -> Result<BTreeMap<u64, u64>> {
     let mut references = BTreeMap::new();
     for file in family.levels.iter().flatten() {

@@ -1,4 +1,4 @@
-//! Golden databases written by RocksDB, which Tailwater and then RocksDB compact completely.
+//! Golden databases, which RocksDB wrote, and which Tailwater and then RocksDB compact completely.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,8 @@ use tailwater_testkit::{directory, golden};
 use crate::laboratory::assert_same;
 use crate::{blobs, check};
 
-/// Options with which tables can be read but not written, each with the option that replaces it.
+/// Options with which Tailwater can read tables but not write them. With each goes the option text
+/// that is used for the compaction instead.
 const WRITTEN_INSTEAD: [(&str, &str); 5] = [
     ("enable_blob_files", "enable_blob_files=false"),
     (
@@ -60,8 +61,8 @@ fn compacted_to_the_bottom(name: &str) {
     reads(path, &options, &dump, &context);
 }
 
-/// Returns the options of the OPTIONS file. Options that would be refused for writing are replaced,
-/// and each replacement is reported on standard error.
+/// Returns the options of the OPTIONS file. Options with which Tailwater refuses to write are
+/// replaced, and each replacement is reported on standard error.
 fn written_options(name: &str, path: &Path) -> OpenOptions {
     let mut options = OpenOptions::load(path).expect("an OPTIONS file");
     let families: Vec<String> = options.column_families().map(str::to_owned).collect();
@@ -69,8 +70,8 @@ fn written_options(name: &str, path: &Path) -> OpenOptions {
         let mut changed = options.column_family(&family).clone();
         while let Err(error) = options::check_column_family(&changed, options.database()) {
             let text = replacement(&error.to_string());
-            // The message is not printed by a macro, whose output would be shown only for failing
-            // tests.
+            // Writes to stderr directly, since the test harness shows the output of `eprintln!`
+            // only if the test fails.
             let message = format!("{name}: family '{family}': {error}: compacted with {text}\n");
             let _ = std::io::stderr().write_all(message.as_bytes());
             set(&mut changed, text);
@@ -90,8 +91,8 @@ fn set(family: &mut ColumnFamilyOptions, text: &str) {
         .unwrap_or_else(|error| panic!("{text}: {error}"));
 }
 
-/// Compacts all column families completely. Only new tables may remain, and each column family may
-/// have tables in only one level.
+/// Compacts all column families completely with Tailwater. Checks that every old table was
+/// replaced, and that each column family has tables in at most one level.
 fn compact(path: &Path, options: &OpenOptions, dump: &[Entry], context: &str) {
     let force = CompactRangeOptions { bottommost_level_compaction: BottommostRewrite::Force };
     let db = Db::open(path, options).unwrap_or_else(|error| panic!("{context}: {error}"));
@@ -114,7 +115,7 @@ fn compact(path: &Path, options: &OpenOptions, dump: &[Entry], context: &str) {
     assert!(stayed.is_empty(), "{context}: not rewritten: {stayed:?}");
 }
 
-/// Returns the number of tables in each level, beginning with level 0.
+/// Returns the number of tables in each level; index 0 is level 0.
 fn levels(db: &Db, family: &ColumnFamily) -> Vec<u64> {
     let at = |level| {
         let name = format!("rocksdb.num-files-at-level{level}");
@@ -130,8 +131,9 @@ fn tables(path: &Path) -> Vec<PathBuf> {
     files.filter(|path| path.extension().is_some_and(|extension| extension == "sst")).collect()
 }
 
-/// Asserts that Tailwater reads the contents of the dump from a database, and that verification
-/// finds nothing. Returns the number of records in the database's tables.
+/// Asserts that Tailwater reads the contents of `dump` from a database, that verification finds
+/// nothing, and that the garbage counts of blob files are correct. Returns the number of records in
+/// the database's tables.
 fn reads(path: &Path, options: &OpenOptions, dump: &[Entry], context: &str) -> u64 {
     let db = Db::open_read_only(path, options).unwrap_or_else(|error| panic!("{context}: {error}"));
     assert!(db.left_out().is_empty(), "{context}: {:?}", db.left_out());

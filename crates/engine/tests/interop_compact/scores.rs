@@ -1,4 +1,4 @@
-//! The compaction scores of both engines.
+//! Tests that both engines compute the same compaction scores.
 
 use tailwater::Db;
 use tailwater_testkit::oracle::Script;
@@ -6,8 +6,7 @@ use tailwater_testkit::oracle::Script;
 use crate::laboratory::{CREATE, Laboratory, in_laboratory, rocksdb_steps};
 use crate::shape::{Shape, join};
 
-/// Options without automatic compactions. Levels that are due for compaction then stay due, with
-/// scores above 1.
+/// Options without automatic compactions. Levels that need a compaction then keep scores above 1.
 const BY_HAND: &str = "disable_auto_compactions=true;level0_file_num_compaction_trigger=3;\
     level0_slowdown_writes_trigger=1000;level0_stop_writes_trigger=1000;\
     target_file_size_base=12000;max_bytes_for_level_base=30000;max_bytes_for_level_multiplier=3";
@@ -68,7 +67,8 @@ fn check(laboratory: &mut Laboratory, shape: &Shape, level: u8) {
     assert_eq!(ours.collect::<Vec<_>>(), theirs, "{context}");
 }
 
-/// Returns the columns for level, files and score of each row about a level.
+/// Returns the columns for the level, the number of files and the score, from each row about a
+/// level in the text of the statistics.
 fn rows(text: &str) -> Vec<(String, String, String)> {
     let words: Vec<&str> = text.split_whitespace().collect();
     let is_level =

@@ -1,11 +1,11 @@
-//! Keys that are deleted both by single deletions and by plain deletions.
+//! Keys to which both single deletions and plain deletions are applied.
 
 use tailwater::{Db, OpenOptions, ReadOptions, WriteOptions};
 use tailwater_testkit::oracle::Script;
 
 use crate::laboratory::in_laboratory;
 
-/// Returns options without automatic compactions. If they are enabled later, compactions run in the
+/// Returns options without automatic compactions. If a test enables them later, they run in the
 /// calling thread.
 fn options() -> OpenOptions {
     let mut options = OpenOptions::default();
@@ -16,9 +16,9 @@ fn options() -> OpenOptions {
     options
 }
 
-/// Tests what happens if single deletions and plain deletions of a key are mixed, which the
-/// contract of both engines forbids. In RocksDB, the first value shows again after a flush; in
-/// Tailwater, it stays deleted.
+/// Tests a key that is put, deleted, put again and deleted by a single deletion. The contract of
+/// both engines forbids to apply plain and single deletions to one key. RocksDB then shows the
+/// first value after a flush; in Tailwater the key stays deleted.
 #[test]
 fn a_deletion_below_a_single_deletion_applies_in_tailwater_but_not_in_rocksdb() {
     in_laboratory("single deletions mixed with others", |laboratory| {
@@ -36,7 +36,8 @@ fn a_deletion_below_a_single_deletion_applies_in_tailwater_but_not_in_rocksdb() 
         let values: Vec<&[u8]> = found.iter().map(|entry| &entry.value[..]).collect();
         assert_eq!(values, [b"first"], "{context}");
 
-        // Now RocksDB writes only the first value, and Tailwater performs the remaining steps.
+        // Repeats this with Tailwater: RocksDB writes only the first value, and Tailwater makes the
+        // other writes.
         let place = laboratory.next_place();
         let mut script = Script::open(&place.database(), "", &[("default", "num_levels=4")]);
         script.put("default", b"key", b"first");
@@ -46,8 +47,8 @@ fn a_deletion_below_a_single_deletion_applies_in_tailwater_but_not_in_rocksdb() 
         let db = Db::open(place.database(), &options()).expect("RocksDB's database");
         let family = db.cf_handle("default").expect("the default family");
         let write = WriteOptions::default();
-        // The range of this table overlaps that of the next, so that the two are merged instead of
-        // moved.
+        // The key range of this table overlaps that of the next table. Otherwise the compaction
+        // would only move the two tables, and not merge them.
         db.put_cf_opt(&family, b"a", b"", &write).expect("a put");
         db.put_cf_opt(&family, b"z", b"", &write).expect("a put");
         db.flush_cf(&family).expect("a flush");
@@ -57,8 +58,8 @@ fn a_deletion_below_a_single_deletion_applies_in_tailwater_but_not_in_rocksdb() 
         db.flush_cf(&family).expect("a flush");
         let levels = || db.live_files().iter().map(|file| file.level).collect::<Vec<_>>();
         assert_eq!(levels(), [0, 0, 3], "{context}");
-        // This causes a compaction of level 0 into level 1, above the first value, which is in
-        // level 3.
+        // This option starts a compaction from level 0 into level 1. The first value is in level 3,
+        // below the output.
         db.set_options_cf(&family, &[("disable_auto_compactions", "false")]).expect("options");
         assert_eq!(levels(), [1, 3], "{context}");
         let found = db.get_cf_opt(&family, b"key", &ReadOptions::default()).expect("a get");

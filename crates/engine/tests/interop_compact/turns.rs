@@ -1,4 +1,4 @@
-//! Both engines write to one database and compact it, in turns.
+//! Both engines write to one database and compact it in turns.
 
 use std::cmp::Ordering;
 
@@ -13,20 +13,22 @@ use crate::place::Place;
 use crate::shape::{Shape, join};
 use crate::{blobs, check, random};
 
-/// Number of turns on one database.
+/// Number of turns on one database, alternately by the two engines.
 const TURNS: usize = 20;
-/// Number of steps in each half of a turn.
+/// Number of random steps in each half of a turn. The compactions are between the two halves.
 const STEPS: usize = 500;
-/// Options for levels that are so small that all of them fill.
+/// Options for levels so small that every level fills.
 const SMALL: &str = "level0_file_num_compaction_trigger=2;target_file_size_base=12000;\
     max_bytes_for_level_base=30000;max_bytes_for_level_multiplier=3";
-/// Reasons in Tailwater's LOG by which lines about automatic compactions are recognized.
+/// Texts in Tailwater's LOG that give the reason for an automatic compaction. They identify the
+/// lines about automatic compactions.
 const AUTOMATIC: [&str; 2] = ["(LevelL0FilesNum)", "(LevelMaxLevelSize)"];
-/// Options with which RocksDB writes values into blob files and collects their garbage.
+/// Options with which RocksDB writes values into blob files, and its compactions collect garbage in
+/// them.
 const BLOBS: &str = "enable_blob_files=true;min_blob_size=25;enable_blob_garbage_collection=true;\
     blob_garbage_collection_age_cutoff=0.5";
 
-/// The database that both engines use in turns.
+/// The database that the engines use in turns.
 struct Database {
     shape: Shape,
     /// Whether RocksDB writes blob files.
@@ -102,8 +104,8 @@ fn values_in_blob_files() {
     take_turns("values in blob files", || Database { has_blobs: true, ..Database::new("", "") });
 }
 
-/// Lets both engines use a database in turns, and asserts after every turn that both find the
-/// model's contents.
+/// Lets both engines use a database in turns. Asserts after every turn that each engine finds the
+/// contents that the model expects.
 fn take_turns(part: &str, database: impl Fn() -> Database) {
     in_laboratory(part, |laboratory| {
         let mut database = database();
@@ -138,7 +140,7 @@ fn take_turns(part: &str, database: impl Fn() -> Database) {
     });
 }
 
-/// Writes and compacts with Tailwater.
+/// Tailwater's turn: writes, compacts and writes again.
 fn our_turn(
     laboratory: &mut Laboratory,
     database: &Database,
@@ -160,7 +162,7 @@ fn our_turn(
     db.close().unwrap_or_else(|error| panic!("{context}: {error}"));
 }
 
-/// Compacts a random range of a random family.
+/// Compacts a random range of a random column family.
 fn compact_some(db: &Db, rng: &mut Rng, context: &str) {
     let families = db.column_families();
     let family = &families[rng.usize(..families.len())];
@@ -186,7 +188,7 @@ fn compact_some(db: &Db, rng: &mut Rng, context: &str) {
     );
 }
 
-/// Writes and compacts with RocksDB.
+/// RocksDB's turn: writes, compacts and writes again.
 fn rocksdb_turn(
     laboratory: &mut Laboratory,
     database: &Database,
@@ -209,7 +211,8 @@ fn rocksdb_turn(
     for (family, _) in model.families() {
         match laboratory.rng.u8(..8) {
             0 | 1 => script.compact(family),
-            // The target level may be above the levels in which the data would otherwise be.
+            // RocksDB compacts into this level even if the level is closer to level 0 than the
+            // levels that already have data.
             2 => script.line(&[&"compact-to", &family, &laboratory.rng.u8(1..4)]),
             _ => {}
         }
@@ -220,8 +223,8 @@ fn rocksdb_turn(
     laboratory.rocksdb_closes(context);
 }
 
-/// Asserts that RocksDB opens and verifies a copy of the database, and finds the model's contents
-/// there. The database itself stays unchanged.
+/// Asserts that RocksDB opens and verifies a copy of the database, and finds the contents there
+/// that the model expects. RocksDB opens a copy, since opening changes the files.
 fn rocksdb_finds_in_a_copy(
     laboratory: &mut Laboratory,
     database: &Database,
@@ -237,8 +240,8 @@ fn rocksdb_finds_in_a_copy(
     laboratory.rocksdb_closes(context);
 }
 
-/// Returns the number of automatic compactions since Tailwater opened the database, according to
-/// Tailwater's LOG.
+/// Returns how many automatic compactions Tailwater ran since it last opened the database,
+/// according to its LOG.
 #[expect(clippy::disallowed_methods, reason = "looks at a database from outside")]
 fn automatic_compactions(place: &Place) -> usize {
     let log = std::fs::read_to_string(place.database().join("LOG")).expect("an information log");

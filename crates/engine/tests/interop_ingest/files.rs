@@ -1,4 +1,4 @@
-//! Random external tables, built by either engine.
+//! Random external tables, which either engine can build.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use crate::model::Model;
 use crate::random::{self, KEYS, Operands};
 use crate::step::{Durability, Record, Step, Write};
 
-/// Upper bound of the number of keys in a table.
+/// Exclusive upper bound of the number of keys in a table.
 const RECORDS: usize = 120;
 /// Maximum length of a value, in bytes.
 const LONGEST: usize = 400;
@@ -23,19 +23,20 @@ pub(crate) enum Maker {
     RocksDb,
 }
 
-/// An external table.
+/// A table to be built outside of a database and ingested into the column family `family`.
 #[derive(Debug, Clone)]
 pub(crate) struct ExternalTable {
     pub(crate) family: String,
     pub(crate) path: PathBuf,
-    /// The records: first range deletions, which do not delete keys of the same table, and then the
-    /// keys in order.
+    /// The records. Range deletions come first; they do not delete the table's own keys. The other
+    /// records follow in key order.
     records: Vec<Record>,
 }
 
 impl ExternalTable {
-    /// Returns a random table, to be built by `maker` at this path, for a column family with these
-    /// options. RocksDB's Java API cannot write range deletions, so RocksDB's tables have none.
+    /// Returns a random table for a column family with this name and these options. `maker` will
+    /// build it at `path`. RocksDB's Java API cannot write range deletions into an external table,
+    /// so a table of RocksDB has none.
     pub(crate) fn random(
         rng: &mut Rng,
         (family, options): (&str, &str),
@@ -74,7 +75,7 @@ impl ExternalTable {
         Self { family: family.to_owned(), path, records }
     }
 
-    /// Builds the table with Tailwater.
+    /// Builds the table file with Tailwater.
     pub(crate) fn write(&self, options: &OpenOptions) -> tailwater::Result<()> {
         let mut writer = SstFileWriter::new(options, &self.family)?;
         writer.open(&self.path)?;
@@ -89,14 +90,15 @@ impl ExternalTable {
             }
         }
         if self.records.iter().all(|record| matches!(record, Record::DeleteRange(a, b) if a == b)) {
-            // A table without any record cannot be built.
+            // All ranges are empty, so the table has no record yet, and a table without records
+            // cannot be built.
             writer.delete(b"nothing has this key")?;
         }
         writer.finish().map(drop)
     }
 
-    /// Adds the commands to a script that build the table with RocksDB, while a database with the
-    /// same column families is open.
+    /// Adds to a script the commands with which RocksDB builds the table file. A database with the
+    /// same column families must be open when the script runs.
     pub(crate) fn tell(&self, script: &mut Script) {
         script.line(&[&"external", &self.path.display(), &self.family]);
         for record in &self.records {
@@ -112,21 +114,21 @@ impl ExternalTable {
         script.line(&[&"finish"]);
     }
 
-    /// Applies the effect of ingesting the table to the model.
+    /// Applies to the model what ingesting the table does to a database.
     pub(crate) fn apply(&self, model: &mut Model) {
         let write = |record: &Record| Write { family: self.family.clone(), record: record.clone() };
         let writes = self.records.iter().map(write).collect();
         model.apply(&Step::Write(writes, Durability::Synced));
     }
 
-    /// Returns the path, for ingestion.
+    /// Returns the path of the table file.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 }
 
-/// Returns random keys: keys from the whole key space, keys near each other, or keys after all
-/// others.
+/// Returns random keys. They are either spread over the whole key space, or close to each other, or
+/// after all keys of the database.
 fn random_keys(rng: &mut Rng) -> Vec<Vec<u8>> {
     let count = rng.usize(1..RECORDS);
     match rng.u8(..3) {
@@ -142,8 +144,8 @@ fn random_keys(rng: &mut Rng) -> Vec<Vec<u8>> {
     }
 }
 
-/// Adds the command to a script that ingests tables into one column family. `how` is `copy` or
-/// `move`.
+/// Adds to a script the command with which RocksDB ingests tables into one column family. `how` is
+/// `copy` or `move`.
 pub(crate) fn tell_ingestion(script: &mut Script, tables: &[ExternalTable], how: &str) {
     let paths: Vec<String> =
         tables.iter().map(|table| table.path().display().to_string()).collect();

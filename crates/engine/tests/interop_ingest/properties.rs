@@ -1,4 +1,4 @@
-//! The properties of external tables. Tables of both engines must have the same.
+//! Tests that external tables built by the two engines have the same properties.
 
 use tailwater::inspect::table::TableFile;
 use tailwater_format::table::Properties;
@@ -9,7 +9,7 @@ use crate::files::{ExternalTable, Maker};
 use crate::laboratory::{CREATE, in_laboratory};
 use crate::shape::Shape;
 
-/// Options of column families that affect the properties of tables.
+/// Options of column families that affect the properties of a table. Each text is tried.
 const FAMILIES: [&str; 4] = [
     "compression=kZSTD;block_based_table_factory={filter_policy=bloomfilter:10:false}",
     "bottommost_compression=kNoCompression;compression_per_level=kZSTD:kSnappyCompression",
@@ -53,8 +53,7 @@ fn external_tables_of_both_engines_have_equal_properties() {
     });
 }
 
-/// Returns the properties of a table, without those that identify the session in which it was
-/// built.
+/// Returns the properties of a table, except those that identify the session that built it.
 fn properties(table: &ExternalTable, context: &str) -> Properties {
     let fail = |error: &tailwater::Error| -> ! { panic!("{context}: {error}") };
     let file = TableFile::open(&PosixStorage::new(), table.path());

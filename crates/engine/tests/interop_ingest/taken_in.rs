@@ -1,4 +1,4 @@
-//! Databases into which tables are ingested.
+//! Databases into which both engines ingest tables.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -14,14 +14,14 @@ use crate::model::Model;
 use crate::place::Place;
 use crate::shape::{Shape, join};
 
-/// Number of ingestions into one database.
+/// Number of turns on one database. Each turn ends with an ingestion.
 const TURNS: usize = 14;
-/// Number of writes before each ingestion.
+/// Number of random steps before each ingestion.
 const STEPS: usize = 120;
-/// Options for levels that are so small that several of them fill.
+/// Options for levels so small that several levels fill.
 const SMALL: &str = "level0_file_num_compaction_trigger=2;target_file_size_base=12000;\
     max_bytes_for_level_base=30000;max_bytes_for_level_multiplier=3";
-/// Options of a database and of its column families.
+/// Options of a database and options of its column families. Each pair is tried.
 const SHAPES: [(&str, &str); 4] = [
     ("", "compression=kZSTD;block_based_table_factory={filter_policy=bloomfilter:10:false}"),
     ("recycle_log_file_num=2", "level_compaction_dynamic_level_bytes=false;num_levels=4"),
@@ -47,8 +47,9 @@ fn tailwater_ingests_tables_made_by_tailwater() {
     });
 }
 
-/// Ingests tables with Tailwater, and checks that both engines find the expected contents. RocksDB
-/// must find them even after it has compacted a copy of the database.
+/// Ingests tables that `maker` built with Tailwater. Checks that both engines then find the
+/// contents that the model expects; RocksDB must find them even after it has compacted a copy of
+/// the database.
 fn ours_takes_in(laboratory: &mut Laboratory, maker: Maker, (database, family): (&str, &str)) {
     let io_modes = IoModes::of_real_files(&mut laboratory.rng);
     let shape = Shape::new(database, &join(&[SMALL, family])).in_modes(&io_modes);
@@ -90,8 +91,8 @@ fn ours_takes_in(laboratory: &mut Laboratory, maker: Maker, (database, family): 
     assert!(has_sequences.contains(&true), "{context}: nothing was hidden");
 }
 
-/// Asserts that RocksDB finds the expected contents in a copy of the database, before and after
-/// RocksDB compacts everything.
+/// Asserts that RocksDB finds the contents that the model expects in a copy of the database, both
+/// before and after RocksDB compacts everything there.
 fn rocksdb_goes_on(
     laboratory: &mut Laboratory,
     shape: &Shape,
@@ -143,8 +144,8 @@ fn rocksdb_ingests_tables_made_by_tailwater() {
     });
 }
 
-/// The location of a table in a database: its column family, level, and properties that affect how
-/// it is read.
+/// A table as RocksDB lists it: its column family, level, smallest and largest key, and largest
+/// sequence number.
 type Seat = (String, String, String, String, String);
 
 #[test]
@@ -207,8 +208,8 @@ fn ingest_by_ours(
     db.close().unwrap_or_else(|error| panic!("{context}: {error}"));
 }
 
-/// Opens a database with RocksDB, runs the commands that `more` adds, and returns the locations of
-/// all tables.
+/// Opens a database with RocksDB, runs the commands that `more` adds to the script, and returns a
+/// description of every live table.
 fn seats_by_rocksdb(
     laboratory: &mut Laboratory,
     shape: &Shape,
@@ -230,7 +231,8 @@ fn seats_by_rocksdb(
     reported.split_whitespace().map(seat).collect()
 }
 
-/// Builds one table, or several tables that mostly overlap, for one random column family.
+/// Lets `maker` build one table, or two to four tables that mostly overlap, for a random column
+/// family.
 fn make(
     laboratory: &mut Laboratory,
     shape: &Shape,
@@ -256,8 +258,8 @@ fn make(
             }
         }
         Maker::RocksDb => {
-            // A table is built with the options of an open database, so an empty database is
-            // created for this.
+            // RocksDB builds a table with the options of an open database, so the script opens an
+            // empty one.
             let mut script = shape.describe(&outside, model, CREATE);
             script.line(&[&"open"]);
             tables.iter().for_each(|table| table.tell(&mut script));

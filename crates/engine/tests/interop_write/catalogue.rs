@@ -1,4 +1,5 @@
-//! The state of a database, as both engines report it.
+//! Tests that both engines report the same state of a database, such as its tables and sequence
+//! number.
 
 use std::path::Path;
 
@@ -14,16 +15,16 @@ use tailwater_io::Storage;
 use tailwater_io::posix::PosixStorage;
 use tailwater_testkit::oracle::Script;
 
-/// Number of steps. It is small, because RocksDB counts the entries of only the first twenty
-/// tables.
+/// Number of random steps. It is so small that the database has few tables: RocksDB reads the
+/// number of entries of only the first twenty.
 const STEPS: usize = 1200;
-/// Options that keep RocksDB from changing the tables.
+/// Options with which RocksDB does not compact the tables.
 const QUIET: &str = "disable_auto_compactions=true;level0_slowdown_writes_trigger=1000;\
     level0_stop_writes_trigger=1000";
-/// Length of an internal key's trailer, in bytes.
+/// Length of the trailer of an internal key (sequence number and type), in bytes.
 const TRAILER: usize = 8;
 
-/// Returns the state of a database that its current MANIFEST records.
+/// Returns the state of a database, as recorded in the MANIFEST that CURRENT names.
 fn state(place: &Place, context: &str) -> ManifestState {
     let (storage, directory) = (PosixStorage::new(), place.database());
     let number = manifest::current(&storage, &directory);
@@ -37,8 +38,8 @@ fn identity(place: &Place) -> String {
     std::fs::read_to_string(place.database().join("IDENTITY")).expect("an IDENTITY")
 }
 
-/// Returns a description of a table, in the form of the line in which the oracle (the real RocksDB)
-/// describes it.
+/// Returns a description of a table, in the format of the lines that the oracle (the real RocksDB)
+/// prints for live tables.
 fn line(storage: &dyn Storage, paths: &[&Path], family: &str, file: &NewFile) -> String {
     let path = paths[usize::from(file.path_id)].join(FileKind::Table(file.number).to_string());
     let table = TableFile::open(storage, &path).expect("a table");
@@ -61,8 +62,8 @@ fn line(storage: &dyn Storage, paths: &[&Path], family: &str, file: &NewFile) ->
     )
 }
 
-/// Returns those parts of the column families' recorded state that opening a database does not
-/// change.
+/// Returns the parts of each column family's recorded state that opening a database does not
+/// change: ID, name, comparator and tables.
 fn lasting(families: &[FamilyState]) -> Vec<(u32, String, String, Vec<Vec<NewFile>>)> {
     let parts = |family: &FamilyState| {
         let FamilyState { id, name, comparator, levels, .. } = family.clone();
@@ -101,8 +102,8 @@ fn both_engines_list_the_same_tables() {
             assert_same_tables(laboratory, &shape, &place, &ours, &context);
             laboratory.rocksdb_closes(&context);
 
-            // When RocksDB opened the database, it wrote a new MANIFEST from all that it had read
-            // in Tailwater's MANIFEST.
+            // RocksDB wrote a new MANIFEST when it opened the database. Its contents are what
+            // RocksDB read from Tailwater's MANIFEST.
             let theirs = state(&place, &context);
             assert_ne!(theirs.number, ours.number, "{context}: it is the same MANIFEST");
             assert_eq!(identity(&place), before, "{context}");

@@ -1,4 +1,4 @@
-//! Checkpoints, and destroyed databases.
+//! Checkpoints that Tailwater makes and RocksDB continues, and databases that are destroyed.
 
 use crate::laboratory::{self, CREATE, in_laboratory};
 use crate::place::Place;
@@ -23,8 +23,8 @@ fn a_checkpoint_is_a_database_of_its_own() {
             let taken = model.clone();
             laboratory::ours_does(&db, &mut model, &mut laboratory.rng, STEPS, &context);
 
-            // The options name no other directories, since all files of a checkpoint are in its own
-            // directory.
+            // All files of a checkpoint are in its own directory, so these options name no other
+            // directories.
             let plain = Shape::new("", "");
             let mut script = plain.describe(&copy, &taken, "");
             script.line(&[&"open-existing"]);
@@ -38,7 +38,7 @@ fn a_checkpoint_is_a_database_of_its_own() {
             let options = plain.open_options(&copy, &of_copy, "");
             laboratory::ours_finds(&options, &copy, &of_copy, &context);
 
-            // Writes to the checkpoint do not appear in the original, and vice versa.
+            // The original must not show the writes to the checkpoint.
             db.close().unwrap_or_else(|error| panic!("{context}: {error}"));
             let mut script = shape.describe(&place, &model, "");
             script.line(&[&"open-existing"]);
@@ -78,7 +78,7 @@ fn a_database_can_be_created_where_one_was_destroyed() {
     });
 }
 
-/// Returns the number of files in the root directory of a place and below it.
+/// Returns the number of files in the root directory of a place and in all directories below it.
 fn files(place: &Place) -> usize {
     tailwater_testkit::directory::snapshot(place.root()).len()
 }

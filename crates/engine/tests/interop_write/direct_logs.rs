@@ -1,6 +1,6 @@
-//! Logs that are padded for direct I/O. After each write group, padding fills the gap to the next
-//! boundary of the alignment. RocksDB must read logs with every length of gap, at every position in
-//! a log block.
+//! Logs that are written with direct I/O. Tailwater pads the log after each write group, up to the
+//! next multiple of the alignment. RocksDB must read past padding of every length, at every aligned
+//! position in a log block.
 
 use std::collections::BTreeSet;
 
@@ -18,28 +18,30 @@ use tailwater_io::posix::PosixStorage;
 
 /// Alignment to which write groups are padded, in bytes.
 const ALIGNMENT: usize = 4096;
-/// Number of aligned positions in a log block. Each group, with its padding, ends at one of these.
+/// Number of aligned positions in a log block. Each write group, with its padding, ends at one of
+/// these positions.
 const PLACES: usize = BLOCK_LENGTH / ALIGNMENT;
-/// Upper bound of a short gap, in bytes. A padding record may not fit into a short gap.
+/// Gaps of fewer bytes than this are short. A padding record may not fit into a short gap.
 const SHORT: usize = 40;
-/// Length of a value, in bytes, whose group ends at the next aligned position. All longer values
-/// have the same overhead in the log: their lengths are stored in two bytes, even in zstd's frames.
+/// Length of a value, in bytes, so short that its write group ends at the next aligned position.
+/// Groups with longer values have the same overhead in the log as this one, since the length of
+/// each such value is stored in two bytes, even in a zstd frame.
 const ONE_PLACE: usize = 1000;
 
-/// Where a batch ends: the index, within its log block, of the next aligned position, and the gap,
-/// which is the number of bytes up to that position.
+/// Where a batch ends in a log. The first number is the index, within the log block, of the next
+/// aligned position. The second is the gap: the number of bytes up to that position.
 type End = (usize, usize);
 
-/// The gaps that have not yet occurred.
+/// The gaps that no write group has left yet.
 struct Missing {
-    /// Short gaps, each of which must occur at every aligned position.
+    /// Short gaps, by aligned position. Each must occur at every position.
     short: BTreeSet<End>,
-    /// Longer gaps, each of which must occur once, at any position.
+    /// Lengths of longer gaps, in bytes. Each must occur once, at any position.
     long: BTreeSet<usize>,
 }
 
-/// Writes groups of one batch each to the database. Also writes the same log in memory, to find out
-/// where each group ends, since that depends on how well it compresses.
+/// Writes groups of one batch each to the database. Writes the same log to memory, since the end of
+/// a group in the log depends on how well the batch compresses and is not known in advance.
 struct Groups<'a> {
     db: &'a Db,
     model: &'a mut Model,
@@ -56,7 +58,7 @@ impl Missing {
         Self { short: short.collect(), long: (SHORT..ALIGNMENT).collect() }
     }
 
-    /// Returns a gap that has not yet occurred at this aligned position.
+    /// Returns a gap that is still missing and may occur at this aligned position.
     fn at(&self, place: usize) -> Option<usize> {
         let short = self.short.range((place, 0)..(place + 1, 0)).next();
         short.map(|&(_, gap)| gap).or_else(|| self.long.first().copied())
@@ -73,10 +75,10 @@ impl Missing {
 }
 
 impl Groups<'_> {
-    /// Writes groups until every gap has occurred, and every short gap at every aligned position.
-    /// `header` is the length of the header of a record's fragment.
+    /// Writes groups until no gap is missing. `header` is the length of a log record's header, in
+    /// bytes.
     fn write_all(&mut self, header: usize) {
-        // The length of a group in the log, minus that of its value.
+        // The length of a group in the log without its value.
         let rest = self.write(ONE_PLACE) - ONE_PLACE;
         for _ in 0..2 * ALIGNMENT {
             let begin = self.beside.offset() as usize / ALIGNMENT % PLACES;
@@ -87,7 +89,8 @@ impl Groups<'_> {
                 self.write(ONE_PLACE);
                 continue;
             };
-            // A group that crosses the end of a block takes one more header.
+            // A group that crosses the end of a log block is split into two records, so it has one
+            // more header.
             let more = if begin == PLACES - 1 { header } else { 0 };
             self.write(2 * ALIGNMENT - gap - rest - more);
         }
@@ -95,8 +98,8 @@ impl Groups<'_> {
         panic!("gaps that were not seen: {long:?}; places and gaps: {short:?}");
     }
 
-    /// Writes a group that puts a new key, with an incompressible value of `length` bytes. Returns
-    /// the length of the group in the log, in bytes.
+    /// Writes a group that puts a new key with an incompressible value of `length` bytes. Returns
+    /// the length of the group in the log, in bytes, without its padding.
     fn write(&mut self, length: usize) -> usize {
         let key = format!("group{:06}", self.ends.len()).into_bytes();
         let mut value = vec![0; length];
@@ -118,13 +121,13 @@ impl Groups<'_> {
     }
 }
 
-/// Returns how a batch ends, given the offset of its end in the log.
+/// Returns where a batch ends, given the offset of its end in the log.
 fn place_of(end: usize) -> End {
     let boundary = end.next_multiple_of(ALIGNMENT);
     (boundary / ALIGNMENT % PLACES, boundary - end)
 }
 
-/// Returns how each batch of the newest log ends.
+/// Returns where each batch of the newest log ends.
 fn ends(place: &Place) -> Vec<End> {
     let log = logs(place).pop().expect("a log");
     let mut reader = LogReader::open(&PosixStorage::new(), &log).expect("a log");
@@ -147,7 +150,7 @@ fn rocksdb_reads_past_the_padding_of_every_gap() {
             let compress = if is_compressed { "wal_compression=kZSTD" } else { "" };
             let more = join(&[recycle, compress]);
             let mut shape = Shape::new(&more, "write_buffer_size=1000000000");
-            // The memtable and the preallocated space are so large that all groups are in one log.
+            // The memtable and the preallocation are so large that all groups are in one log.
             shape.ours = "wal_io_mode=direct;wal_preallocation_block_size=100000000".to_owned();
             let context = format!("{}, '{more}'", laboratory.context);
             let place = laboratory.next_place();

@@ -1,9 +1,9 @@
-//! Options for features that Tailwater lacks. RocksDB creates databases with these options;
-//! Tailwater continues them, and then RocksDB again, each with the OPTIONS file that the other
-//! engine wrote.
+//! Options of RocksDB for features that Tailwater lacks. RocksDB creates databases with these
+//! options, then Tailwater writes to them, then RocksDB again. Each engine uses the OPTIONS file
+//! that the other one wrote.
 //!
-//! Regression test: Tailwater refused to write such databases, although every entry, every result
-//! and RocksDB's next opening are the same without these features.
+//! Regression test: Tailwater refused to write to such databases, although these options affect
+//! neither the entries nor the results of reads, nor whether RocksDB can open the database again.
 
 use fastrand::Rng;
 use tailwater::{CompactRangeOptions, Db, OpenOptions};
@@ -14,13 +14,13 @@ use crate::options_file::{entries, newest};
 use crate::place::Place;
 use crate::shape::{Shape, join};
 
-/// Number of random option sets in a round.
+/// Number of random option sets per round.
 const DRAWS: usize = 8;
 
-/// Number of steps with each option set.
+/// Number of random steps with each option set.
 const STEPS: usize = 150;
 
-/// Options of a database. For each database, one of the texts in each line is drawn.
+/// Options of a database. One text of each line is chosen at random.
 const OF_DATABASE: &[&[&str]] = &[
     &["", "track_and_verify_wals_in_manifest=true"],
     &["", "verify_manifest_content_on_close=true"],
@@ -31,7 +31,7 @@ const OF_DATABASE: &[&[&str]] = &[
     &["", "enable_thread_tracking=true;dump_malloc_stats=true;use_adaptive_mutex=true"],
 ];
 
-/// Options of a column family.
+/// Options of a column family. One text of each line is chosen at random.
 const OF_FAMILY: &[&[&str]] = &[
     &[
         "",
@@ -41,8 +41,8 @@ const OF_FAMILY: &[&[&str]] = &[
     &["", "block_protection_bytes_per_key=4"],
     &["", "paranoid_memory_checks=true"],
     &["", "last_level_temperature=kCold;default_write_temperature=kWarm;default_temperature=kHot"],
-    // These values exclude each other, since RocksDB loses blobs if it keeps young data out of the
-    // last level.
+    // At most one of these is chosen, since RocksDB loses blobs if blob files are combined with
+    // options that keep young data out of the last level.
     &[
         "",
         "preserve_internal_time_seconds=3600",
@@ -65,7 +65,7 @@ const OF_FAMILY: &[&[&str]] = &[
     &["", "memtable_avg_op_scan_flush_trigger=20;memtable_op_scan_flush_trigger=100"],
 ];
 
-/// Options of tables.
+/// Options of tables. One text of each line is chosen at random.
 const OF_TABLE: &[&[&str]] = &[
     &[
         "",
@@ -85,7 +85,7 @@ fn draw(rng: &mut Rng, choices: &[&[&str]]) -> String {
     join(&drawn)
 }
 
-/// Returns the shape of a database with random options.
+/// Returns a description of a database with random options.
 fn shape(rng: &mut Rng) -> Shape {
     let table = draw(rng, OF_TABLE);
     let family = join(&[
@@ -108,8 +108,8 @@ fn databases_with_unsupported_rocksdb_features_stay_usable() {
     });
 }
 
-/// Asserts that two OPTIONS files have the same entries for the database, and for all column
-/// families that are in both files.
+/// Asserts that every entry of the OPTIONS file `before` about the database, or about a column
+/// family that both files have, is also in the OPTIONS file `after`.
 fn assert_kept(before: &str, after: &str, context: &str) {
     let after = entries(after);
     for entry in entries(before) {

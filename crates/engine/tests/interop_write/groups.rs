@@ -1,4 +1,5 @@
-//! Concurrent writers, whose batches are written to the log in groups.
+//! Concurrent writers, whose batches Tailwater combines into write groups. RocksDB must read the
+//! result.
 
 use std::thread;
 
@@ -10,13 +11,13 @@ use crate::laboratory::{self, CREATE, in_laboratory};
 use crate::shape::Shape;
 use crate::step::{Durability, Record, Step, Write};
 
-/// Number of writers.
+/// Number of threads that write concurrently.
 const WRITERS: u32 = 4;
-/// Number of batches of each writer.
+/// Number of batches that each thread writes.
 const BATCHES: u32 = 150;
 
-/// Returns the batches of one writer. Each batch is spread over all column families. No other
-/// writer uses the keys of this one, but the writer puts many of its keys twice.
+/// Returns the batches of one writer. Each batch has writes to random column families. The writer
+/// uses many of its keys more than once, but no key of another writer.
 fn batches(writer: u32, rng: &mut Rng) -> Vec<Step> {
     let write = |rng: &mut Rng| {
         let family = ["default", "numbers", "joined"][rng.usize(..3)].to_owned();
@@ -29,7 +30,8 @@ fn batches(writer: u32, rng: &mut Rng) -> Vec<Step> {
         Write { family, record }
     };
     let batch = |_| {
-        // A batch beyond a certain size is inserted into the memtable by its own writer.
+        // Some batches are large. Their own writer, not the leader of the write group, inserts a
+        // large batch into the memtable.
         let count = if rng.u8(..8) == 0 { rng.usize(50..200) } else { rng.usize(1..5) };
         let durability = if rng.u8(..20) == 0 { Durability::Synced } else { Durability::Logged };
         Step::Write((0..count).map(|_| write(rng)).collect(), durability)
@@ -58,7 +60,8 @@ fn concurrent_writers() {
                     });
                 }
             });
-            // No two writers share a key, so their order does not matter.
+            // Two writers never write the same key, so the model does not depend on the order of
+            // their batches.
             work.iter().flatten().for_each(|step| model.apply(step));
             check::holds(&db, &model.dump(), &context);
             let sequence = db.latest_sequence_number();

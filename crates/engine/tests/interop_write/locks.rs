@@ -1,12 +1,12 @@
-//! Only one of the engines may have a database open for writing at a time; the other engine may
-//! read it.
+//! Tests that only one of the two engines can have a database open for writing. The other engine
+//! may read it meanwhile.
 
 use crate::laboratory::{self, CREATE, in_laboratory};
 use crate::shape::Shape;
 use tailwater::{Db, ErrorKind};
 use tailwater_testkit::oracle::Script;
 
-/// Number of writes.
+/// Number of random steps between two checks.
 const STEPS: usize = 300;
 
 #[test]
@@ -24,7 +24,7 @@ fn a_writer_keeps_the_other_engine_from_writing() {
         assert!(refusal.contains("lock"), "{context}: {refusal}");
         db.close().unwrap_or_else(|error| panic!("{context}: {error}"));
 
-        // Now RocksDB has the database open for writing, and Tailwater is refused.
+        // RocksDB opens the database for writing and keeps it open, so Tailwater must be refused.
         laboratory.rocksdb_finds(script, &model, &context);
         let options = shape.open_options(&place, &model, "");
         let refusal = Db::open(place.database(), &options).map(drop).expect_err("no lock is held");
@@ -49,8 +49,8 @@ fn rocksdb_reads_while_tailwater_writes() {
             if round % 2 == 1 {
                 db.flush_all().unwrap_or_else(|error| panic!("{context}: {error}"));
             }
-            // Compactions are paused, since RocksDB would not find a table that a compaction
-            // removes while RocksDB opens the database.
+            // A compaction could remove a table while RocksDB opens the database, and RocksDB would
+            // not find it.
             db.pause_compactions().unwrap_or_else(|error| panic!("{context}: {error}"));
             let mut script = shape.describe(&place, &model, "");
             script.line(&[&"open-read-only"]);

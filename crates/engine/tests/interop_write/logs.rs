@@ -1,4 +1,4 @@
-//! Logs in states to which random writes rarely lead.
+//! Logs in states that random writes rarely produce.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -17,16 +17,16 @@ use tailwater_io::Storage;
 use tailwater_io::posix::PosixStorage;
 use tailwater_testkit::dump::Entry;
 
-/// Number of steps between two checks.
+/// Number of random steps between two checks, or an upper bound of it.
 const STEPS: usize = 120;
-/// Number of times that the contents are checked.
+/// Number of checks of the contents.
 const LOOKS: usize = 10;
 
-/// The recovery modes that accept the remains of an older log in a recycled file as the end of a
-/// log.
+/// The recovery modes in which a recycled log may be followed by the remains of the older log in
+/// its file.
 pub(crate) const MODES_OF_RECYCLED: [&str; 2] = [RECOVERY_MODES[2], RECOVERY_MODES[3]];
 
-/// Returns the logs in a database's home, oldest first.
+/// Returns the paths of the logs in a database's home, oldest first.
 pub(crate) fn logs(place: &Place) -> Vec<PathBuf> {
     let directory = place.database();
     let names = PosixStorage::new().list(&directory).expect("a directory that can be listed");
@@ -39,8 +39,9 @@ pub(crate) fn logs(place: &Place) -> Vec<PathBuf> {
     logs
 }
 
-/// Asserts that both engines find the model's contents in a copy of the current files, in this
-/// recovery mode. Returns the copy that Tailwater read.
+/// Copies the current files for each engine, and lets the engine open its copy in recovery mode
+/// `mode`. Asserts that both find the contents that the model expects. Returns the copy that
+/// Tailwater read.
 pub(crate) fn look(
     laboratory: &mut Laboratory,
     shape: &Shape,
@@ -61,7 +62,7 @@ pub(crate) fn look(
     copy
 }
 
-/// Returns the offset in a log at which its last record ends.
+/// Returns the offset in a log at which the last record ends.
 fn end_of(log: &Path) -> usize {
     let mut reader = LogReader::open(&PosixStorage::new(), log).expect("a log");
     let mut end = 0;
@@ -73,12 +74,12 @@ fn end_of(log: &Path) -> usize {
     end
 }
 
-/// Returns the offset in the newest log at which its last record ends.
+/// Returns the offset in the newest log at which the last record ends.
 fn end(place: &Place) -> usize {
     end_of(logs(place).last().expect("a log"))
 }
 
-/// Whether a log has records and is followed, in its recycled file, by remains of an older log.
+/// Whether a log has records and the remains of an older log follow them in its recycled file.
 #[expect(clippy::disallowed_methods, reason = "looks at a database from outside")]
 fn is_over_another(log: &Path) -> bool {
     let bytes = std::fs::read(log).expect("a log");
@@ -98,8 +99,8 @@ fn recycled_logs_with_older_records_after_their_end() {
             let mut over_others = 0;
             for number in 0..LOOKS {
                 let context = format!("{context}, look {number}");
-                // Writes a long log that no column family needs any more after the flush, so that
-                // the next log overwrites the beginning of its file.
+                // Writes a long log. After the flush no column family needs it, so its file is
+                // recycled, and the next log overwrites only the beginning of the file.
                 let long: Vec<u8> = (0..20_000).map(|_| laboratory.rng.u8(..)).collect();
                 let long = put_value(b"long", long);
                 long.perform(&db).unwrap_or_else(|error| panic!("{context}: {error}"));
@@ -149,8 +150,8 @@ fn put_value(key: &[u8], value: Vec<u8>) -> Step {
     Step::Write(vec![Write { family: "default".to_owned(), record }], Durability::Logged)
 }
 
-/// Returns the length of a value for which the put of `key` takes `bytes` of the log, without the
-/// fragment's header.
+/// Returns the length of a value for which the put of `key` takes `bytes` bytes of the log, not
+/// counting the header of the log record.
 fn value_length(key: &[u8], bytes: usize) -> usize {
     // The subtracted bytes are the header of the batch, the type of the record, the length of the
     // key, and the key.
@@ -181,8 +182,8 @@ fn logs_that_end_at_the_end_of_a_block() {
                     _ => MODES_OF_RECYCLED[left % MODES_OF_RECYCLED.len()],
                 };
                 let key = format!("key{left:02}").into_bytes();
-                // Fills the log up to a position in the next block, so that one more record can end
-                // exactly `left` bytes before the end of that block.
+                // The filler ends in the next block. The next record can then end exactly `left`
+                // bytes before the end of that block.
                 perform(&mut model, put(b"filler", BLOCK_LENGTH));
                 let room = BLOCK_LENGTH - end(&place) % BLOCK_LENGTH;
                 perform(&mut model, put(&key, value_length(&key, room - left - header)));
@@ -247,8 +248,8 @@ fn recycled_logs_refuse_unlogged_writes() {
     });
 }
 
-/// Returns how many of the batches that [`numbered`] makes are in a dump. They must be the first
-/// ones, and each must be complete.
+/// Returns how many of the batches of [`numbered`] are in a dump. Checks that these are the first
+/// ones without a gap, and that each is complete.
 fn whole_batches(dump: &[Entry], families: &[(&str, &str)], context: &str) -> usize {
     let count = dump.len() / families.len();
     for (family, _) in families {
@@ -263,7 +264,7 @@ fn key(number: usize) -> Vec<u8> {
     format!("key{number:06}").into_bytes()
 }
 
-/// Returns a batch that puts one key in every column family.
+/// Returns batch number `number`, which puts one key in every column family.
 fn numbered(number: usize, families: &[(&str, &str)]) -> Step {
     let write = |(family, _): &(&str, &str)| Write {
         family: (*family).to_owned(),
@@ -287,8 +288,8 @@ fn buffered_writes_are_lost_only_from_the_end() {
                 let step = numbered(number, &families);
                 step.perform(&db).unwrap_or_else(|error| panic!("{context}: {error}"));
                 if number % 97 == 96 {
-                    // Only one column family is flushed. The parts of the batch for the other
-                    // families must not be lost.
+                    // Flushes only one column family. The parts of the earlier batches for the
+                    // other column families must not be lost either.
                     let (family, _) = families[laboratory.rng.usize(..families.len())];
                     let flush = Step::Flush(family.to_owned());
                     flush.perform(&db).unwrap_or_else(|error| panic!("{context}: {error}"));

@@ -1,5 +1,5 @@
-//! OPTIONS files that Tailwater writes. RocksDB must load them, and must then write files with the
-//! same entries.
+//! OPTIONS files that Tailwater writes. RocksDB must be able to load them, and must then write
+//! files with the same entries.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use tailwater::options::{self, ColumnFamilyOptions, DbOptions, OptionTable, Opti
 use tailwater::{Db, OpenOptions};
 use tailwater_testkit::oracle::Script;
 
-/// Options of a database that are not the defaults.
+/// Options of a database with values other than the defaults.
 const DATABASE: &str = "max_background_jobs=3;max_total_wal_size=1000000;wal_bytes_per_sync=65536;\
     bytes_per_sync=131072;wal_compression=kZSTD;avoid_flush_during_recovery=true;\
     wal_recovery_mode=kAbsoluteConsistency;max_manifest_file_size=123456;atomic_flush=true;\
@@ -18,7 +18,7 @@ const DATABASE: &str = "max_background_jobs=3;max_total_wal_size=1000000;wal_byt
     compaction_readahead_size=65536;writable_file_max_buffer_size=32768;\
     max_subcompactions=2;track_and_verify_wals=true;info_log_level=WARN_LEVEL";
 
-/// Options of a column family that are not the defaults.
+/// Options of a column family with values other than the defaults.
 const FAMILY: &str = "compression=kZSTD;compression_opts={level=5};\
     bottommost_compression=kLZ4Compression;prefix_extractor=capped:7;\
     max_write_buffer_number=5;min_write_buffer_number_to_merge=2;arena_block_size=4096;\
@@ -33,12 +33,12 @@ const FAMILY: &str = "compression=kZSTD;compression_opts={level=5};\
     filter_policy=bloomfilter:9.5:false;whole_key_filtering=false;block_restart_interval=8;\
     cache_index_and_filter_blocks=true}";
 
-/// Number of writes to a database.
+/// Number of random steps on a database.
 const STEPS: usize = 200;
 
-/// Versions of RocksDB with which an OPTIONS file is labelled: the version that Tailwater writes,
-/// and a version below this RocksDB's. A file with the latter label may not contain names that this
-/// RocksDB does not know.
+/// RocksDB versions to write into an OPTIONS file. `None` keeps the version that Tailwater writes.
+/// The other version is older than the RocksDB of the test, which then accepts only option names
+/// that it knows.
 const LABELS: [Option<&str>; 2] = [None, Some("6.0.0")];
 
 /// Returns the path and the text of a database's newest OPTIONS file.
@@ -58,7 +58,7 @@ fn number(name: &std::ffi::OsStr) -> Option<u64> {
     name.to_str()?.strip_prefix("OPTIONS-")?.parse().ok()
 }
 
-/// Writes an OPTIONS file with another RocksDB version in it.
+/// Writes the OPTIONS file `text` to `path`, with `version` as the RocksDB version in it.
 fn label(path: &Path, text: &str, version: &str) {
     let is_version = |line: &str| line.trim_start().starts_with("rocksdb_version=");
     assert!(text.lines().any(is_version), "no version in {text}");
@@ -76,8 +76,8 @@ fn write(path: &Path, text: &str) {
     std::fs::write(path, text).expect("a file that can be written");
 }
 
-/// Returns the options of a file in order, each as section, name and value. RocksDB writes a
-/// semicolon after the last part of an object, and Tailwater keeps the text as it was given, so
+/// Returns the section, name and value of every entry of an OPTIONS file, in order. RocksDB writes
+/// a semicolon before the closing brace of a value, and Tailwater keeps the text that was set, so
 /// that semicolon is removed.
 pub(crate) fn entries(text: &str) -> Vec<(String, String, String)> {
     let mut section = String::new();
@@ -92,7 +92,8 @@ pub(crate) fn entries(text: &str) -> Vec<(String, String, String)> {
     entries
 }
 
-/// Asserts that two OPTIONS files have the same entries, except for the version, in any order.
+/// Asserts that two OPTIONS files have the same entries, in any order. The RocksDB version is
+/// ignored.
 fn assert_same(ours: &str, theirs: &str, context: &str) {
     let is_option = |entry: &(String, String, String)| entry.1 != "rocksdb_version";
     let mut ours: Vec<_> = entries(ours).into_iter().filter(is_option).collect();
@@ -176,14 +177,14 @@ fn each_engine_continues_with_the_options_file_of_the_other() {
         }
     });
 }
-/// Options that keep their defaults. RocksDB does not open a database with both of the first two,
-/// and does not open an existing database with the third. With the last one it creates an
-/// additional column family.
+/// Options that keep their defaults, since the test needs databases that RocksDB can open. RocksDB
+/// refuses the first two together. It does not open an existing database with the third. With the
+/// last one it creates an additional column family.
 const LEFT_ALONE: [&str; 4] =
     ["two_write_queues", "disallow_memtable_writes", "error_if_exists", "persist_stats_to_disk"];
 
-/// Returns a value that differs from the one in the text; `None` unless that is a boolean or a
-/// number.
+/// Returns another value of the same type if `value` is a boolean or a number, and `None`
+/// otherwise.
 fn another(value: &str) -> Option<String> {
     match value {
         "true" => Some("false".to_owned()),
@@ -192,8 +193,9 @@ fn another(value: &str) -> Option<String> {
     }
 }
 
-/// Sets every boolean and every number to a value other than the default, except where `is_refused`
-/// rejects the resulting options. Returns how many options were set.
+/// Changes every boolean and every number from its default to another value, unless that value
+/// cannot be set or `is_refused` rejects the resulting options. Returns how many options were
+/// changed.
 fn turn_over<T: OptionTable + Clone>(options: &mut T, is_refused: impl Fn(&T) -> bool) -> usize {
     let mut count = 0;
     let defaults: Vec<(String, String)> =

@@ -1,5 +1,5 @@
-//! Databases with many combinations of options, which Tailwater writes and RocksDB reads, after a
-//! close and after a kill.
+//! Databases with many combinations of options. Tailwater writes them, and RocksDB reads them after
+//! a clean close and after a kill of Tailwater's process.
 
 use crate::io_modes::{Disk, IoModes};
 use crate::laboratory::{self, CREATE, Laboratory, in_laboratory};
@@ -13,21 +13,22 @@ use tailwater_testkit::oracle::Script;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Scope {
     Database,
-    /// The database, but only when RocksDB opens it.
+    /// The database, but only when RocksDB has it open.
     Theirs,
     Family,
     Table,
-    /// Whether tables are in several directories.
+    /// In how many directories the tables are.
     Paths,
-    /// Whether there are background threads.
+    /// Whether Tailwater uses background threads.
     Threads,
-    /// The I/O modes of the database.
+    /// The I/O modes with which Tailwater opens the database.
     Modes,
 }
 
 use Scope::{Database, Family, Modes, Paths, Table, Theirs, Threads};
 
-/// Options with the values to try. An empty text means RocksDB's default.
+/// The scope of each option and its values to try. An empty text leaves the option at RocksDB's
+/// default.
 const FACTORS: [(Scope, &[&str]); 25] = [
     (
         Family,
@@ -56,8 +57,8 @@ const FACTORS: [(Scope, &[&str]); 25] = [
     (Table, &["block_restart_interval=1", "", "block_restart_interval=5"]),
     (Family, &["", "comparator=rocksdb.ReverseBytewiseComparator"]),
     (Family, &["", "preserve_internal_time_seconds=1800"]),
-    // `min_write_buffer_number_to_merge` is left out: if it is above 1, RocksDB may wait for a
-    // flush forever.
+    // `min_write_buffer_number_to_merge` is not tried: if it is above 1, RocksDB may wait forever
+    // for a flush.
     (Family, &["", "max_write_buffer_number=4"]),
     (Database, &["", "wal_compression=kZSTD"]),
     (Database, &["", "recycle_log_file_num=2"]),
@@ -74,8 +75,8 @@ const FACTORS: [(Scope, &[&str]); 25] = [
     ),
     (Database, &["", "atomic_flush=true"]),
     (Database, &["", "track_and_verify_wals=true"]),
-    // Only RocksDB gets this option: Tailwater does not record logs in the MANIFEST, and must be
-    // able to continue a database for which RocksDB did.
+    // Only RocksDB uses this option, with which it records logs in the MANIFEST. Tailwater does not
+    // record logs there, but must be able to continue such a database.
     (Theirs, &["", "track_and_verify_wals_in_manifest=true"]),
     (Database, &["", "avoid_flush_during_recovery=true"]),
     (Database, &["", "max_manifest_file_size=2000;max_manifest_space_amp_pct=0"]),
@@ -95,13 +96,13 @@ pub(crate) const RECOVERY_MODES: [&str; 4] = [
     "kSkipAnyCorruptedRecords",
 ];
 
-/// Number of times that a database is opened and written to.
+/// Number of times that Tailwater opens a database and writes to it.
 const SESSIONS: usize = 3;
-/// Number of steps in each session.
+/// Number of random steps each time.
 const STEPS: usize = 400;
 
-/// Returns shapes (options of databases) in which every two values of different factors occur
-/// together.
+/// Returns sets of database options. For every two factors, each pair of their values occurs in
+/// some set.
 pub(crate) fn shapes(rng: &mut fastrand::Rng) -> Vec<Shape> {
     let sizes = FACTORS.map(|(_, values)| values.len());
     let combinations = pairwise::combinations(&sizes, rng);
@@ -142,8 +143,8 @@ fn databases_of_every_shape() {
     });
 }
 
-/// Writes to a database in several sessions and closes it. Returns a copy of the files as they
-/// would be if the process had been killed right before the close.
+/// Lets Tailwater open a database, write to it and close it, several times. Returns a copy of its
+/// files from right before the last close, as if the process had been killed then.
 fn write(
     laboratory: &mut Laboratory,
     shape: &Shape,
@@ -168,8 +169,8 @@ fn write(
     torn.expect("a last session")
 }
 
-/// Checks that RocksDB finds the model's contents in a closed database, before and after it
-/// compacts everything, and that Tailwater finds them afterwards.
+/// Checks a closed database. RocksDB must find the contents that the model expects, before and
+/// after it compacts everything. Tailwater must find them before and after that.
 fn closed(laboratory: &mut Laboratory, shape: &Shape, place: &Place, model: &Model, context: &str) {
     let context = format!("{context}, closed");
     laboratory::ours_finds(&shape.open_options(place, model, ""), place, model, &context);
@@ -189,8 +190,9 @@ fn closed(laboratory: &mut Laboratory, shape: &Shape, place: &Place, model: &Mod
     laboratory::ours_finds(&shape.open_options(place, model, ""), place, model, &context);
 }
 
-/// Checks a killed process's files in every recovery mode. In modes that allow recycled logs both
-/// engines must find the model's contents; in the other modes both engines must behave alike.
+/// Checks the files that a killed process left, in every recovery mode. Both engines must find the
+/// contents that the model expects. The strict modes may refuse a recycled log; in that case both
+/// engines must refuse it.
 fn left_by_a_killed_process(
     laboratory: &mut Laboratory,
     shape: &Shape,

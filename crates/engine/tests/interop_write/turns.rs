@@ -1,4 +1,4 @@
-//! Both engines take turns on one database.
+//! Both engines write to one database in turns.
 
 use crate::check;
 use crate::laboratory::{self, CREATE, Laboratory, in_laboratory};
@@ -9,17 +9,18 @@ use crate::shapes::shapes;
 
 /// Number of turns on one database.
 const TURNS: usize = 5;
-/// Number of steps in a turn.
+/// Number of random steps in a turn.
 const STEPS: usize = 250;
 /// Number of databases.
 const DATABASES: usize = 8;
 
-/// The engine that uses the database in a turn, and how the turn ends.
+/// Which engine uses the database in a turn, and how the turn ends.
 #[derive(Debug, Clone, Copy)]
 struct Turn {
     is_first: bool,
     is_ours: bool,
-    /// Whether the process is killed at the end of the turn; otherwise the database is closed.
+    /// Whether the engine's process is killed at the end of the turn. Otherwise the database is
+    /// closed.
     is_killed: bool,
 }
 
@@ -51,8 +52,8 @@ fn turns_on_one_database() {
     });
 }
 
-/// Writes with Tailwater. Returns the place (the directory with all files) from which the next turn
-/// continues.
+/// Tailwater's turn. Returns the directory from which the next turn continues: a copy from before
+/// the close if the process is to look killed, and `place` otherwise.
 fn our_turn(
     laboratory: &mut Laboratory,
     shape: &Shape,
@@ -71,8 +72,8 @@ fn our_turn(
     next
 }
 
-/// Writes with RocksDB. Returns the place (the directory with all files) from which the next turn
-/// continues.
+/// RocksDB's turn. Returns the directory from which the next turn continues: a copy from before the
+/// close if the process is to look killed, and `place` otherwise.
 fn rocksdb_turn(
     laboratory: &mut Laboratory,
     shape: &Shape,

@@ -1,5 +1,5 @@
-//! Following a database through its logs: both engines must return the same batches from the same
-//! files.
+//! Tests the reading of updates, that is, of the batches in the logs from a sequence number on.
+//! Both engines must return the same batches from the same logs.
 
 use crate::laboratory::{self, CREATE, Laboratory, in_laboratory};
 use crate::model::Model;
@@ -9,20 +9,21 @@ use crate::step::{Durability, Record, Step, Write};
 use tailwater::{Db, Error, ErrorKind};
 use tailwater_testkit::oracle::Script;
 
-/// Number of steps between two checks.
+/// Number of random steps between two checks.
 const STEPS: usize = 100;
-/// Number of times that both engines are compared.
+/// Number of times that the updates of both engines are compared.
 const LOOKS: usize = 4;
-/// Number of random sequence numbers from which the database is followed at each check.
+/// Number of random sequence numbers from which updates are read in each comparison.
 const PLACES: usize = 6;
 
-/// The batches from a sequence number on, and the result with which they end.
+/// The updates that an engine returns from a sequence number on: the batches, and how the reading
+/// ended.
 struct Followed<E> {
     batches: Vec<Vec<u8>>,
     end: E,
 }
 
-/// Returns the updates that Tailwater returns.
+/// Returns the updates from `sequence` on, as read by Tailwater.
 fn ours(db: &Db, sequence: u64) -> Followed<Result<(), Error>> {
     let mut batches = Vec::new();
     let end = db.updates_since(sequence).and_then(|updates| {
@@ -34,7 +35,7 @@ fn ours(db: &Db, sequence: u64) -> Followed<Result<(), Error>> {
     Followed { batches, end }
 }
 
-/// Returns the updates that RocksDB returns for the database that it has open.
+/// Returns the updates from `sequence` on, as read by RocksDB, which has the database open.
 fn theirs(
     laboratory: &mut Laboratory,
     place: &Place,
@@ -48,7 +49,8 @@ fn theirs(
     Followed { batches: read(&file), end }
 }
 
-/// Returns the batches in a file that the oracle (the real RocksDB) wrote.
+/// Returns the batches in a file that the oracle (the real RocksDB) wrote. Each is preceded by its
+/// length.
 #[expect(clippy::disallowed_methods, reason = "what the oracle wrote")]
 fn read(file: &std::path::Path) -> Vec<Vec<u8>> {
     let bytes = std::fs::read(file).expect("what the oracle wrote");
@@ -61,13 +63,13 @@ fn read(file: &std::path::Path) -> Vec<Vec<u8>> {
     batches
 }
 
-/// Returns the sequence number of a batch.
+/// Returns the sequence number of a batch, which is in its first 8 bytes.
 fn sequence_of(batch: &[u8]) -> u64 {
     u64::from_le_bytes(*batch.first_chunk().expect("a batch"))
 }
 
-/// Asserts that the results of both engines agree, except for known differences. Returns whether
-/// they contain any batch.
+/// Asserts that the updates of both engines agree, except for the differences named below. Returns
+/// whether there were any batches.
 fn agree(
     ours: &Followed<Result<(), Error>>,
     theirs: &Followed<String>,
@@ -78,8 +80,8 @@ fn agree(
     if ours.batches.is_empty()
         && let Err(error) = &ours.end
     {
-        // No log has the requested batch. RocksDB then begins with the oldest remaining log, while
-        // Tailwater reports a gap.
+        // The batch with the requested sequence number is in no log. Tailwater reports that.
+        // RocksDB returns the batches of the oldest remaining log instead.
         assert_eq!(error.kind(), ErrorKind::NotFound, "{context}: {error}");
         assert!(error.message().contains("is in no log"), "{context}: {error}");
         let first = theirs.batches.first().map(|batch| sequence_of(batch));
@@ -95,8 +97,8 @@ fn agree(
         ours.end
     );
     match &ours.end {
-        // No log may have the sequence numbers after the last batch. RocksDB then ends with an
-        // error, while Tailwater waits for a batch that follows.
+        // The sequence numbers after the last batch may have been used by writes that are in no
+        // log. RocksDB then ends with an error, while Tailwater waits for the next batch.
         Ok(()) => assert!(theirs.end == "end" || theirs.end.contains("new iterator"), "{context}"),
         Err(error) => {
             assert_eq!(error.kind(), ErrorKind::NotFound, "{context}: {error}");
@@ -107,8 +109,8 @@ fn agree(
     !ours.batches.is_empty()
 }
 
-/// Returns a put that makes sure that the newest log is not empty. RocksDB assumes that an empty
-/// compressed log begins with sequence number 1, and then finds nothing in the logs before it.
+/// Returns a put with which the newest log is not empty. RocksDB assumes that an empty compressed
+/// log begins with sequence number 1, and would therefore ignore the logs before it.
 fn last_put(model: &mut Model) -> Step {
     let record = Record::Put(b"last".to_vec(), b"put".to_vec());
     let write = Write { family: "default".to_owned(), record };
@@ -117,13 +119,14 @@ fn last_put(model: &mut Model) -> Step {
     step
 }
 
-/// Returns the sequence numbers from which the database is followed.
+/// Returns the sequence numbers from which updates are read: the first one, the latest one and
+/// random ones.
 fn places(laboratory: &mut Laboratory, latest: u64) -> Vec<u64> {
     let chosen = (0..PLACES).map(|_| laboratory.rng.u64(1..=latest));
     [1, latest].into_iter().chain(chosen).collect()
 }
 
-/// The options with which the logs are written.
+/// Options with which the logs are written. Each text is tried.
 const LOGS: [&str; 4] = [
     "",
     "wal_compression=kZSTD",
@@ -140,7 +143,7 @@ fn rocksdb_returns_the_same_updates_from_logs_of_tailwater() {
             let place = laboratory.next_place();
             let mut model = shape.model();
             let db = laboratory::open_ours(&shape, &place, &model, CREATE, &context);
-            // This follower keeps all logs from being removed.
+            // While this iterator over updates exists, the database keeps all logs.
             let _all = db.updates_since(0).unwrap_or_else(|error| panic!("{context}: {error}"));
             let mut compared = 0;
             for look in 0..LOOKS {
@@ -168,8 +171,8 @@ fn rocksdb_returns_the_same_updates_from_logs_of_tailwater() {
 #[test]
 fn tailwater_returns_the_same_updates_from_logs_of_rocksdb() {
     in_laboratory("updates of RocksDB", |laboratory| {
-        // Recycled logs are left out: because of the remains after a log's end, Tailwater flushes
-        // everything when it opens the database.
+        // Recycled logs are not compared. When Tailwater opens a database with remains after the
+        // end of a log, it flushes everything and removes the logs.
         for text in LOGS.into_iter().filter(|text| !text.contains("recycle")) {
             let shape = Shape::new(text, "");
             let mut compared = 0;
@@ -188,8 +191,8 @@ fn tailwater_returns_the_same_updates_from_logs_of_rocksdb() {
     });
 }
 
-/// Writes with RocksDB, and compares the updates that both engines return. Returns the number of
-/// sequence numbers from which there were any updates.
+/// Writes with RocksDB, and compares the updates that both engines return. Returns for how many
+/// sequence numbers there were any updates.
 fn compare(
     laboratory: &mut Laboratory,
     shape: &Shape,

@@ -1,4 +1,4 @@
-//! An iterator that is held and moved at random while the database changes.
+//! An iterator that stays open and is moved at random while the database changes.
 
 use fastrand::Rng;
 use tailwater::{ColumnFamily, Db, DbIterator, ReadOptions, Snapshot};
@@ -7,22 +7,24 @@ use tailwater_format::Comparator;
 use crate::change::Table;
 use crate::run::must;
 
-/// An iterator, and its expected results.
+/// An iterator, and the entries that it must return.
 pub(crate) struct HeldIterator {
     iterator: DbIterator,
     pub(crate) family: usize,
     order: Comparator,
-    /// The lower bound, which is inclusive, and the upper bound, which is exclusive.
+    /// The lower bound, inclusive, and the upper bound, exclusive.
     bounds: [Option<Vec<u8>>; 2],
-    /// The entries within the bounds, in order.
+    /// The entries within the bounds, in the order of the column family.
     expected: Vec<(Vec<u8>, Vec<u8>)>,
-    /// The index in `expected` of the entry at which the iterator is; `None` if it is at no entry.
+    /// The index in `expected` of the iterator's current entry; `None` if the iterator is not
+    /// valid.
     at: Option<usize>,
 }
 
 impl HeldIterator {
-    /// Creates an iterator over a column family whose contents are `table`. At random the iterator
-    /// has bounds, and refreshes itself automatically with a snapshot.
+    /// Creates an iterator over a column family whose contents are `table`. Random choices decide
+    /// whether it has bounds, whether it reads at a snapshot, and whether it then refreshes itself
+    /// automatically.
     pub(crate) fn new(
         db: &Db,
         family: (usize, &ColumnFamily),
@@ -61,7 +63,8 @@ impl HeldIterator {
         self.expected.sort_by(|a, b| self.order.compare(&a.0, &b.0));
     }
 
-    /// Refreshes the iterator to the latest state or to a snapshot, whose contents are `table`.
+    /// Refreshes the iterator to the latest state or to a snapshot. `table` is the contents at that
+    /// state.
     pub(crate) fn refresh(&mut self, snapshot: Option<&Snapshot>, table: &Table) {
         let refreshed = match snapshot {
             Some(snapshot) => self.iterator.refresh_at(snapshot),
@@ -73,7 +76,8 @@ impl HeldIterator {
         self.check("a refresh");
     }
 
-    /// Moves the iterator at random. Calls `between` before each move.
+    /// Moves the iterator at random, and checks its entry after each move. Calls `between` before
+    /// each move.
     pub(crate) fn walk(&mut self, rng: &mut Rng, mut between: impl FnMut(&mut Rng)) {
         let forward = rng.bool();
         for _ in 0..rng.usize(1..30) {
@@ -128,7 +132,7 @@ impl HeldIterator {
         assert_eq!(self.iterator.entry(), expected, "a held iterator, after {what}");
     }
 
-    /// Iterates over everything, forward and backward.
+    /// Iterates over all entries, forward and then backward, and checks them.
     pub(crate) fn check_all(&mut self) {
         let iterator = &mut self.iterator;
         must(iterator.seek_to_first(), "an iterator that was held");

@@ -1,4 +1,4 @@
-//! The operations on a database: random steps, which do not depend on the database's options.
+//! Random steps on a database. They do not depend on the database's options.
 
 use fastrand::Rng;
 use tailwater::BottommostRewrite;
@@ -8,39 +8,42 @@ use crate::change::Change;
 
 /// The column families.
 pub(crate) const FAMILIES: [&str; 2] = ["default", "other"];
-/// Number of ordinary keys, which are used by all writes except single deletions.
+/// Number of ordinary keys. All writes use these, except single deletions and the puts that precede
+/// them.
 const KEYS: u32 = 60;
-/// Number of keys that share a prefix.
+/// Number of ordinary keys that share a prefix.
 const KEYS_OF_A_PREFIX: u32 = 7;
-/// Number of keys of a column family that are used only by puts and single deletions.
+/// Number of keys in each column family that only puts and single deletions use.
 const SINGLE_KEYS: u32 = 10;
 /// Time at which the clock of a simulated disk begins, in seconds since 1970.
 const CLOCK_BEGINS_S: u64 = 1_700_000_000;
-/// Maximum number of held snapshots, and maximum number of held iterators.
+/// Maximum number of open snapshots, and maximum number of open iterators.
 const HELD_MAX: usize = 4;
 
-/// A change to a column family, given by its index in [`FAMILIES`].
+/// A change to one column family. `family` is its index in [`FAMILIES`].
 #[derive(Debug, Clone)]
 pub(crate) struct Write {
     pub(crate) family: usize,
     pub(crate) change: Change,
 }
 
-/// One step of a history. Column families are given by their indexes in [`FAMILIES`].
+/// One step of a history. Numbers that denote column families are indexes in [`FAMILIES`].
 #[derive(Debug, Clone)]
 pub(crate) enum Step {
-    /// Writes these changes.
+    /// Writes these changes, as one batch or one by one.
     Write(Vec<Write>),
-    /// Ingests one file for each list of changes into one column family, the newest file last. In
-    /// each list the range deletions come first; then each key occurs once, in order.
+    /// Ingests files into one column family, one file for each list of changes. Later files have
+    /// precedence over earlier ones. In each list the range deletions come first; then each key
+    /// occurs once, in order.
     Ingest {
         family: usize,
         files: Vec<Vec<Change>>,
     },
     TakeSnapshot,
-    /// Releases the held snapshot with this index, taken modulo the number of held snapshots.
+    /// Releases an open snapshot. Its index among the open snapshots is this number modulo their
+    /// number.
     ReleaseSnapshot(usize),
-    /// Creates an iterator, which is held and moved by later steps.
+    /// Creates an iterator over this column family. It stays open, and later steps move it.
     HoldIterator(usize),
     ReleaseIterator(usize),
     Flush(usize),
@@ -62,12 +65,13 @@ pub(crate) enum Step {
         seconds: u64,
     },
     Reopen,
-    /// Reads the latest state of the database, and all held snapshots and iterators.
+    /// Reads everything: the latest state, all open snapshots, and all open iterators.
     Ask,
 }
 
 impl Step {
-    /// Whether a run may skip this step: without it, the results and the later steps stay the same.
+    /// Whether a run may skip this step: skipping it does not change the results of reads, and does
+    /// not prevent a later step.
     pub(crate) fn is_upkeep(&self) -> bool {
         match self {
             Self::Flush(_)
@@ -90,12 +94,12 @@ impl Step {
     }
 }
 
-/// A sequence of steps, and the key orders of the column families.
+/// A sequence of steps, and the comparators of the column families.
 #[derive(Debug, Clone)]
 pub(crate) struct History {
     pub(crate) orders: [Comparator; 2],
-    /// The steps, each with a number that it keeps when other steps are removed. A run derives its
-    /// random choices at a step from the step's number.
+    /// The steps with their numbers. A step keeps its number when other steps are removed. A run
+    /// derives its random choices at a step from the number.
     pub(crate) steps: Vec<(u64, Step)>,
 }
 
@@ -112,14 +116,15 @@ impl History {
     }
 }
 
-/// Generates steps.
+/// Generates random steps.
 struct Generator {
     rng: Rng,
     orders: [Comparator; 2],
-    /// Number of range deletions per 100 generated changes.
+    /// Percentage of range deletions among the generated changes.
     ranges: u8,
-    /// The keys for single deletions, by column family. For each key: whether it was put since its
-    /// last single deletion. A key that a range deletion may have deleted is removed from the list.
+    /// The keys for single deletions, by column family. The flag of a key tells whether it was put
+    /// since its last single deletion. A key is removed from the list when a range deletion covers
+    /// it while the flag is set.
     singles: [Vec<(Vec<u8>, bool)>; 2],
 }
 
@@ -161,7 +166,7 @@ impl Generator {
         Step::Ingest { family, files: (0..count).map(|_| self.file(family)).collect() }
     }
 
-    /// Returns the changes in an ingested file, at least one.
+    /// Returns the changes in a file to be ingested. There is at least one.
     fn file(&mut self, family: usize) -> Vec<Change> {
         let near = self.rng.bool().then(|| self.rng.u32(..KEYS));
         let count = self.rng.usize(..10);
@@ -223,8 +228,8 @@ impl Generator {
         Write { family, change }
     }
 
-    /// Returns a put of a key for single deletions, or a single deletion of such a key that was put
-    /// once.
+    /// Returns either a put of a key for single deletions, or a single deletion of such a key that
+    /// was put once since its last single deletion.
     fn single(&mut self, family: usize) -> Change {
         let value = self.value();
         match self.rng.choice(&mut self.singles[family]) {
@@ -247,7 +252,7 @@ impl Generator {
         Change::DeleteRange { begin, end }
     }
 
-    /// Returns two keys in order, often near each other.
+    /// Returns two keys of a column family in its order. They are often close to each other.
     fn range(&mut self, family: usize) -> (Vec<u8>, Vec<u8>) {
         let from = self.rng.u32(..KEYS);
         let to = if self.rng.u8(..4) == 0 {
@@ -271,7 +276,8 @@ impl Generator {
         self.bytes(length)
     }
 
-    /// Returns a write time. Most are near the time at which the clock of a simulated disk begins.
+    /// Returns a write time in seconds since 1970. Most are near the time at which the clock of a
+    /// simulated disk begins.
     fn time_s(&mut self) -> u64 {
         match self.rng.u8(..8) {
             0 => self.rng.u64(..),
@@ -294,7 +300,8 @@ impl Generator {
     }
 }
 
-/// Returns an ordinary key: a few are short, and most have a prefix of four bytes.
+/// Returns ordinary key number `number`. The first three have special lengths; all others have a
+/// prefix of four bytes, which several keys share.
 fn key(number: u32) -> Vec<u8> {
     match number {
         0 => Vec::new(),
@@ -309,7 +316,8 @@ fn key(number: u32) -> Vec<u8> {
     }
 }
 
-/// Returns a key for single deletions. In key order, it lies among the ordinary keys.
+/// Returns the key for single deletions with this number. In key order it lies between ordinary
+/// keys.
 fn single_key(number: u32) -> Vec<u8> {
     [&key(3 + number * 5)[..], b"!single"].concat()
 }

@@ -1,4 +1,4 @@
-//! A run of a history under random options, compared with a model.
+//! Runs a history under random options, and compares the database with a model.
 
 use std::any::Any;
 use std::fmt;
@@ -23,10 +23,11 @@ use crate::{check, ingestion, subject};
 
 /// Directory of the database.
 const DIRECTORY: &str = "/database";
-/// Number of random reads of each column family per complete read.
+/// Number of random reads of each kind from each column family, for every state that is read
+/// completely.
 const EFFORT: Effort = Effort { gets: 5, multi_gets: 1, walks: 1, between: disturb };
 
-/// The counts of the operations of one or more runs.
+/// What one or more runs did.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Tally {
     pub(crate) runs: u64,
@@ -37,14 +38,14 @@ pub(crate) struct Tally {
     /// Number of files that were ingested below level 0.
     pub(crate) deep_files: u64,
     changes: u64,
-    /// Number of complete reads, of the latest state or a snapshot.
+    /// Number of states (the latest one, or a snapshot) that were read completely.
     pub(crate) views: u64,
-    /// Number of complete reads during which there were tables below level 0.
+    /// Number of states that were read completely while there were tables below level 0.
     pub(crate) deep_views: u64,
 }
 
 impl Tally {
-    /// Adds another tally.
+    /// Adds the counts of another tally.
     pub(crate) fn add(&mut self, other: &Self) {
         self.runs += other.runs;
         self.steps += other.steps;
@@ -70,7 +71,7 @@ impl fmt::Display for Tally {
     }
 }
 
-/// A snapshot and the contents that it must show.
+/// An open snapshot, and the contents that it must show.
 struct HeldSnapshot {
     snapshot: Snapshot,
     dump: Vec<Entry>,
@@ -83,12 +84,12 @@ struct Open {
     options: OpenOptions,
 }
 
-/// A history that is being run.
+/// The state of a history that is being run.
 pub(crate) struct Run<'a> {
     history: &'a History,
     storage: SimStorage,
     rng: Rng,
-    /// Percentage of the steps that may be skipped (upkeep) that are executed.
+    /// Of the steps that may be skipped, the percentage that is executed.
     upkeep: u8,
     setup: Setup,
     open: Option<Open>,
@@ -96,14 +97,15 @@ pub(crate) struct Run<'a> {
     snapshots: Vec<HeldSnapshot>,
     iterators: Vec<HeldIterator>,
     is_paused: bool,
-    /// Whether a new version is created before each move of a held iterator.
+    /// Whether the run changes an option before each move of an open iterator, which creates a new
+    /// version of the database.
     bumps_versions: bool,
     tally: Tally,
 }
 
 impl<'a> Run<'a> {
-    /// Runs a history, with random choices that are derived from `seed`. Returns the counts of its
-    /// operations, or what went wrong.
+    /// Runs a history. All random choices follow from `seed`. Returns what the run did, or a
+    /// description of the failure.
     pub(crate) fn play(history: &'a History, seed: u64) -> Result<Tally, String> {
         let mut rng = Rng::with_seed(seed);
         let mut run = Self {
@@ -218,7 +220,7 @@ impl<'a> Run<'a> {
         self.move_iterators();
     }
 
-    /// Writes changes as a batch, or one by one.
+    /// Writes the changes, either as one batch or one by one.
     fn write(&mut self, writes: &[Write]) {
         let options = WriteOptions {
             sync: self.rng.u8(..10) == 0,
@@ -248,7 +250,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Creates files, and ingests them.
+    /// Creates one file for each list of changes, and ingests all files together.
     fn ingest(&mut self, family: usize, files: &[Vec<Change>]) {
         let Open { db, families, options } = self.open.as_ref().expect("an open database");
         let mut writer = must(SstFileWriter::new(options, FAMILIES[family]), "making files");
@@ -298,8 +300,8 @@ impl<'a> Run<'a> {
         };
         match changed {
             Ok(()) => self.tally.changes += 1,
-            // The change may contradict other options. Some contradictions are corrected only when
-            // the database is opened.
+            // The change may contradict other options. Such a change is refused, even if opening a
+            // database would correct the contradiction silently.
             Err(error) if error.kind() == ErrorKind::InvalidArgument => {}
             Err(error) => panic!("{change:?}: {error}"),
         }
@@ -316,7 +318,8 @@ impl<'a> Run<'a> {
         self.iterators.push(held);
     }
 
-    /// Moves the held iterators. In some runs a new version is created before each move.
+    /// Refreshes some of the open iterators, and moves all of them. If `bumps_versions`, creates a
+    /// new version before each move.
     fn move_iterators(&mut self) {
         let Open { db, families, .. } = self.open.as_ref().expect("an open database");
         for held in &mut self.iterators {
@@ -343,7 +346,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Returns the expected contents of the database.
+    /// Returns the contents that the model expects.
     fn dump(&self) -> Vec<Entry> {
         let mut dump = Vec::new();
         for ((name, table), order) in FAMILIES.iter().zip(&self.tables).zip(&self.history.orders) {
@@ -379,7 +382,8 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Occasionally rewrites the tables that iterators read.
+/// Sometimes flushes or compacts the column family, so that the tables under open iterators become
+/// obsolete.
 fn disturb(db: &Db, family: &ColumnFamily, rng: &mut Rng) {
     match rng.u8(..60) {
         0 => must(db.flush_cf(family), "flushing"),
@@ -401,7 +405,8 @@ fn has_deeper_levels(db: &Db, family: &ColumnFamily) -> bool {
     })
 }
 
-/// Releases the held object with this index, taken modulo the number of held objects.
+/// Releases one of the open objects. Its index is `at` modulo their number. Does nothing if there
+/// is none.
 fn release<T>(held: &mut Vec<T>, at: usize) {
     if let Some(at) = at.checked_rem(held.len()) {
         held.remove(at);

@@ -1,4 +1,4 @@
-//! Random options. Whatever they are, the results must be the same.
+//! Random options for a database. They must not affect the results of any read.
 
 use std::sync::Arc;
 
@@ -13,15 +13,15 @@ use tailwater_io::sim::SimStorage;
 use crate::history::FAMILIES;
 use crate::io_modes::{self, Disk, IoModes};
 
-/// The options of every database. They must not make a write wait for a compaction, since
-/// compactions may be paused or disabled.
+/// The options of every database and of every column family. With these, no write waits for a
+/// compaction, since compactions may be paused or disabled.
 const DATABASE: &str = "create_if_missing=true;create_missing_column_families=true";
 const FAMILY: &str = "merge_operator=StringAppendOperator;write_buffer_size=65536;\
     level0_slowdown_writes_trigger=1000000;level0_stop_writes_trigger=1000000;\
     soft_pending_compaction_bytes_limit=0;hard_pending_compaction_bytes_limit=0";
 
-/// Options of a database; each line has the values of one. Here and in the following lists, an
-/// empty text means the default.
+/// Options of a database; one text of each line is chosen at random. In this and the following
+/// lists, an empty text leaves the options at their defaults.
 const OF_DATABASE: [&[&str]; 13] = [
     &["max_open_files=-1", "max_open_files=20"],
     &["max_background_jobs=1", "max_background_jobs=2", "max_background_jobs=4"],
@@ -38,7 +38,7 @@ const OF_DATABASE: [&[&str]; 13] = [
     &["", "", "enable_pipelined_write=false;allow_concurrent_memtable_write=false"],
 ];
 
-/// Options of a column family.
+/// Options of a column family; one text of each line is chosen at random.
 const OF_FAMILY: [&[&str]; 28] = [
     &[
         "level0_file_num_compaction_trigger=1",
@@ -89,20 +89,21 @@ const OF_FAMILY: [&[&str]; 28] = [
     &["", "preserve_internal_time_seconds=300", "preserve_internal_time_seconds=5000"],
 ];
 
-/// Directories in which a simulated disk may refuse direct I/O: all, the home, or the directory of
-/// some tables.
+/// Directories in which a simulated disk may refuse direct I/O: everywhere, only in the home, or
+/// only in the second directory for tables.
 const DIRECTORIES: [&str; 3] = ["/", "/database", "/deeper"];
 
-/// Two directories for tables. Only a few tables fit into the first.
+/// Two directories for tables. The first has a target size of only 3000 bytes.
 const PATHS: &str = "cf_paths={/database,3000:/deeper}";
 
-/// Options with ages, in seconds, at which tables are compacted. FIFO compaction would drop them.
+/// Ages in seconds at which a table is compacted. They are not used with FIFO compaction, which
+/// would drop a table at that age.
 const AGES: [&[&str]; 2] = [
     &["ttl=0", "ttl=50", "ttl=5000"],
     &["periodic_compaction_seconds=0", "periodic_compaction_seconds=700"],
 ];
 
-/// Options of tables.
+/// Options of tables; one text of each line is chosen at random.
 const OF_TABLE: [&[&str]; 12] = [
     &["block_size=64", "block_size=300", "block_size=4096"],
     &["block_restart_interval=1", "block_restart_interval=4", ""],
@@ -131,7 +132,8 @@ pub(crate) enum OptionChange {
 }
 
 impl OptionChange {
-    /// Returns a random change of one or more of the options above that can be changed.
+    /// Returns a random change to one of the texts in the lists above whose options can all be
+    /// changed while a database is open.
     pub(crate) fn random(rng: &mut Rng) -> Self {
         loop {
             let of_database = rng.u8(..4) == 0;
@@ -151,7 +153,8 @@ impl OptionChange {
                 (_, true) => is_mutable::<BlockBasedTableOptions>(name),
                 _ => is_mutable::<ColumnFamilyOptions>(name),
             };
-            // With this option closing would lose unlogged writes.
+            // With this option, closing the database would lose unlogged writes, which an earlier
+            // step may have made.
             let loses = text.contains("avoid_flush_during_shutdown");
             if loses || changes.is_empty() || !changes.iter().all(is_mutable) {
                 continue;
@@ -169,7 +172,7 @@ fn is_mutable<T: OptionTable>(name: &str) -> bool {
     T::table().iter().any(|info| info.name == name && info.mutability.is_mutable())
 }
 
-/// The shape of the LSM tree.
+/// The compaction style of a column family.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Style {
     Level,
@@ -206,8 +209,8 @@ struct FamilySetup {
     text: String,
     style: Style,
     levels: u32,
-    /// Whether the column family's tables are in several directories. Later openings must keep
-    /// these.
+    /// Whether `cf_paths` names several directories. Later openings must name the same directories,
+    /// since tables may be in them.
     has_paths: bool,
 }
 
@@ -215,17 +218,18 @@ struct FamilySetup {
 #[derive(Debug, Clone)]
 pub(crate) struct Setup {
     database: String,
-    /// The I/O modes with which the database is opened. Its disk supports them, and stays the same.
+    /// The I/O modes with which the database is opened. `disk` supports them.
     io_modes: IoModes,
     disk: Disk,
     families: Vec<FamilySetup>,
-    /// Whether there are background threads.
+    /// Whether flushes and compactions run in background threads, rather than in the calling
+    /// thread.
     pub(crate) has_threads: bool,
 }
 
 impl Setup {
-    /// Returns random options. If `before` is given, a database that was last opened with these
-    /// options can be opened with the returned options.
+    /// Returns random options. `before` is the setup with which the database was last opened, if
+    /// any; the returned options can then open that database.
     pub(crate) fn random(rng: &mut Rng, orders: &[Comparator], before: Option<&Self>) -> Self {
         let families = orders.iter().enumerate().map(|(at, order)| {
             let before = before.map(|setup| &setup.families[at]);
@@ -238,20 +242,20 @@ impl Setup {
         Self { database, io_modes, disk, families, has_threads: rng.u8(..5) == 0 }
     }
 
-    /// Configures a new disk on which the database is opened.
+    /// Configures a new simulated disk to have the properties in `disk`.
     pub(crate) fn set_up_disk(&self, storage: &SimStorage) {
         self.disk.set_up(storage);
     }
 
-    /// Whether writes may be unlogged. They may not if closing would lose them, nor if logs are
-    /// recycled: the writes would leave gaps in the sequence numbers, which the replay of recycled
-    /// logs does not accept.
+    /// Whether the run may make unlogged writes. It may not if closing the database would lose
+    /// them. It may not if logs are recycled either: unlogged writes leave gaps in the sequence
+    /// numbers of the logs, which recovery of recycled logs does not accept.
     pub(crate) fn may_skip_log(&self) -> bool {
         !self.database.contains("avoid_flush_during_shutdown")
             && !self.database.contains("recycle_log_file_num")
     }
 
-    /// Returns the options in the form in which a database is opened with them.
+    /// Returns the options with which to open the database.
     pub(crate) fn options(&self, storage: &SimStorage) -> OpenOptions {
         let new = || OpenOptions::new(Arc::new(storage.clone()));
         let mut options = new();
@@ -284,7 +288,8 @@ impl Setup {
 impl FamilySetup {
     fn random(rng: &mut Rng, order: &Comparator, before: Option<&Self>) -> Self {
         let style = match rng.u8(..10) {
-            // FIFO compaction requires that all tables are in level 0.
+            // A database that had another style before may have tables below level 0, which FIFO
+            // compaction does not support.
             0 if before.is_none_or(|before| before.style == Style::Fifo) => Style::Fifo,
             1 | 2 => Style::Universal,
             _ => Style::Level,
@@ -310,7 +315,7 @@ impl FamilySetup {
     }
 }
 
-/// Returns an option string with one random value of each factor.
+/// Returns an option string that joins one random text of each line.
 fn choose(factors: &[&[&str]], rng: &mut Rng) -> String {
     let values = factors.iter().map(|values| values[rng.usize(..values.len())]);
     values.filter(|value| !value.is_empty()).collect::<Vec<_>>().join(";")

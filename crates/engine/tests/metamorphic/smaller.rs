@@ -1,4 +1,4 @@
-//! Reduces a failing history to few steps.
+//! Reduces a failing history to fewer steps.
 
 use std::collections::BTreeMap;
 
@@ -6,12 +6,12 @@ use crate::change::Change;
 use crate::history::{History, Step, Write};
 use crate::run::Run;
 
-/// Maximum number of runs that are tried to reduce a history.
+/// Maximum number of runs that the reduction of one history may take.
 const TRIES: usize = 400;
 
-/// Removes steps from a history as long as its run with this seed still fails. Returns the
-/// remaining steps and the failure. A run with background threads may not fail again; its history
-/// is left unchanged.
+/// Removes steps from a history for as long as the run with this seed still fails. Returns the
+/// remaining steps and their failure as text. If the run does not fail again, as may happen with
+/// background threads, returns all steps.
 pub(crate) fn report(mut history: History, seed: u64) -> String {
     let Err(mut failure) = Run::play(&history, seed) else {
         return format!("it does not fail again; its steps are {:#?}", history.steps);
@@ -36,8 +36,8 @@ pub(crate) fn report(mut history: History, seed: u64) -> String {
     format!("after {} steps: {failure}\n  {}", steps.len(), steps.join("\n  "))
 }
 
-/// Whether every single deletion of a key follows exactly one put since the key's previous single
-/// deletion.
+/// Whether the history keeps the contract of single deletions: before each single deletion, its key
+/// was put exactly once since the previous single deletion of the key.
 fn keeps_contract(history: &History) -> bool {
     let mut puts: BTreeMap<(usize, &[u8]), usize> = BTreeMap::new();
     let writes = history.steps.iter().filter_map(|(_, step)| match step {

@@ -1,4 +1,4 @@
-//! Values to try for every option.
+//! The values to try for each option.
 
 use tailwater::options::{
     BlockBasedTableOptions, ColumnFamilyOptions, CompressionOptions, DbOptions,
@@ -6,7 +6,8 @@ use tailwater::options::{
     UniversalCompactionOptions, Verdict,
 };
 
-/// Integers to try: the limits of each integer type, their neighbours, and large numbers.
+/// Integers to try: the limits of each integer type, the numbers next to them, and other large
+/// numbers.
 const NUMBERS: &[&str] = &[
     "0",
     "1",
@@ -35,11 +36,11 @@ const FRACTIONS: &[&str] = &[
     "inf", "-inf",
 ];
 
-/// Options that are not tried: they determine whether the database must exist or is created.
+/// Options that are not tried, since they decide whether the database must exist or is created.
 const ABOUT_BEING_THERE: &[&str] =
     &["create_if_missing", "error_if_exists", "disallow_memtable_writes"];
 
-/// Options that take text or lists, each with the values to try.
+/// Options whose value is a text or a list, each with the values to try.
 const OTHERS: &[(&str, &[&str])] = &[
     ("daily_offpeak_time_utc", &["", "00:00-23:59", "24:00-25:00", "99999999999:0-1:1", "-"]),
     ("db_host_id", &["", "x", "__hostname__"]),
@@ -97,12 +98,12 @@ const OTHERS: &[(&str, &[&str])] = &[
 /// A value to try for one option.
 #[derive(Debug, Clone)]
 pub(crate) struct Candidate {
-    /// The name of the option. If the option is in a group, the names of the groups precede it,
-    /// separated by dots.
+    /// The name of the option, preceded by the names of the groups that contain it, if any. The
+    /// names are separated by dots.
     pub(crate) option: String,
     /// The option string that sets the option to the value.
     pub(crate) text: String,
-    /// Whether the option has no effect, so that only its acceptance can be tested.
+    /// Whether Tailwater ignores the option, so that the test can only check that it is accepted.
     pub(crate) is_ignored: bool,
 }
 
@@ -133,8 +134,8 @@ pub(crate) fn all() -> Vec<Candidate> {
     all
 }
 
-/// Adds the values of compression options: those of the level for each algorithm, those of the
-/// other options for one algorithm.
+/// Adds values of the compression options: of `level` for each algorithm, and of the other options
+/// for ZSTD only.
 fn compression(all: &mut Vec<Candidate>) {
     const KINDS: [&str; 6] = [
         "kSnappyCompression",
@@ -158,16 +159,16 @@ fn compression(all: &mut Vec<Candidate>) {
     }
 }
 
-/// Returns the values of compression options in a group. The text `before` precedes each in its
-/// option string.
+/// Returns the values to try for all compression options. `prefix` precedes the name of each
+/// option, and `before` precedes its assignment in the option string.
 fn around(prefix: &str, before: &str) -> Vec<Candidate> {
     let mut candidates = Vec::new();
     of::<CompressionOptions>(&mut candidates, prefix, (before, "}"));
     candidates
 }
 
-/// Adds the values of a group of options. `around` are the texts before and after each of them in
-/// the option string.
+/// Adds the values to try for every option of `T`. `prefix` precedes the name of each option.
+/// `around` is the text before and the text after its assignment in the option string.
 fn of<T: OptionTable + Default>(all: &mut Vec<Candidate>, prefix: &str, around: (&str, &str)) {
     let defaults = T::default();
     for info in T::table() {
@@ -185,7 +186,7 @@ fn of<T: OptionTable + Default>(all: &mut Vec<Candidate>, prefix: &str, around: 
     }
 }
 
-/// Returns the values to try for an option, given its default.
+/// Returns the values to try for one option, whose default is `default`.
 fn values<T: OptionTable>(name: &str, default: &str, options: &mut T) -> Vec<String> {
     let owned = |values: &[&str]| values.iter().map(|&value| value.to_owned()).collect();
     if let Some((_, values)) = OTHERS.iter().find(|(other, _)| *other == name) {
@@ -200,13 +201,13 @@ fn values<T: OptionTable>(name: &str, default: &str, options: &mut T) -> Vec<Str
     if default.parse::<f64>().is_ok() {
         return owned(FRACTIONS);
     }
-    // If the option takes one of several names, the error about an invalid value lists the names.
+    // If the option accepts a fixed set of names, the error about an invalid value lists them.
     let refused = options.set_option(name, "no such value").err().map(|error| error.problem);
     if let Some(Problem::Malformed { expected, .. }) = refused
         && let Some(names) = expected.strip_prefix("one of ")
     {
         return names.split(", ").map(str::to_owned).collect();
     }
-    // The option takes an object, or is a group whose parts are tried on their own.
+    // The value is an object, or a group whose options are tried one by one.
     vec![default.to_owned()]
 }

@@ -1,4 +1,4 @@
-//! Opens, writes, flushes, compacts and reopens a database with certain options.
+//! Tries options: opens a database with them, writes, flushes, compacts and reopens it.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,10 +14,10 @@ use super::Candidate;
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// Number of keys.
+/// Number of keys that are written in each round of the work.
 const KEYS: usize = 150;
 
-/// A clock that advances without delay when a caller waits.
+/// A manual clock whose time jumps forward when a caller waits, so that no wait takes real time.
 #[derive(Debug)]
 struct Hurrying(Arc<ManualClock>);
 
@@ -35,8 +35,8 @@ impl Clock for Hurrying {
     }
 }
 
-/// Tries option values on top of the options in `base`. Returns `Ok(false)` if they are correctly
-/// rejected.
+/// Tries option values in addition to the options in `base`. Returns `Ok(true)` if the database
+/// works with them, and `Ok(false)` if they are rejected by an error that names one of them.
 pub(crate) fn run(base: &str, candidates: &[Candidate]) -> Result<bool, String> {
     caught(|| attempt(base, candidates, true))
 }
@@ -50,18 +50,18 @@ fn caught(attempt: impl FnOnce() -> Result<bool, String>) -> Result<bool, String
     })
 }
 
-/// Like [`run`], with background threads.
+/// Like [`run`], but flushes and compactions run in background threads.
 pub(crate) fn run_with_threads(candidates: &[Candidate]) -> Result<bool, String> {
     attempt("", candidates, false)
 }
 
-/// Changes an option while a database is open. Returns `Ok(false)` if the change is correctly
-/// rejected.
+/// Changes an option while a database is open. Returns `Ok(true)` if the database works after that,
+/// and `Ok(false)` if the change is rejected by an error that names the option.
 pub(crate) fn change(candidate: &Candidate) -> Result<bool, String> {
     caught(|| attempt_change(candidate))
 }
 
-/// Whether a database can be opened with these option values.
+/// Whether these option values can be set and a database can be opened with them.
 pub(crate) fn is_accepted(candidates: &[Candidate]) -> bool {
     let disk = SimStorage::new(1);
     options(&disk, "", candidates).is_ok_and(|options| open(&options, candidates).is_ok())
@@ -171,7 +171,7 @@ fn open(options: &OpenOptions, candidates: &[Candidate]) -> Result<Db, Refusal> 
     Db::open("/db", options).map_err(|error| refusal(&error, candidates))
 }
 
-/// Returns the options recorded in the database's files.
+/// Returns the options recorded in the OPTIONS file of the database.
 fn loaded(disk: &SimStorage) -> Result<OpenOptions, String> {
     let mut loaded = OpenOptions::load_from(Arc::new(disk.clone()), "/db".as_ref())
         .map_err(|error| format!("loading the OPTIONS file: {error}"))?;
@@ -180,14 +180,14 @@ fn loaded(disk: &SimStorage) -> Result<OpenOptions, String> {
     Ok(loaded)
 }
 
-/// Writes, flushes, compacts and reads.
+/// Writes keys, flushes, compacts and compares the contents with the model.
 fn work(db: &Db, model: &mut Model, round: usize) -> Result<(), String> {
     let family = db.cf_handle("default").map_err(|error| error.to_string())?;
     let say = |what: &'static str| move |error: tailwater::Error| format!("{what}: {error}");
     let options = WriteOptions::default();
     for number in 0..KEYS {
         let key = format!("key{:05}", (number * 7 + round * 31) % (2 * KEYS)).into_bytes();
-        // Half of the value is compressible.
+        // Half of each value is compressible.
         let mut value = vec![b'v'; 40 + number % 100];
         value.extend(format!("{number} {round}").into_bytes());
         db.put_cf_opt(&family, &key, &value, &options).map_err(say("a put"))?;

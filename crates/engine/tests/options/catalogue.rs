@@ -1,5 +1,6 @@
-//! The list of all options. Each option must have a verdict, and each honoured option a test that
-//! shows its effect. `docs/options.md` must agree with the list.
+//! The list of all options. Each option must have a verdict: it is honoured, has no effect, or is
+//! refused. For each honoured option there must be a test that shows its effect. `docs/options.md`
+//! must agree with the list.
 //!
 //! `TAILWATER_REWRITE=1 cargo test -p tailwater --test options` regenerates the document.
 
@@ -19,7 +20,7 @@ use tailwater_testkit::golden;
 
 use crate::effects;
 
-/// An option. Its name begins with the name of its group and a dot if it is in a group.
+/// An option. If it belongs to a group, its name begins with the name of the group and a dot.
 struct Row {
     name: String,
     about: &'static str,
@@ -28,12 +29,12 @@ struct Row {
     verdict: Verdict,
 }
 
-/// Options that are groups of other options. The options in a group have verdicts of their own.
+/// Options that are groups of other options. Each option of a group has a verdict of its own.
 const GROUPS: [&str; 4] =
     ["table_factory", "compression_opts", "metadata_cache_options", "compaction_options_universal"];
 
-/// Tests in other places that fail if an option is ignored, each given as option, file and test.
-/// For a file with a table of cases, the name of the option replaces the name of the test.
+/// Tests outside this crate's `tests/options/effects` that fail if an option is ignored. Each entry
+/// is the option, the file and the test.
 const ELSEWHERE: &[(&str, &str, &str)] = &[
     (
         "low_priority_compactions",
@@ -129,7 +130,8 @@ fn rows() -> Vec<Row> {
     .collect()
 }
 
-/// Returns all tests that show effects of options, each given as option, file and test.
+/// Returns all tests that show the effect of an option. Each item is the option, the file and the
+/// test.
 fn shown() -> Vec<(&'static str, String, &'static str)> {
     let here = [
         ("database", effects::database::SHOWN),
@@ -177,14 +179,14 @@ fn the_tests_listed_for_options_exist() {
     }
 }
 
-/// Whether a group of options has a verdict for an option name, or lists the name as retired.
+/// Whether the options of type `T` include this name with a verdict, or list it as retired.
 fn has_verdict<T: OptionTable>(name: &str) -> bool {
     T::table().iter().any(|info| info.name == name)
         || T::other_names().iter().any(|other| other.name == name)
         || T::retired_names().contains(&name)
 }
 
-/// Whether all options that are named in a value in braces have verdicts.
+/// Whether all options in the value `{...}` of a group have verdicts.
 fn parts_have_verdicts(option: &str, value: &str) -> bool {
     let known: fn(&str) -> bool = match option {
         "compression_opts" | "bottommost_compression_opts" | "blob_compression_opts" => {

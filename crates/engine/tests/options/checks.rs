@@ -1,4 +1,4 @@
-//! Options that are rejected when a database is opened, and options that are not.
+//! Options that are rejected when a database is opened, and options that are accepted.
 
 use std::sync::Arc;
 
@@ -9,7 +9,8 @@ use tailwater::options::{
 use tailwater::{Db, ErrorKind, OpenOptions};
 use tailwater_io::sim::SimStorage;
 
-/// Returns the result of opening with these option strings.
+/// Sets these options and checks them as opening a database does. Returns the message of the
+/// rejection, if any.
 fn open(text: &str) -> Result<(), String> {
     let (mut database, mut family) = (DbOptions::default(), ColumnFamilyOptions::default());
     set_options(&mut database, &mut family, text).unwrap();
@@ -90,8 +91,9 @@ fn options_that_would_break_a_guarantee_are_refused_by_name() {
     }
 }
 
-/// Regression test: databases could not be opened for writing because of options for features
-/// without which every entry, every result and a later opening by RocksDB are the same.
+/// Regression test: databases with some options of RocksDB could not be opened for writing. The
+/// options belong to features that Tailwater lacks, but they affect neither the entries nor the
+/// results of reads, nor whether RocksDB can open the database again.
 #[test]
 fn options_that_only_add_checks_or_place_files_are_accepted() {
     for text in [
@@ -260,7 +262,7 @@ fn tables_go_to_four_directories_at_most() {
     assert!(check_column_family(&family, &DbOptions::default()).is_err());
 }
 
-/// Sets options of a column family that are known to be valid.
+/// Sets options of a column family from an option string that is known to be valid.
 trait SetAll {
     fn set(&mut self, text: &str);
 }
@@ -286,7 +288,7 @@ fn opening_read_only_checks_only_the_options_it_uses() {
     assert_eq!(check("read_io_executor_threads=0"), Err("read_io_executor_threads".to_owned()));
 }
 
-/// Tests that every reason for a rejection in `check.rs` occurs in some case.
+/// Tests that each reason for a rejection in `check.rs` is given for some option string.
 #[test]
 fn every_refusal_has_its_reason() {
     for (text, reason) in [
@@ -369,7 +371,7 @@ fn mmap_and_direct_modes_conflict() {
     }
 }
 
-/// An option string, and a function that makes the same change to the fields of options.
+/// An option string, and a function that sets the same option by its field.
 type Change = (&'static str, fn(&mut OpenOptions));
 
 #[test]

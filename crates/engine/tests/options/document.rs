@@ -1,5 +1,5 @@
-//! OPTIONS files: reading and writing them, and adjusting values to the ranges that RocksDB
-//! enforces.
+//! OPTIONS files: reading them, writing them, and adjusting values to the ranges that RocksDB
+//! enforces when it opens a database.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -10,20 +10,18 @@ use tailwater::options::{
 };
 use tailwater_format::options_text::Document;
 
-/// The OPTIONS file that RocksDB 11.8.1 writes for a new database, if only the two options that
-/// create it are set.
+/// The OPTIONS file that RocksDB 11.8.1 writes for a new database, if only `create_if_missing` and
+/// `create_missing_column_families` are set.
 const DEFAULT: &str = include_str!("data/default-11.8.1");
-/// An OPTIONS file of RocksDB for two column families. Its options include filters, prefix
+/// An OPTIONS file that RocksDB wrote for two column families. They have filters, prefix
 /// extractors, and a compression for each level.
 const RICH: &str = include_str!("data/rich-11.8.1");
-/// Every line that occurs in the OPTIONS files of the golden databases.
+/// The lines that occur in any OPTIONS file of the golden databases, each once.
 const FIXTURE_LINES: &str = include_str!("data/fixture-lines.txt");
-/// Option strings, each with the options that RocksDB has after it opened a database with the
-/// string.
+/// Option strings, each with the resulting options after RocksDB opened a database with the string.
 const SANITIZED: &str = include_str!("data/sanitized.txt");
 
-/// Returns the text of an OPTIONS file from its `[Version]` section on, without the comment at its
-/// beginning.
+/// Returns the text of an OPTIONS file without the comment before its `[Version]` section.
 fn body(text: &str) -> &str {
     &text[text.find("[Version]").unwrap()..]
 }
@@ -33,7 +31,7 @@ fn read(text: &str) -> Options {
     Options::from_document(&document, UnknownOptions::Refuse).unwrap()
 }
 
-/// Returns the options that a new database has after it was created with the given options.
+/// Returns the options as adjusted by creating a database with them.
 fn opened(mut database: DbOptions, mut family: ColumnFamilyOptions) -> Options {
     database.create_if_missing = true;
     database.create_missing_column_families = true;
@@ -88,8 +86,9 @@ fn every_line_of_the_fixtures_round_trips_unchanged() {
     }
 }
 
-/// Returns the cases of [`SANITIZED`]. Each case has an option string for the database and one for
-/// the column family, and those lines of the resulting OPTIONS file that differ from the defaults.
+/// Returns the cases in [`SANITIZED`]. Each case is an option string for the database, an option
+/// string for the column family, and the lines of the resulting OPTIONS file that differ from a
+/// default one.
 fn cases() -> Vec<(&'static str, &'static str, BTreeSet<&'static str>)> {
     let blocks = SANITIZED.split("\n\n").filter(|block| block.starts_with("database:"));
     blocks
@@ -103,7 +102,7 @@ fn cases() -> Vec<(&'static str, &'static str, BTreeSet<&'static str>)> {
         .collect()
 }
 
-/// Returns the lines of the OPTIONS file for these options, each prefixed with the kind of its
+/// Returns the entries of the OPTIONS file for these options. Each is preceded by the kind of its
 /// section.
 fn lines(options: &Options) -> BTreeSet<String> {
     let family = options.column_family("default").unwrap();
@@ -129,8 +128,8 @@ fn values_are_parsed_and_sanitized_as_by_rocksdb() {
     }
 }
 
-/// Returns an OPTIONS file that has `database` and `table` as lines for the database and for the
-/// default column family's tables.
+/// Returns an OPTIONS file of RocksDB version `version`, with `database` as the section of the
+/// database and `table` as the section of the default column family.
 fn file(version: &str, database: &str, table: &str) -> Document {
     let text = format!(
         "[Version]\nrocksdb_version={version}\n\

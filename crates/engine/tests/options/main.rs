@@ -1,4 +1,4 @@
-//! Options, compared with what RocksDB reads, writes and derives from them.
+//! Tests that options are parsed, adjusted, written and honoured as in RocksDB.
 //!
 //! The modules have the attribute `cfg(test)`, so that Clippy treats their helpers as test code.
 

@@ -1,4 +1,4 @@
-//! The tables of the crate in which options are declared.
+//! Tests of the tables in the source code that declare the options.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use tailwater::options::{
     UniversalCompactionOptions, Verdict,
 };
 
-/// Every name that RocksDB 11.8.1 registers, with its group.
+/// Every option name that RocksDB 11.8.1 registers, with the group of the option.
 const NAMES: &str = include_str!("data/names-11.8.1.txt");
 
 fn names_of<T: OptionTable>() -> BTreeSet<&'static str> {
@@ -26,9 +26,9 @@ fn every_option_of_rocksdb_is_in_its_table_once() {
         pairs.filter(|(found, _)| *found == group).map(|(_, name)| name).collect()
     };
     let mut database = names_of::<DbOptions>();
-    // This is the name that an option had before RocksDB adopted it.
+    // The old name of `use_direct_io_for_compaction_reads`, from before RocksDB had that option.
     assert!(database.remove("use_direct_reads_for_compaction"));
-    // These options can be set in RocksDB only in code, so RocksDB registers no name for them.
+    // RocksDB registers no name for `db_paths`, since the option can be set only in code there.
     assert!(database.remove("db_paths"));
     assert_eq!(database.symmetric_difference(&group("database")).next(), None);
     let mut family = names_of::<ColumnFamilyOptions>();

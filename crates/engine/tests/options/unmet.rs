@@ -1,5 +1,5 @@
-//! Options that request what a database does not support. The database must report them, and must
-//! work without them.
+//! Options that request features or objects that a database does not have. The database must report
+//! them with a warning and work without them.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ fn options(disk: &SimStorage, text: &str) -> OpenOptions {
     options
 }
 
-/// Returns the options recorded in the database's files.
+/// Returns the options recorded in the OPTIONS file of the database.
 fn loaded(disk: &SimStorage) -> OpenOptions {
     let mut options =
         OpenOptions::load_from(Arc::new(disk.clone()), DB.as_ref()).expect("the OPTIONS file");
@@ -48,7 +48,7 @@ fn compact(db: &Db) {
         .expect("a compaction");
 }
 
-/// Returns the warning that contains these words. There must be exactly one.
+/// Returns the warning of the database that contains `words`. There must be exactly one.
 #[track_caller]
 fn warning<'a>(db: &'a Db, words: &str) -> &'a str {
     let mut found = db.warnings().iter().filter(|warning| warning.contains(words));
@@ -57,8 +57,9 @@ fn warning<'a>(db: &'a Db, words: &str) -> &'a str {
     warning
 }
 
-/// Regression test: if the OPTIONS file names objects that the user did not supply, the database
-/// could not be opened for writing, or the objects were ignored without a warning.
+/// Regression test: an OPTIONS file named user-defined objects, such as a compaction filter, that
+/// were not supplied to the opening. The database then either could not be opened for writing, or
+/// ignored the objects without a warning.
 #[test]
 fn missing_objects_are_reported_and_ignored() {
     let objects = [
@@ -114,14 +115,14 @@ fn missing_objects_are_reported_and_ignored() {
             db.merge_cf_opt(&family, b"a", b"1", &WriteOptions::default()).expect_err("a merge");
         assert_eq!(error.kind(), ErrorKind::InvalidArgument);
         assert!(error.message().contains("'my.Operator'"), "{error}");
-        // The next OPTIONS file must still name the missing objects.
+        // The options still name the missing objects, so the next OPTIONS file does too.
         let now: Vec<_> = family.options().print_all();
         assert!(before.is_empty() || before == now);
         before = now;
     }
 }
 
-/// Returns the names and values of a column family's options.
+/// Returns all options of a column family as names and values.
 trait PrintAll {
     fn print_all(&self) -> Vec<(&'static str, String)>;
 }
@@ -190,8 +191,8 @@ fn options_shared_by_column_families_are_reported_once() {
     assert!(warning(&db, "bloom_locality").contains("of 'three' has no effect"));
 }
 
-/// Regression test: with a compression level that zlib does not support, each flush failed, and
-/// then each opening.
+/// Regression test: with a compression level that zlib does not support, every flush failed. The
+/// database then could not be opened again either.
 #[test]
 fn blocks_stay_uncompressed_at_levels_that_zlib_lacks() {
     for level in ["10", "-2", "2147483647", "-2147483648"] {

@@ -1,4 +1,4 @@
-//! Option values as text: numbers, choices, objects, groups, and option strings with all of them.
+//! Values of options as text: numbers, names, objects, groups, and option strings.
 
 use std::path::Path;
 
@@ -109,8 +109,8 @@ fn filter_policies_are_parsed_and_printed() {
     }
 }
 
-/// Regression test: in a list, an object with options of its own lost its braces. A list of
-/// listeners lost the braces around the whole list.
+/// Regression test: when a list of objects was written as text, an object with options of its own
+/// lost its braces. A list of listeners also lost the braces around the whole list.
 #[test]
 fn lists_of_objects_are_written_as_rocksdb_writes_them() {
     let mut database = DbOptions::default();
@@ -204,8 +204,8 @@ fn a_string_that_is_refused_changes_nothing() {
     assert_eq!(family, ColumnFamilyOptions::default());
 }
 
-/// Returns the options of a database and of a column family after these changes, which are made to
-/// the defaults one after another.
+/// Makes these changes to default options, one after another. Returns the resulting options of a
+/// database and of a column family.
 fn changed(
     changes: &[(&str, &str)],
 ) -> (Result<DbOptions, String>, Result<ColumnFamilyOptions, String>) {
@@ -302,7 +302,7 @@ fn no_text_makes_the_parsers_panic() {
         let _ = family.table_factory.set_option(&format!("filter_policy{part}"), &value);
         let _ = set_options(&mut database, &mut family, &format!("{name}{part}={value}"));
     }
-    // Every value that is accepted must be one that can be written as text and read back.
+    // Some of the random values were accepted. Their text form must be accepted as well.
     for (name, value) in database.print_options() {
         DbOptions::default().set_option(name, &value).unwrap();
     }

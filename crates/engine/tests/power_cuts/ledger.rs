@@ -1,8 +1,9 @@
-//! What was guaranteed to the writers, and what is found after a power cut.
+//! Records which puts must be found after a power cut, and compares that with what is found.
 //!
 //! Each writer makes one put after another. Once a synced put has returned, that put and all
-//! earlier puts of the writer must be found. Later puts may be found, including one that did not
-//! return. So for each key, the last guaranteed value or one of the later values must be found.
+//! earlier puts of the writer are guaranteed. Later puts may survive, including one that did not
+//! return. So each key must have either the value of its last guaranteed put, or the value of a
+//! later put.
 
 use std::collections::BTreeMap;
 
@@ -13,8 +14,8 @@ use crate::plan::{Plan, SLOTS, WRITERS, key};
 /// Maximum number of wrong keys that an error message lists.
 const SHOWN: usize = 8;
 
-/// The puts of all writers, over all lives of a database. A life lasts from one power cut to the
-/// next.
+/// The puts of all writers in all lives of a database. A life lasts from one power cut to the next.
+/// A writer numbers its puts from 0, through all lives.
 #[derive(Debug)]
 pub(crate) struct Ledger {
     plan: Plan,
@@ -25,15 +26,18 @@ pub(crate) struct Ledger {
 struct Writer {
     /// Number of the writer's first put in this life.
     first: u64,
-    /// Number of the writer's first put that did not return. It may have taken effect.
+    /// Number of the writer's first put that has not returned. It may still have taken effect.
     returned: u64,
-    /// Puts with lower numbers must be found.
+    /// All puts with lower numbers are guaranteed: they must be found, unless a later put overwrote
+    /// them.
     promised: u64,
-    /// For each slot (key), the number of the put that was found at the start of this life.
+    /// For each slot (the index of a key), the number of the put that was found at the start of
+    /// this life, or `None` if the key did not exist.
     found: Vec<Option<u64>>,
 }
 
-/// The number of the put that was found, by writer and slot (key).
+/// For each writer and slot (the index of a key), the number of the put that was found, or `None`
+/// if the key does not exist.
 type Found = Vec<Vec<Option<u64>>>;
 
 impl Ledger {
@@ -47,8 +51,8 @@ impl Ledger {
         self.writers.iter().map(|writer| writer.first).collect()
     }
 
-    /// Records that a put returned. If `synced`, the put and all earlier puts of the writer must be
-    /// found from now on.
+    /// Records that a put returned. If `synced`, this put and all earlier puts of the writer are
+    /// guaranteed from now on.
     pub(crate) fn returned(&mut self, writer: usize, number: u64, synced: bool) {
         let writer = &mut self.writers[writer];
         assert_eq!(number, writer.returned, "a writer's puts in order");
@@ -63,10 +67,10 @@ impl Ledger {
         self.writers.iter().map(|writer| writer.returned - writer.first).sum()
     }
 
-    /// Checks the contents of a database. Returns the puts that were found.
+    /// Checks the contents of a database. Returns which puts were found.
     ///
     /// # Errors
-    /// The missing values, and values that were never written.
+    /// Describes missing values, and values that were never written.
     pub(crate) fn check(&self, entries: &[Entry]) -> Result<Found, String> {
         let mut values: BTreeMap<&[u8], &[u8]> =
             entries.iter().map(|entry| (entry.key.as_slice(), entry.value.as_slice())).collect();
@@ -97,8 +101,8 @@ impl Ledger {
         Err(format!("{count} keys are wrong, such as\n{}", wrong.join("\n")))
     }
 
-    /// Returns, for each slot, the possible findings, oldest first: numbers of puts, or `None` for
-    /// no value. One of them must be found.
+    /// Returns, for each slot, which puts may be found, oldest first: their numbers, or `None` if
+    /// the key may not exist. One of these must be found.
     fn possible(&self, writer: usize) -> Vec<Vec<Option<u64>>> {
         let ledger = &self.writers[writer];
         let mut possible: Vec<_> = ledger.found.iter().map(|found| vec![*found]).collect();
@@ -140,11 +144,11 @@ impl Ledger {
         )
     }
 
-    /// Begins the next life with the puts that were found. They must be found from now on, since
+    /// Begins the next life with the puts that were found. These are guaranteed from now on, since
     /// they were read from a database that was opened for writing.
     pub(crate) fn live_on(&mut self, found: Found) {
         for (writer, found) in self.writers.iter_mut().zip(found) {
-            // The number of the put that did not return is not used again.
+            // The number `returned` is skipped: that put did not return, but may have been found.
             let first = writer.returned + 1;
             *writer = Writer { first, returned: first, promised: first, found };
         }
@@ -168,14 +172,14 @@ mod tests {
         for number in 0..second {
             ledger.returned(0, number, number == 0);
         }
-        // The first put must be found, and the second may be found.
+        // The first put of the key is guaranteed, and the second is not.
         assert!(ledger.check(&[]).is_err());
         assert!(ledger.check(&[entry(0)]).is_ok());
         let found = ledger.check(&[entry(second)]).expect("what may be there");
         assert!(ledger.check(&[entry(second + 1)]).is_err());
         assert!(ledger.check(&[Entry { value: vec![1; 9000], ..entry(0) }]).is_err());
         assert!(ledger.check(&[entry(0), Entry { key: vec![1], ..entry(0) }]).is_err());
-        // The second put was found, so it must be found from here on.
+        // The second put was found, so it is guaranteed in the next life.
         ledger.live_on(found);
         assert_eq!(ledger.first(), [second + 1, 1, 1, 1]);
         assert!(ledger.check(&[entry(0)]).is_err());

@@ -1,6 +1,5 @@
-//! The lives of a database on a disk whose power is cut repeatedly. In each life, the database
-//! recovers from the state that the previous power cut left, and is written to until the next power
-//! cut.
+//! The lives of a database on a disk whose power is cut repeatedly. A life begins with the recovery
+//! from what the previous power cut left. After that, threads write until the next power cut.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -18,11 +17,11 @@ use crate::ledger::Ledger;
 use crate::plan::Plan;
 use crate::process::{self, Syncs};
 
-/// Exponents of 2. Each life draws one of them, and the power is cut before a random request whose
-/// number is below that power of 2. Opening a database takes some 30 to 80 requests.
+/// Range of a random exponent `e`. In each life, the power is cut after a random number of requests
+/// to the disk below 2^e. Opening a database takes some 30 to 80 requests.
 const REQUESTS: RangeInclusive<u32> = 6..=11;
 
-/// A database, its disk, and the parameters of its lives.
+/// A database with its filesystem, its options and the parameters of its lives.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Case {
     pub(crate) filesystem: Filesystem,
@@ -32,12 +31,12 @@ pub(crate) struct Case {
     pub(crate) seed: u64,
 }
 
-/// The reasons why a case ends early.
+/// Why a case ended early.
 #[derive(Debug)]
 pub(crate) enum Ended {
     /// The test cannot run on this machine.
     Skipped(String),
-    /// A write that must be found is missing, or a value was found that was never written.
+    /// A guaranteed write is missing, or a value was found that was never written.
     Lost(String),
     /// Any other failure.
     Failed(String),
@@ -51,10 +50,10 @@ impl fmt::Display for Case {
 }
 
 impl Case {
-    /// Runs all lives of the database. Returns the total number of puts that returned.
+    /// Runs all lives of the database. Returns how many puts returned in all lives together.
     pub(crate) fn play(self, oracle: &mut Option<Oracle>) -> Result<u64, Ended> {
         let mut rng = Rng::with_seed(self.seed);
-        // If flushes of the disk are slow, more writes are unflushed when the power is cut.
+        // If the disk takes long to flush, more writes are unflushed when the power is cut.
         let flush_delay = Duration::from_millis(if rng.bool() { 2 } else { 0 });
         let shape = Shape { sector: self.filesystem.sector, flush_delay, ..Shape::default() };
         let mut disk = VolatileDisk::new(shape, rng.u64(..)).map_err(Ended::Skipped)?;
@@ -77,15 +76,15 @@ impl Case {
         Ok(returned)
     }
 
-    /// Writes until the power is cut.
+    /// Writes to the database until the power is cut.
     fn live(self, disk: &VolatileDisk, plan: Plan, ledger: &mut Ledger) -> Result<(), String> {
         let directory = disk.path().join("db");
         let gone = || disk.loss().is_some();
         process::write_until_it_fails(&directory, self.options, plan, self.syncs, ledger, gone)
     }
 
-    /// Checks the state that the power cut left. RocksDB opens a copy of the database, and
-    /// Tailwater the database itself.
+    /// Mounts the filesystem again after the power cut, and checks what is found. RocksDB opens a
+    /// copy of the database, and Tailwater the database itself.
     fn look(
         self,
         disk: &mut VolatileDisk,

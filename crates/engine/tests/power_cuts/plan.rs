@@ -1,5 +1,5 @@
-//! The data that the writers write. It is derived from a seed, so that both the writing process and
-//! the checking process know it.
+//! The puts that the writers make. They follow from a seed, so the writing process and the checking
+//! process can both compute them.
 
 use fastrand::Rng;
 
@@ -10,8 +10,8 @@ pub(crate) const SLOTS: usize = 40;
 /// Maximum length of a value, in bytes.
 const LONGEST: usize = 8 << 10;
 
-/// One in this many puts is synced. With 1, all puts are synced; with the largest number, whole
-/// logs are filled between two synced puts.
+/// One in this many puts is synced; the seed selects one of these numbers. With 1 every put is
+/// synced. With 32 the writers fill whole logs between two synced puts.
 const SYNCED: [u64; 4] = [1, 2, 8, 32];
 
 /// The puts of all writers, derived from a seed.
@@ -20,10 +20,10 @@ pub(crate) struct Plan {
     pub(crate) seed: u64,
 }
 
-/// One put.
+/// One put of a writer.
 #[derive(Debug)]
 pub(crate) struct Put {
-    /// Index of the key among the keys of the same writer.
+    /// Index of the key among the keys of its writer.
     pub(crate) slot: usize,
     pub(crate) key: Vec<u8>,
     pub(crate) value: Vec<u8>,
@@ -31,10 +31,12 @@ pub(crate) struct Put {
 }
 
 impl Plan {
-    /// Returns the put of a writer that has this number. Short values are as frequent as long ones.
+    /// Returns put number `number` of a writer. The length of the value is random on a logarithmic
+    /// scale.
     pub(crate) fn put(self, writer: usize, number: u64) -> Put {
         let mut rng = Rng::with_seed(self.seed ^ (number << 8 | writer as u64));
-        // The first random number of a generator is discarded: it is similar for similar seeds.
+        // The first random number is similar for similar seeds. So it only seeds the generator that
+        // is used.
         rng = Rng::with_seed(rng.u64(..));
         let slot = rng.usize(..SLOTS);
         let sync = rng.u64(..SYNCED[self.seed as usize % SYNCED.len()]) == 0;
@@ -45,7 +47,7 @@ impl Plan {
     }
 }
 
-/// Returns a writer's key.
+/// Returns the key of a writer with index `slot`.
 pub(crate) fn key(writer: usize, slot: usize) -> Vec<u8> {
     format!("writer{writer} slot{slot:02}").into_bytes()
 }

@@ -1,5 +1,5 @@
-//! Child processes that use the filesystem whose disk loses power. This process serves the disk, so
-//! it does not use the filesystem itself.
+//! Child processes that use the filesystem on the disk that loses power. This process serves the
+//! disk, so it could deadlock if it used the filesystem itself.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -14,29 +14,29 @@ use tailwater_testkit::dump::{self, Entry};
 use crate::ledger::Ledger;
 use crate::plan::{Plan, WRITERS};
 
-/// Environment variable with the task of a child process: one line of words, and one line of
-/// options.
+/// Environment variable with the task of a child process. The first line has the words of the task,
+/// and the second line has the options of the database.
 const TASK: &str = "TAILWATER_POWER_CUTS_TASK";
-/// Prefixes of the lines in which a child process reports a put that returned, and a failed
-/// operation.
+/// Prefixes of the lines in which a child process reports that a put returned, or that an operation
+/// failed.
 const RETURNED: &str = "returned ";
 const FAILED: &str = "failed ";
-/// The word that denotes [`Syncs::AsPlanned`] in a task.
+/// The word for [`Syncs::AsPlanned`] in a task.
 const AS_PLANNED: &str = "as-planned";
-/// Maximum time that a child process may take.
+/// Time after which a child process is killed.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Which puts are synced, and which the ledger treats as synced.
+/// Whether the child process syncs the puts that the plan syncs. The ledger assumes in either case
+/// that it does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Syncs {
-    /// The puts that the plan syncs are synced, and are treated as synced.
+    /// The child process syncs them.
     AsPlanned,
-    /// No put is synced, but the puts that the plan syncs are treated as synced. The test must
-    /// detect the loss.
+    /// The child process syncs no put. Data is lost, and the test must detect that.
     Pretended,
 }
 
-/// The entry point of a child process.
+/// The test that a child process runs to perform its task. Does nothing in the parent process.
 #[test]
 fn child_process() {
     let Ok(task) = std::env::var(TASK) else { return };
@@ -57,7 +57,7 @@ fn child_process() {
 }
 
 fn say(line: &str) {
-    // The leading line break ends the line that the test harness has begun.
+    // The test harness has begun a line, which the leading line break ends.
     std::io::stdout().write_all(format!("\n{line}\n").as_bytes()).expect("somebody who listens");
 }
 
@@ -68,7 +68,7 @@ fn open(directory: &Path, options: &str) -> Result<Db, Error> {
     Db::open(directory, &open)
 }
 
-/// Makes puts until one fails.
+/// Makes puts in all writing threads until they fail.
 fn write(
     directory: &Path,
     options: &str,
@@ -97,7 +97,7 @@ fn write(
     Ok(())
 }
 
-/// Opens a database, closes it, and writes its contents to a file.
+/// Opens a database, reads its contents, closes it, and writes the contents to the file `output`.
 #[expect(clippy::disallowed_methods, reason = "a dump is no file of a database")]
 fn read(directory: &Path, options: &str, output: &Path) -> Result<(), Error> {
     let db = open(directory, options)?;
@@ -116,11 +116,12 @@ fn read(directory: &Path, options: &str, output: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Runs a child process that writes to a database until a put fails. A put may fail as soon as
-/// `may_fail` returns true.
+/// Runs a child process that opens a database and writes until an operation fails. Records in the
+/// ledger which puts returned. Failures are expected from the time at which `may_fail` returns
+/// true.
 ///
 /// # Errors
-/// Returns a failure that was not allowed, or the unexpected exit of the process.
+/// Returns an earlier failure, or that the process ended without reporting one.
 pub(crate) fn write_until_it_fails(
     directory: &Path,
     options: &str,
@@ -152,7 +153,7 @@ pub(crate) fn write_until_it_fails(
     }
 }
 
-/// Runs a child process that opens a database for writing. Returns the contents of the database.
+/// Runs a child process that opens a database for writing and reads it. Returns the contents.
 #[expect(clippy::disallowed_methods, reason = "a dump is no file of a database")]
 pub(crate) fn read_all(directory: &Path, options: &str) -> Result<Vec<Entry>, String> {
     let scratch = tempfile::tempdir().expect("a directory");
@@ -169,7 +170,7 @@ pub(crate) fn read_all(directory: &Path, options: &str) -> Result<Vec<Entry>, St
     }
 }
 
-/// A child process, which is killed when this is dropped.
+/// A child process, which is killed when this object is dropped.
 struct Process(Child);
 
 impl Drop for Process {
@@ -179,7 +180,7 @@ impl Drop for Process {
     }
 }
 
-/// Runs a child process for a task, and passes each line of its output to `hear`.
+/// Runs a child process that performs a task. Calls `hear` with each line that it prints.
 fn run(task: &str, options: &str, mut hear: impl FnMut(&str)) -> Result<(), String> {
     let child = Command::new(std::env::current_exe().expect("this program"))
         .args(["--exact", "process::child_process"])

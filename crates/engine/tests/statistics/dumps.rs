@@ -1,4 +1,4 @@
-//! Statistics that are written to the LOG.
+//! Statistics that the database writes to its LOG.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -1,5 +1,5 @@
-//! Tailwater's statistics of golden databases that are opened for reading. They must equal those of
-//! RocksDB 11.8.1 verbatim.
+//! Statistics and properties of golden databases that Tailwater opens read-only. They must be the
+//! same text as RocksDB 11.8.1 reports.
 
 use tailwater::SizeOptions;
 
@@ -36,7 +36,7 @@ fn reports_read_as_rocksdb_s() {
     }
 }
 
-/// The ranges of keys for [`Sizes`]; the first covers everything.
+/// The key ranges for [`Sizes`]. The first one covers all keys.
 const RANGES: [(&[u8], &[u8]); 6] = [
     (b"", b"~"),
     (b"0000000000000100", b"0000000000005000"),
@@ -46,9 +46,10 @@ const RANGES: [(&[u8], &[u8]); 6] = [
     (b"a", b"b"),
 ];
 
-/// A golden database and one of its column families, the size of the tables in each of the
-/// [`RANGES`] in bytes, and the number and bytes of the entries that memtables have in the first
-/// range. For smaller ranges RocksDB estimates the memtables by random sampling.
+/// The name of a golden database, the name of one of its column families, and its expected sizes:
+/// the bytes of tables in each of the [`RANGES`], and the number and bytes of the memtable entries
+/// in the first range. RocksDB only estimates the memtable entries in smaller ranges, by random
+/// sampling, so these are not compared.
 type Sizes = (&'static str, &'static str, [u64; 6], (u64, u64));
 
 const SIZES: [Sizes; 5] = [

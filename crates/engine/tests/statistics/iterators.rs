@@ -1,4 +1,4 @@
-//! What iterators count in the statistics, exactly.
+//! The exact effects of iterators on the statistics.
 
 use tailwater::ReadOptions;
 

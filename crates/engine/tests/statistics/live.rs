@@ -1,11 +1,11 @@
-//! Reports about live files, sizes and pinned memory.
+//! Reports about live files, approximate sizes, and pinned memory.
 
 use tailwater::{ErrorKind, ReadOptions, SizeOptions};
 
 use crate::support::{Counted, golden};
 
-/// The tables of a golden database, according to RocksDB 11.8.1: file number, level, size in bytes,
-/// smallest key, largest key, and number of entries.
+/// The tables of the golden database `basic` as RocksDB 11.8.1 reports them: file number, level,
+/// size in bytes, smallest key, largest key, and number of entries.
 const BASIC: [(u64, usize, u64, &str, &str, u64); 4] = [
     (80, 6, 266431, "0000000000000001", "0000000000005414", 4341),
     (81, 6, 266556, "0000000000005415", "0000000000010780", 4341),

@@ -1,4 +1,4 @@
-//! What gets count in the statistics, exactly.
+//! The exact effects of gets on the statistics.
 
 use std::sync::Arc;
 
@@ -62,7 +62,7 @@ fn a_whole_key_filter_counts_the_reads_it_avoided() {
     counted.put("a", "1");
     counted.put("c", "1");
     counted.flush();
-    // The first get opens the table and fills the block cache.
+    // The first get fills the block cache.
     counted.get("a");
     counted.moved();
     counted.get("a");
@@ -127,9 +127,9 @@ fn cached_index_and_filter_blocks_are_counted() {
     assert_eq!(second["block.cache.bytes.read"], charges);
 }
 
-/// Tests the counts of a get that finds filter and index in the block cache, but not the data
-/// block. The get searches twice, first only in memory, and then with reads of the file. Each block
-/// must be counted once.
+/// Tests a get that finds the filter and the index in the block cache, but not the data block. Such
+/// a get first searches only in memory, and then again with reads from the file. Every block must
+/// be counted only once.
 #[test]
 fn a_get_that_continues_on_disk_counts_each_block_once() {
     let counted = Counted::new(
@@ -198,7 +198,7 @@ fn a_table_that_cannot_be_opened_counts_an_error() {
         .purpose(Purpose::FlushWrite)
         .from(0);
     counted.disk.set_faults(FaultPlan::none().with(unreadable));
-    // The flush opens the table, so that no read has to open it.
+    // The flush opens the table that it wrote, so no later read has to open it.
     counted.flush();
     let moved = counted.moved();
     assert_eq!(moved.get("no.file.errors"), Some(&1), "{moved:?}");

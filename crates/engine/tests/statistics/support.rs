@@ -1,4 +1,4 @@
-//! Helpers of the tests of statistics.
+//! Helpers of the tests of the statistics.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tailwater::{ColumnFamily, Db, OpenOptions, ReadOptions, Statistics, WriteOptions};
 use tailwater_io::sim::SimStorage;
 
-/// A new database on a simulated disk, with statistics.
+/// A new database on a simulated disk, with its statistics.
 pub(crate) struct Counted {
     pub(crate) disk: SimStorage,
     pub(crate) db: Db,
@@ -19,7 +19,7 @@ impl Counted {
         Self::with(text, |_| ())
     }
 
-    /// Opens the database with additional options that `change` sets.
+    /// Opens the database. `change` sets options beyond those in `text`.
     pub(crate) fn with(text: &str, change: impl FnOnce(&mut OpenOptions)) -> Self {
         let disk = SimStorage::new(1);
         let statistics = Arc::new(Statistics::new());
@@ -54,7 +54,7 @@ impl Counted {
         value.unwrap_or_else(|| panic!("there is no property {name}"))
     }
 
-    /// Returns every ticker that is not zero, without the prefix `rocksdb.`, and resets all
+    /// Returns every ticker that is not zero, named without the prefix `rocksdb.`. Then resets all
     /// statistics.
     pub(crate) fn moved(&self) -> BTreeMap<String, u64> {
         let moved = Statistics::ticker_names()
@@ -66,14 +66,16 @@ impl Counted {
         moved
     }
 
-    /// Returns the number and the sum of a histogram's values since the statistics were last reset.
+    /// Returns the number and the sum of the values in a histogram since the statistics were last
+    /// reset.
     pub(crate) fn measured(&self, name: &str) -> (u64, u64) {
         let data = self.statistics.histogram(&format!("rocksdb.{name}")).expect("a histogram");
         (data.count, data.sum)
     }
 }
 
-/// Returns options that create a database on a simulated disk, without background threads.
+/// Returns options for a database on a simulated disk, which is created if it is missing.
+/// Background work runs in the calling thread.
 pub(crate) fn options(disk: &SimStorage, text: &str) -> OpenOptions {
     let mut options = OpenOptions::new(Arc::new(disk.clone()));
     options.set_clock(disk.clock());
@@ -83,7 +85,7 @@ pub(crate) fn options(disk: &SimStorage, text: &str) -> OpenOptions {
     options
 }
 
-/// Returns the expected tickers in the form in which [`Counted::moved`] returns tickers.
+/// Returns a map of the expected tickers, to compare with [`Counted::moved`].
 pub(crate) fn tickers<const N: usize>(expected: [(&str, u64); N]) -> BTreeMap<String, u64> {
     expected.into_iter().map(|(name, by)| (name.to_owned(), by)).collect()
 }
@@ -103,7 +105,7 @@ pub(crate) fn golden(name: &str) -> (tempfile::TempDir, Db) {
 
 fn open_read_only(directory: &Path) -> Db {
     let mut options = OpenOptions::load(directory).expect("an OPTIONS file");
-    // The clock stands at a fixed time, so that every run reports the same times.
+    // The clock does not advance, so that every run reports the same times.
     options.set_clock(Arc::new(tailwater_io::clock::ManualClock::new(1)));
     Db::open_read_only(directory, &options).expect("the database")
 }

@@ -1,4 +1,4 @@
-//! What writes, logs, stalls and flushes count in the statistics, exactly.
+//! The exact effects of writes, logs, stalls and flushes on the statistics.
 
 use std::sync::Arc;
 
@@ -91,7 +91,7 @@ fn a_flush_counts_its_table() {
     assert_eq!(counted.measured("db.flush.micros").0, 1);
     assert_eq!(counted.measured("table.sync.micros").0, 1);
     let size: u64 = counted.property("rocksdb.live-sst-files-size").parse().expect("a number");
-    // The flush opens the table, so that no read has to open it.
+    // The flush opens the table that it wrote, so no later read has to open it.
     assert_eq!(counted.moved(), tickers([("flush.write.bytes", size), ("no.file.opens", 1)]));
     let report = counted.property("rocksdb.cfstats");
     let level = report.lines().find(|line| line.starts_with("  L0")).expect("a line for level 0");
@@ -132,8 +132,8 @@ fn a_stall_counts_its_duration() {
     assert!(!stall.contains("00:00:0.000"), "{stall}");
 }
 
-/// Tests a compaction that bypasses the page cache. It opens its inputs a second time, and puts
-/// neither their blocks nor their filters into the block cache.
+/// Tests a compaction that reads its inputs with direct I/O. It opens each input a second time, and
+/// adds neither blocks nor filters of the inputs to the block cache.
 #[test]
 fn a_direct_compaction_fills_no_cache() {
     let counted = Counted::new(
@@ -158,8 +158,8 @@ fn a_direct_compaction_fills_no_cache() {
     let (opens, _) = counted.measured("table.open.io.micros");
     let moved = counted.moved();
     assert_eq!(moved.get("tailwater.compaction.direct.file.opens"), Some(&3), "{moved:?}");
-    // Only the output is opened for user reads, but the histogram has the times of opening all
-    // tables.
+    // `no.file.opens` counts only tables opened for user reads, which is the output. The histogram
+    // counts all opened tables: the three inputs and the output.
     assert_eq!((moved.get("no.file.opens"), opens), (Some(&1), 4), "{moved:?}");
     assert!(!moved.keys().any(|name| name.starts_with("block.cache.filter")), "{moved:?}");
     assert!(!moved.keys().any(|name| name.starts_with("block.cache.data")), "{moved:?}");

@@ -1,4 +1,5 @@
-//! A database whose tables are written by the table builder.
+//! A database whose tables the table builder writes. The test writes the MANIFEST and the other
+//! files.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -26,7 +27,7 @@ use crate::records::{self, Record};
 const DATABASE_ID: &str = "8b6c7c3a-2f4e-4a0e-9d7e-5f3b1c2d4e6f";
 const MANIFEST: u64 = 1;
 
-/// A database and its contents.
+/// A database that is being written, and its expected contents.
 #[derive(Debug)]
 pub(crate) struct Database {
     pub(crate) path: PathBuf,
@@ -35,7 +36,7 @@ pub(crate) struct Database {
     pub(crate) tables: usize,
     /// Number of records in all tables.
     pub(crate) records: u64,
-    /// The last sequence number in the tables.
+    /// The highest sequence number in the tables.
     pub(crate) sequence: u64,
     storage: Arc<dyn Storage>,
     session_id: String,
@@ -44,7 +45,7 @@ pub(crate) struct Database {
     edits: Vec<VersionEdit>,
 }
 
-/// A range tombstone that was truncated at the bounds of a table.
+/// A range deletion, truncated to the bounds `smallest` and `largest` of a table.
 #[derive(Debug, Clone)]
 pub(crate) struct Cut {
     pub(crate) start: Vec<u8>,
@@ -53,8 +54,7 @@ pub(crate) struct Cut {
     pub(crate) largest: Vec<u8>,
 }
 
-/// Returns the options of a column family from an option string, sanitized as when a database is
-/// opened.
+/// Returns the options of a column family from an option string, adjusted as by opening a database.
 pub(crate) fn family_options(text: &str) -> ColumnFamilyOptions {
     let (mut database, mut family) = (DbOptions::default(), ColumnFamilyOptions::default());
     options::set_options(&mut database, &mut family, text)
@@ -64,7 +64,7 @@ pub(crate) fn family_options(text: &str) -> ColumnFamilyOptions {
     family
 }
 
-/// Returns the table format of a column family.
+/// Returns the format with which the tables of a column family are written.
 pub(crate) fn format(options: &ColumnFamilyOptions, merge_operator: Option<&str>) -> Arc<Format> {
     let name = options.comparator.id().expect("a comparator");
     let comparator = Comparator::built_in(name).expect("a comparator that is built in");
@@ -90,8 +90,8 @@ pub(crate) fn writer(storage: &dyn Storage, path: &Path) -> SequentialWriter {
 }
 
 impl Database {
-    /// Creates a database with an empty default column family. The database is complete only after
-    /// [`Self::finish`].
+    /// Creates the directory of a database with an empty default column family. The database can be
+    /// opened after [`Self::finish`].
     #[expect(clippy::disallowed_methods, reason = "a directory for the test's files")]
     pub(crate) fn new(path: PathBuf, session: u64) -> Self {
         std::fs::create_dir(&path).expect("a new directory");
@@ -110,12 +110,13 @@ impl Database {
         }
     }
 
-    /// Returns the names and options of the column families other than the default one.
+    /// Returns the name and the option string of each column family except the default one.
     pub(crate) fn families(&self) -> Vec<(&str, &str)> {
         self.families.iter().map(|(name, options)| (name.as_str(), options.as_str())).collect()
     }
 
-    /// Adds a column family with tables in level 0 that hold these records, the oldest table first.
+    /// Adds a column family with one table in level 0 for each list of records. The oldest table
+    /// comes first.
     pub(crate) fn add_family(&mut self, name: &str, text: &str, tables: &[Vec<Record>]) {
         let options = family_options(text);
         let format = format(&options, Some("StringAppendOperator"));
@@ -136,8 +137,8 @@ impl Database {
         self.put_family(name, text, options, files);
     }
 
-    /// Adds a column family with tables in any level. Each table is given by its level, its records
-    /// other than range deletions, and its range deletions, truncated to the bounds of the table.
+    /// Adds a column family with tables in any levels. Each table has a level, records, and range
+    /// deletions that are truncated to the bounds of the table.
     pub(crate) fn add_levels(
         &mut self,
         name: &str,
@@ -229,7 +230,7 @@ impl Database {
         finished
     }
 
-    /// Writes the remaining files of the database.
+    /// Writes the MANIFEST and the other files of the database.
     pub(crate) fn finish(&mut self) {
         let first = VersionEdit {
             database_id: Some(DATABASE_ID.to_owned()),
@@ -257,7 +258,8 @@ impl Database {
     }
 }
 
-/// Adds records to a table in key order. Range tombstones are added between them, in any order.
+/// Adds records to a table in key order. Adds the range deletions in the first half of `records`
+/// before all other records, and those in the second half between them.
 pub(crate) fn add(builder: &mut Builder, records: &[Record], comparator: &Comparator) {
     let mut records: Vec<(Vec<u8>, &Record)> =
         records.iter().map(|record| (record.internal_key(), record)).collect();
@@ -280,7 +282,7 @@ pub(crate) fn add(builder: &mut Builder, records: &[Record], comparator: &Compar
     }
 }
 
-/// Checks that the reported properties of a table match its records.
+/// Checks that the bounds and sequence numbers that the table builder reports match the records.
 fn check_finished(finished: &FinishedTable, records: &[Record], comparator: &Comparator) {
     let compare = |a: &Vec<u8>, b: &Vec<u8>| key::compare_internal(comparator, a, b);
     let ends = records.iter().map(|record| match record.kind {

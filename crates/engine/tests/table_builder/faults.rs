@@ -1,4 +1,4 @@
-//! Input that the table builder rejects, and tables whose files fail.
+//! Input that the table builder refuses, and faults of the file that it writes.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use tailwater_io::{IoMode, Operation, Purpose, Storage};
 use crate::database::{family_options, format, writer};
 
 const PATH: &str = "/000007.sst";
-/// Number of entries of the table whose file fails.
+/// Number of entries in the table whose file has faults.
 const ENTRIES: u32 = 3000;
 
 fn internal_key(user_key: &[u8], sequence: u64, kind: ValueType) -> Vec<u8> {
@@ -40,7 +40,7 @@ fn write_table(storage: &SimStorage) -> Result<()> {
         builder.add(&key, &[number as u8; 30])
     });
     if let Err(error) = &answer {
-        // After the file failed, every call must fail, whatever is added.
+        // After a fault of the file, every further call must return the same error.
         let key = internal_key(b"zzzzz", 9, ValueType::Value);
         let again = builder.add(&key, b"").expect_err("a builder that failed");
         assert_eq!(again.to_string(), error.to_string());
@@ -107,7 +107,8 @@ fn an_abandoned_table_has_no_footer() {
     assert!(Footer::decode(&contents(&storage), 0).is_err());
 }
 
-/// Adds a record, and then makes `call`, which must be refused. Returns the error of `call`.
+/// Adds a record to a table and then makes `call`, which the table builder must refuse. Returns the
+/// error. Checks that every later call returns the same error.
 fn refused(call: impl FnOnce(&mut Builder) -> Result<()>) -> Error {
     let storage = SimStorage::new(1);
     let mut builder = builder(&storage, "");

@@ -1,9 +1,12 @@
 //! Rebuilds tables that RocksDB wrote, from their entries.
 //!
-//! With the same options, the same entries must produce the same table: every block, its location,
-//! and every property. There are three exceptions. The base context in checksums is random. With
-//! `optimize_filters_for_memory` RocksDB fits the size of a filter to its memory allocator. If
-//! another library compresses the blocks, the compressed blocks and the locations may differ.
+//! With the same options, the same entries must result in the same table: every block, its
+//! location, and every property. There are three exceptions:
+//!
+//! - The base context of the checksums is random.
+//! - With `optimize_filters_for_memory`, RocksDB fits the size of a filter to its memory allocator.
+//! - If RocksDB compressed the blocks with another library, the compressed blocks and all locations
+//!   may differ.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -29,34 +32,34 @@ use crate::database;
 /// The parts of a table that are compared.
 struct Table {
     footer: Footer,
-    /// The blocks that the metaindex names, in the order of the metaindex, and the index if the
+    /// The name and the location of each block in the metaindex, in order, and of the index if the
     /// footer refers to it.
     meta: Vec<(String, BlockHandle)>,
     properties: Properties,
-    /// The data blocks as stored, with their handles and their compression.
+    /// The data blocks as stored: the handle, the compression and the bytes of each.
     data: Vec<(BlockHandle, Compression, Vec<u8>)>,
     bytes: Vec<u8>,
 }
 
-/// Number of tables, by the result of rebuilding them.
+/// Numbers of tables, by the result of the comparison.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Compared {
-    /// Tables that were not rebuilt, since Tailwater does not write tables of their kind.
+    /// Tables that were not rebuilt, since Tailwater does not write tables with their features.
     pub(crate) left_out: usize,
-    /// Tables in which every block is the same.
+    /// Tables whose data blocks and index are stored as the same bytes.
     pub(crate) same: usize,
-    /// Tables in which blocks differ, but only by their compression.
+    /// Tables whose blocks differ, but only as stored: uncompressed they are the same.
     pub(crate) compressed_otherwise: usize,
 }
 
-/// Returns the name of the column family that a table's properties record, and the table's number.
+/// Returns the name of the column family and the file number that a table's properties record.
 pub(crate) fn family_and_number(bytes: &[u8]) -> (String, u64) {
     let properties = Table::parse(bytes.to_vec()).properties;
     let family = String::from_utf8(properties.column_family_name).expect("a name");
     (family, properties.original_file_number)
 }
 
-/// Returns the entries of the database's tables in its MANIFEST, by file number.
+/// Returns what a database's MANIFEST records about each table, by file number.
 pub(crate) fn known(directory: &Path) -> BTreeMap<u64, NewFile> {
     let storage = PosixStorage::new();
     let state = manifest::current(&storage, directory)
@@ -67,9 +70,9 @@ pub(crate) fn known(directory: &Path) -> BTreeMap<u64, NewFile> {
     files.map(|file| (file.number, file)).collect()
 }
 
-/// Rebuilds a table and compares the result. `known` is its entry in the MANIFEST, and `options`
-/// are those of its column family. `other_codecs` are the codecs of which RocksDB used another
-/// version.
+/// Rebuilds a table and compares it with the original. `known` is what the MANIFEST records about
+/// the table, and `options` are those of its column family. `other_codecs` are the codecs for which
+/// RocksDB used another library or version, so that compressed blocks may differ.
 pub(crate) fn check(
     bytes: Vec<u8>,
     known: &NewFile,
@@ -101,8 +104,9 @@ pub(crate) fn check(
         }
     } else {
         compared.compressed_otherwise += 1;
-        // One of the two tables must use such a codec. The other one may not, if its block did not
-        // compress well enough.
+        // The difference is accepted only if a block of one of the two tables uses such a codec.
+        // The other table may have stored the block uncompressed, because it did not compress well
+        // enough.
         let mut kinds = table.compressible().chain(again.compressible()).map(|(kind, _)| kind);
         assert!(kinds.any(|kind| other_codecs.contains(&kind)), "{context}: other blocks");
     }
@@ -122,8 +126,8 @@ pub(crate) fn check(
     assert_eq!(comparable(&again.properties, same, options), before, "{context}");
 }
 
-/// Checks that two tables are the same except for the random base context: the locations and
-/// contents of blocks, the footer, and the length of the file.
+/// Checks that two tables are the same, except for the random base context of their checksums: the
+/// locations and contents of the blocks, the footer, and the length of the file.
 fn check_same(table: &Table, again: &Table, context: &str) {
     assert_eq!(again.meta, table.meta, "{context}: other places");
     for (name, handle) in &table.meta {
@@ -137,8 +141,8 @@ fn check_same(table: &Table, again: &Table, context: &str) {
     }
 }
 
-/// Returns the properties with those set to zero that depend on a codec's efficiency or on an
-/// allocator.
+/// Returns the properties, with zero in place of those that may differ: the size of a filter that
+/// is fitted to an allocator and, unless `same`, the sizes that depend on compression.
 fn comparable(properties: &Properties, same: bool, options: &ColumnFamilyOptions) -> Properties {
     let mut properties = properties.clone();
     if options.table_factory.optimize_filters_for_memory {
@@ -153,7 +157,8 @@ fn comparable(properties: &Properties, same: bool, options: &ColumnFamilyOptions
     properties
 }
 
-/// Checks that the MANIFEST would record the same about the rebuilt table as RocksDB recorded.
+/// Checks that the table builder reports the same about the rebuilt table as RocksDB recorded in
+/// its MANIFEST.
 fn check_reported(
     table: &Table,
     finished: &FinishedTable,
@@ -172,7 +177,8 @@ fn check_reported(
         (known.size, known.tail_size) = (reported.size, reported.tail_size);
     }
     if known.level > 0 && table.properties.num_range_deletions > 0 {
-        // The entries of a table do not show where a compaction truncated its range tombstones.
+        // The bounds of this table depend on where a compaction truncated its range deletions. The
+        // entries of the table do not show that.
         (known.smallest, known.largest) = (reported.smallest.clone(), reported.largest.clone());
     }
     assert_eq!(reported, known, "{context}");
@@ -199,7 +205,7 @@ impl Table {
         table
     }
 
-    /// Returns a block as stored, after verifying its checksum.
+    /// Returns the compression and the stored bytes of a block, after verifying its checksum.
     fn stored(&self, handle: BlockHandle) -> (Compression, Vec<u8>) {
         let end = handle.end() as usize;
         let (block, kind) = self
@@ -210,8 +216,7 @@ impl Table {
         (Compression::from_byte(kind).expect("a compression"), block.to_vec())
     }
 
-    /// Returns the data blocks and the index as stored. These blocks are compressed if that saves
-    /// enough.
+    /// Returns the data blocks and the index as stored. Other blocks are never compressed.
     fn compressible(&self) -> impl Iterator<Item = (Compression, Vec<u8>)> {
         let index = self.meta.iter().filter(|(name, _)| name == meta::INDEX);
         let data = self.data.iter().map(|(_, kind, bytes)| (*kind, bytes.clone()));
@@ -249,8 +254,8 @@ impl Table {
         blocks
     }
 
-    /// Builds a table from the entries of this one, with the compression and origin that its
-    /// properties record.
+    /// Builds a table from the entries of this one. The compression and the origin are those that
+    /// the properties of this table record.
     fn build_again(&self, options: &ColumnFamilyOptions) -> (FinishedTable, Self) {
         let storage = SimStorage::new(1);
         let path = Path::new("/rebuilt.sst");
@@ -273,7 +278,7 @@ impl Table {
         }
         let tombstones = self.meta_block(meta::RANGE_DELETIONS);
         let tombstones = tombstones.map_or_else(Vec::new, |block| entries(&block));
-        // Range tombstones may be added in any order, which this reversal tests.
+        // Adds the range deletions in reverse order, since any order must be accepted.
         for (start, end) in tombstones.into_iter().rev() {
             builder.add_range_tombstone(&start, &end).unwrap_or_else(|error| panic!("{error}"));
         }
@@ -286,7 +291,8 @@ impl Table {
     }
 }
 
-/// Returns the origin that these properties of a table record.
+/// Returns the origin (such as the database ID and the file number) that the properties of a table
+/// record.
 fn origin(properties: &Properties) -> Origin {
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("UTF-8");
     let id = properties.column_family_id;
@@ -305,7 +311,7 @@ fn origin(properties: &Properties) -> Origin {
     }
 }
 
-/// Returns the compression that these properties of a table record.
+/// Returns the compression that the properties of a table record.
 fn compression(properties: &Properties) -> TableCompression {
     let text = String::from_utf8_lossy(&properties.compression_options);
     let value = |name: &str| {
@@ -335,7 +341,7 @@ fn decompressed(kind: Compression, bytes: &[u8]) -> Vec<u8> {
     output
 }
 
-/// Returns the keys and values of a block.
+/// Returns the keys and values of an uncompressed block.
 fn entries(block: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
     let layout = Layout::parse(block).expect("a block");
     let (mut cursor, mut entries) = (Cursor::default(), Vec::new());

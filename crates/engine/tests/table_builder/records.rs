@@ -1,4 +1,4 @@
-//! Random records, and the contents of the database that result from them.
+//! Random records for tables, and the database contents that result from them.
 
 use std::collections::BTreeMap;
 
@@ -6,13 +6,13 @@ use fastrand::Rng;
 use tailwater_format::Comparator;
 use tailwater_format::key::{self, Sequence, ValueType};
 
-/// A write in the form in which tables store it.
+/// A record as a table stores it: key, sequence number, type and value.
 #[derive(Debug, Clone)]
 pub(crate) struct Record {
     pub(crate) key: Vec<u8>,
     pub(crate) sequence: Sequence,
     pub(crate) kind: ValueType,
-    /// The value of the record; for a range deletion, the end of the range.
+    /// The value of the record. For a range deletion, the exclusive end of the range.
     pub(crate) value: Vec<u8>,
 }
 
@@ -25,14 +25,15 @@ impl Record {
     }
 }
 
-/// Returns `count` random records with consecutive sequence numbers, in the order of these numbers.
+/// Returns `count` random records with consecutive sequence numbers, in ascending order of these
+/// numbers.
 pub(crate) fn random(
     rng: &mut Rng,
     reverse: bool,
     sequence: &mut Sequence,
     count: usize,
 ) -> Vec<Record> {
-    // A few tables have only range deletions.
+    // One in twenty tables has only range deletions.
     let only_ranges = rng.u8(..20) == 0;
     (0..count)
         .map(|_| {
@@ -87,8 +88,8 @@ fn random_value(rng: &mut Rng) -> Vec<u8> {
     (0..length).map(|_| rng.u8(..letters)).collect()
 }
 
-/// Returns the keys and values that result from records, in key order. A merge joins operands by
-/// commas.
+/// Returns the keys and values that reads must find after these records, in key order. A merge
+/// joins the operands with commas.
 pub(crate) fn live(records: &[Record], comparator: &Comparator) -> Vec<(Vec<u8>, Vec<u8>)> {
     let mut versions: BTreeMap<&[u8], Vec<&Record>> = BTreeMap::new();
     let (ranges, points): (Vec<&Record>, Vec<&Record>) =
@@ -113,7 +114,8 @@ pub(crate) fn live(records: &[Record], comparator: &Comparator) -> Vec<(Vec<u8>,
     live
 }
 
-/// Returns the value that results from the versions of one key, which are given newest first.
+/// Returns the value that results from all versions of one key, newest first, or `None` if the key
+/// is deleted.
 fn folded(versions: &[&Record]) -> Option<Vec<u8>> {
     let mut parts: Vec<&[u8]> = Vec::new();
     for record in versions {

@@ -1,4 +1,5 @@
-//! The metadata that a table builder receives and reports, apart from the file that it writes.
+//! The metadata that a table builder is given, and the metadata that it reports about the finished
+//! table.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -44,8 +45,8 @@ fn the_oldest_blob_file_is_reported() {
     let records = [
         record("a", 1, ValueType::BlobIndex, &blob(20, None)),
         record("b", 2, ValueType::BlobIndex, &blob(12, None)),
-        // An index with an expiration is not counted: only the old stacked BlobDB wrote such
-        // indexes, and it tracked its files on its own.
+        // A blob index with an expiration time does not count towards the oldest blob file: only
+        // RocksDB's old stacked BlobDB wrote such indexes, and it tracked its files itself.
         record("c", 3, ValueType::BlobIndex, &blob(5, Some(1))),
         record("d", 4, ValueType::BlobIndex, &blob(17, None)),
     ];
@@ -53,7 +54,8 @@ fn the_oldest_blob_file_is_reported() {
     let (finished, _) = builder.finish().unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(finished.oldest_blob_file_number, Some(12));
     assert_eq!(finished.new_file(3).oldest_blob_file_number, Some(12));
-    // Without a database ID and a session ID, the table has no unique ID.
+    // A unique ID is computed from the database ID and the session ID. Without these the table has
+    // none.
     assert_eq!((finished.unique_id, finished.new_file(3).level), ([0; 2], 3));
 }
 
@@ -74,7 +76,7 @@ fn tombstones_do_not_extend_the_bounds_of_their_table() {
     assert_eq!((finished.smallest_sequence, finished.largest_sequence), (7, 9));
 }
 
-/// Returns the compression algorithm, and whether its parameters are those for the last level.
+/// Returns the compression algorithm, and whether its parameters are those of the last level.
 fn chosen(compression: &TableCompression) -> (Compression, bool) {
     (compression.kind, compression.options.enabled)
 }
@@ -132,7 +134,7 @@ fn adjacent_tables_share_a_truncated_tombstone() {
     let mut database = Database::new(directory.path().join("db"), 5);
     let put = |key: &str, sequence| record(key, sequence, ValueType::Value, b"value");
     let tombstone = record("c", 20, ValueType::RangeDeletion, b"t");
-    // The tombstone is truncated at "m", where the first table ends and the second begins.
+    // The range deletion is truncated at "m", where the first table ends and the second begins.
     let cut = |from: &str, to: &str| Cut {
         start: record(from, 20, ValueType::RangeDeletion, b"").internal_key(),
         end: b"t".to_vec(),
@@ -224,7 +226,8 @@ fn records_of_every_kind_are_counted() {
         ValueType::Merge,
         ValueType::RangeDeletion,
     ];
-    // The number of records of each kind: 1 value, 2 deletions, 3 single deletions, and so on.
+    // Each kind of record occurs another number of times: 1 value, 2 deletions, 3 single deletions,
+    // and so on.
     let mut records = Vec::new();
     for (kind, count) in kinds.into_iter().zip(1..) {
         for _ in 0..count {

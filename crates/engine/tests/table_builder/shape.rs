@@ -1,10 +1,10 @@
-//! Options with which tables are written.
+//! The options with which the tables are written.
 
 use fastrand::Rng;
 
 use crate::pairwise;
 
-/// Whether an option belongs to a column family or to its tables.
+/// Whether an option is one of a column family or of its tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Scope {
     Family,
@@ -13,7 +13,7 @@ enum Scope {
 
 use Scope::{Family, Table};
 
-/// Options with the values to try. An empty text means the default.
+/// The scope of each option and its values to try. An empty text leaves the option at its default.
 const FACTORS: [(Scope, &[&str]); 20] = [
     (
         Family,
@@ -85,14 +85,15 @@ const FACTORS: [(Scope, &[&str]); 20] = [
     (Table, &["", "decouple_partitioned_filters=false"]),
 ];
 
-/// Returns option strings for column families, in which every two values of different options occur
-/// together.
+/// Returns option strings for column families. For every two options, each pair of their values
+/// occurs in some string.
 pub(crate) fn all(rng: &mut Rng) -> Vec<String> {
     let sizes: Vec<usize> = FACTORS.iter().map(|(_, values)| values.len()).collect();
     pairwise::combinations(&sizes, rng).iter().map(|choice| family_options(choice)).collect()
 }
 
-/// Returns the options of a column family, in which contradictory options are corrected.
+/// Returns the options of a column family. Options that contradict others of the choice are
+/// replaced or left out.
 fn family_options(choice: &[usize]) -> String {
     let chosen = |scope: Scope| -> Vec<&str> {
         let values = FACTORS.iter().zip(choice).filter(|((of, _), _)| *of == scope);

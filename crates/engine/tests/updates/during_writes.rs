@@ -1,4 +1,5 @@
-//! Following the updates of a database while threads write to it.
+//! Followers that read the updates of a database while threads write to it. A follower iterates
+//! over the batches in the logs.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -8,11 +9,11 @@ use tailwater_testkit::seed;
 
 use crate::support::{default_family, options};
 
-/// Number of writing threads.
+/// Number of threads that write.
 const WRITERS: u32 = 3;
-/// Number of batches of each writer.
+/// Number of batches that each thread writes.
 const BATCHES: u32 = 1500;
-/// Maximum time to wait for the next batch.
+/// Maximum time that a follower waits for the next batch.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn write_all(db: &Db, writer: u32, mut rng: fastrand::Rng) {
@@ -29,7 +30,8 @@ fn write_all(db: &Db, writer: u32, mut rng: fastrand::Rng) {
     }
 }
 
-/// Reads all batches. Asserts that they come in order, and only after they are visible to reads.
+/// Reads all batches. Asserts that they come in sequence order, and that each is already visible to
+/// reads when the follower returns it.
 fn follow(db: &Db, mut updates: Updates) {
     let mut next = [0; WRITERS as usize];
     let mut due = 1;
@@ -64,7 +66,8 @@ fn run(text: &str) {
     let directory = tempfile::tempdir().expect("a directory");
     let options = options(&format!("write_buffer_size=100000;{text}"));
     let db = Db::open(directory.path(), &options).expect("a database");
-    // The followers begin before anything is written, since logs may be removed later.
+    // The followers are created before anything is written. Otherwise logs that they need might be
+    // removed.
     let followers = [(); 2].map(|()| db.updates_since(0).expect("the logs"));
     thread::scope(|scope| {
         for writer in 0..WRITERS {

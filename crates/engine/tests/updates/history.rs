@@ -1,24 +1,27 @@
-//! The history of a database's writes, and the followers that read it.
+//! The history of the batches written to a database, and the followers that read these batches from
+//! the logs.
 
 use tailwater::{Db, ErrorKind, Updates, WriteBatch};
 
-/// All batches that were written to the database, in order.
+/// All batches that were written to the database, oldest first.
 #[derive(Debug, Default)]
 pub(crate) struct History {
     batches: Vec<WriteBatch>,
-    /// Number of oldest batches that may be in tables, so that their logs may have been removed.
+    /// Number of oldest batches that may be in tables. The logs of these batches may have been
+    /// removed.
     flushed: usize,
-    /// Number of oldest batches that were written to the file of a log.
+    /// Number of oldest batches that the database has written to the files of its logs, so that
+    /// followers can see them.
     handed_on: usize,
 }
 
-/// A follower: it reads the updates of the database and compares them with the history.
+/// A follower, which reads the updates of the database. Its batches are compared with the history.
 pub(crate) struct Follower {
     updates: Updates,
-    /// Index in the history of the next batch that the follower must return. `None` before its
-    /// first batch if that may be any.
+    /// Index in the history of the batch that the follower must return next. `None` if it has not
+    /// returned a batch yet and may begin with any.
     at: Option<usize>,
-    /// Whether the log with the follower's first batch may have been removed.
+    /// Whether the log with the first batch of the follower may have been removed.
     may_be_gone: bool,
 }
 
@@ -27,41 +30,41 @@ impl History {
         self.batches.push(batch);
     }
 
-    /// Returns the number of batches.
+    /// Returns the number of batches in the history.
     pub(crate) fn len(&self) -> usize {
         self.batches.len()
     }
 
-    /// Records that all batches have been written to the files of logs.
+    /// Records that all batches so far are in the files of the logs.
     pub(crate) fn hand_on(&mut self) {
         self.handed_on = self.batches.len();
     }
 
-    /// Records that all batches may be in tables, so that their logs may be removed.
+    /// Records that all batches so far may be in tables, so that their logs may be removed.
     pub(crate) fn flush(&mut self) {
         self.flushed = self.batches.len();
     }
 
-    /// Returns the sequence number of the last operation.
+    /// Returns the sequence number of the last operation in the history.
     pub(crate) fn last_sequence(&self) -> u64 {
         self.batches.iter().map(|batch| u64::from(batch.count())).sum()
     }
 
-    /// Returns the index of the batch that contains a sequence number.
+    /// Returns the index of the batch whose sequence numbers include `sequence`.
     fn holder(&self, sequence: u64) -> usize {
         let holds = |batch: &WriteBatch| batch.sequence() + u64::from(batch.count()) > sequence;
         self.batches.iter().position(holds).expect("a batch that holds it")
     }
 
-    /// Returns how many batches a follower must return by now. An empty batch must be returned only
-    /// once another batch follows it.
+    /// Returns how many batches a follower must have been able to read so far. It need not return
+    /// an empty batch until another batch follows.
     fn visible(&self) -> usize {
         let mut handed_on = self.batches[..self.handed_on].iter();
         handed_on.rposition(|batch| batch.count() > 0).map_or(0, |last| last + 1)
     }
 
-    /// Creates a follower that begins with the batch at a sequence number or, with 0, with any
-    /// batch. Returns `None` if no log has that batch.
+    /// Creates a follower that begins with the batch that contains `sequence`. With sequence number
+    /// 0 it may begin with any batch. Returns `None` if no log has the requested batch.
     pub(crate) fn follow(
         &self,
         db: &Db,
@@ -89,8 +92,8 @@ impl History {
 }
 
 impl Follower {
-    /// Reads `count` batches, or as many as exist, and checks them. Returns false if no log has the
-    /// first one any more.
+    /// Reads up to `count` of the batches that exist, and checks them. Returns false if the first
+    /// batch is in no log any more.
     pub(crate) fn advance(&mut self, count: usize, history: &History, context: &str) -> bool {
         for _ in 0..count {
             match self.updates.next() {

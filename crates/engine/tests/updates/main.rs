@@ -1,5 +1,5 @@
-//! Following a database through its logs. A follower must get every batch, in order and exactly
-//! once, whatever happens to the logs.
+//! Followers of a database, which read its updates from the logs. A follower must get every batch
+//! in order and exactly once, even while logs are switched and removed.
 #![cfg(not(loom))]
 
 #[path = "../common/database.rs"]

@@ -1,4 +1,4 @@
-//! Random logged writes of every kind, which are followed from random sequence numbers.
+//! Random writes of every kind, and followers that begin at random sequence numbers.
 
 use fastrand::Rng;
 use tailwater::options::ColumnFamilyOptions;
@@ -12,10 +12,10 @@ use crate::support::open;
 /// Number of random operations on each database.
 const STEPS: usize = 400;
 
-/// A database, its history, and its followers.
+/// A database, the history of its batches, and its followers.
 struct Scene {
     disk: SimStorage,
-    /// The options of every opening.
+    /// The options with which the database is opened each time.
     text: String,
     is_manual: bool,
     db: Db,
@@ -88,7 +88,7 @@ impl Scene {
             added.expect("a record");
         }
         if batch.count() == 0 {
-            // This makes batches without operations differ: they take no sequence number.
+            // Batches without operations take no sequence number. This log data distinguishes them.
             batch.put_log_data(&self.history.len().to_le_bytes()).expect("log data");
         }
         let sync = rng.u8(..10) == 0;
@@ -161,7 +161,8 @@ impl Scene {
     }
 }
 
-/// Options for direct logs, which contain padding and are followed by zeros.
+/// Options for logs with direct I/O. These contain padding, and preallocated zeros follow their
+/// last record.
 const DIRECT: &str = "wal_io_mode=direct;wal_preallocation_block_size=16384;";
 
 #[test]

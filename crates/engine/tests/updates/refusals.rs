@@ -1,4 +1,4 @@
-//! Requests for updates that are refused, and errors that end a follower.
+//! Requests for updates that are refused, and errors that end an iterator over updates.
 
 use tailwater::{Db, ErrorKind, SstFileWriter};
 use tailwater_io::sim::{Fault, FaultPlan, FaultRule, SimStorage};
@@ -99,8 +99,8 @@ fn updates_flushed_before_following_are_not_found() {
 
 #[test]
 fn damage_is_reported_with_file_and_offset() {
-    // The last record is a batch of 17 bytes. It is damaged by a flipped bit, truncated, or
-    // removed.
+    // The last record of the log is a batch of 17 bytes. There are three cases: one of its bits is
+    // flipped, its end is cut off, or the whole record is cut off.
     for (cut, is_reported) in
         [(0, "checksum"), (5, "inside a fragment"), (24, "the log ends before byte")]
     {

@@ -1,4 +1,5 @@
-//! Logs that are kept for followers, and writes that followers must not see yet.
+//! Tests that logs are kept while a follower needs them, and that followers do not see writes too
+//! early.
 
 use tailwater::{WriteBatch, WriteOptions};
 use tailwater_io::sim::SimStorage;

@@ -1,4 +1,4 @@
-//! Helpers of the tests of following a database.
+//! Helpers of the tests of followers.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ pub(crate) use crate::database::{default_family, failure, options, simulated, sy
 
 pub(crate) const PATH: &str = "/db";
 
-/// Opens a database on a simulated disk, without background threads.
+/// Opens a database on a simulated disk. Background work runs in the calling thread.
 pub(crate) fn open(disk: &SimStorage, text: &str) -> Db {
     let db = Db::open(PATH, &simulated(disk, text));
     db.unwrap_or_else(|error| panic!("{text}: {error}"))
@@ -26,7 +26,7 @@ pub(crate) fn put_with(db: &Db, key: &str, options: &WriteOptions) {
     db.put_cf_opt(&default_family(db), key.as_bytes(), key.as_bytes(), options).expect("a put");
 }
 
-/// Returns the keys in all batches that are available, or the error that ends them.
+/// Returns the keys in all batches that are available, or the error with which the updates end.
 pub(crate) fn keys(updates: &mut Updates) -> Result<Vec<String>, Error> {
     let mut keys = Vec::new();
     for batch in updates {
@@ -38,7 +38,7 @@ pub(crate) fn keys(updates: &mut Updates) -> Result<Vec<String>, Error> {
     Ok(keys)
 }
 
-/// Asserts that the available batches have exactly these keys.
+/// Asserts that the available batches have exactly these keys, in this order.
 #[track_caller]
 pub(crate) fn expect_keys(updates: &mut Updates, expected: &[&str]) {
     assert_eq!(keys(updates).expect("batches"), expected);
@@ -49,7 +49,7 @@ pub(crate) fn logs(disk: &SimStorage) -> Vec<String> {
     database::logs(disk, PATH.as_ref())
 }
 
-/// Changes the file of a log from outside the database.
+/// Changes the contents of a log file without the database's knowledge.
 pub(crate) fn meddle(
     disk: &SimStorage,
     log: &str,

@@ -1,4 +1,4 @@
-//! Writing, reading and reopening.
+//! Writing to a database, reading it and reopening it.
 
 use tailwater::{Db, WriteBatch, WriteOptions};
 

@@ -23,7 +23,7 @@ fn set(db: &Db, changes: &[(&str, &str)]) {
     db.set_options_cf(&default_family(db), changes).expect("changed options");
 }
 
-/// Returns the numbers of the OPTIONS files.
+/// Returns the names of the OPTIONS files, sorted.
 fn options_files(disk: &SimStorage) -> Vec<String> {
     let mut files = names(disk, DB.as_ref());
     files.retain(|name| name.starts_with("OPTIONS-"));
@@ -51,7 +51,8 @@ fn a_change_is_reported_written_and_kept() {
     }
     assert_eq!(default_family(&db).options().write_buffer_size, 1 << 20);
     assert_eq!(db.database_options().expect("options").bytes_per_sync, 64 << 10);
-    // A crash of the machine while the database is open.
+    // Simulates a power cut while the database is open. The changed options must be in the OPTIONS
+    // file.
     let image = disk.crash_image(1);
     let loaded = OpenOptions::load_from(Arc::new(image), DB.as_ref()).expect("options");
     assert_eq!(loaded.column_family("default").write_buffer_size, 1 << 20);
@@ -186,8 +187,8 @@ fn new_tables_use_the_new_options() {
         iterator.valid().then(|| String::from_utf8_lossy(iterator.key()).into_owned())
     };
     assert_eq!(seek(&db, "abcxx").as_deref(), Some("abcxx"));
-    // The filter of the existing table has prefixes of five bytes, so a seek by a prefix of three
-    // bytes cannot use it.
+    // The filter of the existing table contains prefixes of five bytes. A seek that uses prefixes
+    // of three bytes must not use it.
     set(&db, &[("prefix_extractor", "fixed:3")]);
     assert_eq!(seek(&db, "abcxz").as_deref(), Some("abcyy"));
     put(&db, "abdaa", "1").expect("a put");
@@ -242,7 +243,7 @@ fn a_changed_max_total_wal_size_applies_at_once() {
     assert_eq!(level_0(&db), 1, "what the oldest log held is in a table");
 }
 
-/// A clock on which every wait ends at once.
+/// A clock whose waits all return at once.
 #[derive(Debug)]
 struct Hurrying(Arc<ManualClock>);
 
@@ -323,8 +324,8 @@ fn a_running_compaction_keeps_its_initial_options() {
             db.compact_range_cf_opt(&default_family(&db), None, None, &all).expect("a compaction");
         });
         filter.began.wait();
-        // These options determine how the compaction's outputs are written. They are changed while
-        // the compaction runs.
+        // Changes options for writing tables while the compaction runs. The outputs of this
+        // compaction must still be written with the old options.
         set(&db, &[("compression", "kZSTD"), ("table_factory", "{format_version=5}")]);
         filter.goes_on.wait();
         compacting.join().expect("the thread");
@@ -336,7 +337,7 @@ fn a_running_compaction_keeps_its_initial_options() {
     assert!(size > 200_000, "{size} bytes, so it is not compressed");
 }
 
-/// A compaction filter that blocks at the first record until the test releases it.
+/// A compaction filter that waits for the test at the first record of a compaction.
 struct Halting {
     began: std::sync::Barrier,
     goes_on: std::sync::Barrier,
@@ -416,7 +417,8 @@ fn options_can_change_during_reads_writes_and_compactions() {
     assert!(found.is_empty(), "{found:?}");
 }
 
-/// Changes options. Consecutive rounds make different changes.
+/// Changes some options of the database or of a column family. Six consecutive rounds make
+/// different changes.
 fn change_something(db: &Db, of_database: bool, round: usize) {
     let changes: &[(&str, &str)] = match (of_database, round % 6) {
         (false, 0) => &[("write_buffer_size", "100k"), ("compression", "kZSTD")],
@@ -446,8 +448,9 @@ fn change_something(db: &Db, of_database: bool, round: usize) {
     }
 }
 
-/// Regression test: an opening loaded the options before it took the lock. If another opening of
-/// the database changed options between these two steps, the loaded options undid the changes.
+/// Regression test: `open` loaded the options before it took the database's lock. Between these two
+/// steps, another opening could take the lock and change options. The options that had been loaded
+/// then undid these changes.
 #[test]
 fn options_changed_before_the_lock_is_taken_are_kept() {
     let disk = SimStorage::new(1);

@@ -1,4 +1,4 @@
-//! Checkpoints.
+//! Tests of checkpoints that fail, that are concurrent, or that have unusual paths.
 
 use std::sync::Arc;
 
@@ -57,7 +57,7 @@ fn a_checkpoint_that_fails_leaves_nothing_and_can_be_made_again() {
         if made.is_ok() && index > 30 {
             break;
         }
-        // A failed link is no error: the file is copied instead.
+        // A checkpoint need not fail if a hard link fails, since it then copies the file.
         match made {
             Ok(()) => Db::destroy("/checkpoint", &options).expect("destroying"),
             Err(_) => failed += 1,
@@ -69,9 +69,9 @@ fn a_checkpoint_that_fails_leaves_nothing_and_can_be_made_again() {
     db.put_cf_opt(&default_family(&db), b"b", b"2", &WriteOptions::default()).expect("a put");
 }
 
-/// Regression test: the options of a checkpoint named the directories of the original. When the
-/// checkpoint was opened, it showed later writes of the original, or removed the logs of the open
-/// original.
+/// Regression test: the OPTIONS file of a checkpoint named the directories of the original
+/// database. When the checkpoint was opened, it showed later writes of the original, or removed the
+/// logs of the original while that was open.
 #[test]
 fn a_checkpoint_names_no_directory_of_the_original() {
     let disk = SimStorage::new(1);
@@ -92,8 +92,9 @@ fn a_checkpoint_names_no_directory_of_the_original() {
     assert_eq!(get(&db, "a").as_deref(), Some("later"));
 }
 
-/// Regression test: a checkpoint at an empty path removed files in `./.tmp`. A checkpoint at a path
-/// with a trailing slash left a directory that made every later checkpoint there fail.
+/// Regression test: a checkpoint with an empty path removed files in `./.tmp`. A checkpoint whose
+/// path ended in a slash left a directory because of which every later checkpoint at that path
+/// failed.
 #[test]
 fn only_remains_of_an_earlier_checkpoint_are_removed() {
     let disk = SimStorage::new(1);
@@ -122,7 +123,7 @@ fn only_remains_of_an_earlier_checkpoint_are_removed() {
     assert_eq!(get(&copy, "a").as_deref(), Some("1"));
 }
 
-/// Regression test: if two checkpoints were made concurrently at the same path, the second removed
+/// Regression test: two checkpoints were made concurrently at the same path. The second removed
 /// files of the first, and the first nevertheless reported success.
 #[test]
 fn concurrent_checkpoints_at_one_path_are_refused() {
@@ -144,8 +145,8 @@ fn concurrent_checkpoints_at_one_path_are_refused() {
     assert_eq!(get(&copy, "a").as_deref(), Some("1"));
 }
 
-/// Regression test: if another directory appeared at a checkpoint's path while the checkpoint was
-/// being made, that directory was taken for the checkpoint, and files in it were renamed.
+/// Regression test: while a checkpoint was being made, another directory appeared at its path. The
+/// database took that directory for the checkpoint and renamed files in it.
 #[test]
 fn files_created_meanwhile_at_a_checkpoints_path_stay() {
     let disk = SimStorage::new(1);
@@ -167,9 +168,10 @@ fn files_created_meanwhile_at_a_checkpoints_path_stay() {
     assert_eq!(names(&disk, "/"), ["db", "made"]);
 }
 
-/// Regression test: a power cut restored the mark of a checkpoint that had been reported as
-/// complete. If the checkpoint's name ended in `.tmp`, the next checkpoint whose name lacked that
-/// suffix took it for an incomplete one and removed it.
+/// Regression test: a checkpoint is marked as incomplete by a marker file until it is complete. A
+/// power cut restored the marker file of a complete checkpoint. If the checkpoint's name ended in
+/// `.tmp`, a later checkpoint, whose name was the same without that suffix, took it for its own
+/// incomplete directory and removed it.
 #[test]
 fn a_finished_checkpoint_is_not_mistaken_for_an_unfinished_one() {
     for seed in 0..20 {

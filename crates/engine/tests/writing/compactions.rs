@@ -1,4 +1,4 @@
-//! Compactions: their results, and the consequences of failures.
+//! The results of compactions, and what follows if a compaction fails.
 
 use std::path::Path;
 
@@ -20,7 +20,7 @@ fn open(disk: &SimStorage, text: &str) -> Db {
     Db::open(PATH, &simulated(disk, text)).expect("a database")
 }
 
-/// Puts a hundred keys with `mark` in their values, and flushes.
+/// Puts a hundred keys whose values contain `mark`, and flushes them.
 fn round(db: &Db, mark: &str) {
     for key in 0..100 {
         put(db, &format!("{key:03}"), &format!("{mark}{}", "v".repeat(90))).expect("a put");
@@ -33,8 +33,8 @@ fn tables(disk: &SimStorage) -> Vec<String> {
     names.filter(|name| name.ends_with(".sst")).collect()
 }
 
-/// Waits until `expected` tables remain after obsolete ones were removed. Returns the number of
-/// tables. Tests that run in the same process may delay the removal by their reads.
+/// Waits until obsolete tables are removed and `expected` tables remain. Returns the number of
+/// tables that remain. The removal may be delayed by reads of other tests in this process.
 fn tables_left(db: &Db, disk: &SimStorage, expected: usize) -> usize {
     for _ in 0..1000 {
         if tables(disk).len() == expected {
@@ -46,7 +46,7 @@ fn tables_left(db: &Db, disk: &SimStorage, expected: usize) -> usize {
     tables(disk).len()
 }
 
-/// Overwrites 100 bytes inside a table. Returns the original bytes.
+/// Overwrites 100 bytes in the middle of a table. Returns the bytes that were there.
 fn damage(disk: &SimStorage, name: &str) -> Vec<u8> {
     let path = Path::new(PATH).join(name);
     let file = disk.open(&path, IoMode::Buffered, Purpose::Verification).expect("a table");
@@ -108,8 +108,8 @@ fn iterators_and_snapshots_stay_valid_across_a_compaction() {
     let value = db.get_cf_opt(&family, b"007", &read).expect("a get").expect("a value");
     assert!(value.starts_with(b"old"));
     drop((read, iterator));
-    // Now that the snapshot is released, a compaction of the last level drops the versions that
-    // only the snapshot needed.
+    // The snapshot has been released. A compaction of the last level now drops the versions that
+    // were kept for the snapshot.
     let before: u64 = property(&db, "rocksdb.live-sst-files-size").parse().expect("a number");
     db.compact_range_cf_opt(&family, None, None, &FORCE).expect("a compaction");
     let after: u64 = property(&db, "rocksdb.live-sst-files-size").parse().expect("a number");

@@ -1,4 +1,4 @@
-//! A comparator that treats keys with different bytes as equal.
+//! Comparators that treat keys with different bytes as equal.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use tailwater_testkit::seed;
 
 use crate::support::{default_family, simulated};
 
-/// A comparator that orders keys bytewise but ignores case.
+/// A comparator that compares keys bytewise, ignoring upper and lower case.
 struct IgnoringCase {
     declared: Option<bool>,
 }
@@ -32,7 +32,8 @@ impl CustomComparator for IgnoringCase {
     }
 }
 
-/// Options of tables and column families that use the bytes of keys, or that split tables.
+/// Options of column families and tables to try: features that use the bytes of keys, such as
+/// filters, prefixes and hash indexes, and small blocks and tables.
 const OPTIONS: [&str; 4] = [
     "",
     "block_based_table_factory={filter_policy=bloomfilter:10:false;block_size=100;\
@@ -52,11 +53,11 @@ fn options(disk: &SimStorage, text: &str, declared: Option<bool>) -> OpenOptions
     options
 }
 
-/// The expected contents of a database. For each key in lower case: the spelling that iterators
-/// must show, or `None` if that is unknown, and the value.
+/// The expected contents of a database. The map's key is a key in lower case. The map's value is
+/// the spelling that iterators must show, or `None` if it may be any, and the expected value.
 type Model = BTreeMap<Vec<u8>, (Option<Vec<u8>>, Vec<u8>)>;
 
-/// Returns a key in a random spelling.
+/// Returns a random key with random upper and lower case.
 fn key(rng: &mut Rng) -> Vec<u8> {
     let number = rng.u32(..40);
     let plain = format!("key{}{number:02}", ["", "a", "longer"][number as usize % 3]);
@@ -80,7 +81,8 @@ fn write(db: &Db, family: &ColumnFamily, model: &mut Model, rng: &mut Rng) {
                 Some((_, old)) => [old, &b","[..], &value].concat(),
                 None => value.clone(),
             };
-            // The merged value may be stored under the spelling of any of its operands.
+            // The merged value may be stored under the spelling of any of the keys that were
+            // merged.
             model.insert(small(&key), (None, merged));
             db.merge_cf_opt(family, &key, &value, &options)
         }
@@ -99,7 +101,7 @@ fn write(db: &Db, family: &ColumnFamily, model: &mut Model, rng: &mut Rng) {
     written.expect("a write");
 }
 
-/// Reads random keys, which exist or not, in random spellings, and compares the results with the
+/// Reads random keys in random spellings, existing and missing ones. Compares the results with the
 /// model.
 fn check(
     db: &Db,
@@ -124,7 +126,8 @@ fn check(
         assert_eq!(found, expected, "{context}: {shown}");
         let together = together.expect("a get").map(|value| value.to_vec());
         assert_eq!(together, expected, "{context}: {shown} among others");
-        // A seek that may use prefixes must also find the key, if it exists.
+        // A seek without `total_order_seek` may use prefix filters. It must still find the key if
+        // it exists.
         let mut iterator = db.raw_iterator_cf_opt(family, &read(false)).expect("an iterator");
         iterator.seek(key).expect("a seek");
         let is_here = iterator.valid() && small(iterator.key()) == small(key);
@@ -159,8 +162,8 @@ fn check(
     }
 }
 
-/// Regression test: a key was found only in the spelling in which it was written, because filters
-/// and the hash indexes of data blocks contain only that spelling.
+/// Regression test: filters and the hash indexes of data blocks contain only the spelling in which
+/// a key was written. A key was therefore not found in another spelling.
 #[test]
 fn a_key_is_found_by_every_equal_spelling() {
     let mut seed = seed::rng();
@@ -183,8 +186,9 @@ fn a_key_is_found_by_every_equal_spelling() {
                 _ => db.flush_all().expect("a flush"),
             }
             if round == 3 {
-                // From here on the comparator declares that different keys may be equal. Tables
-                // that were written before, without this declaration, have filters.
+                // From now on the comparator declares that keys with different bytes may be equal.
+                // The existing tables, written without this declaration, have filters that must be
+                // ignored.
                 held = None;
                 drop(db);
                 let opened = Db::open("/db", &options(&disk, text, Some(true)));

@@ -1,4 +1,4 @@
-//! Ingestions that run concurrently with a close or with reads.
+//! Ingestions during which another thread closes or reads the database.
 
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -10,7 +10,8 @@ use tailwater_io::Purpose;
 use crate::gate::{Call, Gate};
 use crate::support::{default_family, findings, make_file, options, put};
 
-/// Returns all keys and values of a column family that one read without an explicit snapshot shows.
+/// Returns all keys and values that an iterator without an explicit snapshot shows in a column
+/// family.
 fn all(db: &Db, family: &ColumnFamily) -> Vec<(String, String)> {
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("text");
     let mut found = Vec::new();
@@ -29,8 +30,8 @@ fn pair(key: &str, value: &str) -> (String, String) {
 }
 
 /// Regression test: if a database was closed during an ingestion, the ingestion continued after the
-/// lock was released. It then removed tables of the process that opened the database next, since
-/// that process had used the file numbers that the ingestion had reserved.
+/// database's lock had been released. A process that opened the database next used the file numbers
+/// that the ingestion had reserved. The ingestion then removed tables of that process.
 #[test]
 fn closing_waits_for_an_ingestion() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -54,8 +55,7 @@ fn closing_waits_for_an_ingestion() {
         while put(&db, "key", "value").is_ok() {
             thread::yield_now();
         }
-        // A close that did not wait for the ingestion would have released the lock by the last of
-        // these pauses.
+        // Gives `close` time to release the lock, which it must not do before the ingestion ends.
         let others: Vec<_> = (0..5)
             .map(|_| {
                 thread::sleep(Duration::from_millis(40));
@@ -75,8 +75,8 @@ fn closing_waits_for_an_ingestion() {
     assert!(all(&next, &default_family(&next)).iter().all(|(key, _)| key == "key"));
 }
 
-/// Regression test: of the files of one ingestion, some get a sequence number and some do not need
-/// one. A read without a snapshot showed the latter files, but not yet the former.
+/// Regression test: some files of an ingestion get a new sequence number, and others do not need
+/// one. A read without a snapshot could show the latter files and not yet the former.
 #[test]
 fn a_read_sees_all_files_of_a_column_family_or_none() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -92,7 +92,7 @@ fn a_read_sees_all_files_of_a_column_family_or_none() {
         make_file(&options, &path, &[key], "new");
         path
     });
-    // The ingestion stops when it opens the table of the second column family.
+    // Stops the ingestion when it opens the table for the second column family.
     gate.stop(Call::Open(Purpose::FlushWrite), 2);
     let seen = thread::scope(|scope| {
         scope.spawn(|| {

@@ -1,4 +1,4 @@
-//! Logs that are written with direct I/O.
+//! Logs that the database writes with direct I/O.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ use crate::support::{
 };
 
 const PATH: &str = "/db";
-/// Values of `wal_preallocation_block_size`, in bytes; 0 disables preallocation.
+/// Values of `wal_preallocation_block_size` to try, in bytes; 0 disables preallocation.
 const SPACE: [u64; 6] = [0, 4096, 64 << 10, 256 << 10, 1 << 20, 4 << 20];
 const DIRECT: &str = "wal_io_mode=direct";
 
@@ -34,7 +34,8 @@ fn length(disk: &SimStorage, path: &Path) -> u64 {
     disk.metadata(path).expect("a file").length
 }
 
-/// Returns the offset in a log at which its last batch, or the padding after that batch, ends.
+/// Returns the offset just after the last batch in a log. If padding follows the batch, returns an
+/// offset inside the padding.
 fn end_of(disk: &SimStorage, log: &Path) -> u64 {
     let mut reader = LogReader::open(disk, log).expect("a log");
     let mut end = 0;
@@ -48,7 +49,7 @@ fn end_of(disk: &SimStorage, log: &Path) -> u64 {
     end
 }
 
-/// Whether the current log is padded, as direct logs are.
+/// Whether the database has opened its newest log for direct I/O.
 fn is_direct(disk: &SimStorage) -> bool {
     disk.openings()
         .iter()
@@ -57,8 +58,8 @@ fn is_direct(disk: &SimStorage) -> bool {
         .is_some_and(|opening| opening.mode == IoMode::Direct)
 }
 
-/// Returns lengths of values so that a batch ends at a block boundary, or a few bytes before or
-/// after one.
+/// Returns lengths of values for batches that end at a block boundary, or up to 40 bytes before or
+/// after one, and for batches that exceed the preallocated space.
 fn lengths(space: u64) -> Vec<usize> {
     let around = |length: usize| (length.saturating_sub(40)..length + 40).step_by(7);
     let mut lengths: Vec<usize> = [4096, 8192, 32 << 10].into_iter().flat_map(around).collect();
@@ -108,8 +109,8 @@ fn synced_writes_survive_and_their_blocks_are_never_overwritten() {
     }
 }
 
-/// Shows that the test above can fail: a log that is written through the page cache does overwrite
-/// blocks.
+/// Shows that the test above can detect overwritten blocks: a log that is written through the page
+/// cache does overwrite its last block.
 #[test]
 fn a_buffered_log_overwrites_its_last_block() {
     let disk = SimStorage::new(1);
@@ -193,7 +194,7 @@ fn a_partially_written_group_is_a_torn_tail_not_damage() {
         assert!(db.left_out().iter().all(|it| it.torn_tail), "seed {seed}: {:?}", db.left_out());
         assert!(!names(&image, Path::new(PATH)).contains(&"lost".to_owned()), "seed {seed}");
         assert!(get(&db, "synced").is_some(), "seed {seed}");
-        // The surviving batches must be the first ones, without a gap.
+        // A later batch must not survive if an earlier one is lost.
         let count = (0..20).take_while(|it| get(&db, &format!("{it:02}")).is_some()).count();
         let rest = (count..20).filter(|it| get(&db, &format!("{it:02}")).is_some()).count();
         assert_eq!(rest, 0, "seed {seed}: something follows what is missing");
@@ -202,8 +203,9 @@ fn a_partially_written_group_is_a_torn_tail_not_damage() {
     assert!(torn > 20, "only {torn} of 200 images have anything torn");
 }
 
-/// Regression test: with `avoid_flush_during_recovery`, the recovery mode that skips missing
-/// records kept logs with gaps, which verification then reported as damaged.
+/// Regression test: a power cut left gaps in a log. In the recovery mode that skips missing
+/// records, with `avoid_flush_during_recovery`, recovery kept that log. Verification then reported
+/// it as damaged.
 #[test]
 fn a_log_with_a_gap_is_not_kept() {
     let disk = SimStorage::new(1);
@@ -231,7 +233,8 @@ fn a_log_that_exhausts_its_preallocated_space_is_switched() {
         let text = format!("{DIRECT};wal_preallocation_block_size=65536{more}");
         let db = open(&disk, &text);
         // Even without syncs, a log must be on the device before any part of the next log is. This
-        // recovery mode would not notice a gap between logs; it refuses only an incomplete record.
+        // recovery mode refuses only an incomplete record and would not notice a missing end of the
+        // first log, so the test checks the keys.
         let tolerant = format!("wal_recovery_mode=kTolerateCorruptedTailRecords{more}");
         let mut opened = 0;
         for number in 0..60 {
@@ -256,8 +259,8 @@ fn failed_preallocation_stops_no_write() {
     let text = format!("{DIRECT};wal_preallocation_block_size=65536");
     let db = open(&disk, &text);
     put_synced(&db, "a", "1").expect("a put");
-    // The log exceeds its preallocated space, and there is no space on the disk to preallocate the
-    // next log.
+    // The next puts exceed the log's preallocated space. The disk has no space for preallocating
+    // another log, whose temporary file ends in `.dbtmp`.
     let full = FaultRule::new(Fault::NoSpace).operation(Operation::Write).path_containing(".dbtmp");
     disk.set_faults(FaultPlan::none().with(full));
     put_synced(&db, "b", &"v".repeat(100_000)).expect("a put");
@@ -266,11 +269,11 @@ fn failed_preallocation_stops_no_write() {
     assert_eq!(logs(&disk).len(), 2, "without zeros no other log is started");
     let image = open(&disk.crash_image(1), &text);
     assert!(["a", "b", "c", "d"].iter().all(|key| get(&image, key).is_some()));
-    // This makes the creation of the next log's file fail.
+    // Makes the creation of the next log file fail once.
     let full = FaultRule::new(Fault::NoSpace).operation(Operation::Create).at(0);
     disk.set_faults(FaultPlan::none().with(full));
     db.flush_all().expect("a flush");
-    // From here on every call finds the disk full.
+    // From now on every storage call fails because the disk is full.
     disk.set_faults(FaultPlan::none().with(FaultRule::new(Fault::NoSpace)));
     let (kind, message) = failure(put_synced(&db, "e", "1"));
     assert!(kind == ErrorKind::NoSpace && message.contains(".log"), "{message}");
@@ -349,7 +352,8 @@ fn info_log(disk: &SimStorage) -> String {
     String::from_utf8_lossy(&bytes[..count]).into_owned()
 }
 
-/// Regression test: it was not reported if the kernel loses direct writes.
+/// Regression test: the database used direct writes on kernels that are known to lose them, and did
+/// not report that.
 #[test]
 fn direct_writes_are_refused_or_buffered_on_kernels_that_lose_them() {
     let fault = "direct writes to ext4 lose data under Linux 6.1.64 and 6.1.65";
@@ -382,8 +386,8 @@ fn direct_writes_are_refused_or_buffered_on_kernels_that_lose_them() {
     assert!(!is_direct(&disk.clone()));
 }
 
-/// Regression test: nothing reported whether logs are synced by durable writes or by flushes, and
-/// no test made a database use flushes.
+/// Regression test: the database did not report whether it syncs logs by durable writes or by
+/// flushes of the device, and no test used a device on which it chooses flushes.
 #[test]
 fn the_faster_way_to_sync_logs_is_used_and_reported() {
     let us = |write: u64, durable: u64, sync: u64| DeviceTimes {
@@ -425,7 +429,7 @@ fn the_faster_way_to_sync_logs_is_used_and_reported() {
     }
 }
 
-/// Before the database has measured the device, it reports the default way to sync logs.
+/// Tests what the database reports before it has measured the device: the default way to sync logs.
 #[test]
 fn the_default_way_to_sync_logs_is_reported_before_the_measurement() {
     let disk = SimStorage::new(1);
@@ -435,8 +439,8 @@ fn the_default_way_to_sync_logs_is_reported_before_the_measurement() {
     assert!(modes.contains("flushes (fdatasync) were not tried"), "{modes}");
 }
 
-/// Tests preallocation by a background thread while memtables are flushed, logs are switched, and
-/// the database is closed or dropped. No preallocated file may remain.
+/// Tests that no preallocated file remains if the database is closed or dropped while a background
+/// thread preallocates a log. Memtables are flushed and logs are switched meanwhile.
 #[test]
 fn closing_or_dropping_during_preallocation_leaves_no_files() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -472,7 +476,7 @@ fn closing_or_dropping_during_preallocation_leaves_no_files() {
     }
 }
 
-/// Tests that a synced empty batch makes earlier writes durable, and adds no record to the log.
+/// Tests that a synced empty batch syncs earlier unsynced writes and adds no record to the log.
 #[test]
 fn a_synced_empty_batch_syncs_a_direct_log() {
     for space in SPACE {

@@ -1,4 +1,4 @@
-//! The directories that belong to a database, and which files in them may be removed.
+//! Which directories belong to a database, and which files in them it may remove.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::support::{default_family, failure, get, put, simulated};
 
 const DB: &str = "/home/db";
 
-/// Returns a disk and an open database on it, which has some tables and a log.
+/// Returns a disk and an open database on it, which has some tables and an unflushed log.
 fn database(text: &str) -> (SimStorage, Db) {
     let disk = SimStorage::new(1);
     disk.create_directory("/home".as_ref()).expect("a directory");
@@ -61,8 +61,8 @@ fn copy_file(disk: &SimStorage, from: &Path, to: &Path) {
     copy.write_all_at(&bytes, 0, purpose).expect("a write");
 }
 
-/// Regression test: if the options named the database's directory by another path, opening the
-/// database removed all tables.
+/// Regression test: if an option named the database's own directory by another path, such as a
+/// relative one, opening the database removed all tables.
 #[test]
 fn a_directory_may_have_several_names() {
     for text in ["db_paths=/home/db", "wal_dir=/home/db", "db_paths=/home/link;wal_dir=/home/db"] {
@@ -80,8 +80,8 @@ fn a_directory_may_have_several_names() {
     }
 }
 
-/// Regression test: if `db_paths` had changed since the last opening, opening the database removed
-/// all tables.
+/// Regression test: if `db_paths` or `cf_paths` had changed since the last opening, opening the
+/// database removed all tables.
 #[test]
 fn tables_outside_the_configured_directories_are_not_removed() {
     for (before, after) in [
@@ -97,8 +97,8 @@ fn tables_outside_the_configured_directories_are_not_removed() {
             let (kind, message) = failure(attempt.map(|_| ()));
             assert_eq!(kind, ErrorKind::Corruption, "{before} -> {after}: {message}");
             assert!(message.contains(".sst: the MANIFEST names this file"), "{message}");
-            // The database looks for missing files in a directory that it has claimed, even if no
-            // option names the directory.
+            // The error names the directory in which the missing file is, if the database has
+            // claimed that directory or an option names it.
             if !before.is_empty() || after.contains("/home/db") {
                 assert!(message.contains("there is a file of that name in"), "{message}");
             }
@@ -107,7 +107,7 @@ fn tables_outside_the_configured_directories_are_not_removed() {
     }
 }
 
-/// Regression test: tables in use were removed if they had LevelDB's file extension.
+/// Regression test: opening a database removed live tables that had LevelDB's file extension.
 #[test]
 fn tables_may_have_leveldb_names() {
     let (disk, db) = database("");
@@ -129,8 +129,8 @@ fn tables_may_have_leveldb_names() {
     holds_all(&open(&disk, "/copy", "").expect("the checkpoint"));
 }
 
-/// Regression test: missing and truncated files were detected only when they were read, rather than
-/// by the opening.
+/// Regression test: opening a database did not detect missing and truncated tables. Only a read of
+/// such a table failed.
 #[test]
 fn missing_and_truncated_files_are_detected_when_opening() {
     let (disk, db) = database("");
@@ -152,8 +152,8 @@ fn missing_and_truncated_files_are_detected_when_opening() {
     }
 }
 
-/// Regression test: opening a copy of a database whose options named the original's log directory
-/// removed the original's files.
+/// Regression test: a database with a log directory outside its home was copied. Opening the copy
+/// with the same options removed files of the original.
 #[test]
 fn a_copy_does_not_touch_the_originals_directories() {
     let text = "wal_dir=/logs;db_paths=/tables;avoid_flush_during_recovery=true";
@@ -172,8 +172,9 @@ fn a_copy_does_not_touch_the_originals_directories() {
     holds_all(&open(&disk, DB, text).expect("the original"));
 }
 
-/// Tests that a renamed database keeps its directories, and that a restored copy can adopt them. In
-/// the copy, only the inode differs from the recorded identity, as after a move to another disk.
+/// Tests that a database keeps its outside directories when its home is renamed, and that a
+/// restored copy can adopt them. The home of the copy has another inode than the claims record, as
+/// after a move to another disk.
 #[test]
 fn a_moved_database_adopts_its_directories() {
     let text = "wal_dir=/logs;db_paths=/tables";
@@ -191,8 +192,8 @@ fn a_moved_database_adopts_its_directories() {
     assert!(message.contains("in /restored"), "{message}");
 }
 
-/// Regression test: the first opening with a directory that the database had not claimed removed
-/// files there.
+/// Regression test: when a database was first opened with a directory that it had not yet claimed,
+/// it removed files there.
 #[test]
 fn files_older_than_a_claim_are_never_removed() {
     let (disk, db) = database("");
@@ -217,8 +218,8 @@ fn files_older_than_a_claim_are_never_removed() {
     }
 }
 
-/// Regression test: creating a database replayed and removed the logs of another database in its
-/// directory, and overwrote the tables of a database that had lost its CURRENT file.
+/// Regression test: creating a database in a directory replayed and removed the logs of another
+/// database there. It also overwrote the tables of a database that had lost its CURRENT file.
 #[test]
 fn a_new_database_refuses_directories_with_files_of_others() {
     let (disk, db) = database("wal_dir=/logs");
@@ -240,7 +241,7 @@ fn a_new_database_refuses_directories_with_files_of_others() {
     assert_eq!(names(&disk, DB, ".sst"), tables);
 }
 
-/// Regression test: a database whose log directory was lost was opened without the contents of its
+/// Regression test: a database whose log directory was missing was opened without the writes in its
 /// logs.
 #[test]
 fn a_missing_recorded_log_is_detected() {
@@ -255,14 +256,15 @@ fn a_missing_recorded_log_is_detected() {
         }
     }
     holds_all(&open(&disk, DB, "wal_dir=/logs").expect("the database"));
-    // The logs are found after they are moved to the directory that the options name.
+    // Moves the logs to the directory that the options name. The database then finds them.
     for log in names(&disk, "/logs", ".log") {
         disk.rename(&Path::new("/logs").join(&log), &Path::new(DB).join(&log)).expect("renaming");
     }
     holds_all(&open(&disk, DB, "").expect("the database with its logs"));
 }
 
-/// Tests options that name a log directory that does not exist any more.
+/// Tests an OPTIONS file that names a log directory that no longer exists, while the logs are in
+/// the home.
 #[test]
 fn a_missing_recorded_log_directory_falls_back_to_the_home() {
     let (disk, db) = database("");
@@ -289,8 +291,8 @@ fn a_missing_recorded_log_directory_falls_back_to_the_home() {
     assert_eq!(load().expect("options").database().wal_dir, "");
 }
 
-/// Regression test: the counter of file numbers was advanced to the largest possible number,
-/// because the name of an existing file has that number.
+/// Regression test: a file whose name has the largest possible number advanced the counter of file
+/// numbers to its end.
 #[test]
 fn a_file_with_the_largest_number_is_ignored() {
     let (disk, db) = database("");
@@ -303,8 +305,8 @@ fn a_file_with_the_largest_number_is_ignored() {
     }
 }
 
-/// Regression test: when a column family was dropped, its directories were forgotten, even if they
-/// still contained files.
+/// Regression test: when a column family was dropped, the database forgot the directories of the
+/// column family although they still contained files.
 #[test]
 fn a_dropped_column_family_leaves_no_files() {
     let (disk, db) = database("");
@@ -316,7 +318,7 @@ fn a_dropped_column_family_leaves_no_files() {
     assert_eq!(names(&disk, "/far", ".sst").len(), 1);
     let crashed = disk.process_crash_image(1);
     db.drop_cf(&far).expect("dropping");
-    // The state that a crash right after the drop leaves.
+    // The disk after a crash just after the drop. The column family's table still exists.
     let dropped = disk.process_crash_image(2);
     drop((far, db));
     assert_eq!(names(&disk, "/far", ".sst"), [""; 0]);
@@ -325,7 +327,7 @@ fn a_dropped_column_family_leaves_no_files() {
     assert!(open(&crashed, DB, "").is_err(), "the family's table is in a directory of its own");
 }
 
-/// Regression test: `destroy` removed files that might belong to others.
+/// Regression test: `destroy` removed files that might belong to other programs or databases.
 #[test]
 fn destroying_removes_only_files_of_the_database() {
     let text = "wal_dir=/logs;db_paths=/tables";
@@ -342,7 +344,8 @@ fn destroying_removes_only_files_of_the_database() {
     assert_eq!(kind, ErrorKind::InvalidArgument, "{message}");
     holds_all(&open(&unclaimed, DB, text).expect("nothing was removed"));
 
-    // Here the options do not name `/tables`. It is found because the database has claimed it.
+    // These options do not name `/tables`. `destroy` still finds it, because the database has
+    // claimed it.
     Db::destroy(DB, &simulated(&disk, "wal_dir=/logs")).expect("destroying");
     for directory in ["/logs", "/tables", DB] {
         assert!(disk.metadata(directory.as_ref()).is_err(), "{directory}");
@@ -354,8 +357,8 @@ fn destroying_removes_only_files_of_the_database() {
     holds_all(&open(&disk, DB, text).expect("the database"));
 }
 
-/// Regression test: `destroy` removed directories inside the home that have names used by RocksDB,
-/// with the databases in them.
+/// Regression test: `destroy` removed directories inside the home whose names RocksDB uses,
+/// although they held other databases.
 #[test]
 fn destroying_leaves_other_databases_inside_the_home() {
     let (disk, db) = database("wal_dir=/logs");
@@ -375,9 +378,9 @@ fn destroying_leaves_other_databases_inside_the_home() {
     assert_eq!(names(&disk, DB, ""), ["archive", "lost"]);
 }
 
-/// Regression test: if the directory of an open database was renamed, the database kept using the
-/// path. It removed logs of another database that had been created at that path, and wrote its own
-/// files there.
+/// Regression test: the directory of an open database was renamed, and another database was created
+/// at its old path. The first database kept using that path. It removed logs of the second database
+/// and wrote its own files there.
 #[test]
 fn an_open_database_does_not_write_into_a_replaced_directory() {
     for text in ["", "wal_dir=/logs"] {
@@ -406,8 +409,8 @@ fn an_open_database_does_not_write_into_a_replaced_directory() {
     }
 }
 
-/// Regression test: a table that RocksDB had written to a directory claimed by another database was
-/// treated as an obsolete file.
+/// Regression test: RocksDB, which knows no claims, wrote a table into a directory that another
+/// database had claimed. That database treated the table as an obsolete file.
 #[test]
 fn a_table_that_another_database_made_stays_in_an_outside_directory() {
     let (disk, db) = database("db_paths=/tables");
@@ -429,8 +432,8 @@ fn a_table_that_another_database_made_stays_in_an_outside_directory() {
     assert!(!left.contains(&"000901.sst".to_owned()), "{left:?}");
 }
 
-/// Regression test: a damaged log was moved to the folder `lost` even if a log of another database
-/// there had the same name.
+/// Regression test: a damaged log is moved to the folder `lost`. The move overwrote a log of
+/// another database there that had the same name.
 #[test]
 fn a_damaged_log_kept_aside_overwrites_no_file() {
     let (disk, db) = database("wal_recovery_mode=kPointInTimeRecovery");

@@ -1,5 +1,5 @@
-//! Calls from unusual code: from destructors while a thread ends, and from user code that the
-//! database calls.
+//! Calls to the database from unusual places: from destructors of thread-local values while a
+//! thread ends, and from user code that the database itself calls.
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,7 +18,7 @@ use crate::support::{default_family, get, put, simulated, synced, unlogged};
 
 const PATH: &str = "/db";
 
-/// Runs an action when the thread that owns it ends.
+/// Runs an action when it is dropped. As a thread-local value, it is dropped when its thread ends.
 #[derive(Default)]
 struct AtEnd(Option<Box<dyn FnOnce()>>);
 
@@ -34,7 +34,7 @@ thread_local! {
     static AT_END: RefCell<AtEnd> = RefCell::default();
 }
 
-/// Performs an operation of every kind on a database.
+/// Makes a put, a get and other calls on a database.
 fn use_it(db: &Db, round: &str) {
     let family = default_family(db);
     let none = ReadOptions::default();
@@ -61,8 +61,8 @@ fn use_it(db: &Db, round: &str) {
     assert!(get(db, "table").is_some());
 }
 
-/// Regression test: a put or get in the destructor of a thread-local value aborted the process,
-/// since the database's own thread-local values had already been destroyed.
+/// Regression test: a put or get in the destructor of a thread-local value aborted the process if
+/// the database's own thread-local values of that thread had already been destroyed.
 #[test]
 fn a_thread_that_ends_can_use_the_database() {
     for inline in [true, false] {
@@ -75,8 +75,9 @@ fn a_thread_that_ends_can_use_the_database() {
         let db = Db::open(PATH, &options).expect("a database");
         put(&db, "table", &"v".repeat(1000)).expect("a put");
         db.flush_all().expect("a flush");
-        // Thread-local values are destroyed in the reverse order of their first use, so both orders
-        // are tried.
+        // The order in which thread-local values are destroyed depends on the order of their first
+        // use. So the test's value is first used once before the database's values, and once after
+        // them.
         for is_first in [true, false] {
             let is_done = Arc::new(AtomicBool::new(false));
             let (done, used) = (Arc::clone(&is_done), db.clone());
@@ -102,8 +103,8 @@ fn a_thread_that_ends_can_use_the_database() {
     }
 }
 
-/// Opens a database with one table in level 0. Its user objects have a fuse. The tests arm the fuse
-/// before they flush a second table, which starts a compaction.
+/// Opens a database with one table in level 0. Its user-defined objects share a fuse. A test arms
+/// the fuse and then flushes a second table, which starts a compaction.
 fn open(disk: &SimStorage, fuse: &Arc<Fuse>, text: &str) -> Db {
     let mut options = options(disk, fuse);
     options.set_options("level0_file_num_compaction_trigger=2").expect("options");
@@ -123,7 +124,7 @@ fn options(disk: &SimStorage, fuse: &Arc<Fuse>) -> OpenOptions {
     options
 }
 
-/// Reopens the database, as soon as a background thread has closed it.
+/// Waits until a background thread has closed the database, and reopens it.
 fn reopen(disk: &SimStorage, fuse: &Arc<Fuse>) -> Db {
     for _ in 0..2000 {
         match Db::open(PATH, &options(disk, fuse)) {
@@ -135,9 +136,9 @@ fn reopen(disk: &SimStorage, fuse: &Arc<Fuse>) -> Db {
     panic!("the database was never closed");
 }
 
-/// Regression test: user code that was called in a thread of the database dropped the last handle
-/// of the database. The close then waited for its own thread to end, so the lock was never
-/// released.
+/// Regression test: user code that a background thread of the database called dropped the last
+/// handle of the database. The close then waited for its own thread to end, and never released the
+/// lock.
 #[test]
 fn the_last_handle_may_be_dropped_by_a_background_thread() {
     for (object, threads, text) in [
@@ -149,8 +150,8 @@ fn the_last_handle_may_be_dropped_by_a_background_thread() {
         let (disk, fuse) = (SimStorage::new(1), Arc::new(Fuse::default()));
         let db = open(&disk, &fuse, text);
         db.put_cf_opt(&default_family(&db), b"unlogged", b"1", &unlogged()).expect("a put");
-        // These keys overlap the first table, so that a compaction merges the tables instead of
-        // moving one.
+        // These keys overlap the first table, so the compaction merges the two tables. Otherwise it
+        // would only move one.
         put(&db, "a", "2").expect("a put");
         put(&db, "c", "1").expect("a put");
         let last = db.clone();
@@ -162,8 +163,8 @@ fn the_last_handle_may_be_dropped_by_a_background_thread() {
             }
             drop(last);
         });
-        // The flush starts because the memtable is full. No caller may wait for it, since the
-        // flushing thread may be the one that drops the handle.
+        // A full memtable starts the flush. The test must not wait for the flush, since the
+        // flushing thread may be the one that drops the last handle.
         db.set_options_cf(&default_family(&db), &[("write_buffer_size", "65536")])
             .expect("options");
         for key in 0..20 {
@@ -180,8 +181,8 @@ fn the_last_handle_may_be_dropped_by_a_background_thread() {
     }
 }
 
-/// Tests that user code called by the database cannot close it: the close would have to wait for
-/// the work that called it.
+/// Tests that a close fails in user code that the database calls: it would have to wait for the
+/// work from which it is called.
 #[test]
 fn user_callbacks_cannot_close_the_database() {
     let (disk, fuse) = (SimStorage::new(1), Arc::new(Fuse::default()));

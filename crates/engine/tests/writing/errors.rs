@@ -1,4 +1,4 @@
-//! The consequences of failures of the disk, by the operation that fails.
+//! What follows when a storage operation fails, by the operation.
 
 use tailwater::{Db, ErrorKind};
 use tailwater_io::sim::{Fault, FaultPlan, FaultRule, SimStorage};
@@ -9,7 +9,7 @@ use crate::support::{default_family, failure, findings, get, put, simulated, syn
 const PATH: &str = "/db";
 
 fn open(disk: &SimStorage) -> Db {
-    // Failed flushes are not retried, so that each failure has an effect.
+    // Disables retries of failed flushes, which would hide a failure.
     let options = simulated(disk, "max_bgerror_resume_count=0");
     Db::open(PATH, &options).expect("a database")
 }
@@ -19,7 +19,7 @@ fn fail_once(disk: &SimStorage, fault: Fault, operation: Operation, purpose: Pur
     disk.set_faults(FaultPlan::none().with(rule));
 }
 
-/// Returns a database that holds the key `before`, after its put of the key `during` failed.
+/// Returns a database with the key `before`, on which a put of the key `during` has failed.
 fn failed_write(fault: Fault, operation: Operation) -> (SimStorage, Db) {
     let disk = SimStorage::new(3);
     let db = open(&disk);

@@ -1,4 +1,4 @@
-//! When memtables are flushed, and the properties of the tables that flushes write.
+//! When memtables are flushed, and what the flushed tables contain.
 
 use std::sync::Arc;
 
@@ -74,9 +74,10 @@ fn db_write_buffer_size_bounds_all_memtables() {
     assert!(size <= 300_000, "{size}");
 }
 
-/// Regression test: a flush dropped a deletion below a newer value, although a single deletion was
-/// to remove that value. After a compaction had removed the value and the single deletion, a value
-/// in a deeper level showed again that the dropped deletion had deleted.
+/// Regression test: a key had a deletion, then a newer value, then a single deletion of that value.
+/// A flush dropped the plain deletion. A compaction later removed the value together with the
+/// single deletion. An old value in a deeper level, which the plain deletion had deleted, then
+/// showed again.
 #[test]
 fn a_deletion_below_a_single_deleted_write_is_kept() {
     let disk = SimStorage::new(1);
@@ -102,9 +103,9 @@ fn a_deletion_below_a_single_deleted_write_is_kept() {
     assert_eq!(stored, expected.map(|(key, kind)| (key.to_owned(), kind)));
 }
 
-/// Regression test: a flush kept every range deletion at every sequence number for every key that
-/// it covers, and also kept the deleted records. For 2,000 overlapping range deletions this took 66
-/// MB.
+/// Regression test: for overlapping range deletions, a flush stored every range deletion again for
+/// every key that it covers. It also kept the records that they delete. For 2,000 overlapping range
+/// deletions this took 66 MB.
 #[test]
 fn flushes_drop_range_deletions_that_no_snapshot_distinguishes() {
     let disk = SimStorage::new(1);
@@ -130,7 +131,7 @@ fn flushes_drop_range_deletions_that_no_snapshot_distinguishes() {
     let put_of = |key: &str, sequence, value: &str| {
         (key.to_owned(), sequence, ValueType::Value, value.as_bytes().to_vec())
     };
-    // Only the last range deletion remains, since its range includes all others.
+    // Of the range deletions only the newest remains, since its range includes all others.
     let expected = [
         put_of("00500", 1, "seen"),
         put_of("00502", 403, "newer"),
@@ -141,7 +142,8 @@ fn flushes_drop_range_deletions_that_no_snapshot_distinguishes() {
     let get = |key: &str| db.get_cf_opt(&family, key.as_bytes(), &at_snapshot).expect("a get");
     assert_eq!((get("00500").as_deref(), get("00501")), (Some(&b"seen"[..]), None));
 
-    // If a snapshot was taken between two range deletions, both must be kept.
+    // The snapshot distinguishes the range deletions before it from those after it, so some of each
+    // remain.
     delete_range(1000, 1005);
     let between = db.snapshot();
     delete_range(1002, 1008);
@@ -181,8 +183,9 @@ fn an_atomic_flush_includes_all_families() {
     assert_eq!(level_0(&db), 1, "the other families' memtables go with it");
 }
 
-/// Tests that a flush keeps a value together with the single deletion above it. If the flush
-/// dropped only the value, the single deletion would later be paired with an older value.
+/// Tests a value with a single deletion above it in one memtable. The flush must keep both or drop
+/// both. If it dropped only the value, the single deletion would later delete an older value
+/// instead.
 #[test]
 fn flushes_keep_the_writes_that_single_deletions_pair_with() {
     let disk = SimStorage::new(1);

@@ -1,4 +1,4 @@
-//! A full disk, and a directory that cannot be written.
+//! A filesystem that runs full, and a directory without write permission.
 
 use std::path::Path;
 use std::time::Duration;
@@ -10,9 +10,9 @@ use tailwater_testkit::filesystem::Mounted;
 
 use crate::support::{default_family, failure, findings, get, options, put, synced};
 
-/// Size of the test filesystem, in bytes.
+/// Size of the filesystem that the test mounts, in bytes.
 const DISK: u64 = 24 << 20;
-/// Space that a file occupies until the test removes it, in bytes.
+/// Size of a file that fills part of the filesystem until the test removes it, in bytes.
 const BALLAST: u64 = 8 << 20;
 
 fn take_up_space(path: &Path) {
@@ -51,7 +51,7 @@ fn writes_resume_when_a_full_disk_has_space_again() {
     PosixStorage::new().remove(&ballast).expect("room");
     let mut tries = 0;
     while let Err(error) = db.resume() {
-        // A flush in progress may use up the freed space, so `resume` may fail.
+        // A flush in progress may take up the space that was freed, so `resume` may fail at first.
         tries += 1;
         assert!(tries < 100, "there is room, but: {error}");
         std::thread::sleep(Duration::from_millis(20));

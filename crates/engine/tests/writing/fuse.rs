@@ -1,4 +1,5 @@
-//! User-defined objects with a fuse: they panic when a test requests it.
+//! User-defined objects that share a fuse. When a test arms the fuse for one of the objects, the
+//! object panics or runs an action when it is called.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -12,7 +13,7 @@ use tailwater_format::Comparator;
 use tailwater_format::comparator::CustomComparator;
 use tailwater_io::Clock;
 
-/// The kinds of objects with which a user can extend a database.
+/// The kinds of user-defined objects of a database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Object {
     Comparator,
@@ -24,31 +25,32 @@ pub(crate) enum Object {
 }
 
 impl Object {
-    /// Returns a text that errors about a panic of the object contain.
+    /// Returns a text that every error about a panic of this object must contain.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Comparator => "comparator 'tests.Fused'",
             Self::MergeOperator => "merge operator 'tests.Fused'",
             Self::PrefixExtractor => "prefix extractor 'tests.Fused'",
             Self::CompactionFilter => "compaction filter 'tests.Fused'",
-            // Errors do not name clocks and storages, which are usually the database's own. They
-            // contain the message of the panic.
+            // Errors do not name a clock or a storage, since these are usually not user-defined. So
+            // this is the message of the panic.
             Self::Clock | Self::Storage => "on purpose",
         }
     }
 }
 
-/// Determines which object panics or runs an action, and in which threads.
+/// Decides which object panics or runs an action when it is called, and in which threads. `None`
+/// means disarmed.
 #[derive(Debug, Default)]
 pub(crate) struct Fuse(Mutex<Option<Armed>>);
 
 struct Armed {
     object: Object,
-    /// Prefix of the names of the threads in which the object panics.
+    /// Calls count only in threads whose names begin with this text.
     threads: &'static str,
-    /// Number of calls that succeed before the panic.
+    /// Number of calls that still succeed before the panic.
     passes: usize,
-    /// An action that runs once, instead of the panic.
+    /// An action that the next call runs once, instead of the panic.
     instead: Option<Box<dyn FnOnce() + Send>>,
 }
 
@@ -59,18 +61,17 @@ impl fmt::Debug for Armed {
 }
 
 impl Fuse {
-    /// Makes an object panic when it is called in a thread whose name begins with `threads`.
+    /// Makes every call of an object panic in threads whose names begin with `threads`.
     pub(crate) fn arm(&self, object: Object, threads: &'static str) {
         self.arm_after(object, threads, 0);
     }
 
-    /// Like [`Fuse::arm`], but the first `passes` calls succeed.
+    /// Like [`Fuse::arm`], but the first `passes` calls in such threads succeed.
     pub(crate) fn arm_after(&self, object: Object, threads: &'static str, passes: usize) {
         self.set(Some(Armed { object, threads, passes, instead: None }));
     }
 
-    /// Makes an object run an action, once, when it is called in a thread whose name begins with
-    /// `threads`.
+    /// Makes the next call of an object run `work`, in a thread whose name begins with `threads`.
     pub(crate) fn call(
         &self,
         object: Object,
@@ -85,19 +86,19 @@ impl Fuse {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = armed;
     }
 
-    /// Disarms the fuse, and watches for calls of an object in threads whose names begin with
+    /// Makes no object panic, but notices calls of an object in threads whose names begin with
     /// `threads`.
     pub(crate) fn watch(&self, object: Object, threads: &'static str) {
         self.arm_after(object, threads, usize::MAX);
     }
 
-    /// Whether the watched object was called since.
+    /// Whether the object has been called since [`Fuse::watch`].
     pub(crate) fn has_seen_a_call(&self) -> bool {
         let armed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         armed.as_ref().is_some_and(|armed| armed.passes < usize::MAX)
     }
 
-    /// Disarms the fuse: no object panics any more.
+    /// Disarms the fuse, so that no object panics any more.
     pub(crate) fn disarm(&self) {
         self.set(None);
     }
@@ -121,7 +122,7 @@ impl Fuse {
     }
 }
 
-/// An object of every kind, all with the same fuse.
+/// Implements every kind of user-defined object. All calls go through the same fuse.
 struct Fused(Arc<Fuse>);
 
 impl CustomComparator for Fused {
@@ -170,7 +171,7 @@ impl CustomCompactionFilter for Fused {
     }
 }
 
-/// A clock with a fuse.
+/// A clock whose calls go through a fuse.
 #[derive(Debug)]
 struct FusedClock {
     clock: Arc<dyn Clock>,
@@ -193,7 +194,8 @@ impl Clock for FusedClock {
     }
 }
 
-/// Registers objects with this fuse, and sets the options with which column families use them.
+/// Adds the objects with this fuse to the options, and sets the options by which column families
+/// use them.
 pub(crate) fn install(options: &mut OpenOptions, clock: Arc<dyn Clock>, fuse: &Arc<Fuse>) {
     let fused = Arc::new(Fused(Arc::clone(fuse)));
     options.add_comparator(Comparator::Custom(fused.clone()));

@@ -1,5 +1,5 @@
-//! Storage with a gate: one call stops there and waits until the test lets it continue. The storage
-//! may also have a fuse, so that calls panic.
+//! A storage with a gate. A test can stop one call at the gate and let it continue later. The
+//! storage may also have a fuse, which makes calls panic.
 
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -18,7 +18,7 @@ use crate::fuse::{Fuse, Object};
 pub(crate) enum Call {
     Open(Purpose),
     Link,
-    /// A durable write of a block.
+    /// A durable write (`RWF_DSYNC`) of a block.
     WriteDurably,
     /// A write of a block to a log.
     WriteLog,
@@ -30,15 +30,15 @@ pub(crate) enum Call {
 
 #[derive(Debug, Default)]
 struct State {
-    /// The kind of the call to stop, and the number of calls of this kind that pass the gate first.
+    /// The kind of the call to stop, and how many calls of this kind pass the gate before it.
     awaited: Option<(Call, usize)>,
     is_reached: bool,
     is_open: bool,
-    /// Whether the stopped call returns an error when it continues. Only some calls support this.
+    /// Whether the stopped call returns an error when it continues. Only syncs support this.
     fails: bool,
 }
 
-/// Storage with a gate.
+/// A storage that forwards calls to `files`, through a gate.
 #[derive(Debug)]
 pub(crate) struct Gate {
     files: Arc<dyn Storage>,
@@ -53,7 +53,7 @@ struct Barrier {
 }
 
 impl Gate {
-    /// Creates a gate in front of the operating system's storage.
+    /// Creates a gate in front of the storage of the operating system.
     pub(crate) fn new() -> Arc<Self> {
         Self::over(Arc::new(PosixStorage::new()))
     }
@@ -62,14 +62,14 @@ impl Gate {
         Arc::new(Self { files, barrier: Arc::default() })
     }
 
-    /// Creates storage with a fuse: calls that create, remove or write files panic as the fuse
-    /// determines.
+    /// Creates a storage without a stopped call but with a fuse. Calls that create, remove or write
+    /// files panic when the fuse is armed for them.
     pub(crate) fn fused(files: Arc<dyn Storage>, fuse: &Arc<Fuse>) -> Arc<Self> {
         let barrier = Barrier { fuse: Arc::clone(fuse), ..Barrier::default() };
         Arc::new(Self { files, barrier: Arc::new(barrier) })
     }
 
-    /// Returns the options of a database on this storage. The database is created if it is missing.
+    /// Returns options for a database on this storage, which is created if it is missing.
     pub(crate) fn options(self: &Arc<Self>, text: &str) -> OpenOptions {
         let mut options = OpenOptions::new(Arc::clone(self) as Arc<dyn Storage>);
         options.set_options("create_if_missing=true").expect("options");
@@ -77,13 +77,13 @@ impl Gate {
         options
     }
 
-    /// Makes the gate stop a call of this kind, after `passes` calls of this kind have passed.
+    /// Arranges that the gate lets `passes` calls of this kind pass and stops the next one.
     pub(crate) fn stop(&self, call: Call, passes: usize) {
         let mut state = self.barrier.state.lock().unwrap_or_else(PoisonError::into_inner);
         *state = State { awaited: Some((call, passes)), ..State::default() };
     }
 
-    /// Waits until the gate has stopped the call.
+    /// Waits until a call has been stopped at the gate.
     pub(crate) fn wait(&self) {
         let state = self.barrier.state.lock().unwrap_or_else(PoisonError::into_inner);
         drop(self.barrier.changed.wait_while(state, |state| !state.is_reached));
@@ -95,15 +95,15 @@ impl Gate {
         self.barrier.changed.notify_all();
     }
 
-    /// Lets the stopped sync continue and return an error.
+    /// Lets the stopped call, a sync, continue and return an error.
     pub(crate) fn open_to_fail(&self) {
         self.barrier.state.lock().unwrap_or_else(PoisonError::into_inner).fails = true;
         self.open();
     }
 }
 
-/// Opens the gate when dropped. A failed assertion drops it, too, so that no thread keeps waiting
-/// at the gate.
+/// Opens the gate when it is dropped. So the stopped call continues even if an assertion fails, and
+/// its thread can end.
 pub(crate) struct Opening<'g>(pub(crate) &'g Gate);
 
 impl Drop for Opening<'_> {
@@ -113,7 +113,8 @@ impl Drop for Opening<'_> {
 }
 
 impl Barrier {
-    /// Stops here if this call is to be stopped. Returns whether the call must return an error.
+    /// Waits at the gate if this call is the one to stop. Returns whether the call must return an
+    /// error.
     fn pass(&self, call: Call) -> bool {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         match &mut state.awaited {

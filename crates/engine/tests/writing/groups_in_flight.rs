@@ -1,4 +1,5 @@
-//! Synced write groups of a direct log that are written concurrently.
+//! Synced write groups in flight: a direct log may have several groups that are being written at
+//! the same time.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,14 +16,14 @@ use crate::support::{default_family, findings, get, logs, names, property, simul
 const PATH: &str = "/db";
 const DIRECT: &str = "wal_io_mode=direct";
 
-/// Opens a database with a direct log, on a simulated disk behind a gate.
+/// Opens a database with a direct log, on a simulated disk behind a gate that can stop a call.
 fn open(disk: &SimStorage) -> (Arc<Gate>, Db) {
     let gate = Gate::over(Arc::new(disk.clone()));
     let mut options = gate.options(DIRECT);
     options.set_clock(disk.clock());
     options.set_inline_background(true);
     let db = Db::open(Path::new(PATH), &options).expect("a database");
-    // This put begins the log, so that later groups are written into its preallocated zeros.
+    // Begins the log with this put, so that later groups overwrite its preallocated zeros.
     put(&db, "before").expect("a put");
     (gate, db)
 }
@@ -35,8 +36,7 @@ fn log_writes(disk: &SimStorage) -> u64 {
     disk.statistics().snapshot(Purpose::Wal).writes.count
 }
 
-/// Waits until the disk has received another write to a log; `before` is the earlier number of
-/// these.
+/// Waits until the number of log writes that the disk has received is no longer `before`.
 fn wait_for_write(disk: &SimStorage, before: u64) {
     while log_writes(disk) == before {
         thread::yield_now();
@@ -45,8 +45,8 @@ fn wait_for_write(disk: &SimStorage, before: u64) {
 
 #[test]
 fn a_group_is_written_concurrently_but_acknowledged_after_the_one_ahead() {
-    // With different numbers of earlier groups, the groups below are at every position in a block
-    // of the log, including its end.
+    // The number of earlier groups varies, so that the groups below are at every position in a
+    // block of the log, including its end.
     for first in 0..9 {
         let disk = SimStorage::new(first);
         let (gate, db) = open(&disk);
@@ -72,8 +72,8 @@ fn a_group_is_written_concurrently_but_acknowledged_after_the_one_ahead() {
     }
 }
 
-/// Recovers an image in which the log has a gap, since the group ahead is not yet written. Neither
-/// that group nor the group behind it may be recovered.
+/// Recovers a crash image whose log has a gap: the group with the key `ahead` is not yet written,
+/// but the group with the key `behind` after it is. Neither may be recovered.
 fn recover_without_them(image: &SimStorage) {
     let found = findings(Path::new(PATH), &simulated(image, ""));
     assert!(found.iter().all(|it| it.severity == Severity::TornTail), "{found:?}");
@@ -88,8 +88,8 @@ fn recover_without_them(image: &SimStorage) {
     assert!(["before", "after"].iter().all(|key| get(&db, key).is_some()));
 }
 
-/// Like [`open`], but the device's flushes are faster than its durable writes. Returns once the
-/// database has measured this, and syncs logs by flushes.
+/// Like [`open`], but on a device whose flushes are faster than its durable writes. Returns after
+/// the database has measured that, and syncs logs by flushes of the device.
 fn open_with_flushes(disk: &SimStorage) -> (Arc<Gate>, Db) {
     let times = DeviceTimes { write_ns: 50_000, durable_write_ns: 8_000_000, sync_ns: 4_000_000 };
     disk.set_times(times);
@@ -104,7 +104,7 @@ fn open_with_flushes(disk: &SimStorage) -> (Arc<Gate>, Db) {
     (gate, db)
 }
 
-/// Waits until a key is in the file of the newest log.
+/// Waits until the file of the newest log contains a key.
 fn wait_for_key_in_log(disk: &SimStorage, key: &str) {
     let log = logs(disk, Path::new(PATH)).pop().expect("a log");
     let file = disk.open(&Path::new(PATH).join(log), IoMode::Buffered, Purpose::Wal);
@@ -119,8 +119,8 @@ fn wait_for_key_in_log(disk: &SimStorage, key: &str) {
     }
 }
 
-/// Regression test: on devices with faster flushes, each group waited for the group ahead before it
-/// was written, and no test detected this.
+/// Regression test: on devices whose flushes are faster than durable writes, a group was not
+/// written until the group ahead of it had been written and synced.
 #[test]
 fn groups_synced_by_flushes_are_written_concurrently() {
     let disk = SimStorage::new(1);
@@ -209,7 +209,7 @@ fn a_memtable_switch_waits_for_groups_in_flight() {
         let ahead = scope.spawn(|| put(&db, "ahead"));
         gate.wait();
         let flush = scope.spawn(|| db.flush_all());
-        // A flush that does not wait would have switched the log by the end of this loop.
+        // Gives the flush time to switch the log, which it must not do while a group is in flight.
         for _ in 0..1000 {
             assert!(!flush.is_finished() && logs() == 1);
             thread::yield_now();
@@ -221,7 +221,7 @@ fn a_memtable_switch_waits_for_groups_in_flight() {
     assert!(get(&db, "ahead").is_some());
 }
 
-/// Tests that an explicit sync of the log does not wait for groups that are being written.
+/// Tests that an explicit sync of the log does not wait for write groups in flight.
 #[test]
 fn syncing_the_log_does_not_wait_for_groups_in_flight() {
     let disk = SimStorage::new(1);

@@ -1,4 +1,4 @@
-//! Files that are ingested, and files that are rejected.
+//! Ingestions that succeed, and files that an ingestion must reject.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,7 +19,7 @@ use crate::support::{
 const PATH: &str = "/database";
 const FILE: &str = "/outside/file.sst";
 
-/// Returns a disk with a directory for files that are outside of the database.
+/// Returns a disk with a directory for files outside the database.
 fn disk() -> SimStorage {
     let disk = SimStorage::new(1);
     disk.create_directory(Path::new("/outside")).expect("a directory");
@@ -40,8 +40,8 @@ fn ingest(db: &Db, path: &str, options: &IngestOptions) -> Result<IngestedFile> 
     Ok(files.pop().expect("one file"))
 }
 
-/// Tries to ingest the file [`FILE`], which must be refused and change nothing. Returns the error's
-/// kind and text.
+/// Tries to ingest [`FILE`]. Checks that the ingestion is refused and changes nothing. Returns the
+/// kind and the text of the error.
 fn refused(disk: &SimStorage, db: &Db, options: &IngestOptions) -> (ErrorKind, String) {
     let state = || {
         let tables = names(disk, Path::new(PATH)).into_iter().filter(|name| name.ends_with("sst"));
@@ -148,8 +148,8 @@ fn files_are_linked_moved_or_copied() {
     let links = IngestOptions { link_files: true, ..IngestOptions::default() };
     assert!(!ingest(&db, FILE, &links).expect("a file").is_copy);
     assert!(disk.metadata(Path::new(FILE)).is_ok(), "the first name stays");
-    // The name is removed first, so that a new file is written instead of the table that is linked
-    // to it.
+    // The file is now also a table of the database, by a hard link. Its outside name is removed, so
+    // that the next file is not written into that table.
     disk.remove(Path::new(FILE)).expect("a file");
     make(&options, FILE, &["c"], "copied");
     let no_links = FaultRule::new(Fault::InputOutput).operation(Operation::Link).from(0);
@@ -164,8 +164,8 @@ fn files_are_linked_moved_or_copied() {
     );
 }
 
-/// Regression test: if a table of the database itself was ingested by moving, it lost its original
-/// name.
+/// Regression test: ingesting a table of the database itself with `move_files` removed the table's
+/// original name.
 #[test]
 fn a_table_of_the_database_is_not_moved() {
     let disk = disk();
@@ -200,7 +200,7 @@ fn a_table_of_the_database_is_not_moved() {
         }
     }
     assert_eq!(db.live_files().len(), 1);
-    // A table that is linked or copied keeps its original name, so both are allowed.
+    // An ingestion that links or copies a table leaves its original name, so it is allowed.
     let links = IngestOptions { link_files: true, ..IngestOptions::default() };
     for (path, options) in paths.iter().zip([links, IngestOptions::default()]) {
         db.ingest_external_file_cf_opts(&family, &[path], &options).expect("a file");
@@ -213,8 +213,8 @@ fn a_table_of_the_database_is_not_moved() {
     assert_eq!(get_from(&db, &family, "a").as_deref(), Some("ingested"));
 }
 
-/// Regression test: if a table that only an iterator still read was ingested by moving, it lost its
-/// original name.
+/// Regression test: a table was obsolete but still read by an iterator. Ingesting it with
+/// `move_files` removed its original name.
 #[test]
 fn a_table_that_is_still_read_is_not_moved() {
     let disk = disk();
@@ -261,8 +261,8 @@ fn a_file_named_twice_is_ingested_twice() {
     assert_eq!(get_from(&db, &other, "a").as_deref(), Some("ingested"));
 }
 
-/// Regression test: moving in a symbolic link ingested the link itself, so that the table was lost
-/// when the link's target was removed.
+/// Regression test: ingesting a symbolic link with `move_files` moved the link instead of the file.
+/// When the link's target was removed, the table was lost.
 #[test]
 fn ingesting_a_symbolic_link_ingests_its_target() {
     for moves in [false, true] {
@@ -441,7 +441,8 @@ fn a_failed_file_copy_leaves_nothing() {
     }
 }
 
-/// Regression test: an ingestion removed an existing file that had the name of the new table.
+/// Regression test: if a file with the name of the new table existed, the ingestion removed that
+/// file.
 #[test]
 fn an_existing_file_with_the_ingested_files_name_stays() {
     let disk = disk();
@@ -474,12 +475,12 @@ fn ingestions_are_logged_and_counted() {
     assert!(log.contains(line), "{log}");
 }
 
-/// Number of ingestions during the writes, and number of keys in each file.
+/// Number of ingestions of the test below, and number of keys in each file.
 const REPEATS: usize = 60;
 const KEYS: usize = 40;
 
-/// Tests that a read at a snapshot shows all of an ingestion or nothing, in all column families,
-/// while other keys between the ingested ones are written, flushed and compacted.
+/// Tests that a read at a snapshot shows an ingestion either completely, in all column families, or
+/// not at all. Meanwhile other keys, between the ingested ones, are written, flushed and compacted.
 #[test]
 fn ingestions_are_atomic_to_concurrent_readers_and_writers() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -533,7 +534,7 @@ fn make_numbered(options: &OpenOptions, path: &Path, number: usize) {
     writer.finish().expect("a whole file");
 }
 
-/// Writes keys between the ingested ones.
+/// Puts keys that lie between the ingested keys, until `is_done` is set.
 fn write_until(db: &Db, families: &[ColumnFamily], is_done: &AtomicBool) {
     let mut number = 0_usize;
     while !is_done.load(Ordering::Acquire) {
@@ -546,7 +547,7 @@ fn write_until(db: &Db, families: &[ColumnFamily], is_done: &AtomicBool) {
     }
 }
 
-/// Asserts that all ingested keys have the same value at a snapshot.
+/// Asserts that at a new snapshot all ingested keys have the same value in all column families.
 fn check_whole(db: &Db, families: &[ColumnFamily]) {
     let options = ReadOptions { snapshot: Some(db.snapshot()), ..ReadOptions::default() };
     let mut seen = Vec::new();

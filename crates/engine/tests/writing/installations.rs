@@ -1,6 +1,7 @@
-//! An installation makes the new tables of a flush, compaction or ingestion part of the database.
-//! It does not hold the version lock while it opens a new table or syncs the MANIFEST, so reads,
-//! writes and other work continue. Edits are written to the MANIFEST one after another.
+//! Installations, which make the new tables of a flush, compaction or ingestion part of the
+//! database. An installation does not hold the version lock while it opens a new table or syncs the
+//! MANIFEST. So reads, writes and other background work continue meanwhile. Edits are written to
+//! the MANIFEST one after another.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,12 +19,13 @@ use crate::support::{failure, findings, get_from, make_file, names, property, si
 
 const PATH: &str = "/db";
 
-/// Maximum number of pauses, and the length of a pause, while a test waits for something that must
-/// happen although a call is stopped at the gate.
+/// How long a test waits for something that must happen while a call is stopped at the gate: the
+/// maximum number of pauses, and the length of a pause.
 const PAUSES: usize = 1000;
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// A database on a simulated disk behind a gate. Its background work runs in its own threads.
+/// A database on a simulated disk, behind a gate that can stop a call. Flushes and compactions run
+/// in background threads.
 struct Scene {
     disk: SimStorage,
     gate: Arc<Gate>,
@@ -33,8 +35,8 @@ struct Scene {
 }
 
 impl Scene {
-    /// Creates a database with two column families. The first has two tables in level 0, which a
-    /// compaction merges.
+    /// Creates a database with two column families. The first one has two overlapping tables in
+    /// level 0, which a compaction merges.
     fn new() -> Self {
         let disk = SimStorage::new(1);
         let gate = Gate::over(Arc::new(disk.clone()));
@@ -63,7 +65,8 @@ impl Scene {
         self.db.compact_range_cf_opt(family, None, None, &CompactRangeOptions::default())
     }
 
-    /// Returns how many times flushes created a table, or any installation opened one.
+    /// Returns how many tables flushes have created, plus how many tables installations have
+    /// opened.
     fn opens(&self) -> u64 {
         self.disk.statistics().snapshot(Purpose::FlushWrite).opens
     }
@@ -72,7 +75,8 @@ impl Scene {
         self.disk.statistics().snapshot(Purpose::Manifest).writes.count
     }
 
-    /// Writes to both column families. Reads the new keys, and an existing key of the first family.
+    /// Puts a key into both column families and reads it. Also reads an older key of the first
+    /// column family.
     fn use_both(&self, value: &str) {
         for family in [&self.first, &self.second] {
             self.put(family, "m", value);
@@ -81,8 +85,8 @@ impl Scene {
         assert_eq!(self.get(&self.first, "a").as_deref(), Some("new"));
     }
 
-    /// Closes and reopens the database, and compares its contents with the expected ones: family,
-    /// key, value.
+    /// Closes the database, verifies and reopens it. Checks that it has the expected contents:
+    /// column family, key and value.
     fn check_reopened(self, expected: &[(&str, &str, Option<&str>)]) {
         let Self { disk, db, first, second, .. } = self;
         drop((first, second));
@@ -98,8 +102,8 @@ impl Scene {
     }
 }
 
-/// Waits until `is_so` returns true. Fails if that takes too long, which means that it waits for
-/// the stopped call.
+/// Waits until `is_so` returns true. Fails after [`PAUSES`] pauses: the event then waits for the
+/// call that is stopped at the gate.
 fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
     for _ in 0..PAUSES {
         if is_so() {
@@ -110,8 +114,8 @@ fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
     panic!("{what}: not while the call is blocked");
 }
 
-/// Regression test: a compaction opened its outputs under the version lock. A flush of another
-/// column family waited for the lock, and writers waited for the flush.
+/// Regression test: a compaction held the version lock while it opened its outputs. A flush of
+/// another column family waited for the lock, and writers waited for the flush.
 #[test]
 fn a_flush_completes_while_a_compaction_opens_its_outputs() {
     let scene = Scene::new();
@@ -137,8 +141,8 @@ fn a_flush_completes_while_a_compaction_opens_its_outputs() {
     ]);
 }
 
-/// Regression test: an installation synced the MANIFEST under the version lock, so that a flush had
-/// to wait for the lock before it opened its table.
+/// Regression test: an installation held the version lock while it synced the MANIFEST. A flush had
+/// to wait for the lock before it could open its own table.
 #[test]
 fn a_flush_prepares_its_edit_while_the_manifest_is_synced() {
     let scene = Scene::new();
@@ -151,11 +155,11 @@ fn a_flush_prepares_its_edit_while_the_manifest_is_synced() {
         let (opens, written) = (scene.opens(), scene.manifest_writes());
         let flush = scope.spawn(|| scene.db.flush_cf(&scene.second));
         wait_for("a flush's table, created and opened", || scene.opens() == opens + 2);
-        // Now the memtable is sealed, but its table is not yet installed.
+        // At this point the flush has sealed the memtable, but has not installed its table.
         scene.use_both("2");
         assert_eq!(property(&scene.db, "rocksdb.num-files-at-level0"), "2");
-        // If the flush could overtake the stopped installation, it would have done so by the last
-        // of these pauses.
+        // Gives the flush time to be installed, which must not happen before the stopped
+        // installation.
         for _ in 0..20 {
             assert!(!flush.is_finished() && !compaction.is_finished());
             thread::sleep(PAUSE);
@@ -173,7 +177,8 @@ fn a_flush_prepares_its_edit_while_the_manifest_is_synced() {
     ]);
 }
 
-/// Tests that installations that wait for a sync of the MANIFEST write nothing if the sync fails.
+/// Tests installations that wait while another installation syncs the MANIFEST. If that sync fails,
+/// they must write nothing to the MANIFEST.
 #[test]
 fn installations_waiting_for_a_failed_manifest_sync_are_refused() {
     let scene = Scene::new();
@@ -209,8 +214,8 @@ fn installations_waiting_for_a_failed_manifest_sync_are_refused() {
     scene.check_reopened(&[("default", "a", Some("new")), ("second", "m", Some("2"))]);
 }
 
-/// Tests that a column family can be dropped while its compaction opens outputs. The outputs are
-/// then never installed.
+/// Tests that a column family can be dropped while a compaction of it opens its outputs. The
+/// outputs must then not be installed.
 #[test]
 fn a_column_family_is_dropped_while_its_compaction_opens_its_outputs() {
     let scene = Scene::new();
@@ -238,8 +243,8 @@ fn a_column_family_is_dropped_while_its_compaction_opens_its_outputs() {
     assert_eq!(tables.count(), live.len(), "only those of the first column family");
 }
 
-/// Regression test: if there are several column families, a flush first syncs the complete logs. It
-/// held the lock of the logs during these syncs, so that every write waited.
+/// Regression test: in a database with several column families, a flush first syncs the complete
+/// logs. It held the lock of the logs during these syncs, so that every write waited.
 #[test]
 fn writes_continue_while_a_flush_syncs_the_complete_logs() {
     let scene = Scene::new();
@@ -261,9 +266,9 @@ fn writes_continue_while_a_flush_syncs_the_complete_logs() {
     scene.check_reopened(&[("default", "n", Some("1")), ("second", "m", Some("1"))]);
 }
 
-/// Tests that a write fails if it waits for the sync of a log and that sync fails. The operating
-/// system reports a failed sync only once, so a second sync of the log would succeed although data
-/// is lost.
+/// Tests that a write that waits for another thread's sync of a log fails if that sync fails. The
+/// write must not sync the log again: the operating system reports a failed sync only once, so a
+/// second sync would succeed although data is lost.
 #[test]
 fn a_write_waiting_for_a_failed_log_sync_fails() {
     let scene = Scene::new();
@@ -274,7 +279,7 @@ fn a_write_waiting_for_a_failed_log_sync_fails() {
         let flush = scope.spawn(|| scene.db.flush_cf(&scene.second));
         scene.gate.wait();
         let put = scope.spawn(|| scene.db.put_cf_opt(&scene.first, b"n", b"1", &synced()));
-        // By the last of these pauses, the write waits for the stopped sync.
+        // Gives the write time to begin waiting for the stopped sync.
         (0..20).for_each(|_| thread::sleep(PAUSE));
         assert!(!put.is_finished());
         scene.gate.open_to_fail();
@@ -285,9 +290,9 @@ fn a_write_waiting_for_a_failed_log_sync_fails() {
     });
 }
 
-/// Regression test: an ingestion opened its tables under the lock of the snapshots, so that no
-/// snapshot could be taken meanwhile. A snapshot that is taken during the ingestion must not show
-/// its tables.
+/// Regression test: an ingestion held the lock of the snapshots while it opened its tables, so no
+/// snapshot could be taken meanwhile. A snapshot taken during the ingestion must not show the
+/// ingested tables.
 #[test]
 fn a_snapshot_is_taken_while_an_ingestion_opens_its_tables() {
     let scene = Scene::new();
@@ -315,12 +320,13 @@ fn a_snapshot_is_taken_while_an_ingestion_opens_its_tables() {
     scene.check_reopened(&[("default", "m", Some("ingested"))]);
 }
 
-/// Tests that the level that was chosen for an ingested file stays valid until the file is
-/// installed. Until then, no compaction may begin that would write to the same keys of this level.
+/// Tests that the level chosen for an ingested file stays valid until the file is installed: until
+/// then no compaction may begin whose output would overlap the file in this level.
 #[test]
 fn no_compaction_is_claimed_while_an_ingestion_syncs_the_manifest() {
     let scene = Scene::new();
-    // The key of the file is between the keys of the tables in level 0, so the chosen level is 1.
+    // The tables in level 0 have no key in the range of the file, so the chosen level is the one
+    // below, level 1.
     let file = Path::new("/file");
     make_file(&scene.gate.options(""), file, &["m"], "ingested");
     let due = [("level0_file_num_compaction_trigger", "1"), ("disable_auto_compactions", "false")];
@@ -331,11 +337,11 @@ fn no_compaction_is_claimed_while_an_ingestion_syncs_the_manifest() {
             scene.db.ingest_external_file_cf_opts(&scene.first, &[file], &IngestOptions::default())
         });
         scene.gate.wait();
-        // This makes the tables in level 0 due for compaction. Their range includes the key of the
-        // file.
+        // A compaction of level 0 is now due. Its output range, from `a` to `z`, includes the key
+        // of the file.
         let changing = scope.spawn(|| scene.db.set_options_cf(&scene.first, &due));
-        // A change of options that does not wait would have begun the compaction by the last of
-        // these pauses.
+        // Gives the change of options time to begin the compaction, which must wait for the
+        // ingestion.
         (0..20).for_each(|_| thread::sleep(PAUSE));
         drop(opening);
         let ingested = ingestion.join().expect("a thread").expect("an ingestion");

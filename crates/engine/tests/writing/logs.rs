@@ -1,4 +1,4 @@
-//! The contents of logs, and when logs are removed.
+//! What logs contain, and when logs are removed.
 
 use std::path::Path;
 

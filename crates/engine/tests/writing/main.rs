@@ -1,5 +1,5 @@
-//! Databases that this engine writes, as users see them: what works, and the errors for what does
-//! not.
+//! Databases that Tailwater writes, as users see them: calls that succeed, and the errors of calls
+//! that are refused.
 #![cfg(not(loom))]
 
 mod basics;

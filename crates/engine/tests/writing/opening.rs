@@ -1,4 +1,4 @@
-//! Opening, closing, destroying, and concurrent openings of a database.
+//! Opening, closing and destroying a database, and concurrent openings.
 
 use std::path::Path;
 use std::process::Command;
@@ -12,8 +12,8 @@ use crate::support::{
     default_family, failure, findings, get, names, options, put, simulated, unlogged,
 };
 
-/// Environment variable with the database's directory, which is set in a child process of this
-/// test.
+/// Environment variable that is set only in a child process of this test. Its value is the
+/// directory of the database.
 const CHILD: &str = "TAILWATER_TEST_CHILD_DIRECTORY";
 
 #[test]
@@ -30,9 +30,9 @@ fn a_missing_database_is_not_created_by_default() {
     assert!(text.contains("error_if_exists"), "{text}");
 }
 
-/// Regression test: a database could be opened with fewer levels than those in which it has tables.
-/// New data was then ingested or written above the last level of the options, while older values
-/// below that level hid it.
+/// Regression test: a database could be opened with `num_levels` below the number of levels that
+/// have tables. The database then placed new data as if the deeper levels did not exist, and reads
+/// could return the older values there instead of the new data.
 #[test]
 fn opening_with_fewer_levels_than_in_use_is_refused() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -75,7 +75,7 @@ fn a_second_handle_for_writing_is_refused_and_one_for_reading_is_not() {
     Db::open(directory.path(), &options("")).expect("the lock was given up");
 }
 
-/// Tests that a database can be opened after another process that held its lock was killed.
+/// Tests that a database can be opened after the process that held its lock was killed.
 #[test]
 fn a_process_that_was_killed_leaves_no_lock() {
     if let Some(path) = std::env::var_os(CHILD) {
@@ -216,8 +216,8 @@ fn unsupported_options_are_refused_by_name() {
     assert!(error.contains("sync"), "{error}");
 }
 
-/// Regression test: opening a database listed its home once each for the LOG, the OPTIONS file, the
-/// tables and the logs. If there were very many tables, this took most of the time.
+/// Regression test: opening a database listed its home four times: for the LOG, the OPTIONS file,
+/// the tables and the logs. With very many tables, this took most of the time.
 #[test]
 fn opening_lists_each_directory_once() {
     let disk = SimStorage::new(7);
@@ -238,8 +238,8 @@ fn opening_lists_each_directory_once() {
     assert_eq!(lists(), 1, "for reading");
     assert_eq!(get(&for_reading, "key").as_deref(), Some("value"));
     drop((db, for_reading));
-    // The opening must remove older OPTIONS files except two, although it does not list the
-    // directory again.
+    // The opening must list the home only once, and must still remove all but the two newest
+    // OPTIONS files.
     drop(Db::open(Path::new("/db"), &options).expect("the database"));
     let entries = disk.list("/db".as_ref()).expect("the directory");
     let is_options = |entry: &&DirectoryEntry| entry.name.starts_with("OPTIONS-");

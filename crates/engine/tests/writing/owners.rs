@@ -1,9 +1,10 @@
-//! Handles to column families, and snapshots, are valid only in the opening of the database that
-//! returned them.
+//! A handle to a column family, or a snapshot, is valid only in the opening of the database that
+//! returned it.
 //!
-//! Every public call that takes a handle or a snapshot must reject one of another database, of an
-//! earlier or later opening of the same directory, and of a read-only opening. An exception is
-//! [`SstFileWriter::for_column_family`], which only reads the name and ID of the handle.
+//! Every public call that takes a handle or a snapshot must reject one that comes from another
+//! database, from an earlier or later opening of the same directory, or from a read-only opening.
+//! An exception is [`SstFileWriter::for_column_family`], which only reads the name and the ID of
+//! the handle.
 
 use std::path::Path;
 
@@ -17,17 +18,17 @@ use crate::support::{get_from, simulated};
 
 const FILE: &str = "/outside.sst";
 const NAME: &str = "family";
-/// A key that every column family has.
+/// A key that exists in every column family.
 const KEY: &[u8] = b"key";
 
-/// The name of a call, and a function that makes the call with a column family.
+/// The name of a call, and a function that makes it with this column family and these read options.
 type Call = (&'static str, fn(&Db, &ColumnFamily, &ReadOptions) -> Result<()>);
 
 fn write_options() -> WriteOptions {
     WriteOptions::default()
 }
 
-/// Calls that read from the database.
+/// Calls that only read.
 const READS: [Call; 8] = [
     ("get", |db, family, options| db.get_cf_opt(family, KEY, options).map(drop)),
     ("get_into", |db, family, options| {
@@ -49,10 +50,10 @@ const READS: [Call; 8] = [
     ("property", |db, family, _| db.property_value_cf(family, "rocksdb.levelstats").map(drop)),
 ];
 
-/// Number of the calls in [`READS`], from the first on, that use a snapshot.
+/// Number of calls that use the snapshot in the read options; they are the first ones of [`READS`].
 const SNAPSHOT_READS: usize = 5;
 
-/// Calls that change the database.
+/// Calls that change the database or its tables.
 const CHANGES: [Call; 11] = [
     ("put", |db, family, _| db.put_cf_opt(family, b"changed", b"", &write_options())),
     ("delete", |db, family, _| db.delete_cf_opt(family, b"changed", &write_options())),
@@ -81,7 +82,8 @@ const CHANGES: [Call; 11] = [
 
 fn options(disk: &SimStorage) -> OpenOptions {
     let mut options = simulated(disk, "merge_operator=put;create_missing_column_families=true");
-    // Background threads are needed, since a flush would otherwise wait forever for one.
+    // Some of the calls wait for a flush in a background thread, so there must be background
+    // threads.
     options.set_inline_background(false);
     options.set_column_family(NAME, options.column_family(NAME).clone());
     options
@@ -102,19 +104,19 @@ fn make_file(disk: &SimStorage) {
     writer.finish().expect("a whole file");
 }
 
-/// The opening of a database from which a foreign handle comes.
+/// Where a foreign handle comes from.
 #[derive(Debug, Clone, Copy)]
 enum Origin {
     OtherDatabase,
     EarlierOpening,
-    /// A read-only opening of the same database.
+    /// From a read-only opening of the same database.
     ReadOnly,
 }
 
 const ORIGINS: [Origin; 3] = [Origin::OtherDatabase, Origin::EarlierOpening, Origin::ReadOnly];
 
-/// Returns a disk, a database on it, a column family and a snapshot that do not belong to this
-/// database, and the database to which they belong.
+/// Returns a disk and a database on it, then a column family handle and a snapshot that do not
+/// belong to this database, and finally the database to which they do belong.
 fn scene(origin: Origin) -> (SimStorage, Db, ColumnFamily, Snapshot, Db) {
     let disk = SimStorage::new(1);
     make_file(&disk);
@@ -145,9 +147,10 @@ fn expect_refused(result: Result<()>, context: &str) {
     assert!(error.message().contains("belong to this opening"), "{context}: {error}");
 }
 
-/// Regression test: handles of another database, and of an earlier opening of the same database,
-/// were accepted. A flush with such a handle waited forever, and made the other database skip
-/// synced writes; a put went to the other database; and a snapshot showed later writes.
+/// Regression test: handles and snapshots of another database, or of an earlier opening of the same
+/// database, were accepted. A flush with such a handle waited forever, and made the other database
+/// ignore synced writes in its next recovery. A put with such a handle went to the other database.
+/// A read at such a snapshot showed later writes.
 #[test]
 fn handles_of_another_database_or_opening_are_refused() {
     for origin in ORIGINS {
@@ -188,7 +191,8 @@ fn snapshots_of_another_database_or_opening_are_refused() {
     }
 }
 
-/// Tests that every call that refuses foreign handles accepts the handles of its own database.
+/// Tests that every call that refuses foreign handles accepts handles and snapshots of its own
+/// database.
 #[test]
 fn the_databases_own_handles_are_accepted() {
     let (_disk, db, _, _, _other) = scene(Origin::OtherDatabase);
@@ -223,8 +227,8 @@ fn a_dropped_family_is_distinct_from_a_new_one_of_its_name() {
     assert_eq!(get_from(&db, &again, "changed"), None);
 }
 
-/// Tests a batch, which names column families by ID. It must be refused if the database has no
-/// column family with that ID.
+/// Tests a batch, in which column families are named by their IDs. A write must refuse the batch if
+/// the database has no column family with such an ID.
 #[test]
 fn a_batch_with_an_unknown_family_id_is_refused() {
     let (_disk, db, _, _, other) = scene(Origin::OtherDatabase);

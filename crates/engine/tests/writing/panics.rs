@@ -1,9 +1,8 @@
-//! Panics in the user's comparator, merge operator, prefix extractor or compaction filter, or in
-//! the storage, in every thread and every stage of work.
+//! Panics in the user's comparator, merge operator, prefix extractor, compaction filter or clock,
+//! or in the storage, in every thread and every stage of work.
 //!
 //! No call may wait forever. Writers, flushes, `resume`, `background_error` and `close` must report
 //! the panic and its origin.
-//! report the panic and its origin.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -21,7 +20,7 @@ use crate::support::{default_family, failure, findings, get, level_0, put, synce
 
 const PATH: &str = "/db";
 
-/// A disk, and the fuse of the user-defined objects of a database on the disk.
+/// A simulated disk, and the fuse that makes user-defined objects of a database on it panic.
 struct Scene {
     disk: SimStorage,
     fuse: Arc<Fuse>,
@@ -50,7 +49,7 @@ impl Scene {
         Db::open(PATH, &options).expect("a database")
     }
 
-    /// Reopens the database after the fuse was disarmed, and checks that all these keys exist.
+    /// Disarms the fuse, verifies and reopens the database, and checks that all these keys exist.
     fn check_after(&self, keys: &[&str]) {
         self.fuse.disarm();
         assert_eq!(findings(PATH.as_ref(), &self.options()), []);
@@ -61,7 +60,7 @@ impl Scene {
     }
 }
 
-/// Checks that writes, flushes, `background_error` and `close` report the panic of this object.
+/// Checks that writes, flushes, `background_error` and `close` all report a panic of this object.
 fn expect_latched(db: &Db, object: Object) {
     let latched = db.background_error().expect("a failure");
     expect_panic(latched.kind(), &latched.to_string(), object);
@@ -88,7 +87,7 @@ fn wait_for_failure(db: &Db) {
 }
 
 /// Regression test: a panic in the flushing thread ended the thread. Flushes, writers and `resume`
-/// then waited forever, there was no background error, and closing succeeded.
+/// then waited forever, `background_error` reported nothing, and `close` succeeded.
 #[test]
 fn a_panicking_flush_is_reported_and_retried_by_resume() {
     for object in [Object::Comparator, Object::PrefixExtractor, Object::Storage] {
@@ -117,7 +116,7 @@ fn a_panicking_flush_is_reported_and_retried_by_resume() {
     }
 }
 
-/// Like the test above, but the database is closed without `resume`.
+/// Tests a panic in the flushing thread after which the database is closed without `resume`.
 #[test]
 fn closing_reports_a_panicked_flush() {
     let scene = Scene::new("");
@@ -131,7 +130,7 @@ fn closing_reports_a_panicked_flush() {
     scene.check_after(&["a", "b"]);
 }
 
-/// Tests a panic in the thread that writes the buffers of tables to their files.
+/// Tests a panic in the background thread that writes the buffers of a table to its file.
 #[test]
 fn a_writing_thread_that_panics_fails_its_flush() {
     let scene = Scene::new("compression=kNoCompression;writable_file_max_buffer_size=65536");
@@ -150,8 +149,8 @@ fn a_writing_thread_that_panics_fails_its_flush() {
     scene.check_after(&["000", "099"]);
 }
 
-/// Returns a database with two overlapping tables. The fuse is armed before the second table is
-/// flushed, which starts a compaction.
+/// Returns a database with two overlapping tables in level 0. Arms the fuse for `object` before the
+/// second flush, which starts a compaction, so that the compaction panics.
 fn compaction_that_panics(scene: &Scene, object: Object, threads: &'static str) -> Db {
     let db = scene.open();
     let family = default_family(&db);
@@ -212,7 +211,8 @@ fn closing_reports_a_panicked_compaction() {
     scene.check_after(&["a", "dd"]);
 }
 
-/// Tests a manual compaction. It runs in the caller's thread, and must return a panic as an error.
+/// Tests a panic in a manual compaction, which runs in the caller's thread. The call must return
+/// the panic as an error.
 #[test]
 fn a_manual_compaction_returns_the_panic() {
     for object in [Object::CompactionFilter, Object::MergeOperator, Object::Comparator] {
@@ -236,8 +236,8 @@ fn a_manual_compaction_returns_the_panic() {
     }
 }
 
-/// Regression test: a panic in the thread that removes obsolete files ended the thread, so that
-/// obsolete files remained.
+/// Regression test: a panic in the thread that removes obsolete files ended the thread. Files that
+/// became obsolete later were never removed.
 #[test]
 fn a_panic_while_removing_files_is_reported() {
     let scene = Scene::new("disable_auto_compactions=true");
@@ -246,7 +246,7 @@ fn a_panic_while_removing_files_is_reported() {
     db.flush_all().expect("a flush");
     scene.fuse.arm(Object::Storage, "tailwater-clean");
     let force = CompactRangeOptions { bottommost_level_compaction: BottommostRewrite::Force };
-    // The compaction replaces a single table, so that the removing thread panics once.
+    // The compaction makes one table obsolete, so the removing thread panics once.
     db.compact_range_cf_opt(&default_family(&db), None, None, &force).expect("a compaction");
     wait_for_failure(&db);
     expect_latched(&db, Object::Storage);
@@ -258,8 +258,8 @@ fn a_panic_while_removing_files_is_reported() {
     scene.check_after(&["a", "b"]);
 }
 
-/// Calls `resume` until a flush succeeds, since a panic may be reported only after the first
-/// attempt. Once a flush has succeeded, the flushing thread has no panic left to report.
+/// Calls `resume` until a flush succeeds: a panic may be reported only after the first `resume`.
+/// After a successful flush, the flushing thread has no panic left to report.
 fn resume_after_the_last_panic(db: &Db) {
     while db.resume().and_then(|()| put(db, "resumed", "1")).and_then(|()| db.flush_all()).is_err()
     {
@@ -281,8 +281,8 @@ fn a_panic_in_periodic_work_is_reported() {
     put(&db, "b", "1").expect("a put");
 }
 
-/// Regression test: a panic in the thread that preallocates logs ended the thread, and every later
-/// log waited for its space.
+/// Regression test: a panic in the thread that preallocates logs ended the thread. Every later log
+/// waited forever for its preallocated space.
 #[test]
 fn preallocation_that_panics_is_reported() {
     let scene = Scene::new("wal_io_mode=direct");
@@ -292,10 +292,10 @@ fn preallocation_that_panics_is_reported() {
     expect_latched(&db, Object::Storage);
     scene.fuse.watch(Object::Storage, "tailwater-wal");
     while !scene.fuse.has_seen_a_call() {
-        // Each flush begins a log, which requests the preallocation of the next log.
+        // Every flush begins a log and requests the preallocation of the next one.
         resume_after_the_last_panic(&db);
     }
-    // By now the thread has reported all its panics.
+    // The preallocating thread has reported all its panics by now.
     resume_after_the_last_panic(&db);
     put(&db, "a", "1").expect("a put");
     db.close().expect("closing");
@@ -303,7 +303,7 @@ fn preallocation_that_panics_is_reported() {
     scene.check_after(&["a"]);
 }
 
-/// Regression test: if work runs in the caller's thread, a panic left locks held.
+/// Regression test: a panic in background work that ran in the caller's thread left locks held.
 #[test]
 fn a_panic_of_inline_background_work_is_reported() {
     for object in [Object::Comparator, Object::PrefixExtractor] {
@@ -336,8 +336,8 @@ fn a_panic_of_inline_background_work_is_reported() {
     assert_eq!(level_0(&db), 0);
 }
 
-/// Tests that a panic of the comparator makes a writer panic, and that the other writers get errors
-/// and do not hang.
+/// Tests concurrent writers whose comparator panics. The writer in whose thread it panics must
+/// panic. The others must return errors and must not wait forever.
 #[test]
 fn a_panicking_writer_releases_the_write_queue() {
     const WRITERS: usize = 4;
@@ -349,8 +349,8 @@ fn a_panicking_writer_releases_the_write_queue() {
         scene.fuse.arm_after(Object::Comparator, "writer", passes);
         let write = |writer: usize| {
             for round in 0..100 {
-                // The large batches are inserted into the memtable by their own thread, and the
-                // small ones by the leader of the write group.
+                // A large batch is inserted into the memtable by its own writer, and small batches
+                // by the leader of the write group.
                 let mut batch = tailwater::WriteBatch::new();
                 for key in 0..if writer == 0 { 100 } else { 3 } {
                     batch
@@ -385,8 +385,7 @@ fn a_panicking_writer_releases_the_write_queue() {
     }
 }
 
-/// Tests an ingestion that panics. It runs in the calling thread, and temporarily leads the write
-/// queue.
+/// Tests an ingestion that panics in the calling thread, while it is the leader of the write queue.
 #[test]
 fn a_panicking_ingestion_releases_the_write_queue() {
     let mut panicked = 0;
@@ -416,8 +415,8 @@ fn a_panicking_ingestion_releases_the_write_queue() {
                 ingest().expect("an ingestion");
             }
         }
-        // Closing waits for calls that work on files; the panicking ingestion must no longer count
-        // as one.
+        // `close` waits for calls that are working on files. The ingestion that panicked must no
+        // longer count as such a call.
         let _ = db.close();
         drop((db, family));
         scene.check_after(&["b"]);

@@ -1,4 +1,4 @@
-//! The directories in which new tables are written.
+//! In which of several directories new tables are written.
 
 use std::collections::BTreeSet;
 
@@ -8,8 +8,8 @@ use tailwater_io::sim::SimStorage;
 
 use crate::support::{default_family, findings, get, names, put, simulated};
 
-/// Regression test: the MANIFEST recorded the first directory for the outputs of compactions,
-/// whichever directory they were written to.
+/// Regression test: the MANIFEST always recorded the first directory for the outputs of a
+/// compaction, even if they were written to another one.
 #[test]
 fn compacted_tables_are_found_in_the_directory_of_their_level() {
     let disk = SimStorage::new(1);
@@ -35,9 +35,9 @@ fn compacted_tables_are_found_in_the_directory_of_their_level() {
     assert_eq!(get(&open(), "b").as_deref(), Some("2"));
 }
 
-/// Tests the choice of directories. A column family without directories of its own uses the
-/// database's. Flushed tables go to the first directory. The tables of a level go to the first
-/// directory that has space for that level and all levels above it.
+/// Tests in which directory a table is written. A column family without directories of its own uses
+/// those of the database. Flushed tables go to the first directory. The tables of a level go to the
+/// first directory whose target size suffices for that level and all levels above it.
 #[test]
 fn levels_go_to_the_first_directory_that_has_room() {
     let disk = SimStorage::new(1);
@@ -72,8 +72,8 @@ fn levels_go_to_the_first_directory_that_has_room() {
             }
         }
     }
-    // For this choice, level 0 is assumed to be as large as level 1. Both fit into the first
-    // directory.
+    // The choice assumes that level 0 is as large as level 1. The first directory has space for
+    // both.
     let places: Vec<_> = places.iter().map(|(level, path)| (*level, &**path)).collect();
     let expected = [(0, "/fast"), (1, "/fast"), (2, "/middle"), (3, "/slow"), (4, "/slow")];
     assert_eq!(places, expected);

@@ -1,4 +1,4 @@
-//! Recovery from the files that an earlier opening left behind.
+//! Recovery from the files that an earlier opening of the database left.
 
 use std::path::Path;
 
@@ -15,8 +15,8 @@ fn open(disk: &SimStorage, text: &str) -> Db {
     Db::open(PATH, &simulated(disk, text)).expect("a database")
 }
 
-/// Regression test: with `track_and_verify_wals`, a database that had just been created could not
-/// be reopened, since it had no log.
+/// Regression test: with `track_and_verify_wals`, a new database that had never been written to
+/// could not be reopened, since it had no log.
 #[test]
 fn a_new_database_may_track_its_logs() {
     let disk = SimStorage::new(1);
@@ -28,8 +28,8 @@ fn a_new_database_may_track_its_logs() {
     }
 }
 
-/// Regression test: a missing directory for tables was created only for a new database. An existing
-/// database could not be opened.
+/// Regression test: only a new database created a missing directory for tables. An existing
+/// database with such a directory could not be opened.
 #[test]
 fn missing_directories_of_an_existing_database_are_created() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -43,9 +43,9 @@ fn missing_directories_of_an_existing_database_are_created() {
     assert!(elsewhere.is_dir());
 }
 
-/// Regression test: when the next log was started, a recycled log still had remains of an older log
-/// after its end. Replay took these for the end of all logs, and the database could not be opened
-/// if tables of one column family held later writes.
+/// Regression test: a log in a recycled file was followed by remains of an older log. Recovery took
+/// the remains for the end of all logs and ignored the next log. If tables of one column family
+/// held later writes, the database could not be opened.
 #[test]
 fn a_complete_recycled_log_has_no_remains_after_its_end() {
     let disk = SimStorage::new(1);
@@ -68,9 +68,9 @@ fn a_complete_recycled_log_has_no_remains_after_its_end() {
     assert_eq!(get(&db, "b").as_deref(), Some("2"));
 }
 
-/// Regression test: with `avoid_flush_during_recovery`, a log was kept that ended with an
-/// incomplete record. Once tables held later writes, the next opening assumed that writes at the
-/// end of the log had been lost.
+/// Regression test: with `avoid_flush_during_recovery`, recovery kept a log that ended with an
+/// incomplete record. Later writes were flushed to tables. The next opening then assumed that the
+/// log had lost writes at its end.
 #[test]
 fn a_log_that_is_kept_ends_with_a_whole_record() {
     let disk = SimStorage::new(1);
@@ -97,9 +97,8 @@ fn a_log_that_is_kept_ends_with_a_whole_record() {
     assert_eq!((get(&db, "b").as_deref(), get(&db, "c")), (Some("2"), None));
 }
 
-/// Regression test: after a crash of the machine, an unsynced log or the end of a log may be
-/// missing while a later log exists. The later log was replayed although the writes before it were
-/// lost.
+/// Regression test: a power cut may lose an unsynced log, or the end of a log, although a later log
+/// survives. Recovery replayed the later log although the writes before it were lost.
 #[test]
 fn replay_stops_at_a_gap_between_logs() {
     let disk = SimStorage::new(1);
@@ -108,7 +107,8 @@ fn replay_stops_at_a_gap_between_logs() {
     put(&db, "zero", "0").expect("a put");
     put(&db, "one", "1").expect("a put");
     db.put_cf_opt(&other, b"a", b"1", &WriteOptions::default()).expect("a put");
-    // The flush begins another log. The first log is still needed, for the default column family.
+    // The flush begins another log. The first log is still needed for the default column family,
+    // which is not flushed.
     db.flush_cf(&other).expect("a flush");
     put(&db, "two", "2").expect("a put");
     let logs = |disk: &SimStorage| logs(disk, PATH.as_ref());
@@ -120,7 +120,7 @@ fn replay_stops_at_a_gap_between_logs() {
 
     let missing = disk.process_crash_image(1);
     missing.remove(&Path::new(PATH).join(first)).expect("removing a log");
-    // The flush has synced this log. Removing it simulates a disk that lost it nevertheless.
+    // The flush has synced this log, so a crash cannot lose it. Its absence must be an error.
     let error = Db::open(PATH, &simulated(&missing, "")).expect_err("a log is missing");
     assert!(error.to_string().contains("is missing; it may have held writes"), "{error}");
     let skipping = simulated(&missing, "wal_recovery_mode=kSkipAnyCorruptedRecords");

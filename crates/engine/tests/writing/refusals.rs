@@ -1,4 +1,5 @@
-//! The errors of calls that are refused after an error, after closing, and on a read-only handle.
+//! The errors of calls that are refused: after a background error, after closing, and on a
+//! read-only handle.
 
 use std::error::Error as _;
 use std::path::Path;
@@ -13,8 +14,7 @@ use crate::support::{default_family, failure, get, put, simulated, synced};
 
 const PATH: &str = "/db";
 
-/// The name of a call that needs a database that is open for writing, and a function that makes the
-/// call.
+/// The name of a call that needs a database open for writing, and a function that makes it.
 type Call = (&'static str, fn(&Db) -> Result<()>);
 
 const CALLS: [Call; 18] = [
@@ -58,8 +58,8 @@ fn open(disk: &SimStorage) -> Db {
     Db::open(PATH, &options).expect("a database")
 }
 
-/// Regression test: on a closed database and on a read-only handle, refused calls reported an
-/// invalid argument.
+/// Regression test: calls on a closed database or a read-only handle were refused with the kind
+/// `InvalidArgument`, which says that an argument of the call is wrong.
 #[test]
 fn calls_on_closed_and_read_only_handles_return_their_own_kinds() {
     let disk = SimStorage::new(1);
@@ -86,8 +86,8 @@ fn calls_on_closed_and_read_only_handles_return_their_own_kinds() {
     assert_eq!(get(&open(&disk), "refused"), None);
 }
 
-/// A way to make a database fail: its name, the call that fails, and the operation and purpose at
-/// which a fault is injected.
+/// How a test makes a database fail: a name for messages, the call that fails, and the operation
+/// and purpose of the storage call into which a fault is injected.
 type Place = (&'static str, fn(&Db) -> Result<()>, Operation, Purpose);
 
 const PLACES: [Place; 6] = [
@@ -104,9 +104,9 @@ const PLACES: [Place; 6] = [
     ("a sync of the MANIFEST", |db| db.flush_all(), Operation::Sync, Purpose::Manifest),
 ];
 
-/// Regression test: calls that were refused after an error returned no source, and closing cleared
-/// the background error. A refusal must have the kind, the file and the source of the error that
-/// caused it.
+/// Regression test: after an error, refused calls returned an error without a source, and closing
+/// cleared the background error. A refusal must have the kind, the file and the source of the
+/// original error.
 #[test]
 fn calls_refused_after_an_error_have_its_kind_and_source() {
     for (place, work, operation, purpose) in PLACES {
@@ -130,8 +130,8 @@ fn calls_refused_after_an_error_have_its_kind_and_source() {
             };
             refused(Err(first.clone()), "the call that failed");
             refused(Err(db.background_error().expect("a failure")), "background_error");
-            // Of the calls that are left out, `resume` continues after an error, and the others do
-            // not write.
+            // `resume` is left out, since it may be called after an error. The other calls that are
+            // left out do not write.
             for (name, call) in CALLS.iter().filter(|(name, _)| {
                 !["set_options", "set_database_options", "resume", "updates_since"].contains(name)
             }) {
@@ -144,7 +144,7 @@ fn calls_refused_after_an_error_have_its_kind_and_source() {
     }
 }
 
-/// Tests that the error that is kept after a failed background compaction has the kind and the
+/// Tests that `background_error`, after a failed compaction in the background, has the kind and the
 /// source of the failure.
 #[test]
 fn a_compaction_that_fails_is_reported_with_its_kind_and_source() {

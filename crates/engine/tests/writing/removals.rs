@@ -1,4 +1,4 @@
-//! Tables are removed when no reader uses them any more, and not before.
+//! Tests that tables are removed when no reader uses them any more, and not before.
 
 use tailwater::{ColumnFamily, CompactRangeOptions, Db, ReadOptions};
 use tailwater_io::sim::SimStorage;
@@ -18,8 +18,8 @@ fn compact(db: &Db, family: &ColumnFamily) {
         .expect("a compaction");
 }
 
-/// Regression test: a table was first moved to another level and then compacted. It was removed
-/// although readers of a version from before the move still needed it.
+/// Regression test: a table was moved to another level and then compacted. The table file was
+/// removed although readers still used a version from before the move, which contains it.
 #[test]
 fn a_moved_table_stays_while_an_older_version_is_read() {
     let disk = SimStorage::new(1);
@@ -30,7 +30,7 @@ fn a_moved_table_stays_while_an_older_version_is_read() {
     db.close().expect("closing");
     drop((db, family));
 
-    // With this limit on open tables, the table is opened only when it is read.
+    // With this limit on open tables, a table is opened only when it is read.
     let (db, family) = open(&disk, "level_compaction_dynamic_level_bytes=true;max_open_files=20");
     let mut older = db.raw_iterator_cf_opt(&family, &ReadOptions::default()).expect("an iterator");
     compact(&db, &family);

@@ -1,4 +1,4 @@
-//! Retries of a flush that finds no space.
+//! Retries of a flush that fails because the disk is full.
 
 use tailwater::{Db, ErrorKind};
 use tailwater_io::sim::{Fault, FaultPlan, FaultRule, SimStorage};
@@ -6,12 +6,12 @@ use tailwater_io::{Operation, Purpose};
 
 use crate::support::{failure, get, put, simulated};
 
-/// Regression test: after `resume`, a flush that found no space was retried without pauses, some
-/// ten thousand times per second.
+/// Regression test: after a call of `resume`, a flush on a full disk was retried without pauses,
+/// some ten thousand times per second.
 #[test]
 fn a_flush_without_space_is_tried_once_per_resume() {
     let disk = SimStorage::new(1);
-    // The first pause before a retry takes an hour.
+    // With this interval, the first retry would follow after an hour.
     let mut options = simulated(&disk, "bgerror_resume_retry_interval=28800000000");
     options.set_inline_background(false);
     let db = Db::open("/db", &options).expect("a database");
@@ -35,7 +35,7 @@ fn a_flush_without_space_is_tried_once_per_resume() {
     }
     assert_eq!(failure(db.flush_all()).0, ErrorKind::NoSpace, "a flush that is asked for is tried");
     for _ in 0..3000 {
-        // If a pause ended too early, a retry would follow during this loop.
+        // Gives the flushing thread time for a retry, which must not happen.
         std::thread::yield_now();
         assert_eq!(get(&db, "a").as_deref(), Some("1"));
     }

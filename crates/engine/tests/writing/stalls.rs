@@ -1,4 +1,4 @@
-//! Writes that are slowed down or stopped.
+//! Writes that are delayed or stopped by write stalls.
 
 use tailwater::{CompactRangeOptions, Db, ErrorKind, StallCause, StallState, WriteOptions};
 use tailwater_io::sim::{Fault, FaultPlan, FaultRule, SimStorage};
@@ -33,12 +33,12 @@ fn many_tables_in_level_0_slow_writes_down_and_then_refuse_them() {
     }
     assert_eq!(property(&db, "rocksdb.actual-delayed-write-rate"), "1000000");
     let hasty = WriteOptions { no_slowdown: true, ..WriteOptions::default() };
-    // Small writes succeed until a byte allowance is used up, so this write is large.
+    // Small writes are not delayed until they use up an allowance of bytes, so this write is large.
     let (kind, text) = failure(db.put_cf_opt(&default_family(&db), b"a", [b'1'; 100_000], &hasty));
     assert_eq!((kind, text.contains("3 tables in level 0")), (ErrorKind::Busy, true), "{text}");
     flush_rounds(&db, 1);
-    // Near the stop condition the rate falls quickly: once when the memtable is sealed, and again
-    // when it has become a table.
+    // Near the stop condition, the rate is lowered twice: when the memtable is sealed, and when its
+    // table is in level 0.
     assert_eq!(property(&db, "rocksdb.actual-delayed-write-rate"), "360000");
     flush_rounds(&db, 1);
     assert_eq!(property(&db, "rocksdb.is-write-stopped"), "1");
@@ -56,8 +56,8 @@ fn many_tables_in_level_0_slow_writes_down_and_then_refuse_them() {
     assert_eq!(db.stall_state(), StallState::Normal, "nothing compacts, so nothing is waited for");
 }
 
-/// Regression test: level 0 of a database with universal compaction grew without bound, since
-/// nothing compacted it and write stalls were disabled.
+/// Regression test: in a database with universal compaction, level 0 grew without bound: nothing
+/// compacted it, and write stalls were disabled.
 #[test]
 fn universal_databases_stall_until_a_manual_compaction() {
     let disk = SimStorage::new(1);
@@ -83,7 +83,7 @@ fn universal_databases_stall_until_a_manual_compaction() {
     db.compact_range_cf_opt(&default_family(&db), None, None, &Default::default())
         .expect("a manual compaction");
     assert_eq!(db.stall_state(), StallState::Normal);
-    // The sorted run that the manual compaction has written counts as well.
+    // The manual compaction left one sorted run, so two more flushes result in three.
     flush_rounds(&db, 2);
     assert!(matches!(db.stall_state(), StallState::Delayed { cause: StallCause::Level0, .. }));
     let reported = log(&disk, "/db");
@@ -103,8 +103,8 @@ fn universal_databases_stall_until_a_manual_compaction() {
     assert_eq!(db.stall_state(), StallState::Normal, "nothing compacts, so nothing is waited for");
 }
 
-/// Regression test: a database with FIFO compaction grew without bound, since no table was dropped
-/// and write stalls were disabled.
+/// Regression test: a database with FIFO compaction grew without bound: no table was dropped, and
+/// write stalls were disabled.
 #[test]
 fn fifo_databases_stall_on_data_beyond_their_limit() {
     let disk = SimStorage::new(1);
@@ -133,7 +133,7 @@ fn fifo_databases_stall_on_data_beyond_their_limit() {
     db.set_options_cf(&family, &more).expect("a change");
     assert_eq!(db.stall_state(), StallState::Normal);
     (0..8).for_each(|_| flush());
-    // After the manual compaction, only the newest value of the key remains of all tables.
+    // All tables have the same key, so the manual compaction leaves only its newest value.
     db.set_options_cf(&family, &[("compaction_options_fifo", "{max_table_files_size=100000}")])
         .expect("a change");
     assert_eq!(property(&db, "rocksdb.is-write-stopped"), "1");
@@ -196,8 +196,8 @@ fn the_delayed_write_rate_follows_the_compaction_backlog() {
     db.pause_compactions().expect("a pause");
     flush_rounds(&db, 3);
     assert_eq!(rate(), "573440", "it went up when the delay ended");
-    // As in RocksDB, all column families share one rate, and the flushes of a column family without
-    // a backlog raise it.
+    // As in RocksDB, all column families share one write rate. A flush of a column family without a
+    // backlog raises it.
     let options = default_family(&db).options().clone();
     let other = db.create_cf("other", &options).expect("a column family");
     for _ in 0..2 {

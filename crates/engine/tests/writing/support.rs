@@ -1,4 +1,4 @@
-//! Helpers of the tests of writing databases.
+//! Helpers of the tests in this folder.
 
 use std::path::Path;
 
@@ -43,8 +43,9 @@ pub(crate) fn level_0(db: &Db) -> usize {
 /// A record in a table: its key, sequence number, type and value.
 pub(crate) type Stored = (String, u64, ValueType, Vec<u8>);
 
-/// Returns the records in a database's tables, in the order of [`Db::live_files`]. The range
-/// tombstones of a table follow its other records; their value is the end of the range.
+/// Returns the records in a database's tables. The tables are in the order of [`Db::live_files`].
+/// In each table, the range deletions follow the other records; their value is the exclusive end of
+/// the range.
 pub(crate) fn stored(storage: &dyn Storage, db: &Db) -> Vec<Stored> {
     let mut stored = Vec::new();
     for file in db.live_files() {
@@ -64,14 +65,14 @@ pub(crate) fn stored(storage: &dyn Storage, db: &Db) -> Vec<Stored> {
     stored
 }
 
-/// Returns the findings of verification, except notes.
+/// Returns what verification finds in a database, without notes.
 pub(crate) fn findings(path: &Path, options: &OpenOptions) -> Vec<Finding> {
     let report = verify(path, options, &mut |_| {});
     let findings = report.findings.into_iter();
     findings.filter(|finding| finding.severity > Severity::Note).collect()
 }
 
-/// Creates a file to ingest, which puts this value for each of the keys.
+/// Creates a table file to ingest, which puts `value` for each of the keys.
 pub(crate) fn make_file(options: &OpenOptions, path: &Path, keys: &[&str], value: &str) {
     let mut writer = SstFileWriter::new(options, "default").expect("a writer");
     writer.open(path).expect("a file");

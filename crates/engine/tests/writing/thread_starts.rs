@@ -1,4 +1,4 @@
-//! An operating system that cannot start more threads.
+//! Databases on a system that cannot start more threads.
 #![cfg(debug_assertions)]
 
 use std::error::Error as _;
@@ -9,8 +9,8 @@ use tailwater_io::thread::{NotStarted, with_starts_left};
 
 use crate::support::{get, put, simulated};
 
-/// Regression test: if a thread could not be started, opening never returned and kept the lock. It
-/// waited for the threads that had already been started, and had not notified them to end.
+/// Regression test: if a thread could not be started, `open` never returned and kept the database's
+/// lock. It waited for the threads that it had already started, but had not asked them to end.
 #[test]
 fn opening_fails_without_a_lock_if_a_thread_cannot_be_started() {
     let disk = SimStorage::new(1);
@@ -29,8 +29,8 @@ fn opening_fails_without_a_lock_if_a_thread_cannot_be_started() {
                 let text = error.to_string();
                 let name = text.split('\'').nth(1).expect("the thread's name").to_owned();
                 missing.push(name);
-                // Now the database can be opened: the failed opening has released the lock, and no
-                // remaining thread holds it.
+                // The failed opening has released the lock and ended its threads, so the database
+                // can be opened.
                 open().expect("with room for all threads").close().expect("closing");
             }
         }
@@ -44,8 +44,8 @@ fn opening_fails_without_a_lock_if_a_thread_cannot_be_started() {
     assert_eq!(get(&db, "a").as_deref(), Some("1"));
 }
 
-/// Tests that an open database continues with fewer threads if some of the requested threads cannot
-/// be started.
+/// Tests that an open database continues with fewer threads if the system cannot start all the
+/// threads that an option change requests.
 #[test]
 fn raising_max_background_jobs_succeeds_without_all_threads() {
     let disk = SimStorage::new(1);

@@ -1,4 +1,4 @@
-//! Values that are put with explicit write times.
+//! Values that are put with an explicit write time.
 
 use tailwater::{BottommostRewrite, CompactRangeOptions, Db, WriteBatch, WriteOptions};
 use tailwater_format::key::ValueType;
@@ -35,10 +35,10 @@ fn preferring(key: &str, sequence: u64, value: &str, preferred: u64) -> Stored {
     (key.to_owned(), sequence, ValueType::ValuePreferredSequence, packed)
 }
 
-/// Regression test: a flush stored the write time of a value where its preferred sequence number
-/// belongs. RocksDB's next compaction then made that time the value's sequence number. The value
-/// was invisible from then on, and the values that it had overwritten, even deleted ones, showed
-/// again.
+/// Regression test: for a value with a write time, a flush stored the write time in the field of
+/// the preferred sequence number. RocksDB's next compaction then used the time as the value's
+/// sequence number. The value was invisible from then on. Older values of the key, even deleted
+/// ones, showed again.
 #[test]
 fn tables_without_known_write_times_have_plain_values() {
     let disk = SimStorage::new(1);
@@ -49,7 +49,8 @@ fn tables_without_known_write_times_have_plain_values() {
     db.flush_all().expect("a flush");
     assert_eq!(stored(&disk, &db), [plain("key", 1, "value"), plain("soon", 2, "value")]);
     assert_eq!(get(&db, "key").as_deref(), Some("value"));
-    // No sequence numbers are known for times when recovery flushes the contents of logs, either.
+    // Recovery flushes this value from the log. As in the flush above, the database then knows no
+    // sequence number for its write time.
     timed_put(&db, "key", "newer", 2);
     let disk = disk.process_crash_image(1);
     let db = open(&disk, "preserve_internal_time_seconds=1000");
@@ -57,15 +58,16 @@ fn tables_without_known_write_times_have_plain_values() {
     assert_eq!(get(&db, "key").as_deref(), Some("newer"));
 }
 
-/// Regression test: options that preserve write times were refused, and no table recorded when its
-/// records were written.
+/// Regression test: databases with options that preserve write times were refused, and no table
+/// recorded when its records were written.
 #[test]
 fn tables_record_write_times_if_they_are_preserved() {
     let disk = SimStorage::new(1);
     disk.clock().advance(1_000_000 * SECOND_NS);
     let begun_s = now_s(&disk);
     let db = open(&disk, "preserve_internal_time_seconds=10000;disable_auto_compactions=true");
-    // A new database reserves sequence numbers for the time before its creation.
+    // A new database with such an option reserves sequence numbers for write times before its
+    // creation.
     assert_eq!(db.latest_sequence_number(), 100);
     put(&db, "a", "1").expect("a put");
     disk.clock().advance(500 * SECOND_NS);
@@ -79,8 +81,8 @@ fn tables_record_write_times_if_they_are_preserved() {
         times.expect("times").iter().map(|it| (it.sequence, it.time_s)).collect::<Vec<_>>()
     };
     assert_eq!(reported(&db), [(100, begun_s), (102, begun_s + 500)]);
-    // By its explicit write time, this value is older than the creation of the database. It gets a
-    // preferred sequence number from before it.
+    // The write time of this value lies before the creation of the database. The value gets one of
+    // the reserved sequence numbers as its preferred one.
     timed_put(&db, "long ago", "3", begun_s - 5000);
     timed_put(&db, "never", "4", 7);
     timed_put(&db, "now", "5", begun_s + 501);
@@ -93,8 +95,8 @@ fn tables_record_write_times_if_they_are_preserved() {
     ] {
         assert!(records.contains(&expected), "{expected:?} in {records:?}");
     }
-    // A compaction into the last level gives each value its preferred sequence number. It keeps
-    // sequence numbers that still imply a write time.
+    // A compaction into the last level gives each value its preferred sequence number. It does not
+    // set a sequence number to zero while a write time must still be derived from it.
     let options = CompactRangeOptions { bottommost_level_compaction: BottommostRewrite::Force };
     let compact = || {
         db.compact_range_cf_opt(&default_family(&db), None, None, &options).expect("a compaction");
@@ -113,7 +115,7 @@ fn tables_record_write_times_if_they_are_preserved() {
         "{:?}",
         reported(&db)
     );
-    // Now the first of these sequence numbers are older than the time that is preserved.
+    // The oldest of these sequence numbers are now from before the time span that is preserved.
     disk.clock().advance(9_600 * SECOND_NS);
     compact();
     expected[2] = plain("long ago", 0, "3");

@@ -54,10 +54,10 @@ impl WriteBatch {
         Self { bytes, count: 0 }
     }
 
-    /// Creates a batch from its encoding, which is validated.
+    /// Creates a batch from its encoding, after validating it.
     ///
     /// # Errors
-    /// Corruption, for bytes that are not a batch, and the errors of
+    /// Corruption if the bytes are not a batch, and the errors of
     /// [`Record::check`](super::Record::check).
     pub fn from_bytes(bytes: Vec<u8>) -> Result<Self> {
         let mut reader = BatchReader::new(&bytes)?;
@@ -66,14 +66,14 @@ impl WriteBatch {
         Ok(Self { bytes, count })
     }
 
-    /// Removes every record and keeps the memory.
+    /// Removes every record. Keeps the allocated memory.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.bytes.resize(HEADER_LENGTH, 0);
         self.count = 0;
     }
 
-    /// Returns the number of records that change a key.
+    /// Returns the number of records that change a key or a range of keys.
     pub fn count(&self) -> u32 {
         self.count
     }
@@ -93,20 +93,21 @@ impl WriteBatch {
         &self.bytes
     }
 
-    /// Returns the records in order.
+    /// Returns a reader of the records, in the order in which they were added.
     ///
     /// # Errors
-    /// The errors of [`BatchReader::new`]; no batch built here causes them.
+    /// The errors of [`BatchReader::new`], which do not occur for a `WriteBatch`.
     pub fn reader(&self) -> Result<BatchReader<'_>> {
         BatchReader::new(&self.bytes)
     }
 
-    /// Returns the sequence number of the first record that changes a key.
+    /// Returns the sequence number of the batch, which is that of the first record that changes a
+    /// key.
     pub fn sequence(&self) -> Sequence {
         self.bytes.first_chunk::<8>().map_or(0, |bytes| Sequence::from_le_bytes(*bytes))
     }
 
-    /// Sets the sequence number of the first record that changes a key.
+    /// Sets the sequence number of the batch, which is that of the first record that changes a key.
     pub fn set_sequence(&mut self, sequence: Sequence) {
         if let Some(bytes) = self.bytes.first_chunk_mut::<8>() {
             *bytes = sequence.to_le_bytes();
@@ -116,15 +117,15 @@ impl WriteBatch {
     /// Sets the value of `key` in the column family `default`.
     ///
     /// # Errors
-    /// Unsupported, for a key longer than [`KEY_LENGTH_MAX`], a value longer than
-    /// [`VALUE_LENGTH_MAX`] or more than `u32::MAX` records. Every method that adds a record
-    /// returns these errors.
+    /// Unsupported if the key is longer than [`KEY_LENGTH_MAX`], if the value is longer than
+    /// [`VALUE_LENGTH_MAX`], or if the batch would have more than `u32::MAX` records. Every method
+    /// that adds a record returns these errors.
     #[inline]
     pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         self.put_cf(DEFAULT_FAMILY, key, value)
     }
 
-    /// Sets the value of `key`. The column family is given as a handle or an ID.
+    /// Sets the value of `key` in a column family, which is given as a handle or an ID.
     ///
     /// # Errors
     /// See [`WriteBatch::put`].
@@ -147,7 +148,7 @@ impl WriteBatch {
         self.delete_cf(DEFAULT_FAMILY, key)
     }
 
-    /// Removes `key`.
+    /// Removes `key` from a column family, which is given as a handle or an ID.
     ///
     /// # Errors
     /// See [`WriteBatch::put`].
@@ -160,8 +161,8 @@ impl WriteBatch {
         self.add(RecordKind::Delete, family.column_family_id(), key.as_ref(), &[])
     }
 
-    /// Removes `key` from the column family `default`, where it must have been written exactly once
-    /// since it was last removed.
+    /// Removes `key` from the column family `default` by a single deletion. The key must have been
+    /// put exactly once since it was last removed.
     ///
     /// # Errors
     /// See [`WriteBatch::put`].
@@ -170,7 +171,8 @@ impl WriteBatch {
         self.single_delete_cf(DEFAULT_FAMILY, key)
     }
 
-    /// Removes `key`, which must have been written exactly once since it was last removed.
+    /// Removes `key` from a column family by a single deletion. The key must have been put exactly
+    /// once since it was last removed.
     ///
     /// # Errors
     /// See [`WriteBatch::put`].
@@ -186,16 +188,16 @@ impl WriteBatch {
     /// Removes every key in `[begin, end)` from the column family `default`.
     ///
     /// # Errors
-    /// See [`WriteBatch::put`]; `end` is a key too.
+    /// See [`WriteBatch::put`]. The limit on the length of a key applies to `end` too.
     #[inline]
     pub fn delete_range(&mut self, begin: impl AsRef<[u8]>, end: impl AsRef<[u8]>) -> Result<()> {
         self.delete_range_cf(DEFAULT_FAMILY, begin, end)
     }
 
-    /// Removes every key in `[begin, end)`.
+    /// Removes every key in `[begin, end)` from a column family.
     ///
     /// # Errors
-    /// See [`WriteBatch::put`]; `end` is a key too.
+    /// See [`WriteBatch::put`]. The limit on the length of a key applies to `end` too.
     #[inline]
     pub fn delete_range_cf(
         &mut self,
@@ -216,7 +218,7 @@ impl WriteBatch {
         self.merge_cf(DEFAULT_FAMILY, key, operand)
     }
 
-    /// Adds a merge operand to `key`.
+    /// Adds a merge operand to `key` in a column family.
     ///
     /// # Errors
     /// See [`WriteBatch::put`].
@@ -230,7 +232,7 @@ impl WriteBatch {
         self.add(RecordKind::Merge, family.column_family_id(), key.as_ref(), operand.as_ref())
     }
 
-    /// Sets the value of `key` to a serialized wide-column entity.
+    /// Sets the value of `key` in a column family to a serialized wide-column entity.
     ///
     /// # Errors
     /// See [`WriteBatch::put`].
@@ -243,7 +245,8 @@ impl WriteBatch {
         self.add(RecordKind::Entity, family.column_family_id(), key, entity)
     }
 
-    /// Sets the value of `key` to a value in a blob file. `index` is the serialized blob index.
+    /// Sets the value of `key` in a column family to a reference to a value in a blob file. `index`
+    /// is the serialized reference (blob index).
     ///
     /// # Errors
     /// See [`WriteBatch::put`].
@@ -256,10 +259,11 @@ impl WriteBatch {
         self.add(RecordKind::BlobIndex, family.column_family_id(), key, index)
     }
 
-    /// Sets the value of `key`, written at `write_time_s`, in seconds since 1970.
+    /// Sets the value of `key` in a column family, with the explicit write time `write_time_s`, in
+    /// seconds since 1970.
     ///
     /// # Errors
-    /// See [`WriteBatch::put`]; the longest value is eight bytes shorter.
+    /// See [`WriteBatch::put`]. The maximum length of the value is eight bytes less.
     pub fn timed_put_cf(
         &mut self,
         family: impl AsColumnFamilyId,
@@ -275,7 +279,8 @@ impl WriteBatch {
         Ok(())
     }
 
-    /// Adds bytes for readers of the log. They change no key and are not counted.
+    /// Adds a record with arbitrary bytes, which only readers of the log see. It changes no key and
+    /// is not counted.
     ///
     /// # Errors
     /// See [`WriteBatch::put`].
@@ -283,10 +288,10 @@ impl WriteBatch {
         self.add(RecordKind::LogData, 0, &[], data)
     }
 
-    /// Adds the records of another batch after those of this one.
+    /// Appends the records of another batch to this one.
     ///
     /// # Errors
-    /// Unsupported, if the total count exceeds `u32::MAX` records.
+    /// Unsupported if the batch would have more than `u32::MAX` records.
     pub fn append(&mut self, other: &WriteBatch) -> Result<()> {
         self.add_to_count(other.count)?;
         self.bytes.extend_from_slice(other.bytes.get(HEADER_LENGTH..).unwrap_or_default());
@@ -318,7 +323,7 @@ impl WriteBatch {
         Ok(())
     }
 
-    /// Counts a record and writes its tag and column family.
+    /// Begins a record: counts it, and writes its tag and the ID of its column family.
     fn begin(&mut self, kind: RecordKind, column_family: u32, key_length: usize) -> Result<()> {
         check_length("a key", key_length, KEY_LENGTH_MAX)?;
         self.add_to_count(u32::from(kind.value_type().is_some()))?;

@@ -26,16 +26,17 @@ pub const HEADER_LENGTH: usize = 12;
 /// Offset of the count in the header, in bytes.
 const COUNT_OFFSET: usize = 8;
 
-/// The longest key, in bytes: with its trailer it must fit 32 bits.
+/// Maximum length of a key, in bytes. The length of a key with its trailer of eight bytes must fit
+/// 32 bits.
 pub const KEY_LENGTH_MAX: usize = u32::MAX as usize - 8;
 
-/// The longest value, in bytes.
+/// Maximum length of a value, in bytes.
 pub const VALUE_LENGTH_MAX: usize = u32::MAX as usize;
 
 /// The ID of the column family `default`.
 pub const DEFAULT_FAMILY: u32 = 0;
 
-/// Identifies a column family in a batch: an ID, or a handle that has one.
+/// Something that identifies a column family in a batch: an ID, or a handle.
 pub trait AsColumnFamilyId {
     /// Returns the ID of the column family.
     fn column_family_id(&self) -> u32;

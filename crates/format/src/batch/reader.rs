@@ -7,11 +7,11 @@ use crate::{Error, Result};
 use super::COUNT_OFFSET;
 use super::record::{Layout, Record, RecordKind};
 
-/// Reads the records of a batch in order, without allocating. [`Record::check`] checks their
-/// values.
+/// An iterator over the records of a batch, in order. It does not allocate. It does not check the
+/// values of the records; [`Record::check`] does.
 ///
-/// The iterator ends after the first error. It ends with an error if the header's count is not the
-/// number of records that change a key.
+/// The iterator ends after the first error. After the last record, it returns an error if the count
+/// in the header is not the number of records that change a key.
 #[derive(Debug, Clone)]
 pub struct BatchReader<'a> {
     sequence: Sequence,
@@ -22,10 +22,10 @@ pub struct BatchReader<'a> {
 }
 
 impl<'a> BatchReader<'a> {
-    /// Reads the header.
+    /// Reads the header of a batch.
     ///
     /// # Errors
-    /// Corruption, for bytes shorter than a header.
+    /// Corruption if `bytes` is shorter than a header.
     pub fn new(bytes: &'a [u8]) -> Result<Self> {
         let mut reader = Reader::new(bytes);
         let sequence = reader.fixed64("write batch header")?;
@@ -33,12 +33,13 @@ impl<'a> BatchReader<'a> {
         Ok(Self { sequence, count, found: 0, reader, finished: false })
     }
 
-    /// Returns the sequence number of the first record that changes a key.
+    /// Returns the sequence number of the batch, which is that of the first record that changes a
+    /// key.
     pub fn sequence(&self) -> Sequence {
         self.sequence
     }
 
-    /// Returns the number of records that change a key, according to the header.
+    /// Returns the number of records that change a key, as recorded in the header.
     pub fn record_count(&self) -> u32 {
         self.count
     }

@@ -1,4 +1,4 @@
-//! The kinds of records, and a record that was read.
+//! The kinds of records in a batch, and a record that was read from a batch.
 
 use crate::blob::BlobIndex;
 use crate::key::ValueType;
@@ -7,49 +7,52 @@ use crate::{timed_value, wide_column};
 
 use super::KEY_LENGTH_MAX;
 
-/// The effect of a record in a batch.
+/// What a record in a batch does. The names `key` and `value` below are those of the fields of
+/// [`Record`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RecordKind {
     /// Sets the key's value.
     Put,
     /// Removes the key.
     Delete,
-    /// Removes the key, which was written exactly once since it was last removed.
+    /// Removes the key by a single deletion: the key was put exactly once since it was last
+    /// removed.
     SingleDelete,
     /// Removes every key in `[key, value)`.
     DeleteRange,
     /// Adds a merge operand to the key.
     Merge,
-    /// Sets the location of the key's value in a blob file.
+    /// Sets the key's value to a value in a blob file. `value` is the serialized location.
     BlobIndex,
-    /// Sets the key's value to an entity of named columns.
+    /// Sets the key's value to a serialized wide-column entity, which has several named columns.
     Entity,
-    /// Sets the key's value, which ends in its write time: eight bytes, in seconds since 1970.
+    /// Sets the key's value. The last eight bytes of `value` are its write time, in seconds since
+    /// 1970.
     TimedPut,
-    /// Bytes for readers of the log, in `value`.
+    /// Changes no key. `value` is arbitrary bytes for readers of the log.
     LogData,
-    /// No change: marks the start or end of a transaction's batch.
+    /// Changes no key. Marks the start or the end of a transaction's batch.
     Noop,
-    /// The records up to the next [`RecordKind::EndPrepare`] are prepared; they take effect when
-    /// committed.
+    /// Begins a prepared section of a transaction. The records up to the next
+    /// [`RecordKind::EndPrepare`] take effect when the transaction is committed.
     BeginPrepare,
-    /// Like `BeginPrepare`, but the records are already in the database (the write-prepared
-    /// policy).
+    /// Like `BeginPrepare`, but the records were also inserted into the memtables when they were
+    /// prepared (RocksDB's write-prepared policy).
     BeginPersistedPrepare,
-    /// Like `BeginPersistedPrepare`, for a transaction that is not yet prepared (the
-    /// write-unprepared policy).
+    /// Like `BeginPersistedPrepare`, but the transaction is not yet prepared, and more of its
+    /// records may follow in other batches (RocksDB's write-unprepared policy).
     BeginUnprepare,
-    /// The end of the prepared records of the transaction that `key` names.
+    /// Ends a prepared section. `key` is the name of the transaction.
     EndPrepare,
-    /// The transaction that `key` names is committed.
+    /// Commits a transaction. `key` is its name.
     Commit,
-    /// The transaction that `key` names is committed, at the user's timestamp in `value`.
+    /// Commits a transaction at the user-defined timestamp in `value`. `key` is its name.
     CommitWithTimestamp,
-    /// The transaction that `key` names is rolled back.
+    /// Rolls a transaction back. `key` is its name.
     Rollback,
 }
 
-/// The fields that follow a record's tag.
+/// Which fields follow the tag of a record, and in which order.
 #[derive(Clone, Copy)]
 pub(super) enum Layout {
     Key,
@@ -60,7 +63,8 @@ pub(super) enum Layout {
 }
 
 impl RecordKind {
-    /// Returns the kind of a tag, and whether a column family's id follows it.
+    /// Returns the kind of record that a tag denotes, and whether the ID of a column family follows
+    /// the tag; `None` for an unknown tag.
     #[inline]
     pub(super) fn from_tag(tag: u8) -> Option<(Self, bool)> {
         Some(match tag {
@@ -93,8 +97,9 @@ impl RecordKind {
         })
     }
 
-    /// Returns the tag for the default column family and the tag for any other; only the first for
-    /// a record that belongs to no column family.
+    /// Returns the tags of this kind. The first one is for the column family `default`, or for a
+    /// kind that belongs to no column family. The second one is for all other column families; it
+    /// is `None` for a kind that belongs to no column family.
     pub(super) fn tags(self) -> (u8, Option<u8>) {
         match self {
             Self::Delete => (0x00, Some(0x04)),
@@ -140,8 +145,8 @@ impl RecordKind {
         }
     }
 
-    /// Returns the type that the record has in a memtable; `None` for a record that changes no key,
-    /// which takes no sequence number and is not counted.
+    /// Returns the type with which memtables store the record. Returns `None` for a record that
+    /// changes no key; such a record takes no sequence number and is not counted.
     #[inline]
     pub fn value_type(self) -> Option<ValueType> {
         match self {
@@ -166,31 +171,35 @@ impl RecordKind {
     }
 }
 
-/// One record of a batch, borrowed from its bytes. [`RecordKind`] defines the meaning of `key` and
-/// `value`; a field that the kind does not use is empty.
+/// One record of a batch; it borrows the batch's bytes. [`RecordKind`] describes what `key` and
+/// `value` contain. A field that the kind does not use is empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Record<'a> {
-    /// Where the record begins, in bytes from the start of the batch.
+    /// Offset of the record's tag from the start of the batch, in bytes.
     pub offset: usize,
-    /// The column family's id; 0 for a record that belongs to none.
+    /// ID of the column family; 0 if the record belongs to no column family.
     pub column_family: u32,
     /// The effect of the record.
     pub kind: RecordKind,
-    /// The key, or the name of a transaction.
+    /// The key, the first key of a range, or the name of a transaction.
     pub key: &'a [u8],
-    /// The value, operand, end of a range or log data.
+    /// The value, the merge operand, the exclusive end of a range, or log data.
     pub value: &'a [u8],
 }
 
 impl Record<'_> {
-    /// Checks what a [`BatchReader`](super::BatchReader) does not: that reads, flushes and
-    /// compactions can decode the value, and that keys are not too long.
+    /// Checks what a [`BatchReader`](super::BatchReader) does not check: that the value can be
+    /// decoded later by reads, flushes and compactions, and that the keys are not too long.
     ///
     /// # Errors
-    /// Corruption at the offset of the record, for a timed put too short for its write time, an
-    /// entity or blob index that does not decode, and a key longer than [`KEY_LENGTH_MAX`];
-    /// unsupported, for an entity with columns in blob files and a blob index that no blob file can
-    /// have.
+    /// Corruption, with the offset of the record, if
+    ///
+    /// - a timed put is too short for its write time,
+    /// - an entity or a blob index does not decode, or
+    /// - a key is longer than [`KEY_LENGTH_MAX`].
+    ///
+    /// Unsupported for an entity with columns in blob files, and for a blob index with file number
+    /// 0.
     pub fn check(&self) -> Result<()> {
         let at_record = |error| match error {
             Error::Corruption { what, expected, found, .. } => {

@@ -10,19 +10,20 @@ use crate::varint::varint_length;
 /// Options for encoding the entries of a block.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BuilderOptions {
-    /// Number of entries per restart interval, whose first key is written whole; 0 counts as 1.
+    /// Number of entries from one restart to the next. The key of an entry at a restart is stored
+    /// in full. 0 counts as 1.
     pub restart_interval: u32,
-    /// Whether keys between restarts omit the prefix that they share with the previous key.
+    /// Whether the keys of other entries omit the prefix that they share with the previous key.
     pub delta_keys: bool,
-    /// Whether all values follow all keys, instead of each value following its key.
+    /// Whether the values are stored together after all keys, instead of each value after its key.
     pub values_apart: bool,
-    /// Fraction of a hash index's buckets that keys should fill, above 0; `None` for no hash index.
-    /// Only for data blocks, because it requires internal keys.
+    /// Number of keys per bucket of the hash index, a fraction above 0; `None` for no hash index.
+    /// Keys must be internal keys, so only data blocks can have a hash index.
     pub hash_index_utilization: Option<f64>,
 }
 
 impl BuilderOptions {
-    /// Metaindex and range deletion blocks: every key is a restart.
+    /// For metaindex and range deletion blocks: every entry is a restart.
     pub const META: Self = Self {
         restart_interval: 1,
         delta_keys: true,
@@ -30,27 +31,29 @@ impl BuilderOptions {
         hash_index_utilization: None,
     };
 
-    /// The properties block: only the first key is a restart.
+    /// For the properties block: only the first entry is a restart.
     pub const PROPERTIES: Self = Self { restart_interval: u32::MAX, ..Self::META };
 }
 
 impl Default for BuilderOptions {
-    /// RocksDB's default for data blocks.
+    /// Returns RocksDB's default options for data blocks.
     fn default() -> Self {
         Self { restart_interval: 16, ..Self::META }
     }
 }
 
-/// Builds the data blocks of a table, or a meta block, from entries added in order.
+/// Builds the data blocks of a table one after another, or a meta block. Entries are added in key
+/// order.
 ///
-/// The output is byte for byte that of RocksDB for the same entries. The caller uses the size
-/// estimates to decide where a block ends. Nothing is allocated once the buffers have grown to the
-/// size of a block. Source: `table/block_based/block_builder.cc`.
+/// For the same entries, the output is the same bytes as RocksDB's. The caller decides where a
+/// block ends, based on the size estimates. The builder allocates no more memory once its buffers
+/// have grown to the size of a block. Source: `table/block_based/block_builder.cc`.
 #[derive(Debug)]
 pub struct Builder {
     options: BuilderOptions,
     encoder: Encoder,
-    /// The values, if they are separate.
+    /// The values of the block's entries, if they are stored together after all keys; otherwise
+    /// empty.
     values: Vec<u8>,
     hash_index: Option<HashIndexBuilder>,
 }
@@ -66,7 +69,8 @@ impl Builder {
         }
     }
 
-    /// Discards the entries and begins another table. Keeps the memory.
+    /// Discards the entries, and prepares the builder for another table. Keeps the allocated
+    /// memory.
     pub fn reset(&mut self) {
         self.encoder.clear();
         self.values.clear();
@@ -87,7 +91,7 @@ impl Builder {
         self.encoder.last_key()
     }
 
-    /// Adds an entry. Keys must ascend, except those of range deletions.
+    /// Adds an entry. Keys must be added in ascending order, except those of range deletions.
     #[inline]
     pub fn add(&mut self, key: &[u8], value: &[u8]) {
         let place = self.encoder.place(key, self.options.delta_keys);
@@ -111,7 +115,7 @@ impl Builder {
         }
     }
 
-    /// Returns the length of the block in bytes if it were finished now.
+    /// Returns the length that the block would have if it were finished now, in bytes.
     #[inline]
     pub fn size_estimate(&self) -> usize {
         let values_offset = if self.options.values_apart { 4 } else { 0 };
@@ -119,9 +123,10 @@ impl Builder {
         self.encoder.length() + self.values.len() + values_offset + hash_index
     }
 
-    /// Returns RocksDB's estimate of the block's length, in bytes, with one more entry whose key
-    /// and value have these lengths. It is too high, because it ignores shared prefixes; RocksDB
-    /// uses it to decide where to end a block.
+    /// Returns RocksDB's estimate of the length that the block would have with one more entry, in
+    /// bytes. The key and the value of that entry have these lengths. The estimate is too high,
+    /// because it ignores shared prefixes. RocksDB uses it to decide whether to end the block
+    /// before the entry.
     #[inline]
     pub fn size_estimate_with(&self, key_length: usize, value_length: usize) -> usize {
         let restart = if self.encoder.restart_is_due() { 4 } else { 0 };
@@ -134,15 +139,16 @@ impl Builder {
         self.size_estimate() + key_length + value_length + restart + offset + shared + lengths
     }
 
-    /// Appends the block to `out` and begins the next block of the table. An empty `out` is swapped
-    /// with the builder's own buffer, without a copy.
+    /// Appends the finished block to `out` and begins the next block of the table. If `out` is
+    /// empty, it is swapped with the builder's buffer, which saves a copy.
     ///
-    /// A block with more restarts than a hash index can address gets no hash index; as in RocksDB,
-    /// neither do later blocks until [`Builder::reset`]. A block larger than 64 KiB gets none
-    /// either.
+    /// A block gets no hash index if it is larger than 64 KiB or has more than 254 restarts. After
+    /// a block with too many restarts, no later block gets a hash index either, until
+    /// [`Builder::reset`]; RocksDB does the same.
     ///
     /// # Errors
-    /// Unsupported, for a block of 4 GiB. Its entries are then discarded, and `out` is unchanged.
+    /// Unsupported if the block has 4 GiB or more. Its entries are then discarded, and `out` is
+    /// unchanged.
     pub fn finish(&mut self, out: &mut Vec<u8>) -> Result<()> {
         /// Maximum length of a block with a hash index, in bytes.
         const HASHED_LENGTH_MAX: usize = 1 << 16;

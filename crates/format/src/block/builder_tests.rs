@@ -1,10 +1,11 @@
-//! Tests that builders produce the bytes of tables written by RocksDB from the same entries.
+//! Tests that the block builders, given the entries of a table that RocksDB wrote, produce the
+//! bytes of that table.
 
 use super::golden::{self, Entry, Table, entries, index_entries, table, tables};
 use super::{Builder, BuilderOptions, IndexBuilder, IndexBuilderOptions, IndexShortening, Layout};
 use crate::table::{BlockHandle, IndexType, meta};
 
-/// Returns the options that the data blocks of a table were written with.
+/// Returns the options with which RocksDB wrote the data blocks of a table.
 fn options(table: &Table) -> BuilderOptions {
     BuilderOptions {
         restart_interval: table.properties.data_block_restart_interval as u32,
@@ -18,7 +19,7 @@ fn options(table: &Table) -> BuilderOptions {
     }
 }
 
-/// Returns the `block_size` that a table was written with.
+/// Returns the option `block_size` with which RocksDB wrote a table, in bytes.
 fn block_size(table: &Table) -> usize {
     match table.name {
         "hash" | "ranges" => 512,
@@ -32,8 +33,8 @@ fn block_size(table: &Table) -> usize {
     }
 }
 
-/// Returns the length from which a block ends rather than exceed `size`: `size` minus
-/// `block_size_deviation`, by default ten per cent.
+/// Returns the length in bytes from which on RocksDB ends a block if the next entry would make it
+/// longer than `size`. This length is `size` reduced by `block_size_deviation` per cent.
 fn almost_full(table: &Table, size: usize) -> usize {
     let deviation = if table.name == "boundaries" { 90 } else { 10 };
     (size * (100 - deviation)).div_ceil(100)
@@ -125,8 +126,8 @@ fn an_abandoned_hash_index_stays_off_for_the_rest_of_a_table() {
         builder.finish(&mut out).unwrap();
         Layout::parse(&out).unwrap().has_hash_index()
     };
-    // The first block has 282 restarts, too many for a hash index. The second has few enough, but
-    // must not get an index either.
+    // The first block has 282 restarts, too many for a hash index. The second block has few enough,
+    // but must get no hash index either until `reset`.
     assert!(!has_hash_index(&mut builder, blocks[0]));
     assert!(!has_hash_index(&mut builder, blocks[1]));
     builder.reset();
@@ -161,7 +162,8 @@ fn a_warm_builder_exchanges_its_buffer_and_allocates_none() {
         assert_eq!(out, block);
         places.push((out.as_ptr(), out.capacity()));
     }
-    // Two buffers take turns, each large enough after its first block.
+    // `out` and the builder exchange two buffers. Neither is reallocated once each has held a
+    // block.
     assert_eq!(places[2], places[4]);
     assert_eq!(places[3], places[5]);
     assert_ne!(places[2], places[3]);
@@ -211,7 +213,7 @@ fn builders_and_the_plain_reader_agree_on_random_entries() {
     }
 }
 
-/// Returns the `index_shortening` that a table was written with.
+/// Returns the option `index_shortening` with which RocksDB wrote a table.
 fn shortening(table: &Table) -> IndexShortening {
     match table.name {
         "first-key" | "uniform" => IndexShortening::None,
@@ -231,7 +233,7 @@ fn index_options(table: &Table) -> IndexBuilderOptions {
     }
 }
 
-/// The index entry of a data block.
+/// A data block, as an index block describes it, and its last key.
 struct DataBlock {
     separator: Vec<u8>,
     handle: BlockHandle,
@@ -239,7 +241,7 @@ struct DataBlock {
     last_key: Vec<u8>,
 }
 
-/// Returns the data blocks of a table, and whether user keys are enough to separate them.
+/// Returns the data blocks of a table in order, and whether the user keys alone separate them.
 fn data_blocks(table: &Table) -> (Vec<DataBlock>, bool) {
     let blocks: Vec<Vec<Entry>> = table.data_blocks().into_iter().map(entries).collect();
     let index = table.index_blocks();
@@ -310,7 +312,8 @@ fn check_index(table: &Table, builder: &mut IndexBuilder, block: &[u8], user_key
     let mut out = Vec::new();
     builder.finish(&mut out).unwrap();
     if table.name == "uniform" {
-        // RocksDB marks blocks with evenly spread keys, but this builder does not.
+        // The keys of this block are evenly spread. RocksDB sets a flag for that, which the builder
+        // does not.
         out[block.len() - 1] |= 1 << 5;
     }
     assert_eq!(out, block, "{}", table.name);
@@ -326,8 +329,8 @@ fn partitions_are_cut_where_rocksdb_cuts_them() {
         let mut builder = IndexBuilder::new(options);
         let mut lengths = vec![0];
         for (number, block) in data_blocks.iter().enumerate() {
-            // RocksDB estimates with the last key of the block, not with the separator, and never
-            // ends a partition before the last block.
+            // RocksDB's estimate uses the last key of the data block instead of the separator.
+            // RocksDB also never ends a partition before the last data block.
             let now = builder.size_estimate();
             let then = builder.size_estimate_with(block.last_key.len(), block.handle);
             let full = now >= size || (then > size && now > almost_full(&table, size));

@@ -1,10 +1,11 @@
-//! Searches a data block in bytewise order without assembling keys.
+//! A seek in a data block with bytewise order that does not assemble the keys that it passes.
 //!
-//! An entry stores how many bytes it shares with the previous one. The search tracks how many
-//! leading bytes of the previous entry match the target. An entry that shares more bytes than that
-//! number differs from the target at the same byte as the previous entry, so it is also below the
-//! target and its key is not read. For every other entry the shared bytes equal the target's, and
-//! only the rest is compared.
+//! An entry stores how many bytes its key shares with the key of the previous entry. The search
+//! keeps the number of leading bytes of the previous key that match the target. If an entry shares
+//! more bytes than that with the previous key, it differs from the target at the same byte as the
+//! previous key. So it is also below the target, and the search skips it without reading its key.
+//! If an entry shares no more bytes than that, its shared bytes equal the target's, and only its
+//! other bytes are compared.
 
 use crate::Result;
 use crate::block::cursor::Cursor;
@@ -14,21 +15,24 @@ use crate::block::target::Target;
 use crate::comparator::Comparator;
 use crate::key;
 
-/// The result of comparing an entry with the target.
+/// The result of comparing the key of an entry with the target.
 enum Verdict {
-    /// The entry is below the target; they share this many leading bytes, and then differ.
+    /// The key is below the target. This is the number of leading bytes that are equal; the next
+    /// byte differs.
     Below(usize),
-    /// The entry's user key is a prefix of the target's, or equal to it.
+    /// The entry's user key equals the target's user key or is a prefix of it, so the trailers may
+    /// have to be compared.
     Beginning,
-    /// The entry is not below the target.
+    /// The entry's user key is above the target's.
     Reached,
 }
 
 impl Cursor {
-    /// Moves to the first entry that is not below `target`; past the last if there is none.
+    /// Moves to the first entry that is not below `target`, or past the last entry if there is
+    /// none.
     ///
     /// # Errors
-    /// Corruption, for a malformed entry.
+    /// Corruption if an entry is malformed.
     #[inline]
     pub fn seek(&mut self, block: &[u8], layout: &Layout, target: &Target<'_>) -> Result<()> {
         if layout.is_empty() {
@@ -44,7 +48,7 @@ impl Cursor {
         self.seek_from_restart(block, layout, restart, target)
     }
 
-    /// Seeks from a restart, ignoring earlier entries.
+    /// Moves to the first entry at or after restart number `restart` that is not below `target`.
     #[inline]
     pub(super) fn seek_from_restart(
         &mut self,
@@ -62,10 +66,11 @@ impl Cursor {
         }
     }
 
-    /// Scans forward from a restart to the first entry that is not below the target.
+    /// Scans forward from the restart before which the cursor is, to the first entry that is not
+    /// below the target.
     fn scan_bytewise(&mut self, block: &[u8], layout: &Layout, target: &Target<'_>) -> Result<()> {
-        // Number of leading bytes of the previous entry that match the target; the next byte
-        // differs.
+        // Number of leading bytes of the previous entry's key that equal the target's. The byte
+        // after them is below the target's.
         let mut matched = 0;
         while self.position.next < layout.entries_end {
             let entry = self.position.next;
@@ -99,7 +104,8 @@ impl Cursor {
             self.position.valid = true;
             self.value = key_end..end;
             if matches!(verdict, Verdict::Beginning) && target.compare(&self.position.key).is_lt() {
-                // The prefix that the next entries share may extend into this entry's trailer.
+                // The next entries may share more than the user key with this entry, namely a part
+                // of its trailer. So the rest of the scan assembles and compares whole keys.
                 return self.scan(block, layout, |entry| target.compare(entry));
             }
             return Ok(());
@@ -109,7 +115,8 @@ impl Cursor {
     }
 }
 
-/// Compares an entry with the target, whose first `shared` bytes it shares.
+/// Compares the key of an entry with the target. The first `shared` bytes of both are equal, and
+/// `unshared` is the rest of the entry's key, including its trailer.
 #[inline(always)]
 fn judge(unshared: &[u8], shared: usize, target: &Target<'_>) -> Verdict {
     let Some(length) = unshared.len().checked_sub(key::TRAILER_LENGTH) else {

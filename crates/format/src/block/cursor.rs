@@ -1,4 +1,4 @@
-//! A position in a data or meta block.
+//! A cursor over the entries of a data or meta block.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -10,12 +10,12 @@ use crate::block::target::Target;
 use crate::hash::hash_index_hash;
 use crate::{Error, Result};
 
-/// A position in a block whose entries carry their value's length: data blocks, meta blocks, and
-/// index blocks before format_version 4.
+/// A position in a block whose entries store the lengths of their values: data blocks, meta blocks,
+/// and index blocks before format_version 4.
 ///
-/// The cursor borrows the block only during a call; every call must pass the block and layout with
-/// which the cursor was last moved. Its buffers are reused, so moving it allocates nothing once
-/// they have grown.
+/// The cursor borrows the block only during a call. Every call that takes the block and its layout
+/// must get those with which the cursor was last moved. The cursor reuses its buffers, so moving it
+/// allocates nothing once they have grown.
 #[derive(Debug, Default)]
 pub struct Cursor {
     pub(super) position: Position,
@@ -23,13 +23,14 @@ pub struct Cursor {
     backwards: Backwards,
 }
 
-/// Maximum number of key bytes kept for steps backward. Beyond it the list of entries starts over,
-/// because a malformed block may claim that each of its keys shares a long prefix with the previous
-/// one.
+/// Maximum total length of the keys that are kept for steps backward, in bytes. When it is
+/// exceeded, the entries kept so far are discarded. The limit is needed because in a malformed
+/// block each key may claim to share a long prefix with the previous one.
 const BACKWARDS_KEYS_MAX: usize = 1 << 20;
 
-/// The entries of one restart interval, decoded on the first step back into the interval. If their
-/// keys are long, only the last entries of the interval are kept.
+/// Entries of one restart interval. They are decoded at the first step backward into the interval,
+/// so that further steps need not decode them again. If the keys are very long, only the last
+/// entries of the interval are kept.
 #[derive(Debug, Default)]
 struct Backwards {
     entries: Vec<BackwardsEntry>,
@@ -45,7 +46,7 @@ struct BackwardsEntry {
 }
 
 impl Cursor {
-    /// Invalidates the position, for use on another block.
+    /// Makes the cursor invalid, so that it can be used on another block.
     pub fn reset(&mut self) {
         self.position.valid = false;
         self.backwards.entries.clear();
@@ -57,25 +58,25 @@ impl Cursor {
         self.position.valid
     }
 
-    /// Returns the current key.
+    /// Returns the key of the current entry.
     #[inline]
     pub fn key(&self) -> &[u8] {
         &self.position.key
     }
 
-    /// Returns the current value.
+    /// Returns the value of the current entry.
     #[inline]
     pub fn value<'a>(&self, block: &'a [u8]) -> &'a [u8] {
         block.get(self.value.start as usize..self.value.end as usize).unwrap_or_default()
     }
 
-    /// Returns the value's range of offsets in the block.
+    /// Returns the range of the current entry's value, as offsets in the block.
     #[inline]
     pub fn value_range(&self) -> Range<u32> {
         self.value.clone()
     }
 
-    /// Returns the entry's offset in the block.
+    /// Returns the offset of the current entry in the block.
     pub fn entry_offset(&self) -> u32 {
         self.position.entry
     }
@@ -104,14 +105,18 @@ impl Cursor {
         Ok(())
     }
 
-    /// Like [`Cursor::seek`], for a get: if the block has a hash index, and the comparator declares
-    /// that keys of different bytes differ, only the restart interval that can contain the key is
-    /// searched. If the user key of the entry found is not the target's, the entry need not be the
+    /// Seeks `target` for a get. If the block has a hash index, only the restart interval that can
+    /// contain the target's user key is searched. This requires a comparator for which keys with
+    /// different bytes are never equal; with another one, or without a hash index, this is
+    /// [`Cursor::seek`].
+    ///
+    /// If the entry found has another user key than the target, the block has no entry of the
+    /// target's user key that is not below the target. The entry found is then not necessarily the
     /// first that is not below the target.
     ///
     /// # Errors
-    /// The errors of [`Cursor::seek`]; corruption also for a hash index that names an invalid
-    /// restart.
+    /// The errors of [`Cursor::seek`]. Corruption also if the hash index refers to a restart that
+    /// does not exist.
     #[inline]
     pub fn seek_for_get(
         &mut self,
@@ -128,8 +133,9 @@ impl Cursor {
         let last = layout.restart_count - 1;
         let restart = match hash_index.lookup(block, hash_index_hash(target.user_key)) {
             HashIndexAnswer::Collision => return self.seek(block, layout, target),
-            // The versions of a key may continue in the next block: end past the last entry, unless
-            // the last interval contains a higher key.
+            // The key is not in this block, but may be in the next one. So the cursor must end past
+            // the last entry, unless this block has a higher key. That requires a search of the
+            // last interval.
             HashIndexAnswer::Absent => last,
             HashIndexAnswer::Restart(restart) if restart > last => {
                 let found = format!("restart {restart} of {}", layout.restart_count);
@@ -140,7 +146,7 @@ impl Cursor {
         self.seek_from_restart(block, layout, restart, target)
     }
 
-    /// Moves to the next entry; invalid after the last.
+    /// Moves to the next entry. After the last entry, the cursor is no longer valid.
     #[inline(always)]
     pub fn next(&mut self, block: &[u8], layout: &Layout) -> Result<()> {
         let Some(head) = self.position.step::<true>(block, layout)? else { return Ok(()) };
@@ -164,7 +170,7 @@ impl Cursor {
         Ok(())
     }
 
-    /// Moves to the previous entry; invalid before the first.
+    /// Moves to the previous entry. Before the first entry, the cursor is no longer valid.
     pub fn previous(&mut self, block: &[u8], layout: &Layout) -> Result<()> {
         let current = self.position.entry;
         if self.backwards.entries.last().is_some_and(|last| last.next == current) {
@@ -180,8 +186,8 @@ impl Cursor {
         loop {
             self.next(block, layout)?;
             if !self.position.valid || self.position.entry >= current {
-                // Malformed: the block's restarts or lengths do not lead back to the cursor's
-                // position.
+                // The block is malformed: a scan from the restart before the current entry does not
+                // reach the current entry.
                 return Err(bad_entry(current));
             }
             if self.backwards.keys.len() > BACKWARDS_KEYS_MAX {
@@ -204,7 +210,7 @@ impl Cursor {
         Ok(())
     }
 
-    /// Moves to the last of the entries that were decoded for steps back.
+    /// Moves to the last of the entries that are kept for steps backward, and removes it from them.
     fn take_backwards(&mut self) {
         let Some(entry) = self.backwards.entries.pop() else { return };
         let key = self.backwards.keys.get(entry.key.start as usize..entry.key.end as usize);
@@ -226,7 +232,8 @@ impl Cursor {
         self.position.before_restart(block, layout, restart)
     }
 
-    /// Steps forward to the first entry that is not below the target.
+    /// Moves forward to the first entry that is not below the target. `compare` compares a key with
+    /// the target.
     #[inline]
     pub(super) fn scan(
         &mut self,

@@ -1,37 +1,38 @@
-//! Encodes a sequence of entries: the common part of the builders of data and index blocks.
+//! Encodes the entries of a block. Both the builder of data blocks and the builder of index blocks
+//! use this.
 
 use super::layout::{HASH_INDEX, RESTARTS_MASK, VALUES_APART};
 use crate::varint::{put_fixed32, put_varint32};
 use crate::{Error, Result};
 
-/// The entries of a block under construction, and the offsets of its restarts.
+/// The encoded entries of a block under construction, and the offsets of its restarts.
 ///
-/// The buffers are reused, so building allocates nothing once they have grown.
+/// The encoder reuses its buffers, so it allocates nothing once they have grown.
 #[derive(Debug)]
 pub(super) struct Encoder {
     restart_interval: u32,
     pub(super) buffer: Vec<u8>,
     restarts: Vec<u32>,
-    /// Number of entries added since the last restart.
+    /// Number of entries since the last restart, including the one at the restart.
     since_restart: u32,
     last_key: Vec<u8>,
 }
 
-/// How to encode an entry.
+/// How the next entry is to be encoded.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct EntryForm {
-    /// Number of bytes that its key shares with the previous one.
+    /// Number of bytes that the entry's key shares with the previous key, and that are not stored.
     pub(super) shared: usize,
-    /// Whether the entry begins a restart interval.
+    /// Whether the entry is at a restart.
     pub(super) at_restart: bool,
 }
 
-/// The parts of a block after its restarts.
+/// The parts of a block that follow the array of restarts.
 #[derive(Debug, Default)]
 pub(super) struct Tail<'a> {
-    /// The buckets of the hash index and their number.
+    /// The hash index, if any: its buckets, followed by their number.
     pub(super) hash_index: Option<&'a [u8]>,
-    /// Offset of the values, if they are separate.
+    /// Offset in the block at which the values begin, if they are stored together after all keys.
     pub(super) values_start: Option<usize>,
 }
 
@@ -47,7 +48,7 @@ impl Encoder {
         }
     }
 
-    /// Discards the entries and keeps the memory.
+    /// Discards the entries. Keeps the allocated memory.
     pub(super) fn clear(&mut self) {
         self.buffer.clear();
         self.restarts.truncate(1);
@@ -55,34 +56,37 @@ impl Encoder {
         self.last_key.clear();
     }
 
-    /// Returns the key added last; empty before the first.
+    /// Returns the key that was added last; empty if the block has no entry.
     pub(super) fn last_key(&self) -> &[u8] {
         &self.last_key
     }
 
-    /// Returns the number of the restart interval of the entry added last.
+    /// Returns the index of the restart interval of the entry that was added last.
     pub(super) fn restart(&self) -> usize {
         self.restarts.len() - 1
     }
 
-    /// Returns whether the next entry begins a restart interval that is not the block's first.
+    /// Returns whether the next entry begins a new restart interval because the current one is
+    /// full.
     pub(super) fn restart_is_due(&self) -> bool {
         self.since_restart >= self.restart_interval
     }
 
-    /// Returns whether the next entry begins a restart interval.
+    /// Returns whether the next entry is at a restart: it begins a new interval or is the first
+    /// entry of the block.
     pub(super) fn next_is_at_restart(&self) -> bool {
         self.since_restart == 0 || self.restart_is_due()
     }
 
-    /// Returns the length of the block so far, without hash index, separate values and their
-    /// offset.
+    /// Returns the length of the block so far, in bytes: entries, restarts and footer. A hash
+    /// index, and values that are stored after all keys with their offset, are not counted.
     pub(super) fn length(&self) -> usize {
         self.buffer.len() + 4 * self.restarts.len() + 4
     }
 
-    /// Determines how to write an entry with this key, which must be written next. A key that may
-    /// not share a prefix is written whole.
+    /// Returns how to encode an entry with this key, and begins a restart interval if that is due.
+    /// The caller must write this entry next. If `may_share` is false, the entry stores its whole
+    /// key.
     #[inline]
     pub(super) fn place(&mut self, key: &[u8], may_share: bool) -> EntryForm {
         if self.restart_is_due() {
@@ -96,7 +100,7 @@ impl Encoder {
         EntryForm { shared, at_restart }
     }
 
-    /// Appends the lengths before a key: a byte each if all are below 128.
+    /// Appends the numbers that precede the key of an entry, as varints.
     #[inline]
     pub(super) fn put_numbers<const COUNT: usize>(&mut self, numbers: [usize; COUNT]) {
         if numbers.iter().fold(0, |all, number| all | number) < 0x80 {
@@ -106,7 +110,7 @@ impl Encoder {
         }
     }
 
-    /// Appends the part of a key that is not shared with the previous key.
+    /// Appends the key without its first `shared` bytes, which it shares with the previous key.
     #[inline]
     pub(super) fn put_key(&mut self, key: &[u8], shared: usize) {
         let unshared = key.get(shared..).unwrap_or_default();
@@ -115,12 +119,12 @@ impl Encoder {
         self.last_key.extend_from_slice(unshared);
     }
 
-    /// Completes the block, appends it to `out` and begins another. An empty `out` is swapped with
-    /// the block's buffer.
+    /// Completes the block, appends it to `out`, and begins another block. If `out` is empty, it is
+    /// swapped with the encoder's buffer instead.
     ///
     /// # Errors
-    /// Unsupported, for a block of 4 GiB or with more restarts than a footer can count. The encoder
-    /// is then empty, and `out` unchanged.
+    /// Unsupported if the block has 4 GiB or more, or more restarts than the footer can count. The
+    /// encoder is then empty, and `out` is unchanged.
     pub(super) fn finish(&mut self, tail: &Tail<'_>, out: &mut Vec<u8>) -> Result<()> {
         for &restart in &self.restarts {
             put_fixed32(&mut self.buffer, restart);

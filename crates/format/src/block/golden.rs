@@ -1,8 +1,9 @@
-//! Tables written by RocksDB 11.8 with every form of block, and a simple block reader to compare
-//! with.
+//! Tables written by RocksDB 11.8 that contain every form of block, and a simple block reader with
+//! which tests compare the real one.
 //!
-//! Each table holds about forty keys: short ones, ones that share 130 bytes, empty and long values,
-//! deletions. They are uncompressed; each is named after its special feature.
+//! Each table has about forty keys, among them short keys, keys that share 130 bytes, empty and
+//! long values, and deletions. The tables are uncompressed. A table is named after its special
+//! feature.
 
 use super::IndexFormat;
 use crate::comparator::Comparator;
@@ -22,7 +23,7 @@ pub(super) struct Table {
 pub(super) struct Entry {
     pub(super) key: Vec<u8>,
     pub(super) value: Vec<u8>,
-    /// Offset of the entry in the block.
+    /// Offset of the entry from the start of the block.
     pub(super) offset: u32,
 }
 
@@ -89,7 +90,7 @@ pub(super) fn tables() -> Vec<Table> {
     ])
 }
 
-/// Returns the table with this name.
+/// Returns the table whose name is `name`.
 pub(super) fn table(name: &str) -> Table {
     tables().into_iter().find(|table| table.name == name).unwrap()
 }
@@ -122,7 +123,7 @@ impl Table {
         Some(self.block(BlockHandle::decode(&mut Reader::new(&entry.value)).unwrap()))
     }
 
-    /// Returns how the entries of the index blocks are written.
+    /// Returns the encoding of the entries in the table's index blocks.
     pub(super) fn index_format(&self) -> IndexFormat {
         IndexFormat {
             delta_values: self.properties.index_value_is_delta_encoded,
@@ -134,7 +135,8 @@ impl Table {
         self.properties.index_type.unwrap()
     }
 
-    /// Returns the index block, or the top level of a partitioned index and then its partitions.
+    /// Returns the index block. For a partitioned index, returns the top level, followed by the
+    /// partitions.
     pub(super) fn index_blocks(&self) -> Vec<&'static [u8]> {
         let index = match self.footer.index {
             Some(handle) => self.block(handle),
@@ -157,17 +159,17 @@ impl Table {
         entries.map(|entry| self.block(entry.handle)).collect()
     }
 
-    /// Returns the order of the user keys.
+    /// Returns the comparator of the table's user keys.
     pub(super) fn comparator(&self) -> Comparator {
         let name = str::from_utf8(&self.properties.comparator_name).unwrap();
         Comparator::built_in(name).unwrap()
     }
 }
 
-/// The parts of a block before its restarts.
+/// The entries, the values and the restarts of a block.
 struct Parts<'a> {
     entries: &'a [u8],
-    /// The values, if they are separate.
+    /// The values, if they are stored together after all keys.
     values: Option<&'a [u8]>,
     restarts: Vec<u32>,
 }

@@ -1,8 +1,9 @@
-//! The hash index at the end of a data block: maps a user key's hash to the restart interval that
-//! contains the key.
+//! The hash index at the end of a data block. It maps the hash of a user key to the restart
+//! interval that contains the key.
 //!
-//! One byte per bucket: a restart number up to 253, 254 if two restarts collide, 255 if there is no
-//! key. Only gets use it; a seek needs sorted order.
+//! Each bucket is one byte: the number of a restart, from 0 to 253; or 254 if keys of several
+//! restart intervals are in the bucket; or 255 if the bucket has no key. Only gets use the hash
+//! index, since a seek must also find the next higher key.
 
 use crate::{Error, Result};
 
@@ -12,15 +13,16 @@ const NO_ENTRY: u8 = 255;
 /// The result of looking up a user key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HashIndexAnswer {
-    /// If the block contains the key, it is in this restart interval.
+    /// If the block contains the key, the key is in the interval of this restart.
     Restart(u32),
-    /// The block does not contain the key. A key that sorts after it may be in a later block.
+    /// The block does not contain the key. The entries of the key, or the next higher key, may
+    /// still be in the next block.
     Absent,
-    /// Two restarts share the bucket: search the block.
+    /// Keys of several restart intervals are in the bucket, so the block must be searched.
     Collision,
 }
 
-/// The location of the buckets.
+/// Where the buckets are in the block: the offset of the first bucket, and their number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct HashIndex {
     buckets: u32,
@@ -28,7 +30,8 @@ pub(super) struct HashIndex {
 }
 
 impl HashIndex {
-    /// Reads the bucket count that ends at `end`; also returns the offset of the buckets.
+    /// Parses the hash index that ends at offset `end`. Its last two bytes are the number of
+    /// buckets. Returns the hash index, and the offset at which its buckets begin.
     pub(super) fn parse(block: &[u8], end: usize) -> Result<(Self, usize)> {
         let (head, count) = block
             .get(..end)
@@ -58,26 +61,26 @@ impl HashIndex {
     }
 }
 
-/// The highest restart that a bucket can name.
+/// The highest restart number that a bucket can store.
 const RESTART_MAX: usize = 253;
 
-/// Collects the keys of a block and builds its hash index.
+/// Collects the hashes of the keys of a block, and builds its hash index.
 #[derive(Debug)]
 pub(super) struct HashIndexBuilder {
     buckets_per_key: f64,
-    /// Number of buckets that the keys so far require.
+    /// Number of buckets for the keys so far, before it is rounded.
     buckets: f64,
-    /// The hashes of the keys and their restarts.
+    /// For each key added, its hash and the number of its restart.
     keys: Vec<(u32, u8)>,
-    /// Whether a block since the last reset had too many restarts.
+    /// Whether a block since the last `reset` had more restarts than a bucket can number.
     given_up: bool,
-    /// The finished buckets and their number.
+    /// The hash index that was built last: the buckets, followed by their number.
     finished: Vec<u8>,
 }
 
 impl HashIndexBuilder {
-    /// Creates a builder that fills this fraction of the buckets; RocksDB's default of 0.75 if it
-    /// is not above 0.
+    /// Creates a builder. `utilization` is the number of keys per bucket; if it is not above 0,
+    /// RocksDB's default of 0.75 is used.
     pub(super) fn new(utilization: f64) -> Self {
         let utilization = if utilization > 0.0 { utilization } else { 0.75 };
         Self {
@@ -89,7 +92,7 @@ impl HashIndexBuilder {
         }
     }
 
-    /// Resets the keys and the flag that a block had too many restarts.
+    /// Discards the keys, and allows hash indexes again after a block with too many restarts.
     pub(super) fn reset(&mut self) {
         self.clear();
         self.given_up = false;
@@ -111,18 +114,18 @@ impl HashIndexBuilder {
         }
     }
 
-    /// Returns the number of buckets, which is odd because the hash spreads badly over powers of
-    /// two.
+    /// Returns the number of buckets. It is odd, because the hashes are distributed badly over a
+    /// number of buckets that is a power of two.
     fn bucket_count(&self) -> u16 {
         self.buckets as u32 as u16 | 1
     }
 
-    /// Returns the length of the index in bytes.
+    /// Returns the length of the hash index in bytes, which is 0 if there is none.
     pub(super) fn length(&self) -> usize {
         if self.given_up { 0 } else { usize::from(self.bucket_count()) + 2 }
     }
 
-    /// Returns the buckets and their number; `None` if the block has no hash index.
+    /// Returns the buckets, followed by their number, or `None` if the block gets no hash index.
     pub(super) fn finish(&mut self) -> Option<&[u8]> {
         if self.given_up {
             return None;

@@ -1,10 +1,12 @@
-//! A position in an index block: each entry holds the location of a block of the table.
+//! A cursor over the entries of an index block. Each entry has the location of another block of the
+//! table, such as a data block.
 //!
-//! The key of an entry is at or above the last key of its block and below the first key of the
-//! next. The value is a block handle (two varints: offset and size). If the key shares bytes with
-//! the previous key, and format_version is 4 or later, the value is only a signed varint: the
-//! difference in size from the previous block. The entry's block then directly follows the previous
-//! one. An index with first keys appends the block's first internal key, preceded by its length.
+//! The key of an entry is at or above the last key of its block, and below the first key of the
+//! next block. The value is normally a block handle: the offset and the size of the block, as
+//! varints. There is a shorter form in format_version 4 and later, for an entry whose key shares
+//! bytes with the previous key. Its block directly follows the previous entry's block, and the
+//! value is only the difference of their sizes, as a signed varint. In an index with first keys,
+//! the length and the bytes of the block's first internal key follow the handle or the difference.
 //! Source: `IndexValue` in `table/format.{h,cc}`.
 
 use std::cmp::Ordering;
@@ -17,18 +19,18 @@ use crate::table::{BLOCK_TRAILER_LENGTH, BlockHandle};
 use crate::varint::Reader;
 use crate::{Error, Result};
 
-/// The encoding of an index block's entries, from the table's properties.
+/// How the entries of an index block are encoded. This is recorded in the table's properties.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct IndexFormat {
-    /// Whether values omit their length and are relative to the previous block (format_version 4
-    /// and later).
+    /// Whether entries omit the lengths of their values, and values may be differences from the
+    /// previous block (format_version 4 and later).
     pub delta_values: bool,
-    /// Whether each entry has its block's first internal key.
+    /// Whether each entry also has the first internal key of its block.
     pub first_keys: bool,
 }
 
-/// A position in an index block. Like [`crate::block::Cursor`], it borrows the block only during a
-/// call.
+/// A position in an index block. The cursor borrows the block only during a call, as a
+/// [`crate::block::Cursor`] does.
 #[derive(Debug, Default)]
 pub struct IndexCursor {
     position: Position,
@@ -38,7 +40,7 @@ pub struct IndexCursor {
 }
 
 impl IndexCursor {
-    /// Invalidates the position, for use on another block.
+    /// Makes the cursor invalid, so that it can be used on another block.
     pub fn reset(&mut self) {
         self.position.valid = false;
     }
@@ -49,19 +51,21 @@ impl IndexCursor {
         self.position.valid
     }
 
-    /// Returns the current key: a user key or an internal key, according to the table's properties.
+    /// Returns the key of the current entry. The table's properties tell whether it is a user key
+    /// or an internal key.
     #[inline]
     pub fn key(&self) -> &[u8] {
         &self.position.key
     }
 
-    /// Returns the location of the block that the entry describes.
+    /// Returns the location of the block to which the current entry refers.
     #[inline]
     pub fn handle(&self) -> BlockHandle {
         self.handle
     }
 
-    /// Returns the first internal key of the block; empty if the index does not store first keys.
+    /// Returns the first internal key of the block to which the current entry refers; empty if the
+    /// index does not store first keys.
     pub fn first_key<'a>(&self, block: &'a [u8]) -> &'a [u8] {
         block.get(self.first_key.start as usize..self.first_key.end as usize).unwrap_or_default()
     }
@@ -100,9 +104,10 @@ impl IndexCursor {
         Ok(())
     }
 
-    /// Moves to the first entry that is not below a target; past the last if there is none. The
-    /// range `among` contains the last restart whose key is not above the target, or only the first
-    /// restart if there is none; `compare` compares a key of the block with the target.
+    /// Moves to the first entry whose key is not below a target, or past the last entry if there is
+    /// none. `compare` compares a key of the block with the target. `among` is a range of restarts:
+    /// it must contain the last restart whose key is not above the target or, if there is none, the
+    /// first restart.
     #[inline]
     pub fn seek(
         &mut self,
@@ -130,7 +135,7 @@ impl IndexCursor {
         }
     }
 
-    /// Moves to the next entry; invalid after the last.
+    /// Moves to the next entry. After the last entry, the cursor is no longer valid.
     #[inline]
     pub fn next(&mut self, block: &[u8], layout: &Layout, format: IndexFormat) -> Result<()> {
         let head = if format.delta_values {
@@ -165,7 +170,7 @@ impl IndexCursor {
         Ok(())
     }
 
-    /// Moves to the previous entry; invalid before the first.
+    /// Moves to the previous entry. Before the first entry, the cursor is no longer valid.
     pub fn previous(&mut self, block: &[u8], layout: &Layout, format: IndexFormat) -> Result<()> {
         let current = self.position.entry;
         let Some(restart) = self.position.restart_before(block, layout, current)? else {
@@ -184,8 +189,10 @@ impl IndexCursor {
         }
     }
 
-    /// Decodes the handle and first key of the current entry from `value`, at offset `start` of the
-    /// block, and returns their length.
+    /// Decodes the value of the current entry: the handle, or if `delta` the difference from the
+    /// previous one, and the first key, if the index has first keys. The value begins at the start
+    /// of `value`, which is at offset `start` of the block. Returns the length of the value in
+    /// bytes.
     fn decode_value(
         &mut self,
         value: &[u8],
@@ -213,8 +220,8 @@ impl IndexCursor {
         Ok(reader.offset() as u32)
     }
 
-    /// Returns the handle of the block after the current one, `difference` bytes larger; `None` if
-    /// it exceeds the limits of a file.
+    /// Returns the handle of the block that directly follows the current one and is larger by
+    /// `difference` bytes; `None` if it would exceed the limits of a file.
     fn next_handle(&self, difference: i64) -> Option<BlockHandle> {
         const TRAILER: u64 = BLOCK_TRAILER_LENGTH as u64;
         let behind = self.handle.offset.checked_add(self.handle.size)?;

@@ -9,26 +9,26 @@ use crate::table::BlockHandle;
 use crate::table::footer::MAX_BLOCK_HANDLE_LENGTH;
 use crate::varint::{put_fixed64, put_length_prefixed, put_varsigned64, varint_length};
 
-/// Selects the index keys to shorten.
+/// Which keys of an index are shortened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum IndexShortening {
-    /// None: each index key is the last key of its block.
+    /// No key is shortened: the index key of a block is the last key of the block.
     None,
-    /// Keys between two blocks: each is a short key that separates them.
+    /// The index key of a block is a short key that separates the block from the next one.
     #[default]
     Separators,
-    /// Keys between two blocks, and the last key, which becomes a short key at or above all keys of
-    /// the table.
+    /// As [`IndexShortening::Separators`]; in addition, the index key of the last block is a short
+    /// key that is at or above all keys of the table.
     SeparatorsAndSuccessor,
 }
 
 impl IndexShortening {
-    /// Sets `out` to the index key, an internal key, of a block that ends with the internal key
-    /// `last` and is followed by a block that begins with `next`, or by no block. Returns whether
-    /// the user key alone separates the two blocks. It does not if both blocks contain that user
-    /// key.
+    /// Sets `out` to the index key of a block, as an internal key. `last` is the last internal key
+    /// of the block, and `next` is the first internal key of the next block, if there is one.
+    /// Returns whether the user keys alone separate the two blocks, which is false if both blocks
+    /// contain the same user key.
     ///
-    /// An index has user keys only if they suffice for every entry.
+    /// An index stores only user keys if these separate all its blocks.
     pub fn separate(
         self,
         comparator: &Comparator,
@@ -47,8 +47,8 @@ impl IndexShortening {
             _ => {}
         }
         if out.len() <= last_user_key.len() && comparator.compare(last_user_key, out).is_lt() {
-            // This key belongs to no record: its trailer sorts before all others of the same user
-            // key.
+            // The shortened user key belongs to no record. This trailer sorts before all other
+            // trailers of the same user key.
             put_fixed64(out, pack_trailer(MAX_SEQUENCE, ValueType::FOR_SEEK));
         } else {
             out.clear();
@@ -61,36 +61,39 @@ impl IndexShortening {
 /// Options for encoding an index block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IndexBuilderOptions {
-    /// Number of entries per restart interval, whose first key is written whole; 0 counts as 1,
-    /// RocksDB's default.
+    /// Number of entries from one restart to the next. The key of an entry at a restart is stored
+    /// in full. 0 counts as 1, which is RocksDB's default.
     pub restart_interval: u32,
-    /// How entries are written. RocksDB writes delta values in `format_version` 4 and later, except
-    /// where `block_align` pads data blocks.
+    /// How entries are encoded. RocksDB sets `delta_values` for `format_version` 4 and later,
+    /// except for tables whose data blocks are padded because of `block_align`.
     pub format: IndexFormat,
-    /// Whether keys are always internal keys, as in `format_version` 2.
+    /// Whether keys are stored as internal keys in any case, as in `format_version` 2.
     pub internal_keys: bool,
 }
 
-/// Builds an index block, a partition of an index or its top level, from entries added in order.
+/// Builds an index block: a whole index, a partition of an index, or the top level of a partitioned
+/// index. Entries are added in key order.
 ///
-/// Whether the keys of an index need their trailers is known only at its end, so the block is built
-/// in both forms until [`IndexBuilder::require_internal_keys`]. The output is byte for byte that of
-/// RocksDB for the same entries, with `uniform_cv_threshold` at its default. Nothing is allocated
-/// once the buffers have grown to the size of a block. Source:
+/// Whether the keys of an index must be internal keys is known only when its last entry is added.
+/// Until [`IndexBuilder::require_internal_keys`] is called, the block is therefore built in two
+/// forms, with internal keys and with user keys. For the same entries, the output is the same bytes
+/// as RocksDB's with `uniform_cv_threshold` at its default. The builder allocates no more memory
+/// once its buffers have grown to the size of a block. Source:
 /// `table/block_based/index_builder.{h,cc}`.
 #[derive(Debug)]
 pub struct IndexBuilder {
     options: IndexBuilderOptions,
     with_trailers: Encoder,
-    /// The block with user keys in place of internal keys; meaningless once internal keys are
-    /// required.
+    /// The block with user keys instead of internal keys. It is not maintained or used once
+    /// internal keys are required.
     without_trailers: Encoder,
     internal_keys: bool,
     last_handle: Option<BlockHandle>,
     values: Values,
 }
 
-/// The two forms of an entry's value.
+/// The value of an entry in both of its forms: as a whole handle, and as a difference from the
+/// previous block.
 #[derive(Debug, Default)]
 struct Values {
     whole: Vec<u8>,
@@ -110,7 +113,8 @@ impl IndexBuilder {
         }
     }
 
-    /// Resets the entries and the requirement of internal keys. The memory is kept.
+    /// Discards the entries, and no longer requires internal keys unless the options do. Keeps the
+    /// allocated memory.
     pub fn reset(&mut self) {
         self.with_trailers.clear();
         self.without_trailers.clear();
@@ -123,21 +127,21 @@ impl IndexBuilder {
         self.with_trailers.buffer.is_empty()
     }
 
-    /// Makes the keys of this block internal keys. Must be called on every part of an index once
-    /// [`IndexShortening::separate`] returns that user keys do not suffice for one of its entries.
+    /// Makes the builder store internal keys in this block. If [`IndexShortening::separate`]
+    /// returns false for any entry of an index, this must be called for every block of that index.
     pub fn require_internal_keys(&mut self) {
         self.internal_keys = true;
     }
 
-    /// Returns whether the keys of this block are internal keys.
+    /// Returns whether this block stores internal keys.
     pub fn internal_keys(&self) -> bool {
         self.internal_keys
     }
 
-    /// Adds the entry of the block at `handle`. `separator` is an internal key at or above the last
-    /// key of the block, `first_key` the block's first key, which is omitted if the format does not
-    /// store first keys. A block that does not directly follow the previous one gets a whole key
-    /// and handle instead of a delta.
+    /// Adds an entry for the block at `handle`. `separator` is an internal key at or above the last
+    /// key of that block. `first_key` is the first key of that block; it is ignored if the format
+    /// has no first keys. If the format has delta values and the block does not directly follow the
+    /// previous one, the entry stores a whole key and a whole handle.
     pub fn add(&mut self, separator: &[u8], handle: BlockHandle, first_key: &[u8]) {
         let format = self.options.format;
         self.values.encode(handle, self.last_handle, format.first_keys.then_some(first_key));
@@ -151,13 +155,14 @@ impl IndexBuilder {
         self.last_handle = Some(handle);
     }
 
-    /// Returns the length of the block in bytes if it were finished now.
+    /// Returns the length that the block would have if it were finished now, in bytes.
     pub fn size_estimate(&self) -> usize {
         self.encoder().length()
     }
 
-    /// Returns RocksDB's estimate of the block's length, in bytes, with one more entry whose key
-    /// has `key_length` bytes. RocksDB uses it to decide where to end a partition.
+    /// Returns RocksDB's estimate of the length that the block would have with one more entry, in
+    /// bytes. The key of that entry has `key_length` bytes. RocksDB uses the estimate to decide
+    /// whether to end a partition before the entry.
     pub fn size_estimate_with(&self, key_length: usize, handle: BlockHandle) -> usize {
         let value = varint_length(handle.offset) + varint_length(handle.size);
         let restart_is_due = self.encoder().restart_is_due();
@@ -171,11 +176,12 @@ impl IndexBuilder {
         self.size_estimate() + key_length + value + restart + shared + length
     }
 
-    /// Appends the block to `out` and begins another as [`IndexBuilder::reset`] does. An empty
-    /// `out` is swapped with the builder's own buffer, without a copy.
+    /// Appends the finished block to `out`, and resets the builder as [`IndexBuilder::reset`] does.
+    /// If `out` is empty, it is swapped with the builder's buffer, which saves a copy.
     ///
     /// # Errors
-    /// Unsupported, for a block of 4 GiB. Its entries are then discarded, and `out` is unchanged.
+    /// Unsupported if the block has 4 GiB or more. Its entries are then discarded, and `out` is
+    /// unchanged.
     pub fn finish(&mut self, out: &mut Vec<u8>) -> Result<()> {
         let encoder = match self.internal_keys {
             true => &mut self.with_trailers,
@@ -186,14 +192,15 @@ impl IndexBuilder {
         result
     }
 
-    /// Returns the encoder whose form of the block will be written.
+    /// Returns the encoder that holds the form of the block to be written.
     fn encoder(&self) -> &Encoder {
         if self.internal_keys { &self.with_trailers } else { &self.without_trailers }
     }
 }
 
 impl Values {
-    /// Encodes a handle, whole and as the difference from `last`, each followed by the first key.
+    /// Encodes `handle` in both forms: as a whole, and as the difference of its size from that of
+    /// `last`. If there is a first key, it follows in both forms.
     fn encode(&mut self, handle: BlockHandle, last: Option<BlockHandle>, first_key: Option<&[u8]>) {
         self.whole.clear();
         self.whole.reserve(MAX_BLOCK_HANDLE_LENGTH);
@@ -208,8 +215,8 @@ impl Values {
     }
 }
 
-/// Appends an entry. The delta is used if and only if the key shares bytes, which is how a reader
-/// recognises it.
+/// Appends an entry. In a format with delta values, the entry stores a difference if and only if
+/// its key shares bytes with the previous key. Readers distinguish the two forms by that.
 fn put_entry(
     encoder: &mut Encoder,
     format: IndexFormat,

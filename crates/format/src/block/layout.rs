@@ -1,4 +1,4 @@
-//! A block's footer: the locations of its restarts, values and hash index.
+//! The footer of a block, which gives the locations of its restarts, values and hash index.
 
 use crate::block::hash_index::HashIndex;
 use crate::{Error, Result};
@@ -9,25 +9,26 @@ const KEYS_UNIFORM: u32 = 1 << 29;
 const RESERVED: u32 = 1 << 30;
 pub(super) const HASH_INDEX: u32 = 1 << 31;
 
-/// The locations of a block's parts. Offsets count from the start of the block's uncompressed
-/// bytes.
+/// The locations of the parts of a block. Offsets count from the start of the uncompressed block,
+/// in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Layout {
-    /// End of the entries: the start of the values if they are separate, otherwise of the restarts.
+    /// Offset of the end of the entries. The values follow there, if they are stored together after
+    /// all keys; otherwise the restarts follow.
     pub(super) entries_end: u32,
-    /// Start of the restart array.
+    /// Offset of the array of restarts.
     pub(super) restarts: u32,
-    /// Number of restarts: at least one, except in a block without entries.
+    /// Number of restarts; 0 only in a block without entries.
     pub(super) restart_count: u32,
-    /// Whether values are in a separate section, which then begins at `entries_end`.
+    /// Whether the values are stored together after all keys. They then begin at `entries_end`.
     pub(super) values_apart: bool,
-    /// Whether the writer found the keys evenly spread.
+    /// Whether the writer has marked the keys as evenly spread.
     keys_uniform: bool,
     pub(super) hash_index: Option<HashIndex>,
 }
 
 impl Layout {
-    /// A block without entries.
+    /// The layout of a block without entries.
     pub const EMPTY: Self = Self {
         entries_end: 0,
         restarts: 0,
@@ -37,12 +38,12 @@ impl Layout {
         hash_index: None,
     };
 
-    /// Reads the footer of an uncompressed block and checks that everything it refers to is inside
-    /// the block.
+    /// Reads the footer of an uncompressed block. Checks that all parts that it describes are
+    /// inside the block.
     ///
     /// # Errors
-    /// Corruption, for a block too short for its parts or a footer with bits that no format version
-    /// defines.
+    /// Corruption if the block is too short for its parts, or if the footer has bits that no format
+    /// version defines.
     pub fn parse(block: &[u8]) -> Result<Self> {
         let length = u32::try_from(block.len())
             .map_err(|_| Error::corruption("block", 0, "less than 4 GiB", "more"))?;
@@ -82,7 +83,7 @@ impl Layout {
         Ok(Self { entries_end, restarts, restart_count, values_apart, keys_uniform, hash_index })
     }
 
-    /// Returns how many restarts the block has.
+    /// Returns the number of restarts.
     pub fn restart_count(&self) -> u32 {
         self.restart_count
     }
@@ -92,12 +93,12 @@ impl Layout {
         self.entries_end == 0
     }
 
-    /// Returns whether values are in a separate section.
+    /// Returns whether the values are stored together after all keys.
     pub fn values_apart(&self) -> bool {
         self.values_apart
     }
 
-    /// Returns whether the writer found the keys evenly spread.
+    /// Returns whether the writer has marked the keys as evenly spread.
     pub fn keys_uniform(&self) -> bool {
         self.keys_uniform
     }
@@ -107,7 +108,7 @@ impl Layout {
         self.hash_index.is_some()
     }
 
-    /// Returns the offset of a restart's entry.
+    /// Returns the offset of the entry at restart number `restart`.
     #[inline]
     pub(super) fn restart_offset(&self, block: &[u8], restart: u32) -> Result<u32> {
         let at = self.restarts as usize + 4 * restart as usize;

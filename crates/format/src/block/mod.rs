@@ -9,16 +9,19 @@
 //! footer    fixed32          bits 0-27 restarts, 28 values apart, 29 keys uniform, 31 hash index
 //! ```
 //!
-//! `shared`, `unshared`, `value length` and `value offset` are 32-bit varints; `value offset` is
-//! only present at restarts and only if values are separate, and counts from the start of the
-//! values. Index blocks of format_version 4 and later omit `value length`, because their values are
-//! self-delimiting. Source: `table/block_based/block_builder.cc`, `data_block_footer.cc`,
+//! `shared` is the number of bytes that the key shares with the previous key, and `unshared` is the
+//! number of other bytes, which follow as `key bytes`. A restart is an entry that stores its whole
+//! key; searches begin at restarts. `shared`, `unshared`, `value length` and `value offset` are
+//! 32-bit varints. An entry has a `value offset` only if it is a restart and values are separate
+//! from keys; the offset counts from the start of the values. Entries of index blocks have no
+//! `value length` in format_version 4 and later, because the encoding of their values determines
+//! the length. Source: `table/block_based/block_builder.cc`, `data_block_footer.cc`,
 //! `data_block_hash_index.cc`.
 //!
-//! A [`Layout`] is the parsed and validated footer. A [`Cursor`] or [`IndexCursor`] holds a
-//! position and borrows the block's bytes only during a call, so that an owner can keep both
-//! together. A [`Builder`] or [`IndexBuilder`] produces the same blocks from the same entries as
-//! RocksDB, byte for byte.
+//! A [`Layout`] is the parsed and validated footer of a block. A [`Cursor`] or [`IndexCursor`] is a
+//! position in a block. It borrows the block's bytes only during a call, so one object can own both
+//! the bytes and the cursor. A [`Builder`] or [`IndexBuilder`] produces the same bytes as RocksDB
+//! from the same entries.
 
 mod builder;
 #[cfg(test)]

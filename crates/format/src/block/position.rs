@@ -1,4 +1,4 @@
-//! A position among the entries of a block, and the decoding of entries.
+//! The position of a cursor among the entries of a block, and the decoding of entries.
 
 use std::cmp::Ordering;
 
@@ -7,35 +7,36 @@ use crate::block::restarts::Restarts;
 use crate::varint::decode_varint32;
 use crate::{Error, Result};
 
-/// A cursor's position and the key there: the common part of data and index cursors.
+/// The position of a cursor and the key there. Data cursors and index cursors share this.
 #[derive(Debug, Default)]
 pub(super) struct Position {
-    /// Offset of the current entry; the end of the entries if there is none.
+    /// Offset of the current entry, or of the end of the entries if there is no current entry.
     pub(super) entry: u32,
-    /// Offset after the current entry's key, or after its value if values are inline.
+    /// Offset of the next entry. While an entry is being decoded, the offset after its key.
     pub(super) next: u32,
-    /// The current entry's key.
+    /// The whole key of the current entry.
     pub(super) key: Vec<u8>,
-    /// Offset of the next restart's entry, which identifies the entry as a restart; `u32::MAX`
-    /// after the last restart.
+    /// Offset of the entry at the next restart, which shows whether the next entry is at a restart;
+    /// `u32::MAX` after the last restart.
     next_restart_offset: u32,
     next_restart: u32,
     pub(super) valid: bool,
 }
 
-/// The head of an entry.
+/// The lengths and offsets at the beginning of an entry.
 pub(super) struct EntryHead {
     pub(super) shared: u32,
     pub(super) unshared: u32,
     pub(super) value_length: u32,
-    /// Offset of the value among the separate values; only at restarts.
+    /// Offset of the value from the start of the values. Present only if the entry is at a restart
+    /// and values are stored after all keys.
     pub(super) value_offset: Option<u32>,
-    /// Offset of the key's unshared bytes.
+    /// Offset in the block at which the unshared bytes of the key begin.
     pub(super) key_start: u32,
 }
 
 impl Position {
-    /// Moves before a restart's entry, so that the next step lands on it.
+    /// Moves just before the entry at restart number `restart`, so that the next step moves to it.
     pub(super) fn before_restart(
         &mut self,
         block: &[u8],
@@ -57,7 +58,8 @@ impl Position {
         self.valid = false;
     }
 
-    /// Decodes the next entry up to the end of its key. `None` after the last entry.
+    /// Moves to the next entry and decodes it up to the end of its key. Returns `None` after the
+    /// last entry.
     #[inline(always)]
     pub(super) fn step<const VALUE_LENGTH: bool>(
         &mut self,
@@ -88,7 +90,8 @@ impl Position {
         Ok(Some(head))
     }
 
-    /// Returns whether the next entry is a restart; if so, advances to the restart after it.
+    /// Returns whether the next entry is at a restart. If it is, also looks up the restart after
+    /// it.
     #[inline(always)]
     pub(super) fn meets_restart(&mut self, block: &[u8], layout: &Layout) -> Result<bool> {
         let at_restart = self.next == self.next_restart_offset;
@@ -108,7 +111,8 @@ impl Position {
         Ok(())
     }
 
-    /// Returns the last restart at or before an entry's offset.
+    /// Returns the number of the last restart whose entry is before `offset`; `None` if there is
+    /// none.
     pub(super) fn restart_before(
         &self,
         block: &[u8],
@@ -125,8 +129,9 @@ impl Position {
         Ok(None)
     }
 
-    /// Returns the restart from which to scan: the last in `among` whose key is not above the
-    /// target, or the first. `compare` compares a key of the block with the target.
+    /// Returns the number of the restart from which to scan for a target: the last restart in
+    /// `among` whose key is not above the target, or the first in `among` if there is none.
+    /// `compare` compares a key of the block with the target.
     #[inline]
     pub(super) fn search_restarts<const VALUE_LENGTH: bool>(
         block: &[u8],
@@ -162,7 +167,8 @@ pub(super) fn restart_key<'a, const VALUE_LENGTH: bool>(
 }
 
 impl EntryHead {
-    /// Decodes an entry's lengths; `None` unless its key ends at or before `end`.
+    /// Decodes the beginning of the entry at offset `start`. Returns `None` if the entry is
+    /// malformed or its key does not end at or before offset `end`.
     #[inline(always)]
     pub(super) fn decode<const VALUE_LENGTH: bool>(
         block: &[u8],
@@ -174,7 +180,7 @@ impl EntryHead {
         let mut at = 0;
         let (shared, unshared, value_length);
         match bytes {
-            // Three one-byte lengths: nearly every entry.
+            // Nearly every entry has lengths of one byte each, so this case is fast.
             [a, b, c, ..] if VALUE_LENGTH && (a | b | c) < 0x80 => {
                 (shared, unshared, value_length) = (u32::from(*a), u32::from(*b), u32::from(*c));
                 at = 3;

@@ -1,9 +1,10 @@
-//! The first bytes of a block's keys in one array, so that a search touches few cache lines.
+//! An array with a few bytes of the key of each restart of an index block, for faster binary
+//! searches.
 //!
-//! A binary search over an index block reads two cache lines at each step: that of the restart and
-//! that of its key. This array holds, as numbers, the eight bytes of each restart's key after the
-//! prefix that all these keys share: eight restarts to a line. Keys are compared only where the
-//! numbers are equal.
+//! A binary search in the block itself touches two cache lines at each step: one with the restart's
+//! offset and one with its key. This array stores eight bytes of each restart's key as a number:
+//! those after the prefix that all these keys share. A cache line holds eight such numbers. A
+//! search compares keys only for restarts whose numbers equal the target's.
 
 use std::cmp::Ordering;
 
@@ -12,23 +13,23 @@ use crate::block::position::restart_key;
 use crate::block::restarts::Restarts;
 use crate::{Result, key};
 
-/// The first bytes of the restarts' keys of an index block in bytewise order.
+/// Bytes of the keys of the restarts of an index block whose keys are in bytewise order.
 #[derive(Debug, Clone)]
 pub struct RestartPrefixes {
-    /// Common prefix of all keys.
+    /// The prefix that the keys of all restarts share.
     shared: Box<[u8]>,
-    /// The eight bytes after the common prefix of each restart's key as a big-endian number, padded
-    /// with zeros.
+    /// For each restart, the eight bytes of its key after the shared prefix, padded with zeros, as
+    /// a big-endian number.
     words: Box<[u64]>,
 }
 
 impl RestartPrefixes {
-    /// Collects the prefixes of an index block. `delta_values` is the field of its
-    /// [`super::IndexFormat`]; `user_keys` states whether its keys lack trailers. The keys must be
-    /// in bytewise order.
+    /// Collects the bytes of the keys of an index block, whose keys must be in bytewise order.
+    /// `delta_values` is the field of the block's [`super::IndexFormat`]. `user_keys` states
+    /// whether its keys are user keys, rather than internal keys.
     ///
     /// # Errors
-    /// Corruption, for a restart that refers to no entry, and a key that is too short.
+    /// Corruption if a restart does not refer to a well-formed entry.
     pub fn build(
         block: &[u8],
         layout: &Layout,
@@ -55,8 +56,8 @@ impl RestartPrefixes {
         Ok(Self { shared: first.get(..shared).unwrap_or_default().into(), words })
     }
 
-    /// Returns a range of restarts that contains the last one whose key is not above `user_key`; if
-    /// there is none, only the first.
+    /// Returns a range of restarts for a search of `user_key`. It contains the last restart whose
+    /// key is not above `user_key` or, if there is none, only the first restart.
     #[inline]
     pub fn narrow(&self, user_key: &[u8]) -> Restarts {
         let end = self.words.len().saturating_sub(1) as u32;
@@ -79,13 +80,13 @@ impl RestartPrefixes {
         }
     }
 
-    /// Returns the heap memory in use, in bytes.
+    /// Returns the heap memory that the array uses, in bytes.
     pub fn memory(&self) -> usize {
         self.shared.len() + size_of_val(&*self.words)
     }
 }
 
-/// Returns the first eight bytes as a big-endian number, padded with zeros.
+/// Returns the first eight bytes as a big-endian number. Fewer bytes are padded with zeros.
 #[inline]
 fn word(bytes: &[u8]) -> u64 {
     match bytes.first_chunk::<8>() {

@@ -89,7 +89,7 @@ fn chapter(page: &mut String, topic: &Topic, rows: &[Row], shown: &[(&str, Strin
     }
 }
 
-/// Returns the text of the document about the effect of an option.
+/// Returns the text in the column `effect in Tailwater` for an option.
 fn outcome(row: &Row, shown: &[(&str, String, &str)]) -> String {
     match row.verdict {
         Verdict::NoEffect(why) => format!("no effect: {why}"),
@@ -113,7 +113,7 @@ fn value_text(value: &str) -> String {
     if value.is_empty() { "nothing".to_owned() } else { format!("`{value}`") }
 }
 
-/// Joins the lines of a documentation comment.
+/// Joins the lines of an option's description to one, and escapes `|` for the table.
 fn sentence(about: &str) -> String {
     about.split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|")
 }

@@ -1,7 +1,8 @@
 //! Assigns each option to a chapter of `docs/options.md`.
 
-/// A chapter: its title, its introduction, and parts of option names. An option belongs to the
-/// first chapter that has a part of its name.
+/// A chapter of the document: its title, its introduction, and the parts of option names by which
+/// options are assigned to it. An option belongs to the first chapter in [`RULES`] that has a part
+/// of its name.
 pub(super) struct Topic {
     pub(super) title: &'static str,
     pub(super) about: &'static str,
@@ -12,8 +13,8 @@ const fn topic(title: &'static str, about: &'static str, parts: &'static [&'stat
     Topic { title, about, parts }
 }
 
-/// The chapters, in the order in which they are matched. If an option's name matches two chapters,
-/// the chapter to which it belongs comes first.
+/// The chapters, in the order in which an option's name is matched with them. If a name matches two
+/// chapters, the earlier one gets the option.
 static RULES: &[Topic] = &[
     topic(
         "Universal and FIFO databases",
@@ -226,7 +227,7 @@ static RULES: &[Topic] = &[
     ),
 ];
 
-/// The indexes in `RULES` of the chapters, in the order of the document.
+/// The order of the chapters in the document, as indexes in `RULES`.
 const ORDER: &[usize] = &[9, 4, 5, 10, 1, 11, 12, 3, 7, 8, 13, 6, 2, 0];
 
 /// Returns the chapters in the order of the document.

@@ -1,4 +1,5 @@
-//! Options of a database as a whole: opening, closing, its files, and background work.
+//! Effects of options of a whole database: of its opening, its closing, its files and its
+//! background work.
 
 use std::time::{Duration, Instant};
 
@@ -141,8 +142,8 @@ effects! {
         };
         assert!(calls("", Operation::Write) < 4);
         assert!(calls("writable_file_max_buffer_size=16k", Operation::Write) > 15);
-        // Regression test: the buffer was allocated at its full size at once, and the process
-        // aborted if there was too little memory.
+        // Regression test: the buffer was allocated at its maximum size at once, and the process
+        // aborted if it had too little memory.
         assert!(calls("writable_file_max_buffer_size=1t", Operation::Write) < 4);
         let pieces = "writable_file_max_buffer_size=16k";
         let begun = calls(pieces, Operation::StartWriteback);
@@ -168,7 +169,8 @@ effects! {
     }
 
     background_jobs_run_in_threads shows "max_background_jobs", "max_background_compactions" {
-        // Threads of other tests in this process do not have these names.
+        // No other test in this process starts as many compaction threads, so none has threads with
+        // these names.
         for (text, name) in [
             ("max_background_jobs=40", "tailwater-comp29"),
             ("max_background_jobs=2;max_background_compactions=24", "tailwater-comp23"),
@@ -224,8 +226,9 @@ effects! {
         db.put_cf_opt(&family, b"a", b"1", &WriteOptions::default()).expect("a put");
         let no_space = FaultRule::new(Fault::NoSpace).purpose(Purpose::FlushWrite).from(0);
         disk.set_faults(FaultPlan::none().with(no_space));
-        // This only ends in time with both options: with the default interval, thirty retries would
-        // take minutes, and the default number of retries is unlimited.
+        // The flush fails within the time limit of the test only if both options have an effect.
+        // With the default interval, thirty retries would take minutes. The default number of
+        // retries is unlimited.
         assert!(db.flush_cf(&family).is_err());
         until(|| db.background_error().is_some());
     }
@@ -245,8 +248,8 @@ effects! {
             db.flush_all().expect("a flush");
         }
         let numbers = || -> Vec<u64> { db.live_files().iter().map(|file| file.number).collect() };
-        // At the first attempt a thread may still be working on the flush, so several attempts are
-        // made.
+        // The first advance of the clock may be missed, since a thread may still be working on the
+        // flush. So the clock is advanced several times.
         for _ in 0..3 {
             std::thread::sleep(Duration::from_millis(100));
             let before = numbers();
@@ -256,7 +259,7 @@ effects! {
     }
 }
 
-/// Puts keys concurrently, in eight threads.
+/// Puts 200 keys in each of eight concurrent threads.
 fn write_from_many_threads(scene: &Scene) {
     std::thread::scope(|scope| {
         for thread in 0..8 {
@@ -269,19 +272,19 @@ fn write_from_many_threads(scene: &Scene) {
     });
 }
 
-/// Whether a thread of this process has this name.
+/// Whether this process has a thread with this name.
 fn has_thread(name: &str) -> bool {
     #[expect(clippy::disallowed_methods, reason = "threads are files of the system's here")]
     let threads = std::fs::read_dir("/proc/self/task").expect("threads");
     threads.flatten().any(|thread| {
         #[expect(clippy::disallowed_methods, reason = "names of threads are files, too")]
         let own = std::fs::read_to_string(thread.path().join("comm"));
-        // The operating system stores at most 15 bytes of a thread's name.
+        // Linux keeps at most 15 bytes of a thread's name.
         own.is_ok_and(|own| own.trim() == &name[..name.len().min(15)])
     })
 }
 
-/// Waits until `is_so` returns true, as an effect of background threads.
+/// Waits until `is_so` returns true. Fails after 60 seconds.
 fn until(is_so: impl Fn() -> bool) {
     let begun = Instant::now();
     while !is_so() {

@@ -1,4 +1,5 @@
-//! I/O modes by purpose: which table files are opened for direct I/O.
+//! Effects of the options that set the I/O mode for a purpose: which table files are opened for
+//! direct I/O.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -9,7 +10,7 @@ use tailwater_io::{IoMode, Operation, Purpose, Storage};
 
 use super::support::{DB, Scene, options, try_open};
 
-/// Reading or writing a table file for some purpose.
+/// Whether a table file was opened for reading or created for writing, and for which purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Done {
     Read(Purpose),
@@ -19,10 +20,11 @@ enum Done {
 use Done::{Read, Written};
 
 /// The options of every database. The outputs of flushes and compactions are read back for
-/// verification, and few tables stay open, so that user reads open tables again.
+/// verification. Few tables stay open, so user reads must open tables again.
 const ALWAYS: &str = "paranoid_file_checks=true;max_open_files=20;disable_auto_compactions=true";
 
-/// Fills a database, compacts it, reads it, ingests a table, and makes a checkpoint by copying.
+/// Fills a database, compacts it, reads it, ingests a table, makes a checkpoint by copying, and
+/// reopens the database. Returns the table files that were opened or created meanwhile.
 fn work(text: &str) -> Vec<(Done, Opening)> {
     let disk = SimStorage::new(1);
     disk.start_recording();
@@ -60,8 +62,8 @@ fn ingest(scene: &Scene, text: &str) {
         .expect("an ingestion");
 }
 
-/// Returns the table files that were opened and created, in order. None of these calls may fail, so
-/// that the list of calls and the list of opened files correspond.
+/// Returns the table files that were opened or created, in order. All these calls must have
+/// succeeded: failed calls are among the recorded calls, but not among the recorded openings.
 fn tables_opened(disk: &SimStorage) -> Vec<(Done, Opening)> {
     let is_table = |path: &Path| path.extension().is_some_and(|extension| extension == "sst");
     let calls = disk.calls().into_iter().filter(|call| {
@@ -77,12 +79,12 @@ fn tables_opened(disk: &SimStorage) -> Vec<(Done, Opening)> {
     both.collect()
 }
 
-/// Returns the operations for which table files were opened in this mode.
+/// Returns for which purposes table files were opened in this I/O mode.
 fn done_in(opened: &[(Done, Opening)], mode: IoMode) -> BTreeSet<Done> {
     opened.iter().filter(|(_, opening)| opening.mode == mode).map(|(done, _)| *done).collect()
 }
 
-/// Operations for which table readers are opened that user reads and other operations share.
+/// The purposes for which a table reader may be opened that user reads and compactions share.
 const FOR_EVERYBODY: [Done; 4] = [
     Read(Purpose::UserRead),
     Read(Purpose::FlushWrite),
@@ -90,8 +92,7 @@ const FOR_EVERYBODY: [Done; 4] = [
     Read(Purpose::CompactionRead),
 ];
 
-/// Checks that with these options the given operations, and no others, open table files for direct
-/// I/O.
+/// Checks that with these options table files are opened for direct I/O for exactly these purposes.
 fn switches(text: &str, to_direct: &[Done]) {
     let opened = work(text);
     let direct = done_in(&opened, IoMode::Direct);
@@ -111,7 +112,7 @@ effects! {
         switches("use_direct_io_for_compaction_reads=true", &read);
         switches("use_direct_reads_for_compaction=true", &read);
         switches("compaction_read_io_mode=direct;verification_io_mode=buffered", &read[..1]);
-        // Tailwater's own option takes precedence over the flag.
+        // Tailwater's option `compaction_read_io_mode` takes precedence over RocksDB's flag.
         switches("use_direct_io_for_compaction_reads=true;compaction_read_io_mode=buffered", &[]);
     }
 
@@ -120,13 +121,14 @@ effects! {
         let direct = done_in(&opened, IoMode::Direct);
         assert!(direct.contains(&Read(Purpose::UserRead)), "{direct:?}");
         assert!(direct.iter().all(|done| matches!(done, Read(_))), "{direct:?}");
-        // Compactions then use the readers of user reads, so that no table is opened for buffered
+        // Compactions then share the readers of user reads, so no table is opened for buffered
         // reads.
         let buffered = done_in(&opened, IoMode::Buffered);
         assert!(FOR_EVERYBODY.iter().all(|done| !buffered.contains(done)), "{buffered:?}");
         let opened = work("user_read_io_mode=direct");
         assert!(done_in(&opened, IoMode::Direct).contains(&Read(Purpose::UserRead)));
-        // Compactions then open buffered readers of their own.
+        // User reads are direct, but compactions are not, so compactions open buffered readers of
+        // their own.
         assert!(done_in(&opened, IoMode::Buffered).contains(&Read(Purpose::CompactionRead)));
     }
 
@@ -172,8 +174,8 @@ effects! {
 
     compactions_hand_over_warm_blocks shows "warm_handover" {
         const MISS: &str = "rocksdb.block.cache.data.miss";
-        // Returns how many data blocks user reads do not find in the block cache after a
-        // compaction, and how many blocks the compaction handed over.
+        // Reads hot keys before and after a compaction. Returns how many data blocks the second
+        // reading misses in the block cache, and how many blocks the compaction handed over.
         let misses = |text: &str| {
             let always = "use_direct_reads=true;disable_auto_compactions=true";
             let scene = try_open(&SimStorage::new(1), &format!("{always};{text}"));
@@ -195,7 +197,7 @@ effects! {
         let (missed, none) = misses(&format!("{direct};warm_handover=false"));
         assert!(missed > 2 && none == 0, "{missed}, {none}");
         assert_eq!(misses(direct), (0, missed));
-        // Warm handover has no effect on compactions that write through the page cache.
+        // Warm handover does nothing for a compaction that writes through the page cache.
         assert_eq!(misses(""), (missed, 0));
     }
 
@@ -282,12 +284,12 @@ fn a_read_only_database_reports_its_effective_io_modes() {
     assert!(line("compaction_write:").ends_with(unknown), "{modes}");
 }
 
-/// Returns how often a compaction was delayed while each user read from the device takes
-/// `duration_ns`.
+/// Returns how many requests of a compaction were delayed, if each user read from the device takes
+/// `duration_ns` while it runs.
 fn held_back(text: &str, duration_ns: u64) -> u64 {
     let disk = SimStorage::new(1);
     let mut options = options(&disk, &format!("{ALWAYS};direct_request_size=4096;{text}"));
-    // Requests of background work are delayed only if it runs in its own threads.
+    // Background work is delayed only if it runs in background threads.
     options.set_inline_background(false);
     let db = tailwater::Db::open(DB, &options).expect("a new database");
     let scene = Scene { disk: disk.clone(), db, statistics: Default::default() };

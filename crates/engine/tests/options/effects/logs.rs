@@ -1,4 +1,4 @@
-//! Options of the write-ahead logs.
+//! Effects of the options of the write-ahead logs.
 
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -16,7 +16,7 @@ fn synced_put(scene: &Scene, key: &str, value: &str) {
     scene.db.put_cf_opt(&scene.family(), key, value, &synced).expect("a put");
 }
 
-/// Returns the bytes of the newest log.
+/// Returns the contents of the newest log.
 fn newest_log(scene: &Scene) -> Vec<u8> {
     let name = scene.names(".log").into_iter().max().expect("a log");
     read(&scene.disk, &Path::new(DB).join(name))
@@ -104,8 +104,8 @@ effects! {
             for log in names_in(&disk, DB, ".log") {
                 disk.remove(&Path::new(DB).join(log)).expect("removed");
             }
-            // The other recovery modes refuse to open the database if a log that the MANIFEST lists
-            // is missing.
+            // All other recovery modes refuse to open the database, with or without the option, if
+            // a log that the MANIFEST lists is missing.
             let text = format!("{text}wal_recovery_mode=kSkipAnyCorruptedRecords");
             assert_eq!(try_open(&disk, &text).is_err(), is_refused, "{text}");
         }

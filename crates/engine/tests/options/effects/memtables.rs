@@ -1,13 +1,13 @@
-//! Options of memtables, writes and stalls.
+//! Effects of the options of memtables, writes and write stalls.
 
 use tailwater::{ErrorKind, StallCause, StallState, WriteOptions};
 
 use super::support::open;
 
-/// Options for tests that pause compactions, so that a stall lasts that only a compaction can end.
+/// Options for tests that pause compactions. A stall that only a compaction can end then lasts.
 const PAUSED: &str = "level0_file_num_compaction_trigger=2;compression=kNoCompression";
 
-/// Returns the stall state after flushing a few tables while compactions are paused.
+/// Returns the stall state after `tables` flushes while compactions are paused.
 fn stall_after(text: &str, tables: usize) -> StallState {
     let scene = open(&format!("{PAUSED};{text}"));
     scene.db.pause_compactions().expect("a pause");
@@ -62,7 +62,8 @@ effects! {
     }
 
     sealed_memtables_may_accumulate shows "max_write_buffer_number" {
-        // At most as many memtables are merged as may exist, minus the active one.
+        // The number of memtables that a flush merges is limited to `max_write_buffer_number` - 1,
+        // since one memtable is active.
         for (number, is_flushed) in [("2", true), ("20", false)] {
             let scene = open(&format!(
                 "disable_auto_compactions=true;write_buffer_size=64k;\

@@ -1,12 +1,13 @@
-//! Tests of each honoured option, which fail if the option is ignored.
+//! Tests of every option that Tailwater honours. A test fails if its option is ignored.
 //!
 //! Each test opens databases on a simulated disk, with the option and without it, and compares what
 //! can be observed: files and their contents, calls to the disk, properties, and errors.
 
-/// Declares tests, each with the options whose effects it shows. The constant `SHOWN` lists them.
+/// Declares tests, each with the options whose effects it shows, and the constant `SHOWN` that
+/// lists both.
 macro_rules! effects {
     ($($test:ident shows $($option:literal),+ $body:block)*) => {
-        /// The tests of this file, each with the options whose effects it shows.
+        /// The name of each test in this file, with the options whose effects the test shows.
         pub(crate) const SHOWN: &[(&str, &[&str])] =
             &[$((stringify!($test), &[$($option),+])),*];
 

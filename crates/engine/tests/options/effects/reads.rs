@@ -1,4 +1,4 @@
-//! Options that affect reads of tables.
+//! Effects of options on reads of tables.
 
 use std::sync::Arc;
 
@@ -9,8 +9,8 @@ use tailwater_testkit::golden;
 
 use super::support::{DB, Scene, open, options};
 
-/// Returns a database with one table, which was reopened with these options and has an empty block
-/// cache.
+/// Returns a database with one table of `keys` keys. It was created and then reopened with these
+/// options, so its block cache is empty.
 fn table_of(keys: usize, family: &str, table: &str) -> Scene {
     let text = format!(
         "{family};disable_auto_compactions=true;compression=kNoCompression;\
@@ -22,7 +22,7 @@ fn table_of(keys: usize, family: &str, table: &str) -> Scene {
     scene.reopen(&text)
 }
 
-/// Returns how many reads from the device a scan of the whole table makes.
+/// Returns how many reads from the device a scan of a table with 5000 keys makes.
 fn scan_reads(table: &str) -> usize {
     let scene = table_of(5000, "", table);
     let before = scene.calls(Operation::Read, Purpose::UserRead);
@@ -30,7 +30,7 @@ fn scan_reads(table: &str) -> usize {
     scene.calls(Operation::Read, Purpose::UserRead) - before
 }
 
-/// Returns a database whose tables have Bloom filters of prefixes of three bytes.
+/// Returns a database with a table whose Bloom filter holds prefixes of three bytes.
 fn prefixed(text: &str) -> Scene {
     let scene = open(&format!(
         "prefix_extractor=fixed:3;disable_auto_compactions=true;{text};\
@@ -42,7 +42,8 @@ fn prefixed(text: &str) -> Scene {
     scene
 }
 
-/// Opens and reads a table. Returns how many index and filter blocks are then in the block cache.
+/// Opens a table and reads a key from it. Returns how many index blocks were added to the block
+/// cache, and how often an index block was looked up there.
 fn cached(family: &str, table: &str) -> (u64, u64) {
     let scene = table_of(1000, family, table);
     scene.get("000007");
@@ -89,7 +90,7 @@ effects! {
         assert!(never > 100 && usual < never / 3, "{usual} and {never}");
         assert!(scan_reads("initial_auto_readahead_size=256k") < usual);
         assert!(scan_reads("num_file_reads_for_auto_readahead=50") > usual + 20);
-        // Readahead doubles this size, which must not overflow.
+        // Readahead starts with this size and doubles it, which must not overflow.
         let largest = "initial_auto_readahead_size=18446744073709551615;\
                        max_auto_readahead_size=18446744073709551615";
         assert!(scan_reads(largest) < usual);
@@ -127,8 +128,8 @@ effects! {
             scene.flush();
             for round in 0..10 {
                 scene.get(&format!("{:06}", round * 100));
-                // Between two uses of the same index block more blocks are read than the cache can
-                // hold.
+                // Before the same index block is used again, more blocks are read than the cache
+                // can hold.
                 for key in (2000..6000).step_by(70) {
                     scene.get(&format!("{key:06}"));
                 }
@@ -143,7 +144,7 @@ effects! {
     top_levels_of_partitioned_blocks_are_pinned shows
         "pin_top_level_index_and_filter", "metadata_cache_options.top_level_index_pinning"
     {
-        // Only RocksDB writes partitioned indexes and filters, so a golden database is used.
+        // The golden database has partitioned indexes and filters, which only RocksDB writes.
         let copy = golden::unpack("formats");
         let lookups = |table: &str| {
             let mut options = OpenOptions::load(copy.path()).expect("an OPTIONS file");

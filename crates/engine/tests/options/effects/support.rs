@@ -1,4 +1,4 @@
-//! Helpers of the tests of options' effects.
+//! Helpers of the tests of the effects of options.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -22,8 +22,8 @@ pub(super) struct Scene {
     pub(super) statistics: Arc<Statistics>,
 }
 
-/// Returns options with which a missing database on `disk` is created. Background work runs in the
-/// calling thread.
+/// Returns options for a database on `disk`, which is created if it is missing. Background work
+/// runs in the calling thread.
 pub(super) fn options(disk: &SimStorage, text: &str) -> OpenOptions {
     let mut options = OpenOptions::new(Arc::new(disk.clone()));
     options.set_clock(disk.clock());
@@ -33,7 +33,8 @@ pub(super) fn options(disk: &SimStorage, text: &str) -> OpenOptions {
     options
 }
 
-/// Returns an option string without empty assignments, which result from empty arguments of a test.
+/// Returns an option string without empty assignments. These result when a test inserts an empty
+/// text.
 fn without_gaps(text: &str) -> String {
     let mut text = format!(";{text};");
     for (gap, filled) in [(";;;", ";"), (";;", ";"), ("{;", "{"), (";}", "}")] {
@@ -42,7 +43,7 @@ fn without_gaps(text: &str) -> String {
     text.replace("block_based_table_factory={}", "").trim_matches(';').replace(";;", ";")
 }
 
-/// Opens a new database.
+/// Opens a new database on `disk` with these options.
 pub(super) fn try_open(disk: &SimStorage, text: &str) -> Result<Scene> {
     let statistics = Arc::new(Statistics::new());
     let mut options = options(disk, text);
@@ -51,7 +52,7 @@ pub(super) fn try_open(disk: &SimStorage, text: &str) -> Result<Scene> {
     Ok(Scene { disk: disk.clone(), db, statistics })
 }
 
-/// Returns a new database on a new disk. The disk records its calls.
+/// Returns a new database on a new simulated disk, which records the calls to it.
 pub(super) fn open(text: &str) -> Scene {
     let disk = SimStorage::new(1);
     disk.start_recording();
@@ -117,7 +118,7 @@ impl Scene {
         keys
     }
 
-    /// Returns each level that has tables, with the number of its tables.
+    /// Returns the number of each level that has tables, and how many tables it has.
     pub(super) fn levels(&self) -> Vec<(usize, usize)> {
         let mut levels = std::collections::BTreeMap::new();
         for file in self.db.live_files() {
@@ -135,13 +136,13 @@ impl Scene {
         self.db.live_files().iter().map(|file| file.size).collect()
     }
 
-    /// Returns the first table.
+    /// Returns the first of the live tables.
     pub(super) fn table(&self) -> TableFile {
         let file = self.db.live_files().into_iter().next().expect("a table");
         TableFile::open(&self.disk, &file.path).expect("a table that can be opened")
     }
 
-    /// Returns the properties of the first table.
+    /// Returns the properties of the first of the live tables.
     pub(super) fn properties(&self) -> Properties {
         self.table().properties().as_ref().expect("properties").clone()
     }
@@ -155,7 +156,7 @@ impl Scene {
         self.statistics.ticker(name).expect("a ticker")
     }
 
-    /// Returns how many calls of this operation were made to the disk for this purpose.
+    /// Returns how many calls of this operation for this purpose the disk has recorded.
     pub(super) fn calls(&self, operation: Operation, purpose: Purpose) -> usize {
         let calls = self.disk.calls();
         let counted = calls
@@ -164,7 +165,7 @@ impl Scene {
         counted.count()
     }
 
-    /// Returns those file names in the database's directory that contain `part`.
+    /// Returns the names of the files in the database's directory that contain `part`.
     pub(super) fn names(&self, part: &str) -> Vec<String> {
         names_in(&self.disk, DB, part)
     }
@@ -175,14 +176,14 @@ impl Scene {
     }
 }
 
-/// Returns those file names in a directory that contain `part`.
+/// Returns the names of the files in a directory that contain `part`.
 pub(super) fn names_in(disk: &SimStorage, directory: &str, part: &str) -> Vec<String> {
     let entries = disk.list(directory.as_ref()).unwrap_or_default();
     let names = entries.into_iter().map(|entry| entry.name);
     names.filter(|name| name.contains(part)).collect()
 }
 
-/// Returns the bytes of a file.
+/// Returns the contents of a file.
 pub(super) fn read(disk: &SimStorage, path: &Path) -> Vec<u8> {
     let file = disk.open(path, IoMode::Buffered, Purpose::Metadata).expect("a file");
     let mut bytes = vec![0; file.length().expect("a length") as usize];

@@ -1,10 +1,10 @@
-//! Options that affect how tables are written.
+//! Effects of options on how tables are written.
 
 use tailwater_format::checksum::ChecksumType;
 
 use super::support::{Scene, open};
 
-/// Returns a database with one flushed table; `value` returns the value for each key.
+/// Returns a database with one flushed table. `value` returns the value for each key.
 fn flushed(family: &str, table: &str, value: impl Fn(usize) -> String) -> Scene {
     let scene = open(&format!(
         "{family};disable_auto_compactions=true;block_based_table_factory={{{table}}}"
@@ -28,22 +28,23 @@ fn half_random(key: usize) -> String {
     half + &"x".repeat(50)
 }
 
-/// Returns the length of a table that is not compressed.
+/// Returns the length in bytes of an uncompressed table.
 fn plain_size(table: &str) -> u64 {
     flushed("compression=kNoCompression", table, value).sizes()[0]
 }
 
-/// Returns the length of a table that is compressed.
+/// Returns the length in bytes of a table, which is compressed unless the options disable that.
 fn packed_size(family: &str, table: &str, value: fn(usize) -> String) -> u64 {
     flushed(family, table, value).sizes()[0]
 }
 
-/// Returns the properties of a table that is not compressed.
+/// Returns the properties of an uncompressed table.
 fn properties(table: &str) -> tailwater_format::table::Properties {
     flushed("compression=kNoCompression", table, value).properties()
 }
 
-/// Returns the compression recorded in a table that was compacted to the last level.
+/// Compacts a database to the last level. Returns the name and the options of the compression that
+/// the resulting table records.
 fn compacted(family: &str) -> String {
     let scene = flushed(family, "", value);
     scene.put("000007", "1");
@@ -69,7 +70,7 @@ effects! {
             packed_size(&format!("compression=kZSTD;compression_opts={{{options}}}"), "", half_random)
         };
         assert!(size("level=19") < size("level=-7"));
-        // The checksum takes four bytes for each block.
+        // The checksum adds four bytes to each block.
         let (without, with) = (size("level=3"), size("level=3;checksum=true"));
         assert!(with > without + 30, "{without} and {with}");
     }
@@ -101,7 +102,7 @@ effects! {
     }
 
     tables_have_a_version shows "format_version" {
-        // Instead of a version below 5, version 5 is written.
+        // Tailwater writes version 5 if the option asks for a lower version.
         for (version, written) in [(2, 5), (4, 5), (5, 5), (6, 6), (7, 7)] {
             let table = flushed("", &format!("format_version={version}"), value).table();
             assert_eq!(table.footer().format_version, written, "{version}");
@@ -125,7 +126,8 @@ effects! {
         let blocks = |table: &str| properties(table).num_data_blocks;
         let usual = blocks("");
         assert!(blocks("block_size=512") > usual * 6);
-        // If a block ended one record too late, the block would be longer.
+        // Without a deviation, a block ends only after the record that exceeds the block size.
+        // Fewer, longer blocks result.
         let large = "block_size=90";
         let (exact, over) = (
             blocks(&format!("{large};block_size_deviation=50")),

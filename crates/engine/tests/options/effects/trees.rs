@@ -1,4 +1,4 @@
-//! Options that affect compactions and the resulting LSM tree.
+//! Effects of options on compactions and on the resulting LSM tree.
 
 use std::sync::Arc;
 
@@ -24,11 +24,11 @@ impl CustomCompactionFilter for NoneStays {
     }
 }
 
-/// Options for leveled compaction with fixed level sizes and small tables.
+/// Options for leveled compaction with fixed level sizes, and for small tables.
 const STATIC: &str = "level_compaction_dynamic_level_bytes=false;compression=kNoCompression;\
                       write_buffer_size=64k";
 
-/// Returns a database with tables of about one megabyte.
+/// Returns a database into which about one megabyte was written and flushed.
 fn tree(text: &str) -> Scene {
     let scene = open(&format!("{STATIC};{text}"));
     scene.fill(0, 500, 1000);
@@ -37,7 +37,7 @@ fn tree(text: &str) -> Scene {
     scene
 }
 
-/// Returns the number of bytes in each level.
+/// Returns the total length of the tables in each level, in bytes.
 fn level_bytes(scene: &Scene) -> Vec<u64> {
     let mut bytes = vec![0; 7];
     for file in scene.db.live_files() {
@@ -46,7 +46,7 @@ fn level_bytes(scene: &Scene) -> Vec<u64> {
     bytes
 }
 
-/// Returns the size of the largest table.
+/// Returns the length of the largest table, in bytes.
 fn largest(scene: &Scene) -> u64 {
     scene.sizes().into_iter().max().expect("a table")
 }

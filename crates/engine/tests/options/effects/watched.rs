@@ -1,4 +1,4 @@
-//! Storage that counts how files are synced.
+//! A storage that counts syncs which include all metadata of a file.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tailwater_io::sim::SimStorage;
 use tailwater_io::{Create, IoMode, Purpose, Result, Storage, WriteFile};
 
-/// Returns storage that forwards to `disk`, and its count of syncs that include all metadata of a
-/// file.
+/// Returns a storage that forwards all calls to `disk`, and the number of its syncs that include
+/// all metadata of a file (`fsync` rather than `fdatasync`).
 pub(super) fn watched(disk: &SimStorage) -> (Arc<dyn Storage>, Arc<AtomicU64>) {
     let full_syncs = Arc::new(AtomicU64::new(0));
     let watched = Watched { disk: disk.clone(), full_syncs: Arc::clone(&full_syncs) };

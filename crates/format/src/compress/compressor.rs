@@ -12,7 +12,8 @@ use crate::{Error, Result};
 /// The level that selects the codec's default.
 pub const DEFAULT_LEVEL: i32 = 32_767;
 
-/// Window size for deflate, in bits: RocksDB inflates with a window of this size.
+/// Base-2 logarithm of the window size for deflate: RocksDB decompresses with a window of 2^14
+/// bytes.
 const ZLIB_WINDOW_BITS: u8 = 14;
 /// The default level of the slower LZ4 compressor.
 const LZ4_HC_DEFAULT_LEVEL: i32 = 9;
@@ -40,7 +41,8 @@ impl Default for CompressorOptions {
 }
 
 impl CompressorOptions {
-    /// Returns whether `compression` supports the level, or substitutes another for it.
+    /// Returns whether `compression` accepts the level, either as it is or replaced by a supported
+    /// one.
     pub fn has_level(&self, compression: Compression) -> bool {
         let zlib_has_it = self.level == DEFAULT_LEVEL || (-1..=9).contains(&self.level);
         compression != Compression::Zlib || zlib_has_it
@@ -141,7 +143,8 @@ impl Compressor {
     /// Unsupported, for a compressor without compression, a value that is too long or a codec that
     /// fails.
     pub fn compress_always(&mut self, value: &[u8], output: &mut Vec<u8>) -> Result<()> {
-        // Snappy grows by a sixth at worst, bzip2 by 600 bytes; the length prefix takes up to five.
+        // In the worst case, Snappy's output is longer than its input by a sixth and bzip2's by 600
+        // bytes. The length prefix takes up to five bytes.
         let most = value.len() + value.len() / 6 + 640;
         if value.len() > MAX_UNCOMPRESSED_LENGTH
             || self.compress_within(value, most, output).is_none()
@@ -224,7 +227,8 @@ fn zstd_context(options: &CompressorOptions, dictionary: &[u8]) -> Result<CCtx<'
     context.set_parameter(CParameter::CompressionLevel(level)).map_err(refused)?;
     context.set_parameter(CParameter::ChecksumFlag(options.checksum)).map_err(refused)?;
     if !dictionary.is_empty() {
-        // Digested once, at the first block, and kept by the context.
+        // The context digests the dictionary when it compresses the first block, and keeps the
+        // result.
         context.load_dictionary(dictionary).map_err(refused)?;
     }
     Ok(context)

@@ -90,7 +90,8 @@ impl Decompressor {
         if compression == Compression::Bzip2 {
             return decompress_bzip2_growing(&block, output);
         }
-        // Only the grown part is filled with zeros: reusing an output costs nothing here.
+        // `resize` writes zeros only to bytes beyond the previous length, so an output that was at
+        // least as long before costs nothing here.
         output.resize(block.uncompressed_length, 0);
         self.decompress_into(&block, dictionary, output)
     }

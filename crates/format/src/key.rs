@@ -30,7 +30,7 @@ pub enum ValueType {
     Value = 0x1,
     /// An operand to be merged with older entries of the key.
     Merge = 0x2,
-    /// The key, written once since its last deletion, is deleted.
+    /// The key is deleted. The key must have been written exactly once since its last deletion.
     SingleDeletion = 0x7,
     /// Every key from this one up to, but not including, the key in the value is deleted.
     RangeDeletion = 0xF,
@@ -45,11 +45,12 @@ pub enum ValueType {
 }
 
 impl ValueType {
-    /// The highest type that a seek uses, so that it lands before every record of the same sequence
-    /// number.
+    /// The type in the trailer of a seek target. It is the highest type, so that the target sorts
+    /// before all records of the same key and sequence number.
     pub const FOR_SEEK: u8 = 0x18;
 
-    /// Returns the type with this number, if tables and memtables contain such records.
+    /// Returns the type with this number; `None` if no record in a table or memtable has this
+    /// number.
     #[inline]
     pub fn from_byte(byte: u8) -> Option<Self> {
         Some(match byte {

@@ -1,7 +1,8 @@
-//! Checks that each recovery mode has the same result on damaged logs as in RocksDB.
+//! Checks that each recovery mode recovers the same number of records from damaged logs as RocksDB.
 //!
-//! `data/recovery-modes.txt` contains the results of RocksDB 11.8.1 when it opened a database with
-//! each of these logs: the number of records it recovered in each mode, or that it refused.
+//! `data/recovery-modes.txt` contains the results of RocksDB 11.8.1, which opened a database with
+//! each of these logs in each mode: the number of records that it recovered, or that it refused to
+//! open the database.
 
 use std::collections::BTreeMap;
 
@@ -19,10 +20,12 @@ const MODES: [RecoveryMode; 4] = [
     RecoveryMode::SkipAnyCorruptedRecords,
 ];
 
-/// The number of the log in every case except those about [`STALE`].
+/// The log number of all cases except those named after [`STALE`] and the logs like it, whose
+/// number is 10.
 const LOG_NUMBER: u32 = 4;
 
-/// The batch of one put in record `number` of a log.
+/// Returns a batch with one put, which record `number` of a log contains. `length` is the length of
+/// the value in bytes.
 fn put(number: u64, length: usize) -> Vec<u8> {
     let mut batch = WriteBatch::new();
     batch.put_cf(0, format!("k{number:03}").as_bytes(), value(number, length)).unwrap();
@@ -30,7 +33,8 @@ fn put(number: u64, length: usize) -> Vec<u8> {
     batch.as_bytes().to_vec()
 }
 
-/// A log of plain fragments: three whole records and a long one.
+/// The records from which logs are composed: three that are whole fragments, and the payload of a
+/// long one that is split into several fragments.
 struct Parts {
     full: [Vec<u8>; 3],
     long: Vec<u8>,
@@ -42,7 +46,7 @@ impl Parts {
         Self { full, long: put(3, 400) }
     }
 
-    /// A part of the long record.
+    /// Returns a fragment of type `kind` with the bytes `begin..end` of the long record.
     fn part(&self, kind: u8, begin: usize, end: usize) -> Vec<u8> {
         fragment(kind, &self.long[begin..end], LOG_NUMBER)
     }
@@ -50,7 +54,7 @@ impl Parts {
 
 type Cases = BTreeMap<String, Vec<u8>>;
 
-/// Truncations, flipped bits and zeros in a log that RocksDB wrote.
+/// Adds cases with truncations, flipped bits and zeros in a log that RocksDB wrote.
 fn damaged_bytes(cases: &mut Cases) {
     let length = PLAIN.len();
     cases.insert("whole".into(), PLAIN.to_vec());

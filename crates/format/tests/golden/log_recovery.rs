@@ -79,7 +79,7 @@ fn damaged_bytes(cases: &mut Cases) {
     cases.insert("zerosecondmore".into(), bytes);
 }
 
-/// Whole fragments in orders and of types that no writer produces.
+/// Adds cases with whole fragments in orders and of types that no writer produces.
 fn odd_fragments(cases: &mut Cases) {
     let parts = Parts::new(1);
     let [first, second, third] = &parts.full;
@@ -116,7 +116,8 @@ fn odd_fragments(cases: &mut Cases) {
     add("overrun", &[&bytes, third]);
 }
 
-/// Recyclable logs, with leftovers of an earlier use of the file.
+/// Adds cases with recyclable logs, most of them followed by fragments of an earlier log in the
+/// same file.
 fn recyclable(cases: &mut Cases) {
     let parts = Parts::new(5);
     let [first, second, third] = &parts.full;
@@ -145,7 +146,7 @@ fn recyclable(cases: &mut Cases) {
     add("recoverrun", &[&bytes]);
 }
 
-/// Compressed logs, and fragments in them that are not zstd's.
+/// Adds cases with compressed logs, some of which contain fragments that zstd cannot decompress.
 fn compressed(cases: &mut Cases) {
     for (name, recyclable) in [("z", false), ("rz", true)] {
         let base = if recyclable { 4 } else { 0 };

@@ -75,16 +75,17 @@ impl Histogram {
     }
 }
 
-/// Durations of calls: a copy of the figures at a point in time.
+/// Counts of call durations, copied from a histogram at a point in time.
 ///
-/// Calls that end while the copy is made may be included in the count but not yet in the total.
+/// The copy is not atomic: a call that ends while it is made may be included in the count but not
+/// in the total.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Latencies {
     /// Number of calls.
     pub count: u64,
-    /// Sum of their durations, in nanoseconds.
+    /// Sum of the durations of the calls, in nanoseconds.
     pub total_ns: u64,
-    /// Longest duration, in nanoseconds.
+    /// Longest duration of a call, in nanoseconds.
     pub max_ns: u64,
     buckets: Vec<u64>,
 }
@@ -95,8 +96,8 @@ impl Latencies {
         self.total_ns.checked_div(self.count).unwrap_or(0)
     }
 
-    /// Returns the duration in nanoseconds that `percent` of the calls (0 to 100) did not exceed:
-    /// never below the true value and at most 1/16 above it. Zero if there was no call.
+    /// Returns a duration in nanoseconds that `percent` percent of the calls (0 to 100) did not
+    /// exceed. It is the exact percentile or at most 1/16 above it. Zero if there was no call.
     pub fn percentile_ns(&self, percent: f64) -> u64 {
         let rank =
             ((percent / 100.0 * self.count as f64).ceil() as u64).clamp(1, self.count.max(1));
@@ -110,8 +111,8 @@ impl Latencies {
         self.max_ns
     }
 
-    /// Returns the calls since `earlier`, an older copy of the same figures. Their maximum is as
-    /// exact as a percentile: at most 1/16 above the true value.
+    /// Returns the calls that ended after `earlier`, an older copy of the same histogram. The
+    /// maximum of the result is exact or at most 1/16 too high.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let before = earlier.buckets.iter().copied().chain(std::iter::repeat(0));

@@ -1,11 +1,11 @@
 //! The claim: a file that names the database to which the files of a directory belong.
 //!
 //! A database's home is the directory with its CURRENT file. Tables, blob files and logs may be
-//! kept in directories outside the home. Their names are numbers, which do not identify the
-//! database, and two databases may use the same directory: a copied database still refers to the
-//! directories of the original. So before a database first writes to a directory outside its home,
-//! it creates a claim there, [`CLAIM`](crate::file_name::FileKind::Claim): a text file with one
-//! field per line.
+//! kept in other directories, which may be below the home. The names of these files are numbers,
+//! which do not identify the database. Two databases may use the same directory: a copied database
+//! still refers to the directories of the original. So before a database first writes to another
+//! directory than its home, it creates a claim there, [`CLAIM`](crate::file_name::FileKind::Claim):
+//! a text file with one field per line.
 //!
 //! ```text
 //! TAILWATER-CLAIM 1
@@ -19,10 +19,11 @@
 //! ```
 //!
 //! `device` and `inode` are those of the home; `home` is its absolute path. `database` has no value
-//! if the database has no durable id. `inside` is only in the claim on a directory inside the home:
-//! its own device and inode, and its path relative to the home. Each `keep` names a file that was
-//! there before the claim and did not belong to the database: it is never removed. Values are
-//! escaped as in a Rust string literal, so that none contains a line break.
+//! if the database has no durable id. `inside` is present only if the claimed directory is below
+//! the home. It contains the directory's own device and inode, and its path relative to the home.
+//! Each `keep` names a file that was there before the claim and did not belong to the database: it
+//! is never removed. Values are escaped as in a Rust string literal, so that none contains a line
+//! break.
 
 use crate::{Error, Result};
 

@@ -40,7 +40,8 @@ pub enum ValueType {
     DeletionWithTimestamp = 0x14,
     /// The value is an entity of named columns.
     WideColumnEntity = 0x16,
-    /// A value followed by the sequence number it prefers, from a timed put.
+    /// A value from a timed put, followed by a lower sequence number that a compaction may give the
+    /// record.
     ValuePreferredSequence = 0x18,
 }
 

@@ -1,4 +1,5 @@
-//! Timed values: a value followed by eight bytes, of [`ValueType::ValuePreferredSequence`].
+//! Timed values. A timed value is a value followed by eight bytes; records of the type
+//! [`ValueType::ValuePreferredSequence`] contain one.
 //!
 //! ```text
 //! timed value := value, number: fixed64

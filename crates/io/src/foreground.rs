@@ -51,18 +51,19 @@ const IDLE_NS: u64 = 1_000_000_000;
 const NO_READS_NS: u64 = 1_000_000_000;
 /// Minimum time between two increases of the limit by one request, in nanoseconds.
 const BETWEEN_RAISES_NS: u64 = 50_000_000;
-/// If the mean of a window exceeds the baseline by more than this, reads count as slow. In log2
-/// units: it corresponds to durations 1.5 times as long.
+/// Excess of a window's mean over the baseline, in log2 units, above which reads count as slow. It
+/// corresponds to durations 1.5 times as long.
 const SLOWED: f64 = 0.585;
 /// Largest factor by which the limit is divided in one step. The smallest is 2.
 const MOST_AT_ONCE: f64 = 8.0;
-/// If the mean of a window exceeds the baseline by less than this, reads count as not slow. In log2
-/// units: it corresponds to durations 1.25 times as long.
+/// Excess of a window's mean over the baseline, in log2 units, below which reads count as not slow.
+/// It corresponds to durations 1.25 times as long.
 const UNHARMED: f64 = 0.322;
-/// Fraction of its distance from a faster window by which the baseline moves towards that window.
+/// If a window is faster than the baseline, the baseline moves towards it by this fraction of the
+/// difference.
 const LEARNING: f64 = 1.0 / 8.0;
-/// Fraction of its distance from a slower window by which the baseline moves towards that window,
-/// while limiting the streams does not help.
+/// If a window is slower than the baseline and limiting the streams does not help, the baseline
+/// moves towards it by this fraction of the difference.
 const FORGETTING: f64 = 1.0 / 512.0;
 
 /// Measures the duration of users' reads from the device, and derives a limit on the requests that
@@ -206,7 +207,8 @@ struct Control {
     baseline: Option<f64>,
     /// Time of the last call of [`Self::ask`].
     asked_ns: Option<u64>,
-    /// Highest number of requests that the streams asked for in this window, all together.
+    /// Highest number of requests that all streams together would have had in flight in this window
+    /// without a limit.
     full: usize,
     window_began_ns: u64,
     /// Totals of all reads recorded before this window began.

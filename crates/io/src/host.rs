@@ -10,7 +10,7 @@ pub fn boot_id() -> Option<String> {
     crate::kernel::System::default().word("/proc/sys/kernel/random/boot_id")
 }
 
-/// Returns memory to the system that was freed but that the allocator retains.
+/// Returns to the system the memory that was freed but that the allocator retains.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[expect(unsafe_code, reason = "the allocator is C's")]
 pub fn release_free_memory() {

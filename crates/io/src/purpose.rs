@@ -29,7 +29,7 @@ pub enum Purpose {
     Ingestion,
     /// A file is copied into a checkpoint.
     Checkpoint,
-    /// A small file that is read or written once is accessed: OPTIONS, IDENTITY, LOCK or LOG.
+    /// OPTIONS, IDENTITY, LOCK, LOG or another small file is read or written once.
     Metadata,
     /// The message log appends messages to a segment.
     LogAppend,

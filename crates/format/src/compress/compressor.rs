@@ -49,9 +49,9 @@ impl CompressorOptions {
     }
 }
 
-/// Compresses blocks one after the other, reusing the codec's context: after the first block
-/// nothing is allocated except to grow the output (and by bzip2, whose library has no reset). For
-/// one thread at a time.
+/// Compresses blocks one after the other and reuses the codec's context. After the first block it
+/// allocates only to grow the output. bzip2 is an exception, because its library cannot reset a
+/// context. A compressor can be used by one thread at a time.
 pub struct Compressor {
     codec: Codec,
     max_compressed_bytes_per_kb: u64,

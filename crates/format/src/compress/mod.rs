@@ -165,8 +165,8 @@ fn custom_from_hex(hex: &str) -> Option<Compression> {
     }
 }
 
-/// Compressed bytes that state their uncompressed length. The stated length is one that they can
-/// decompress to, as far as their own length shows.
+/// Compressed bytes and the uncompressed length that they state. The length has been checked: it is
+/// not more than bytes of this number can decompress to.
 #[derive(Debug, Clone, Copy)]
 pub struct CompressedBlock<'a> {
     compression: Compression,
@@ -178,8 +178,8 @@ impl<'a> CompressedBlock<'a> {
     /// Reads the framing of `bytes`, a block or a blob value without its trailer.
     ///
     /// # Errors
-    /// Corruption, if the claimed length is above [`MAX_UNCOMPRESSED_LENGTH`] or more than the
-    /// bytes can decompress to; unsupported, for a type that is not readable here.
+    /// Corruption, if the stated uncompressed length is above [`MAX_UNCOMPRESSED_LENGTH`] or more
+    /// than the bytes can decompress to; unsupported, for a type that is not readable here.
     #[inline]
     pub fn parse(compression: Compression, bytes: &'a [u8]) -> Result<Self> {
         let (claimed, payload) = match compression {

@@ -137,8 +137,8 @@ impl<'a> FilterReader<'a> {
     /// Queries several keys together and calls `answer` with each key's index in `keys` and whether
     /// it may be present.
     ///
-    /// The probes of different keys in a Bloom filter are independent, so the processor waits for
-    /// several cache misses at the same time.
+    /// The probes of different keys in a Bloom filter are independent, so that their cache misses
+    /// overlap in time.
     #[inline]
     pub fn may_contain_each(&self, keys: &[FilterKey<'_>], mut answer: impl FnMut(usize, bool)) {
         if let Layout::FastLocalBloom(bloom) = &self.layout.0 {

@@ -84,8 +84,8 @@ impl<S: BlockSource> BlockCursor<S> {
         self.block.get(start..end).unwrap_or_default()
     }
 
-    /// Returns whether the log ends inside this block. A log that ends exactly at the end of a
-    /// block is followed by an empty block.
+    /// Returns whether the log ends inside this block. If the log ends exactly at the end of a
+    /// block, the block after it is empty and is the last one.
     pub(super) fn is_last(&self) -> bool {
         self.is_last
     }

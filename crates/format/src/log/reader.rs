@@ -425,7 +425,7 @@ impl<S: BlockSource> RecordReader<S> {
     }
 
     /// Returns whether a fragment may be lost if the rest of the block is skipped. The header at
-    /// the cursor is all zeros.
+    /// the cursor has type 0 and length 0.
     fn loses_behind_zeros(&self) -> bool {
         match self.recycled {
             true => trace::holds_fragment_of(self.cursor.rest(), self.log_number),

@@ -87,8 +87,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Appends the record that describes this log's predecessor. It must be the first record of the
-    /// log.
+    /// Appends the record that describes this log's predecessor. It must precede all data records.
     pub fn add_predecessor(&mut self, predecessor: PredecessorWal, out: &mut Vec<u8>) {
         // This record is never fragmented: if it does not fit in the block, it begins the next
         // block.

@@ -98,7 +98,7 @@ pub struct Entry {
 /// A section with its entries in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Section {
-    /// The scope of the options.
+    /// The kind of section, which states what its options apply to.
     pub kind: SectionKind,
     /// The line number of the section's head, from 1; 0 for a section that was not read from a
     /// file.

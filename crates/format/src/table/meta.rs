@@ -1,4 +1,8 @@
-//! The meta blocks: names in a table's metaindex, and the contents of the blocks with these names.
+//! The meta blocks: the contents of the blocks that a table's metaindex names.
+//!
+//! The metaindex maps names, sorted by bytes, to block handles. Source: `table/meta_blocks.cc`,
+//! `table/block_based/block_based_table_reader.cc`,
+//! `table/block_based/block_based_table_factory.cc`.
 
 /// The name of the properties block.
 pub const PROPERTIES: &str = "rocksdb.properties";

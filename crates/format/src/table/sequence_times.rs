@@ -7,8 +7,7 @@
 //!
 //! Both numbers of a pair are differences from the previous pair; those of the first pair are
 //! differences from zero. Sequence numbers and times ascend strictly. A map without pairs is empty.
-//! Source:
-//! `db/seqno_to_time_mapping.{h,cc}`.
+//! Source: `db/seqno_to_time_mapping.{h,cc}`.
 
 use crate::key::Sequence;
 use crate::varint::{Reader, put_varint64};

@@ -26,8 +26,7 @@ impl WalAddition {
                 END => return Ok(addition),
                 SYNCED_SIZE => {
                     let size = reader.varint64("synced size of a log")?;
-                    // RocksDB denotes an unknown size by the highest number in memory, so this
-                    // number in a file is also read as unknown.
+                    // RocksDB uses the highest number for an unknown size, so it is read as one.
                     addition.synced_size = Some(size).filter(|&size| size != u64::MAX);
                 }
                 tag => {

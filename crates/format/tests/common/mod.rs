@@ -1,7 +1,7 @@
 //! Tables written by RocksDB 11.8, and a minimal reader that parses them without the code under
 //! test.
 //!
-//! Each table is one column family of the same database, and is named after the option that
+//! Each table is one column family of the same database, and is named after the feature that
 //! distinguishes it. It contains the keys `key00000`, `key00001` and so on with [`value`]s, in
 //! blocks of about 1,500 bytes.
 #![expect(dead_code, reason = "each test file uses a part of this")]

@@ -38,8 +38,8 @@ pub fn align_down(offset: u64) -> u64 {
     offset - offset % ALIGNMENT as u64
 }
 
-/// Returns the smallest multiple of [`ALIGNMENT`] that is not below `offset`, which is at most 2^64
-/// - 4096.
+/// Returns the smallest multiple of [`ALIGNMENT`] that is not below `offset`. `offset` must not
+/// exceed 2^64 minus 4096.
 #[inline]
 pub fn align_up(offset: u64) -> u64 {
     offset.next_multiple_of(ALIGNMENT as u64)

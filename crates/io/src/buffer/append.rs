@@ -20,14 +20,14 @@ pub trait PageSource: fmt::Debug + Send + Sync {
     fn give_back(&self, pages: Pages);
 }
 
-/// The write access to the memory. Each memory has only one.
+/// A buffer to which its owner appends. It is the only value through which the memory is written.
 pub struct AppendBuffer {
     shared: Arc<Allocation>,
     /// Number of bytes that were appended, whether published or not.
     length: usize,
 }
 
-/// The read access to the memory. A clone refers to the same memory.
+/// A reader's reference to the memory of an [`AppendBuffer`]. A clone refers to the same memory.
 #[derive(Clone)]
 pub struct AppendedBytes {
     shared: Arc<Allocation>,
@@ -140,7 +140,7 @@ impl AppendBuffer {
         self.shared.header_word().store(first, Ordering::Release);
     }
 
-    /// Returns a read access to the memory.
+    /// Returns a reference through which the published bytes can be read.
     pub fn reader(&self) -> AppendedBytes {
         AppendedBytes { shared: Arc::clone(&self.shared) }
     }

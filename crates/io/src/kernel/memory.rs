@@ -7,7 +7,7 @@ use super::pressure::Pressure;
 use super::text::figure;
 use super::{System, mounts};
 
-/// Access to the memory limits of this process: those of its memory cgroup, if it is in one, and
+/// A reader of the memory limits of this process: those of its memory cgroup, if it is in one, and
 /// the memory of the machine.
 #[derive(Debug, Clone)]
 pub struct Memory {
@@ -33,7 +33,7 @@ pub struct MemoryLeft {
 }
 
 impl Memory {
-    /// Returns the access to the memory limits of this process.
+    /// Creates a reader of the memory limits of this process. `system` provides the kernel's files.
     pub fn of_this_process(system: System) -> Self {
         let found = find_group(&system);
         let (group, top) = found.map_or((None, None), |(group, top)| (Some(group), top));

@@ -8,8 +8,8 @@
 //! processes.
 //!
 //! If the database is destroyed, the lock file loses its name. A lock on it then excludes no one,
-//! because later openers create a new file. So after taking the lock, the path must still lead to
-//! the locked file; otherwise the lock is taken again on the new file.
+//! because later openers create a new file. So after a lock is taken, the path must still lead to
+//! the locked file. If it does not, the lock is taken again on the new file.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};

@@ -27,7 +27,7 @@ use crate::{Error, Operation, Result};
 /// Permissions of new directories, from which the process's umask is subtracted.
 const DIRECTORY_MODE: Mode = Mode::from_raw_mode(0o755);
 
-/// The file system of this machine.
+/// The storage of this machine, through its file systems.
 #[derive(Debug, Clone, Default)]
 pub struct PosixStorage {
     statistics: Arc<Statistics>,

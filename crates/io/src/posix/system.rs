@@ -69,8 +69,8 @@ fn direct_refused(path: &Path) -> io::Error {
     io::Error::new(io::ErrorKind::Unsupported, text)
 }
 
-/// Returns what the filesystem reports about direct I/O on the file at `path` (`STATX_DIOALIGN`,
-/// Linux 6.1).
+/// Returns what the filesystem reports about direct I/O on the file at `path`, from
+/// `STATX_DIOALIGN` (Linux 6.1).
 #[cfg(target_os = "linux")]
 pub(super) fn direct_io(path: &Path) -> io::Result<DirectIo> {
     use rustix::fs::{AtFlags, CWD, statx};

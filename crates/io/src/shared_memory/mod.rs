@@ -102,7 +102,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         match PosixSharedMemory::open(&directory.path().join("tail")) {
             Err(error) => assert!(error.to_string().contains("tmpfs"), "{error}"),
-            // This also succeeds if the system's temporary directory is in memory.
+            // Opening succeeds if the system's temporary directory is in memory.
             Ok(_) => eprintln!("skipped: {} is a tmpfs", directory.path().display()),
         }
     }

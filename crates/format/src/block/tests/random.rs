@@ -49,8 +49,8 @@ fn check_gets(cursor: &mut Cursor, block: &[u8], keys: &[Vec<u8>], order: &Order
         let first = keys.iter().find(|key| order.compare(key, &sought).is_ge());
         let found = cursor.valid().then(|| cursor.key()).filter(has);
         assert_eq!(found, first.map(Vec::as_slice).filter(has), "got {}", sought.escape_ascii());
-        // If the cursor is past the end, the get continues in the next block. So the user key must
-        // not sort before the block's last user key.
+        // If the cursor is past the end, the get continues in the next block. That is wrong if the
+        // user key sorts before the block's last user key.
         let last = key::user_key(keys.last().unwrap());
         assert!(cursor.valid() || order.comparator.compare(last, user_key).is_le());
     }

@@ -35,7 +35,7 @@ impl Properties {
         Ok(properties)
     }
 
-    /// Sets the property of one entry of a properties block.
+    /// Sets the property that one entry of a properties block states.
     ///
     /// # Errors
     /// Corruption, for a value that is not of its property's kind; unsupported, for an unknown
@@ -122,10 +122,10 @@ impl Properties {
         Ok(())
     }
 
-    /// Returns the compression types that blocks of this table may have, besides none, for a table
-    /// whose footer has this `format_version`. Below version 7 the property is the name of one
-    /// type; from there on it is the name of the compression manager and the numbers of the types
-    /// in hex: `BuiltinV2;0407;`.
+    /// Returns the compression types other than [`Compression::None`] that blocks of this table may
+    /// have. `format_version` is that of the table's footer. Below version 7 the property is the
+    /// name of one type. From version 7 on it consists of the name of the compression manager and
+    /// the numbers of the types in hex: `BuiltinV2;0407;`.
     ///
     /// # Errors
     /// Corruption, for a malformed property; unsupported, for a user-defined compression manager.

@@ -1,11 +1,11 @@
 //! The checksums of tables, logs and blob files.
 //!
-//! Logs and blob files use CRC32C, masked so that the checksum of bytes that contain checksums
-//! remains useful. A table names one of five types in its footer; the checksum of a block covers
-//! its payload and the compression type byte after it. From `format_version` 6 on, every checksum
-//! in a table is offset by a number derived from the file's base context checksum and the block's
-//! offset. So a block that was written at the wrong offset or belongs to another file is detected.
-//! Source: `table/format.h`, `table/format.cc`, `util/crc32c.h`.
+//! Logs and blob files store a CRC32C in masked form, because a CRC over bytes that contain their
+//! own CRC is a constant. A table names one of five checksum types in its footer; the checksum of a
+//! block covers its payload and the compression type byte after it. From `format_version` 6 on, a
+//! number derived from the file's base context checksum and the block's offset is added to every
+//! checksum in a table. So a block that was written at the wrong offset or belongs to another file
+//! is detected. Source: `table/format.h`, `table/format.cc`, `util/crc32c.h`.
 
 use xxhash_rust::xxh3::xxh3_64;
 use xxhash_rust::xxh32::{Xxh32, xxh32};
@@ -14,7 +14,7 @@ use xxhash_rust::xxh64::{Xxh64, xxh64};
 /// Number added to a rotated CRC to mask it.
 const CRC_MASK_DELTA: u32 = 0xa282_ead8;
 
-/// Multiplier that folds the last byte into an XXH3 checksum.
+/// Multiplier for the last byte, which is XORed into an XXH3 checksum after the multiplication.
 const LAST_BYTE_MULTIPLIER: u32 = 0x6b90_83d9;
 
 /// Returns the CRC32C (Castagnoli) of `data`.
@@ -23,19 +23,19 @@ pub fn crc32c(data: &[u8]) -> u32 {
     ::crc32c::crc32c(data)
 }
 
-/// Returns the CRC32C of the bytes that `crc` covers, followed by `data`.
+/// Extends a CRC: returns the CRC32C of the bytes that `crc` covers, followed by `data`.
 #[inline]
 pub fn crc32c_extend(crc: u32, data: &[u8]) -> u32 {
     ::crc32c::crc32c_append(crc, data)
 }
 
-/// Returns a CRC in its stored form.
+/// Returns the masked form of a CRC, which is stored in files.
 #[inline]
 pub const fn mask_crc32c(crc: u32) -> u32 {
     crc.rotate_right(15).wrapping_add(CRC_MASK_DELTA)
 }
 
-/// Returns the CRC that was stored as `masked`.
+/// Returns the CRC whose masked form is `masked`.
 #[inline]
 pub const fn unmask_crc32c(masked: u32) -> u32 {
     masked.wrapping_sub(CRC_MASK_DELTA).rotate_left(15)
@@ -45,7 +45,7 @@ pub const fn unmask_crc32c(masked: u32) -> u32 {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[repr(u8)]
 pub enum ChecksumType {
-    /// No protection: zero is stored.
+    /// No checksum is computed: zero is stored.
     None = 0,
     /// Masked CRC32C.
     Crc32c = 1,
@@ -53,7 +53,7 @@ pub enum ChecksumType {
     XxHash = 2,
     /// The lower half of XXH64.
     XxHash64 = 3,
-    /// The lower half of XXH3 over all but the last byte, and the last byte folded into it.
+    /// The lower half of the XXH3 of all bytes but the last, into which the last byte is mixed.
     #[default]
     Xxh3 = 4,
 }
@@ -94,7 +94,7 @@ impl ChecksumType {
         }
     }
 
-    /// Returns the checksum of `data` followed by `last`, which need not be adjacent in memory.
+    /// Returns the checksum of `data` followed by the byte `last`.
     #[inline]
     pub fn compute_with_last_byte(self, data: &[u8], last: u8) -> u32 {
         match self {
@@ -122,8 +122,9 @@ fn fold_last_byte(checksum: u32, last: u8) -> u32 {
     checksum ^ u32::from(last).wrapping_mul(LAST_BYTE_MULTIPLIER)
 }
 
-/// Returns the number that is added to the checksum of the bytes at `offset` of a file with this
-/// base context checksum. Files below `format_version` 6 have a base of zero, which adds nothing.
+/// Returns the number to add to the checksum of the block at `offset` in a file with this base
+/// context checksum. Files below `format_version` 6 have a base of zero, for which the result is
+/// zero.
 #[inline]
 pub const fn context_modifier(base_context: u32, offset: u64) -> u32 {
     if base_context == 0 {
@@ -138,7 +139,7 @@ mod tests {
 
     #[test]
     fn masking_is_undone_by_unmasking() {
-        // The check value of the Castagnoli polynomial, from RFC 3720's test for "123456789".
+        // The CRC32C of "123456789" in RFC 3720.
         assert_eq!(crc32c(b"123456789"), 0xe306_9283);
         for crc in [0, 1, 0xe306_9283, u32::MAX] {
             assert_ne!(mask_crc32c(crc), crc);

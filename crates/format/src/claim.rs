@@ -1,10 +1,11 @@
-//! The claim: names the database that owns the files in a directory outside the database's home.
+//! The claim: a file that names the database to which the files of a directory belong.
 //!
-//! Tables, blob files and logs may be kept outside a database's home, the directory with its
-//! CURRENT file. Their names are numbers, so they do not identify their owner, and a copy of a
-//! database names the same directories as the original. A database that writes to such a directory
-//! first leaves a claim there, [`CLAIM`](crate::file_name::FileKind::Claim): a text file with one
-//! field per line.
+//! A database's home is the directory with its CURRENT file. Tables, blob files and logs may be
+//! kept in other directories, which may be below the home. The names of these files are numbers,
+//! which do not identify the database. Two databases may use the same directory: a copied database
+//! still refers to the directories of the original. So before a database first writes to another
+//! directory than its home, it creates a claim there, [`CLAIM`](crate::file_name::FileKind::Claim):
+//! a text file with one field per line.
 //!
 //! ```text
 //! TAILWATER-CLAIM 1
@@ -18,10 +19,11 @@
 //! ```
 //!
 //! `device` and `inode` are those of the home; `home` is its absolute path. `database` has no value
-//! if the database has no durable id. `inside` is only in the claim on a directory inside the home:
-//! its own device and inode, and its path relative to the home. Each `keep` names a file that was
-//! there before the claim and did not belong to the database: it is never removed. Values are
-//! escaped as in a Rust string literal, so that none contains a line break.
+//! if the database has no durable id. `inside` is present only if the claimed directory is below
+//! the home. It contains the directory's own device and inode, and its path relative to the home.
+//! Each `keep` names a file that was there before the claim and did not belong to the database: it
+//! is never removed. Values are escaped as in a Rust string literal, so that none contains a line
+//! break.
 
 use crate::{Error, Result};
 
@@ -30,11 +32,11 @@ const HEADING: &str = "TAILWATER-CLAIM 1";
 /// Last line of a claim; a file without it is truncated.
 const END: &str = "end";
 
-/// The owner of the files of a directory. Texts are kept escaped, as in the file: they are only
-/// compared and shown.
+/// The owner of the files of a directory. Strings are stored with the escapes of the claim file,
+/// because they are only compared and shown.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Claim {
-    /// Id of the database; empty if it has no durable one.
+    /// Id of the database; empty if the database has no durable id.
     pub database_id: String,
     /// Device of the database's home.
     pub home_device: u64,
@@ -42,7 +44,7 @@ pub struct Claim {
     pub home_inode: u64,
     /// Absolute path of the home when the claim was made.
     pub home_path: String,
-    /// The directory itself, if it was inside the home when the claim was made.
+    /// The claimed directory, if it was inside the home when the claim was made.
     pub inside: Option<Inside>,
     /// Names of the files that are never removed, because they were there before the claim and did
     /// not belong to the database.
@@ -70,8 +72,8 @@ impl Inside {
 }
 
 impl Claim {
-    /// Creates the claim of the database with this home and id; the id is empty if it is not
-    /// durable.
+    /// Creates the claim of the database with this home and id. `database_id` is empty if the
+    /// database has no durable id.
     pub fn new(database_id: &str, home_device: u64, home_inode: u64, home_path: &str) -> Self {
         Self {
             database_id: database_id.escape_debug().to_string(),
@@ -83,8 +85,8 @@ impl Claim {
         }
     }
 
-    /// Returns the claim on a directory inside the home, with this path relative to it and this
-    /// device and inode.
+    /// Returns this claim with the claimed directory recorded as inside the home: its path relative
+    /// to the home, its device and its inode.
     #[must_use]
     pub fn inside(mut self, path: &str, device: u64, inode: u64) -> Self {
         self.inside = Some(Inside { device, inode, path: path.escape_debug().to_string() });

@@ -1,8 +1,9 @@
 //! The order of user keys.
 //!
-//! A database's order is part of its format: it is named in the MANIFEST and in every table, and a
-//! database opened under another name is refused. The two built-in orders are variants, so that
-//! comparisons in a loop are inlined; a user-defined order is a trait object.
+//! A database's order is part of its format. The MANIFEST and every table record its name, and a
+//! database cannot be opened with an order of another name. The two built-in orders are variants of
+//! [`Comparator`], so that comparisons in a loop are inlined; a user-defined order is a trait
+//! object.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -28,12 +29,14 @@ use crate::user_code;
 /// Filters and hash indexes that already exist, because they were built by RocksDB or under an
 /// earlier declaration, are ignored where the table above says that they are not consulted.
 ///
-/// `None` behaves like RocksDB, which assumes by default that keys of different bytes can be equal,
-/// but consults the declaration only for hash indexes. If an order treats different bytes as the
-/// same key, does not declare so, and has a `filter_policy`, a get, multi-get or prefix seek with a
-/// spelling other than the one written may wrongly find nothing.
+/// `None` behaves like RocksDB, which assumes by default that different bytes can be equal keys,
+/// but considers this only for hash indexes and not for filters. Suppose that an order treats
+/// different bytes as the same key, does not declare so, and has a `filter_policy`. Then a get,
+/// multi-get or prefix seek may wrongly find nothing if the bytes of its key differ from the bytes
+/// that were written.
 ///
-/// Iterators return the spelling of the newest visible write.
+/// If a key was written in different bytes, iterators return the bytes of its newest visible
+/// version.
 ///
 /// [`can_keys_with_different_byte_contents_be_equal`]:
 ///     CustomComparator::can_keys_with_different_byte_contents_be_equal
@@ -69,7 +72,7 @@ pub trait CustomComparator: Send + Sync {
     /// Returns the name that the MANIFEST records. It must change whenever the order does.
     fn name(&self) -> &str;
 
-    /// Compares two keys in a total order. Keys that compare equal are the same key.
+    /// Compares two keys in a total order. Keys for which this returns `Equal` are the same key.
     fn compare(&self, a: &[u8], b: &[u8]) -> Ordering;
 
     /// Returns whether keys that are not the same bytes can compare equal; `None` if that is not
@@ -79,13 +82,13 @@ pub trait CustomComparator: Send + Sync {
         None
     }
 
-    /// Replaces `start` by a short key in `[start, limit)`; leaving it unchanged is always correct.
+    /// Replaces `start` with a short key at or after `start` and before `limit`. Leaving it
+    /// unchanged is always correct.
     fn find_shortest_separator(&self, start: &mut Vec<u8>, limit: &[u8]) {
         let _ = (start, limit);
     }
 
-    /// Replaces `key` by a short key that is at least `key`; leaving it unchanged is always
-    /// correct.
+    /// Replaces `key` with a short key at or after `key`. Leaving it unchanged is always correct.
     fn find_short_successor(&self, key: &mut Vec<u8>) {
         let _ = key;
     }
@@ -186,7 +189,7 @@ impl Comparator {
                     }
                 }
             }
-            // Left unchanged, as in RocksDB.
+            // RocksDB does not shorten the key in this order.
             Self::ReverseBytewise => {}
             Self::Custom(custom) => called(&**custom, |custom| custom.find_short_successor(key)),
         }
@@ -199,8 +202,8 @@ impl fmt::Debug for Comparator {
     }
 }
 
-/// Compares in a user-defined order. Not inlined, because it may unwind, unlike the built-in
-/// orders.
+/// Compares in a user-defined order. It is not inlined because user code may panic: its unwinding
+/// paths would slow down callers that use a built-in order.
 #[inline(never)]
 fn compare_by(custom: &dyn CustomComparator, a: &[u8], b: &[u8]) -> Ordering {
     called(custom, |custom| custom.compare(a, b))
@@ -228,7 +231,8 @@ fn bytewise_separator(start: &mut Vec<u8>, limit: &[u8]) {
         }
         return;
     }
-    // `limit` is the shared prefix followed by low + 1: increment a later byte of `start` instead.
+    // `limit` is the shared prefix followed by the byte low + 1, so no key of this length lies
+    // before it. Increment the first later byte of `start` that can be incremented.
     let after = start.iter().skip(shared + 1).position(|&byte| byte < 0xff);
     if let Some(at) = after.map(|at| at + shared + 1) {
         start.truncate(at + 1);
@@ -240,8 +244,8 @@ fn bytewise_separator(start: &mut Vec<u8>, limit: &[u8]) {
 
 fn reverse_bytewise_separator(start: &mut Vec<u8>, limit: &[u8]) {
     let shared = common_prefix(start, limit);
-    // In reverse order a prefix of `start` sorts after it, and before `limit` if its bytes are
-    // above those of `limit`.
+    // In reverse order, a prefix of `start` sorts after `start`. It sorts before `limit` if its
+    // last byte is above the byte of `limit` at the same position.
     let (Some(&high), Some(&low)) = (start.get(shared), limit.get(shared)) else { return };
     if high > low && shared + 1 < start.len() {
         start.truncate(shared + 1);

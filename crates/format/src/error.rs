@@ -5,8 +5,8 @@ use std::fmt;
 
 /// Errors from decoders and encoders.
 ///
-/// An offset counts from the start of the slice that the decoder was given; a caller that knows the
-/// file adds the slice's offset, see [`Error::at`].
+/// An offset counts from the start of the slice that the decoder was given. A caller that knows the
+/// slice's offset in the file adds it with [`Error::at`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Error {
     /// The bytes are damaged: a checksum, a length or a value contradicts the format.
@@ -59,8 +59,8 @@ impl Error {
         Self::Unsupported { feature: feature.into() }
     }
 
-    /// Returns the error with its offset increased by `base`, the offset of the decoded slice in
-    /// the enclosing bytes.
+    /// Returns the error with its offset increased by `base`, the offset at which the decoded slice
+    /// begins in its file or in a larger slice.
     #[must_use]
     pub fn at(mut self, base: u64) -> Self {
         if let Self::Corruption { offset, .. } = &mut self {

@@ -1,22 +1,23 @@
 //! File names in a database's directory, and the contents of `CURRENT`.
 //!
-//! One counter numbers tables, logs, blob files, MANIFESTs and OPTIONS files, so at most one of
-//! these files in use has a given number. Numbers are decimal, padded with zeros to six
-//! digits. A file whose name [`FileKind::parse`] does not recognise does not belong to the
-//! database: it is neither read nor removed. Source: `file/filename.cc`.
+//! Tables, logs, blob files, MANIFESTs and OPTIONS files take their numbers from one counter, so no
+//! two of them have the same number. Numbers are decimal, padded with zeros to six digits. A file
+//! whose name [`FileKind::parse`] does not recognise does not belong to the database: it is neither
+//! read nor removed. Source: `file/filename.cc`.
 
 use std::fmt;
 
 use crate::{Error, Result};
 
-/// Name of the subdirectory of the log directory for logs that are kept after they were flushed.
+/// Name of the subdirectory of the log directory to which write-ahead logs are moved if they are to
+/// be kept after their contents were flushed to tables.
 pub const ARCHIVE_DIRECTORY: &str = "archive";
 
-/// The name of the information log in the database's own directory.
+/// The name of the information log if it is in the database's own directory.
 pub const INFO_LOG: &str = "LOG";
 
-/// Maximum length of the prefix that [`info_log_prefix`] derives from a path, in bytes, without its
-/// `_LOG`.
+/// Maximum length of the prefix that [`info_log_prefix`] derives from a path, in bytes. The `_LOG`
+/// at its end is not counted.
 const INFO_LOG_PREFIX_MAX: usize = 255;
 
 /// The kind of a file in a database's directory, with the number in its name.
@@ -26,7 +27,8 @@ const INFO_LOG_PREFIX_MAX: usize = 255;
 pub enum FileKind {
     /// `000007.log`: a write-ahead log.
     Wal(u64),
-    /// `archive/000007.log`: a write-ahead log kept after it was flushed.
+    /// `archive/000007.log`: a write-ahead log that was archived after its contents were flushed to
+    /// tables.
     ArchivedWal(u64),
     /// `000007.sst`: a table.
     Table(u64),
@@ -79,8 +81,8 @@ impl FileKind {
     /// Returns the kind of the file with this name; `None` for a name that the database does not
     /// use.
     ///
-    /// `name` is relative to the directory of the database, or of the logs, without a leading
-    /// slash.
+    /// `name` is relative to the database's directory or, for a log, to the log directory. It has
+    /// no leading slash.
     pub fn parse(name: &str) -> Option<Self> {
         let unnumbered = match name {
             "CURRENT" => Some(Self::Current),
@@ -99,8 +101,9 @@ impl FileKind {
             .or_else(|| Self::parse_numbered(name))
     }
 
-    /// Returns the kind of the information log with this name. The names of information logs begin
-    /// with `prefix`: [`INFO_LOG`], or [`info_log_prefix`] in a separate directory.
+    /// Returns the kind of the information log with this name. `prefix` is the beginning of the
+    /// names of information logs: [`INFO_LOG`] in the database's own directory, or the result of
+    /// [`info_log_prefix`] in a separate directory.
     pub fn parse_info_log(name: &str, prefix: &str) -> Option<Self> {
         match name.strip_prefix(prefix)? {
             "" => Some(Self::InfoLog),
@@ -258,7 +261,7 @@ pub fn format_current(manifest_number: u64) -> String {
 mod tests {
     use super::*;
 
-    /// Names as RocksDB writes them, and their kinds.
+    /// Names that RocksDB writes, and their kinds.
     const NAMES: [(&str, FileKind); 25] = [
         ("000001.log", FileKind::Wal(1)),
         ("archive/000123.log", FileKind::ArchivedWal(123)),

@@ -9,14 +9,15 @@ const LEGACY_BLOOM_SEED: u32 = 0xbc9f_1d34;
 /// The seed of hash indexes in data blocks.
 const HASH_INDEX_SEED: u32 = 397;
 
-/// Returns the 64-bit hash of a key in filters: XXPH3, a preview of XXH3 that differs from the
-/// final one.
+/// Returns the 64-bit hash that filters use for a key: XXPH3, a pre-release of XXH3 whose hashes
+/// differ from those of the final version.
 #[inline]
 pub fn hash64(key: &[u8]) -> u64 {
     xxph3_64(key)
 }
 
-/// Returns the legacy 32-bit hash: like MurmurHash 1, but with sign-extended bytes at the end.
+/// Returns the 32-bit hash of early versions: like MurmurHash 1, except that the last bytes, if
+/// fewer than four, are sign-extended.
 #[inline]
 pub fn hash32(key: &[u8], seed: u32) -> u32 {
     const MULTIPLIER: u32 = 0xc6a4_a793;
@@ -30,32 +31,35 @@ pub fn hash32(key: &[u8], seed: u32) -> u32 {
         return hash;
     }
     for (at, &byte) in rest.iter().enumerate() {
-        // Sign-extended, as in the first implementation.
+        // The first implementation sign-extended these bytes, and stored hashes depend on it.
         hash = hash.wrapping_add((byte as i8 as u32) << (8 * at));
     }
     hash = hash.wrapping_mul(MULTIPLIER);
     hash ^ hash >> 24
 }
 
-/// Returns the hash of a key in legacy Bloom filters, those of tables below `format_version` 5.
+/// Returns the hash of a key for legacy Bloom filters, which tables below `format_version` 5
+/// contain.
 #[inline]
 pub fn legacy_bloom_hash(key: &[u8]) -> u32 {
     hash32(key, LEGACY_BLOOM_SEED)
 }
 
-/// Returns the hash of a user key in the hash index of a data block.
+/// Returns the hash of a user key for the hash index of a data block.
 #[inline]
 pub fn hash_index_hash(key: &[u8]) -> u32 {
     hash32(key, HASH_INDEX_SEED)
 }
 
-/// Maps a hash evenly to `0..range`, in the order of hashes and without a division.
+/// Maps a hash evenly to `0..range`, without a division. A higher hash never maps to a lower
+/// number.
 #[inline(always)]
 pub const fn fast_range32(hash: u32, range: u32) -> u32 {
     ((range as u64 * hash as u64) >> 32) as u32
 }
 
-/// Maps a hash evenly to `0..range`, in the order of hashes and without a division.
+/// Maps a hash evenly to `0..range`, without a division. A higher hash never maps to a lower
+/// number.
 #[inline(always)]
 pub const fn fast_range64(hash: u64, range: u64) -> u64 {
     ((range as u128 * hash as u128) >> 64) as u64

@@ -30,7 +30,7 @@ pub enum ValueType {
     Value = 0x1,
     /// An operand to be merged with older entries of the key.
     Merge = 0x2,
-    /// The key, written once since its last deletion, is deleted.
+    /// The key is deleted. The key must have been written exactly once since its last deletion.
     SingleDeletion = 0x7,
     /// Every key from this one up to, but not including, the key in the value is deleted.
     RangeDeletion = 0xF,
@@ -40,16 +40,18 @@ pub enum ValueType {
     DeletionWithTimestamp = 0x14,
     /// The value is an entity of named columns.
     WideColumnEntity = 0x16,
-    /// A value followed by the sequence number it prefers, from a timed put.
+    /// A value from a timed put, followed by a lower sequence number that a compaction may give the
+    /// record.
     ValuePreferredSequence = 0x18,
 }
 
 impl ValueType {
-    /// The highest type that a seek uses, so that it lands before every record of the same sequence
-    /// number.
+    /// The type in the trailer of a seek target. It is the highest type, so that the target sorts
+    /// before all records of the same key and sequence number.
     pub const FOR_SEEK: u8 = 0x18;
 
-    /// Returns the type with this number, if tables and memtables contain such records.
+    /// Returns the type with this number; `None` if no record in a table or memtable has this
+    /// number.
     #[inline]
     pub fn from_byte(byte: u8) -> Option<Self> {
         Some(match byte {

@@ -1,4 +1,5 @@
-//! Timed values: a value followed by eight bytes, of [`ValueType::ValuePreferredSequence`].
+//! Timed values. A timed value is a value followed by eight bytes; records of the type
+//! [`ValueType::ValuePreferredSequence`] contain one.
 //!
 //! ```text
 //! timed value := value, number: fixed64
@@ -7,24 +8,24 @@
 //! In batches, logs and memtables the number is the time of the write, in seconds since 1970. A
 //! flush converts the time to a sequence number. In tables the number is the highest sequence
 //! number known to have been written by that time, or 0. It is below the sequence number of the
-//! record, and the value may adopt it. Source: `PackValueAndWriteTime` and `PackValueAndSeqno` in
-//! `db/seqno_to_time_mapping.cc`.
+//! record, and a compaction may later replace the record's sequence number with it. Source:
+//! `PackValueAndWriteTime` and `PackValueAndSeqno` in `db/seqno_to_time_mapping.cc`.
 //!
 //! [`ValueType::ValuePreferredSequence`]: crate::key::ValueType::ValuePreferredSequence
 
 use crate::varint::put_fixed64;
 
-/// Difference in length between a timed value and its value, in bytes.
+/// Length of the number that follows the value, in bytes.
 pub const NUMBER_LENGTH: usize = 8;
 
-/// Returns the value of a timed value, and the number after it; `None` if it is too short.
+/// Splits a timed value into the value and the number after it; `None` if the bytes are too few.
 #[inline]
 pub fn split(packed: &[u8]) -> Option<(&[u8], u64)> {
     let (value, number) = packed.split_last_chunk::<NUMBER_LENGTH>()?;
     Some((value, u64::from_le_bytes(*number)))
 }
 
-/// Appends the timed value of a value and a number.
+/// Appends `value` and then `number`, which together are a timed value.
 pub fn put(out: &mut Vec<u8>, value: &[u8], number: u64) {
     out.reserve(value.len() + NUMBER_LENGTH);
     out.extend_from_slice(value);

@@ -1,8 +1,9 @@
-//! Records which user-defined object's code panicked.
+//! Records which user-defined object caused a panic.
 //!
-//! A panic does not identify the object whose code caused it. So calls of comparators, merge
-//! operators, prefix extractors and compaction filters go through [`call`]: if a call unwinds, the
-//! object's name is kept in thread-local storage for the code that converts the panic to an error.
+//! A panic does not identify the object whose code panicked. So calls of comparators, merge
+//! operators, prefix extractors and compaction filters go through [`call`]. If a call panics,
+//! [`call`] stores the object's name in thread-local storage. The code that converts the panic to
+//! an error reads it there.
 //!
 //! A call that returns normally has no extra cost.
 
@@ -13,8 +14,9 @@ thread_local! {
     static PANICKED: Cell<Option<String>> = const { Cell::new(None) };
 }
 
-/// Calls code of a user-defined object; `kind` is its kind, such as "comparator". If it panics,
-/// `name` is called for the object's name, and the panic continues.
+/// Calls `work`, code of a user-defined object. `kind` is the kind of the object, such as
+/// "comparator". If `work` panics, the name that `name` returns is recorded, and the panic
+/// continues.
 #[inline]
 pub fn call<'a, R>(
     kind: &'static str,
@@ -27,10 +29,11 @@ pub fn call<'a, R>(
     result
 }
 
-/// Returns the object whose code panicked in this thread since [`forget_panicked`]: "comparator
-/// 'name'".
+/// Returns the object whose code panicked in this thread since the last [`forget_panicked`], as
+/// "comparator 'name'". `None` if no such code panicked.
 pub fn panicked() -> Option<String> {
-    // Inaccessible while the thread exits; the object's name is then unknown.
+    // Thread-local storage is inaccessible while the thread exits. The object's name is then
+    // unknown.
     let kept = PANICKED.try_with(Cell::take).ok().flatten()?;
     let _ = PANICKED.try_with(|slot| slot.set(Some(kept.clone())));
     Some(kept)
@@ -41,7 +44,8 @@ pub fn forget_panicked() {
     let _ = PANICKED.try_with(Cell::take);
 }
 
-/// Records a name when it is dropped because its call unwinds.
+/// Records an object's name when it is dropped. [`call`] lets it drop only if the object's code
+/// panics.
 struct Naming<'a, N: FnOnce() -> &'a str> {
     kind: &'static str,
     name: Option<N>,
@@ -51,8 +55,7 @@ impl<'a, N: FnOnce() -> &'a str> Drop for Naming<'a, N> {
     #[cold]
     fn drop(&mut self) {
         let Some(name) = self.name.take() else { return };
-        // The function that returns the name is also user code, and a panic must not escape from
-        // this drop.
+        // `name` is also user code and may panic. A panic must not escape from this drop.
         let name = catch_unwind(AssertUnwindSafe(name)).unwrap_or("?");
         let named = format!("{} '{name}'", self.kind);
         let _ = PANICKED.try_with(|slot| slot.set(Some(named)));

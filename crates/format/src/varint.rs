@@ -19,7 +19,7 @@ pub struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Starts at the first byte of `bytes`.
+    /// Creates a reader at the first byte of `bytes`.
     pub fn new(bytes: &'a [u8]) -> Self {
         Self { bytes, length: bytes.len() }
     }
@@ -39,7 +39,7 @@ impl<'a> Reader<'a> {
         self.bytes.is_empty()
     }
 
-    /// Returns the next `length` bytes.
+    /// Returns the next `length` bytes. `what` names the structure being decoded, for the error.
     pub fn bytes(&mut self, length: usize, what: &'static str) -> Result<&'a [u8]> {
         let (head, tail) = self
             .bytes
@@ -113,14 +113,15 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Returns the varint at the start of `bytes` and its length, or `None` if none ends within ten
-/// bytes.
+/// Returns the varint at the start of `bytes` and its length in bytes; `None` if no varint ends
+/// within the first ten bytes, or if its value exceeds 64 bits.
 #[inline]
 pub fn decode_varint64(bytes: &[u8]) -> Option<(u64, usize)> {
     let mut value = 0u64;
     for (index, &byte) in bytes.iter().take(MAX_VARINT64_LENGTH).enumerate() {
         let group = u64::from(byte & 0x7f);
-        // The tenth byte has space for one bit.
+        // The first nine bytes hold 63 bits, so only one bit of the tenth byte belongs to the
+        // value.
         if index == 9 && group > 1 {
             return None;
         }
@@ -132,7 +133,8 @@ pub fn decode_varint64(bytes: &[u8]) -> Option<(u64, usize)> {
     None
 }
 
-/// Returns the 32-bit varint at the start of `bytes` and its length.
+/// Returns the varint at the start of `bytes` and its length in bytes; `None` if it is invalid or
+/// its value exceeds 32 bits.
 #[inline(always)]
 pub fn decode_varint32(bytes: &[u8]) -> Option<(u32, usize)> {
     match bytes.first() {
@@ -160,7 +162,8 @@ pub fn put_varint32(out: &mut Vec<u8>, value: u32) {
     put_varint64(out, u64::from(value));
 }
 
-/// Appends `value` zigzag-encoded as a varint: small magnitudes of either sign are short.
+/// Appends `value` as a zigzag-encoded varint, in which numbers close to 0 of either sign are
+/// short.
 pub fn put_varsigned64(out: &mut Vec<u8>, value: i64) {
     put_varint64(out, ((value << 1) ^ (value >> 63)) as u64);
 }
@@ -184,7 +187,7 @@ pub fn put_length_prefixed(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-/// Returns the length of `value` as a varint, in bytes.
+/// Returns the length of `value` encoded as a varint, in bytes.
 pub fn varint_length(value: u64) -> usize {
     (64 - (value | 1).leading_zeros() as usize).div_ceil(7)
 }

@@ -9,10 +9,11 @@
 //!             a type byte for each column; name lengths; value lengths; names; values
 //! ```
 //!
-//! Numbers are 32-bit varints. Names ascend by bytes, so that the default column, whose name is
-//! empty, comes first. In version 2 a column's value may be in a blob file: the column then has the
-//! type of a blob index, and its value is the index. RocksDB writes version 1 unless there is such
-//! a column. Source: `db/wide/wide_column_serialization.h`.
+//! Numbers are 32-bit varints. Columns are sorted by the bytes of their names, so that the default
+//! column, whose name is empty, comes first. In version 2 a column's value may be in a blob file:
+//! the column then has the value type of a blob index, and the blob index is stored as its value.
+//! RocksDB writes version 2 only if a column is in a blob file. Source:
+//! `db/wide/wide_column_serialization.h`.
 
 use crate::key::ValueType;
 use crate::varint::{Reader, put_varint32};
@@ -29,7 +30,7 @@ pub const DEFAULT_COLUMN: &[u8] = b"";
 pub struct WideColumn<'a> {
     /// The name; empty for the default column.
     pub name: &'a [u8],
-    /// The value, or its blob index.
+    /// The value, or the blob index that locates the value.
     pub value: &'a [u8],
     /// Whether `value` is a blob index.
     pub is_blob_index: bool,
@@ -56,10 +57,11 @@ pub fn decode(entity: &[u8]) -> Result<Vec<WideColumn<'_>>> {
     }
 }
 
-/// Returns the default column of an entity, or `None` if it has none. Allocates nothing.
+/// Returns the default column of an entity; `None` if the entity has no default column. Allocates
+/// nothing.
 ///
 /// # Errors
-/// Corruption, for an entity that is damaged up to that column.
+/// Corruption, for an entity whose bytes up to the end of that column are damaged.
 pub fn default_column(entity: &[u8]) -> Result<Option<WideColumn<'_>>> {
     let mut reader = Reader::new(entity);
     let (version, count) = (version(&mut reader)?, reader.varint32(WHAT)?);
@@ -91,7 +93,8 @@ pub fn default_column(entity: &[u8]) -> Result<Option<WideColumn<'_>>> {
     }
 }
 
-/// Returns whether a column of an entity is in a blob file. Reads only the version and the types.
+/// Returns whether any column of an entity is in a blob file. Reads only the version and the types
+/// of the columns.
 ///
 /// # Errors
 /// Corruption, for an unknown version or column type or an entity that ends before its types.
@@ -107,7 +110,7 @@ pub fn has_blob_columns(entity: &[u8]) -> Result<bool> {
     }
 }
 
-/// Returns the blob indexes of an entity: one for each column in a blob file.
+/// Returns the blob indexes of an entity, one for each column whose value is in a blob file.
 ///
 /// # Errors
 /// The errors of [`decode`].
@@ -119,8 +122,8 @@ pub fn blob_indexes(entity: &[u8]) -> Result<Vec<&[u8]>> {
     Ok(blobs.map(|column| column.value).collect())
 }
 
-/// Appends an entity of these columns, in version 2 if one of them is in a blob file and else in
-/// version 1.
+/// Appends an entity with these columns. It has version 2 if a column is in a blob file, and
+/// version 1 otherwise.
 ///
 /// # Errors
 /// Corruption, for names that do not ascend; unsupported, for names, values or counts of 4 GiB or
@@ -209,7 +212,7 @@ fn decode_version_2(reader: Reader<'_>, count: u32) -> Result<Vec<WideColumn<'_>
     Ok(columns)
 }
 
-/// The parts of an entity of version 2.
+/// The sections of an entity of version 2. Each reader is at the next column to be read.
 struct Sections<'a> {
     types: &'a [u8],
     name_lengths: Reader<'a>,
@@ -219,7 +222,8 @@ struct Sections<'a> {
 }
 
 impl<'a> Sections<'a> {
-    /// Splits the bytes after the number of columns.
+    /// Splits the bytes of an entity into its sections. `reader` is positioned after the number of
+    /// columns, which is `count`.
     fn split(mut reader: Reader<'a>, count: u32) -> Result<Self> {
         let name_lengths = reader.varint32(WHAT)? as usize;
         let value_lengths = reader.varint32(WHAT)? as usize;
@@ -240,7 +244,7 @@ impl<'a> Sections<'a> {
         })
     }
 
-    /// Returns column `number`, which must be the next one, with the name that was read.
+    /// Returns column `number`, whose name has been read. Columns must be read in order.
     fn column(&mut self, number: usize, name: &'a [u8]) -> Result<WideColumn<'a>> {
         let length = self.value_lengths.varint32(WHAT)?;
         let value = self.values.bytes(length as usize, WHAT)?;
@@ -249,7 +253,8 @@ impl<'a> Sections<'a> {
     }
 }
 
-/// Reserves memory for `count` columns, up to a limit, because the count may be damaged.
+/// Returns a vector with reserved memory for `count` columns, but at most [`MAX_ROOM`], because a
+/// damaged count may be huge.
 fn room_for<'a>(count: u32) -> Vec<WideColumn<'a>> {
     Vec::with_capacity(count.min(MAX_ROOM) as usize)
 }

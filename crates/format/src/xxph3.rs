@@ -1,8 +1,9 @@
-//! XXPH3: a preview of the XXH3 hash, frozen in the format of filters.
+//! XXPH3: a pre-release of the XXH3 hash, with which filters hash their keys.
 //!
-//! RocksDB adopted XXH3 before it was final and still hashes filter keys with that preview; the
-//! final XXH3, which it uses for checksums, differs for every length. RocksDB changed one thing:
-//! the hash of empty input is not zero. Source: `util/xxph3.h`, xxHash 0.7.2.
+//! RocksDB adopted XXH3 before it was final. Filter keys are still hashed with that pre-release,
+//! because stored filters depend on it. The final XXH3, which RocksDB uses for checksums, returns
+//! other hashes for input of every length. RocksDB changed one thing: the hash of empty input is
+//! not zero. Source: `util/xxph3.h`, xxHash 0.7.2.
 
 const PRIME32_1: u64 = 0x9e37_79b1;
 const PRIME32_2: u64 = 0x85eb_ca77;
@@ -13,7 +14,7 @@ const PRIME64_3: u64 = 0x1656_67b1_9e37_79f9;
 const PRIME64_4: u64 = 0x85eb_ca77_c2b2_ae63;
 const PRIME64_5: u64 = 0x27d4_eb2f_1656_67c5;
 
-/// The bytes that are mixed into the input.
+/// Constant bytes that are mixed into the input.
 const SECRET: [u8; 192] = [
     0xb8, 0xfe, 0x6c, 0x39, 0x23, 0xa4, 0x4b, 0xbe, 0x7c, 0x01, 0x81, 0x2c, 0xf7, 0x21, 0xad, 0x1c,
     0xde, 0xd4, 0x6d, 0xe9, 0x83, 0x90, 0x97, 0xdb, 0x72, 0x40, 0xa4, 0xa4, 0xb7, 0xb3, 0x67, 0x1f,
@@ -29,11 +30,13 @@ const SECRET: [u8; 192] = [
     0x45, 0xcb, 0x3a, 0x8f, 0x95, 0x16, 0x04, 0x28, 0xaf, 0xd7, 0xfb, 0xca, 0xbb, 0x4b, 0x40, 0x7e,
 ];
 
-/// Number of stripes after which the secret starts over; each stripe advances it by 8 bytes.
+/// Number of stripes in a block of a long input. Each stripe of a block uses the part of the secret
+/// that begins 8 bytes after that of the previous stripe; the next block begins again at offset 0.
 const STRIPES_PER_BLOCK: usize = (SECRET.len() - STRIPE) / 8;
 /// Length of a stripe in bytes; input of more than 240 bytes is processed in stripes.
 const STRIPE: usize = 64;
-/// Minimum length of a secret, in bytes. An offset for inputs of medium length is derived from it.
+/// Minimum length that XXH3 requires of a secret, in bytes. The hash of inputs of 129 to 240 bytes
+/// derives an offset in the secret from it.
 const SECRET_MIN: usize = 136;
 
 /// Returns the hash of `input`.
@@ -82,7 +85,8 @@ fn hash_9_to_16(input: &[u8]) -> u64 {
 fn hash_17_to_128(input: &[u8]) -> u64 {
     let length = input.len();
     let mut sum = (length as u64).wrapping_mul(PRIME64_1);
-    // Sixteen bytes from each end, then the next sixteen inward, until both sides meet.
+    // The first step mixes the first and the last 16 bytes. Each further step moves 16 bytes inward
+    // from both ends, until the whole input has been mixed.
     for step in 0..length.div_ceil(32) {
         let (front, back) = (16 * step, length - 16 * (step + 1));
         sum = sum.wrapping_add(mix_16(input, front, 32 * step));
@@ -136,7 +140,8 @@ fn hash_long(input: &[u8]) -> u64 {
     avalanche(sum)
 }
 
-/// Adds a stripe of 64 bytes to the lanes, keyed with the bytes of the secret at `secret`.
+/// Adds a stripe of 64 bytes to the eight lanes. `secret` is the offset in the secret of the 64
+/// bytes that the stripe is XORed with.
 #[inline]
 fn accumulate(lanes: &mut [u64; 8], stripe: &[u8], secret: usize) {
     for (number, lane) in lanes.iter_mut().enumerate() {
@@ -146,7 +151,7 @@ fn accumulate(lanes: &mut [u64; 8], stripe: &[u8], secret: usize) {
     }
 }
 
-/// Mixes sixteen bytes of the input with sixteen of the secret.
+/// Mixes 16 bytes of the input with 16 bytes of the secret.
 #[inline]
 fn mix_16(input: &[u8], at: usize, secret: usize) -> u64 {
     fold_product(
@@ -169,16 +174,16 @@ fn avalanche(mut hash: u64) -> u64 {
     hash ^ hash >> 32
 }
 
-/// Reads the eight bytes at `at` (little-endian). All callers have checked that they exist; returns
-/// 0 if they do not.
+/// Returns the eight bytes at offset `at` as a little-endian number. All callers have checked that
+/// the bytes exist; the result is 0 if they do not.
 #[inline(always)]
 fn read_u64(bytes: &[u8], at: usize) -> u64 {
     let chunk = bytes.get(at..).and_then(<[u8]>::first_chunk::<8>);
     chunk.map_or(0, |chunk| u64::from_le_bytes(*chunk))
 }
 
-/// Reads the four bytes at `at` (little-endian). All callers have checked that they exist; returns
-/// 0 if they do not.
+/// Returns the four bytes at offset `at` as a little-endian number. All callers have checked that
+/// the bytes exist; the result is 0 if they do not.
 #[inline(always)]
 fn read_u32(bytes: &[u8], at: usize) -> u32 {
     let chunk = bytes.get(at..).and_then(<[u8]>::first_chunk::<4>);

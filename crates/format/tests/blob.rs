@@ -1,7 +1,7 @@
-//! Blob files and indexes written by RocksDB.
+//! Tests of the decoders of blob files and blob indexes, on files that RocksDB wrote.
 //!
-//! Each file contains four values of one column family. The indexes are those of the table that
-//! refers to it.
+//! Each file contains four values of one column family. The blob indexes come from the table that
+//! refers to the file.
 
 mod common;
 
@@ -156,9 +156,11 @@ fn damage_is_noticed() {
             damaged
         };
         assert!(BlobFileFooter::decode(&flipped(footer)).is_err(), "bit {bit}");
-        // The last four bytes are the checksum of the key and value that follow.
+        // The last four bytes of a record's header are the checksum of the key and the value that
+        // follow, so decoding the header alone does not detect damage there.
         assert_eq!(BlobRecordHeader::decode(&flipped(record)).is_err(), bit < 28 * 8);
-        // A file's header has no checksum; only its first eight bytes have fixed values.
+        // A file's header has no checksum. Only its first eight bytes have fixed values, so only
+        // damage to these is always detected.
         assert!(BlobFileHeader::decode(&flipped(bytes)).is_err() || bit >= 64, "bit {bit}");
     }
 }
@@ -172,7 +174,7 @@ fn indexes_of_every_kind_are_read() {
         compression: Compression::Lz4,
         expiration: Some(1000),
     };
-    // From the format's description: RocksDB no longer writes these two forms.
+    // RocksDB no longer writes these two forms. The bytes follow the description of the format.
     let with_expiration = b"\x02\xe8\x07\xac\x02\x46\x05\x04";
     assert_eq!(BlobIndex::decode(with_expiration), Ok(BlobIndex::Blob(location)));
     let inlined = BlobIndex::Inlined { expiration: 1000, value: b"value" };
@@ -203,7 +205,8 @@ fn records_outside_their_file_are_refused() {
         compression: Compression::None,
         expiration: None,
     };
-    // 30 bytes of header, a record of 32 + 8 + 100, 32 bytes of footer.
+    // The file has a header of 30 bytes, one record with a header of 32, a key of 8 and a value of
+    // 100 bytes, and a footer of 32 bytes. So the value begins at offset 70.
     assert_eq!(location(70, 100).record_offset(8, 202), Ok(30));
     for (offset, size, key_length, file_length) in [
         (69, 100, 8, 202),

@@ -25,7 +25,7 @@ fn dictionary(golden: &Golden) -> Option<DecompressionDictionary> {
     Some(DecompressionDictionary::new(bytes.to_vec()).unwrap())
 }
 
-/// The data blocks of a golden table: their compression type and bytes.
+/// Returns the compression type and the bytes of each data block of a golden table.
 fn data_blocks(golden: &Golden) -> Vec<(Compression, &'static [u8])> {
     let (_, offset, length) =
         golden.meta_blocks().into_iter().find(|block| block.0 == "rocksdb.index").unwrap();
@@ -56,8 +56,8 @@ fn every_entry_of_the_golden_tables_is_read() {
                 assert_eq!(stored, value(found), "{}", golden.name);
                 found += 1;
             }
-            // Decompressing into a slice gives the same block if its length is right, and an error
-            // otherwise.
+            // Decompressing into a slice of the right length must give the same block. A slice of
+            // another length must give an error.
             let framed = CompressedBlock::parse(compression, bytes).unwrap();
             let mut slice = vec![0; framed.uncompressed_length() + 1];
             assert!(
@@ -118,7 +118,7 @@ fn damaged_blocks_never_panic() {
             let _ =
                 decompressor.decompress(compression, &damaged, dictionary.as_ref(), &mut output);
         }
-        // The contexts still work after all these errors.
+        // The errors above must not prevent the decompressor from being used again.
         decompressor.decompress(compression, bytes, dictionary.as_ref(), &mut output).unwrap();
         assert_eq!(output, sound, "{}", golden.name);
     }
@@ -132,7 +132,7 @@ fn damaged_blocks_never_panic() {
     }
 }
 
-/// A block of text with random parts.
+/// Returns a block of text with random parts.
 fn text(random: &mut fastrand::Rng, length: usize) -> Vec<u8> {
     let mut block = Vec::new();
     while block.len() < length {
@@ -149,7 +149,7 @@ fn compression_round_trips() {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut decompressor = Decompressor::new();
     let (mut packed, mut back) = (Vec::new(), Vec::new());
-    // The longest exceeds every codec's window.
+    // The longest dictionary is longer than the window of any codec.
     let dictionaries = [0, 2_000, 100_000].map(|length| text(&mut random, length));
     for compression in WRITABLE {
         for level in [DEFAULT_LEVEL, 0, 1, 6] {
@@ -194,7 +194,7 @@ fn blocks_that_do_not_shrink_enough_are_left_alone() {
         assert_eq!(at(0).compress(&prose, &mut output), Compression::None);
         assert_eq!(at(5).compress(&prose, &mut output), Compression::None);
         assert_eq!(at(2000).compress(&prose, &mut output), compression);
-        // A compressor works again after a block that it failed to compress.
+        // A compressor must still work after a block that it could not compress.
         let mut compressor = at(896);
         compressor.compress(&noise, &mut output);
         assert_eq!(compressor.compress(&prose, &mut output), compression);
@@ -231,7 +231,7 @@ fn the_level_selects_the_lz4_compressor() {
     assert_eq!(made(Compression::Lz4Hc, DEFAULT_LEVEL), Compression::Lz4Hc);
     assert_eq!(made(Compression::Lz4, 3), Compression::Lz4Hc);
     assert_eq!(made(Compression::Lz4Hc, i32::MIN), Compression::Lz4);
-    // With a level that zlib does not have, blocks are stored uncompressed, as in RocksDB.
+    // zlib has no level 10. Blocks are then stored uncompressed, as in RocksDB.
     assert_eq!(made(Compression::Zlib, 9), Compression::Zlib);
     assert_eq!(made(Compression::Zlib, 10), Compression::None);
     let options = CompressorOptions::default();
@@ -262,7 +262,7 @@ fn a_trained_dictionary_saves_bytes() {
     decompressor.decompress(Compression::Zstd, &with, Some(&prepared), &mut back).unwrap();
     assert_eq!(back, block);
     assert!(prepared.memory_usage() > prepared.bytes().len());
-    // The frame's own checksum detects a flipped bit in its last bytes.
+    // The checksum at the end of the ZSTD frame detects a flipped bit.
     let mut damaged = with.clone();
     *damaged.last_mut().unwrap() ^= 1;
     assert!(

@@ -1,7 +1,7 @@
-//! Filters, compared with filter blocks written by RocksDB.
+//! Tests of filters. Most compare with filter blocks that RocksDB wrote.
 //!
-//! The blocks come from tables whose keys the functions below regenerate, written with
-//! `optimize_filters_for_memory` off except for `bloom-memory`.
+//! The functions below generate the keys of the tables that the blocks come from. All tables were
+//! written with `optimize_filters_for_memory` off, except `bloom-memory`.
 
 use tailwater_format::filter::{FilterKey, FilterLayout, FilterPolicy, FilterReader};
 
@@ -18,7 +18,7 @@ fn mix(index: u64) -> u64 {
     mixed ^ mixed >> 32
 }
 
-/// Pseudorandom bytes, seeded with `number`.
+/// Returns `length` pseudorandom bytes that depend only on `number`.
 fn stream(number: u64, length: usize) -> Vec<u8> {
     let mut bytes: Vec<u8> = (0..length.div_ceil(8) as u64)
         .flat_map(|at| mix(number * 1000 + at).to_le_bytes())
@@ -27,36 +27,38 @@ fn stream(number: u64, length: usize) -> Vec<u8> {
     bytes
 }
 
-/// One key of each length from 1 to 400.
+/// Returns one key of each length from 1 to 400 bytes.
 fn lengths() -> Vec<Vec<u8>> {
     (1..=400).map(|length| stream(length, length as usize)).collect()
 }
 
-/// Keys longer than the hash's blocks of 1,024 bytes.
+/// Returns keys of about 1,000 to 5,000 bytes, most of them longer than the hash's internal blocks
+/// of 1,024 bytes.
 fn long() -> Vec<Vec<u8>> {
     let others = [2047, 2048, 2049, 3000, 3071, 3072, 3073, 5000];
     (1000..1060).chain(others).map(|length| stream(20_000 + length, length as usize)).collect()
 }
 
-/// `count` keys of 16 bytes.
+/// Returns `count` keys of 16 bytes.
 fn many(count: u64) -> Vec<Vec<u8>> {
     (0..count).map(|number| stream(1000 + number, 16)).collect()
 }
 
-/// Keys of 10 bytes, seven to each prefix of 4.
+/// Returns keys of 10 bytes. Seven keys at a time share a prefix of 4 bytes.
 fn with_prefixes() -> Vec<Vec<u8>> {
     let key = |number: u64| [stream(5000 + number / 7, 4), stream(9000 + number, 6)].concat();
     (0..600).map(key).collect()
 }
 
-/// A golden block with its keys.
+/// A golden filter block and the keys that RocksDB added to it.
 struct Golden {
     name: &'static str,
     block: &'static [u8],
     keys: Vec<Vec<u8>>,
-    /// Expected number of false positives among 100,000 absent keys for a filter of this length and
-    /// number of probes. It is the mean of two results of the standard formula: with the load of a
-    /// line one standard deviation above and below its mean.
+    /// Expected number of false positives among 100,000 absent keys, given the filter's length and
+    /// number of probes. The standard formula gives two results, for cache lines whose number of
+    /// keys is one standard deviation above and below the mean. The expected number is the mean of
+    /// the two.
     others: f64,
 }
 
@@ -124,7 +126,8 @@ fn false_positives_occur_at_the_expected_rate() {
             reader.may_contain_each(&[key], |_, each| assert_eq!(each, may));
             found += u64::from(may);
         }
-        // Tolerance for chance: the keys are the same in every run, but there are few blocks.
+        // The number found may differ from the expected one by chance, because the filters are
+        // small. It is the same in every run.
         let (low, high) = (expected * 0.75 - 10.0, expected * 1.25 + 10.0);
         assert!((low..=high).contains(&(found as f64)), "{name}: {found} of {OTHERS}");
     }
@@ -175,7 +178,7 @@ fn prefixes_are_added_beside_keys_as_rocksdb_does() {
     for key in &keys {
         builder.add_with_prefix(key, &key[..4]);
     }
-    // The filter fields of the table's properties.
+    // RocksDB recorded these numbers in the properties of the table.
     assert_eq!(builder.num_entries(), 686);
     assert!(builder.finish() == block!("bloom-prefix").1);
     for key in &keys {
@@ -192,7 +195,7 @@ fn reserved_and_empty_forms_are_read_as_rocksdb_reads_them() {
     for length in 0..=5 {
         assert!(!asks(&[0; 5][..length]));
     }
-    // The block that RocksDB writes if it cannot build a filter.
+    // RocksDB writes this block if it cannot build a filter.
     assert!(asks(&[0; 6]));
     let bloom = |metadata: [u8; 5]| [&[0u8; 64][..], &metadata].concat();
     assert!(!asks(&bloom([0xff, 0, 6, 0, 0])));
@@ -211,10 +214,11 @@ fn reserved_and_empty_forms_are_read_as_rocksdb_reads_them() {
     ] {
         assert!(asks(&bloom(reserved)), "{reserved:?}");
     }
-    // A line length of a different machine.
+    // A legacy filter with one line of 64 bytes, and one with two lines of 32 bytes: the machine
+    // that writes a filter determines the length of its lines.
     assert!(!asks(&bloom([6, 1, 0, 0, 0])));
     assert!(!asks(&bloom([6, 2, 0, 0, 0])));
-    // Shorter than one line.
+    // The bits are shorter than one cache line.
     assert!(asks(&[&[0u8; 63][..], &[0xff, 0, 6, 0, 0]].concat()));
 }
 
@@ -236,7 +240,7 @@ fn damaged_filters_never_panic() {
             let at = damaged.len() - 1 - random.usize(..5);
             damaged[at] = random.u8(..);
             asks(&damaged);
-            // A layout that belongs to another block.
+            // This layout belongs to another block than the one it is used with below.
             let other = FilterLayout::parse(&damaged);
             let short = &block[..random.usize(..block.len())];
             FilterReader::with_layout(short, other).may_contain(&FilterKey::new(b"key"));

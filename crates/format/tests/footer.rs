@@ -1,4 +1,4 @@
-//! Footers and block trailers, compared with tables written by RocksDB.
+//! Tests of footers and block trailers on tables that RocksDB wrote.
 
 mod common;
 
@@ -20,7 +20,7 @@ fn golden_footers_round_trip() {
         let blocks = golden.meta_blocks();
         assert_eq!(footer.metaindex.offset as usize, blocks[0].1);
         assert_eq!(footer.metaindex.size as usize, blocks[0].2);
-        // The footer is found regardless of how much of the file is passed.
+        // Decoding needs only the last bytes of the file, as long as they contain the footer.
         for cut in [1, 700, golden.footer_offset()] {
             assert_eq!(Footer::decode(&golden.bytes[cut..], cut as u64), Ok(footer));
         }
@@ -50,11 +50,12 @@ fn every_meta_block_of_the_golden_tables_passes_its_checksum() {
                 damaged[at] ^= 0x10;
                 assert!(checksum.verify(offset as u64, &damaged).is_err(), "{name} at {at}");
             }
-            // From version 6 on the same bytes at another offset do not match the checksum.
+            // From version 6 on, the checksum depends on the offset. The same bytes at another
+            // offset do not match it.
             let elsewhere = checksum.verify(offset as u64 + 4096, bytes);
             assert_eq!(elsewhere.is_err(), golden.format_version >= 6);
         }
-        // The metaindex names all meta blocks but itself.
+        // The metaindex contains the names of all meta blocks except itself.
         assert_eq!(named + 1, golden.meta_blocks().len(), "{}", golden.name);
         for length in 0..BLOCK_TRAILER_LENGTH {
             assert!(checksum.verify(0, &golden.bytes[..length]).is_err());
@@ -100,7 +101,8 @@ fn damaged_footers_are_refused_or_well_formed() {
             if let Ok(footer) = answer {
                 assert!(footer.metaindex.end() <= offset as u64);
             }
-            // From version 6 on every flipped bit is detected, if there is a checksum.
+            // From version 6 on, the footer's checksum detects every flipped bit, unless the
+            // checksum type is none.
             if golden.format_version >= 6 && golden.checksum != 0 {
                 assert!(answer.is_err(), "{} bit {bit}", golden.name);
             }

@@ -1,4 +1,4 @@
-//! Index blocks with valid checksums and invalid handles.
+//! Tests of index blocks that have valid checksums but invalid block handles.
 
 use tailwater_format::Error;
 use tailwater_format::block::{IndexCursor, IndexFormat, Layout};
@@ -6,15 +6,15 @@ use tailwater_format::varint::{put_fixed32, put_varint64, put_varsigned64};
 
 #[test]
 fn a_handle_whose_end_overflows_is_refused() {
-    // Regression test: a handle derived from the previous one could describe a block that ends
-    // beyond 2^64, so code that added its offset and size overflowed.
+    // Regression test: a delta-encoded handle could describe a block that ends beyond 2^64, and
+    // adding its offset and size overflowed.
     let quarter = 1u64 << 62;
     let mut block = vec![0, 1, b'a'];
     put_varint64(&mut block, quarter);
     put_varint64(&mut block, quarter);
     block.extend_from_slice(&[1, 1, b'b']);
     put_varsigned64(&mut block, quarter as i64);
-    // One restart, at the first entry.
+    // One restart point, at the first entry.
     put_fixed32(&mut block, 0);
     put_fixed32(&mut block, 1);
 

@@ -1,5 +1,5 @@
-//! Batches, compared with Apache Iggy's own codec: each reads what the other writes, and both
-//! reject the same bytes.
+//! Compares the batches of this crate with Apache Iggy's own codec. Each must read the batches that
+//! the other writes, and both must reject the same bytes.
 
 use bytes::BytesMut;
 use iggy_binary_protocol::batch as oracle;
@@ -10,7 +10,7 @@ use tailwater_format::message::batch::{
     Batch, Builder, HEADER_BYTES, Header, MESSAGE_HEADER_BYTES, Part,
 };
 
-/// Seed of the tests, fixed so that every run uses the same batches.
+/// Seed of the random numbers, fixed so that every run tests the same batches.
 const SEED: u64 = 20_261_124;
 
 fn built(rng: &mut fastrand::Rng) -> Vec<u8> {
@@ -23,7 +23,7 @@ fn built(rng: &mut fastrand::Rng) -> Vec<u8> {
     builder.finish()
 }
 
-/// A batch as Iggy's client builds it.
+/// Returns a batch that Iggy's encoder produced.
 fn sent(rng: &mut fastrand::Rng) -> Vec<u8> {
     let texts: Vec<Vec<u8>> =
         (0..rng.usize(1..20)).map(|_| vec![rng.u8(..); rng.usize(..300)]).collect();

@@ -1,4 +1,4 @@
-//! Table properties, compared with tables written by RocksDB.
+//! Tests of table properties on tables that RocksDB wrote.
 
 mod common;
 
@@ -30,13 +30,13 @@ fn golden_properties_round_trip() {
         assert_eq!(last.unwrap() - first.unwrap() + 1, golden.entries as u64);
         assert!(properties.user_collected.is_empty(), "{:?}", properties.user_collected);
         assert_eq!(properties.check_supported(), Ok(()));
-        // The data blocks of a table with a dictionary are not counted.
+        // RocksDB does not count the data blocks of a table that has a compression dictionary.
         let counted = properties.num_data_blocks > 0;
         assert_eq!(counted, !golden.name.ends_with("-dictionary"));
     }
 }
 
-/// The entries as a block decoder returns them.
+/// Returns entries in the form in which a block decoder returns them.
 fn entries_of(entries: &[(Vec<u8>, Vec<u8>)]) -> Vec<(&[u8], &[u8])> {
     entries.iter().map(|(name, value)| (&name[..], &value[..])).collect()
 }

@@ -1,4 +1,4 @@
-//! Unique ids, compared with the MANIFEST of the golden tables' database.
+//! Tests of unique ids against the MANIFEST of the database that contains the golden tables.
 
 mod common;
 
@@ -6,8 +6,8 @@ use common::GOLDEN;
 use tailwater_format::table::unique_id::{SESSION_ID_LENGTH, decode_session_id, encode_session_id};
 use tailwater_format::table::{Properties, UniqueId};
 
-/// The ids that RocksDB recorded in the MANIFEST for the golden tables, in order: files 9, 11, 13
-/// and so on.
+/// The unique ids that RocksDB recorded in the MANIFEST for the golden tables, in the order of
+/// [`GOLDEN`]. The tables are the files 9, 11, 13 and so on.
 const IN_MANIFEST: [&str; 14] = [
     "4a2c30c9303f7a6115f665ef0fcf72fb",
     "4a2c30c9303f7a6117f665ef0fcf72fb",
@@ -42,7 +42,7 @@ fn the_properties_give_the_ids_of_the_manifest() {
         let [first, second] = id.words();
         assert_eq!(id.manifest_bytes()[..8], first.to_le_bytes());
         assert_eq!(format!("{id:?}"), format!("{{{first},{second}}}"));
-        // A session id decodes to numbers that encode to it.
+        // Encoding the numbers of a decoded session id must give the session id again.
         let (upper, lower) = decode_session_id(session).unwrap();
         assert_eq!(lower, first);
         assert_eq!(encode_session_id(upper, lower).as_bytes(), session);
@@ -51,7 +51,7 @@ fn the_properties_give_the_ids_of_the_manifest() {
 
 #[test]
 fn the_external_form_is_that_of_rocksdb() {
-    // Computed by RocksDB for these properties, in its own tests.
+    // RocksDB's own tests expect this id for these properties.
     let id = UniqueId::new(b"7265b6eb-4e42-4aec-86a4-0dc5e73a228d", b"ABCDEFGHIJ0123456789", 1);
     let external = id.unwrap().external_bytes();
     assert_eq!(hex(&external), "6474df650323bdf0b48e64f3039308ca17284b32e7f7444b");

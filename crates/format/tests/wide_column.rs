@@ -1,17 +1,17 @@
-//! Wide-column entities written by RocksDB: version 1 as the result of a merge, version 2 with
-//! values in blob files.
+//! Tests of wide-column entities that RocksDB wrote. A merge produced those of version 1; those of
+//! version 2 have values in blob files.
 
 use tailwater_format::Error;
 use tailwater_format::blob::{BlobIndex, BlobLocation};
 use tailwater_format::compress::Compression;
 use tailwater_format::wide_column::{WideColumn, decode, default_column, encode, has_blob_columns};
 
-/// The contents of the long columns.
+/// The value of the columns that are stored in blob files because of their length.
 const LONG: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\
     0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\
     0123456789abcdef0123456789abcdef";
 
-/// The golden entities with their columns.
+/// Returns the golden entities, each with its columns.
 fn golden() -> Vec<(Vec<u8>, Vec<WideColumn<'static>>)> {
     let plain = |name: &'static str, value: &'static str| {
         WideColumn::new(name.as_bytes(), value.as_bytes())
@@ -109,7 +109,7 @@ fn damaged_entities_are_refused_or_well_formed() {
     }
 }
 
-/// Checks that an entity is consistent if it can be decoded.
+/// Checks that the functions which read an entity agree with each other, if it can be decoded.
 fn check(entity: &[u8]) {
     let (default, blobs) = (default_column(entity), has_blob_columns(entity));
     if let Ok(columns) = decode(entity) {

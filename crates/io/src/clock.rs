@@ -1,6 +1,6 @@
 //! The source of time.
 //!
-//! All code reads the time and sleeps through a [`Clock`], so that tests control it.
+//! All code reads the time and sleeps through a [`Clock`], so that tests can control the time.
 
 use std::fmt::Debug;
 use std::sync::LazyLock;
@@ -10,19 +10,21 @@ use crate::sync::{Condvar, Mutex};
 
 /// A source of time. Safe to use from any thread.
 pub trait Clock: Debug + Send + Sync + 'static {
-    /// Returns the nanoseconds since an arbitrary point in time in the past. Never decreases.
+    /// Returns the nanoseconds since an arbitrary but fixed point in time. Never decreases.
     fn monotonic_ns(&self) -> u64;
 
-    /// Returns the nanoseconds since `start_ns`, an earlier result of [`Self::monotonic_ns`]; 0 if
-    /// the clock has decreased.
+    /// Returns the nanoseconds since `start_ns`, an earlier result of [`Self::monotonic_ns`].
+    /// Returns 0 if `start_ns` is in the future.
     fn since_ns(&self, start_ns: u64) -> u64 {
         self.monotonic_ns().saturating_sub(start_ns)
     }
 
-    /// Returns the system's time in microseconds since 1970 in UTC. It may jump either way.
+    /// Returns the wall-clock time in microseconds since 1970 in UTC. It may jump forwards or
+    /// backwards.
     fn wall_us(&self) -> u64;
 
-    /// Waits until [`Self::monotonic_ns`] reaches `deadline_ns`; returns immediately if it has.
+    /// Waits until [`Self::monotonic_ns`] reaches `deadline_ns`. Returns immediately if it already
+    /// has.
     fn sleep_until(&self, deadline_ns: u64);
 }
 
@@ -43,7 +45,7 @@ impl Clock for SystemClock {
 
     #[expect(clippy::disallowed_methods, reason = "this is the only source of time")]
     fn wall_us(&self) -> u64 {
-        // A system time before 1970 counts as 1970.
+        // If the system's time is before 1970, returns 0.
         SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as u64)
     }
 
@@ -55,7 +57,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// A clock that only [`Self::advance`] moves, for tests.
+/// A clock for tests, whose time changes only through [`Self::advance`].
 #[derive(Debug, Default)]
 pub struct ManualClock {
     time: Mutex<ManualTime>,
@@ -77,7 +79,8 @@ impl ManualClock {
         Self { time: Mutex::new(time), moved: Condvar::new() }
     }
 
-    /// Advances both times by `duration_ns` and wakes the sleepers whose deadline has passed.
+    /// Advances both times by `duration_ns`, and wakes the threads that sleep until a time that has
+    /// now been reached.
     pub fn advance(&self, duration_ns: u64) {
         let mut time = self.time.lock();
         time.monotonic_ns += duration_ns;

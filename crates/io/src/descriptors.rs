@@ -1,36 +1,38 @@
-//! The limit on file descriptors, and recovery from reaching it.
+//! The limit on open file descriptors, and what happens when it is reached.
 //!
-//! Descriptors are a limit of the whole process, so the owner of files that are kept open only for
-//! speed can register a callback that closes some of them ([`set_relief`]). A call that gets no
-//! descriptor runs the callback and is retried a few times.
+//! The limit applies to the whole process. A component that keeps files open only for speed can
+//! register a callback that closes some of them ([`set_relief`]). If a system call fails because no
+//! descriptor is left, the callback runs and the call is retried, up to a few times.
 
 use std::sync::OnceLock;
 
 use rustix::io::{Errno, Result, retry_on_intr};
 
-/// The limit on descriptors that was reached.
+/// The limit on open files that was reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exhausted {
-    /// The process's limit on open files.
+    /// The limit of this process (`EMFILE`).
     Process,
-    /// The system's limit.
+    /// The limit of the whole system (`ENFILE`).
     System,
 }
 
-/// Maximum number of retries.
+/// Maximum number of times that the callback runs for one call.
 const ATTEMPTS: usize = 4;
 
-/// The callback that closes files kept open only for speed; it returns whether it closed any.
+/// The registered callback. It closes files that are kept open only for speed, and returns whether
+/// it closed any.
 static RELIEF: OnceLock<fn(Exhausted) -> bool> = OnceLock::new();
 
-/// Registers `relief`, which is called whenever no descriptor is left, in the thread that needs
-/// one, whatever locks it holds. It must not open files, and returns whether it closed any. Only
-/// the first registration counts.
+/// Registers the callback that runs when no descriptor is left. It runs in the thread whose call
+/// failed, while that thread may hold any of its locks. It must not open files. It returns whether
+/// it closed any. If a callback is already registered, the new one is ignored.
 pub fn set_relief(relief: fn(Exhausted) -> bool) {
     RELIEF.get_or_init(|| relief);
 }
 
-/// Makes a call that needs a descriptor, and retries it after relief.
+/// Makes a system call that needs a descriptor. If no descriptor is left, runs the callback and
+/// retries the call.
 pub(crate) fn with_relief<T>(mut call: impl FnMut() -> Result<T>) -> Result<T> {
     for _ in 0..ATTEMPTS {
         let exhausted = match retry_on_intr(&mut call) {

@@ -1,4 +1,4 @@
-//! Errors from calls to storage, with their path and offset.
+//! Errors from storage calls, with the path and the offset of the call.
 
 use std::fmt;
 use std::io;
@@ -8,7 +8,7 @@ use rustix::io::Errno;
 
 use crate::descriptors::open_files_max;
 
-/// The call that failed.
+/// The operation of a storage call that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Operation {
     /// Opening an existing file.
@@ -25,7 +25,7 @@ pub enum Operation {
     Truncate,
     /// Making a file's bytes durable.
     Sync,
-    /// Starting to write bytes back without waiting.
+    /// Starting the writeback of cached bytes without waiting for its end.
     StartWriteback,
     /// Making a directory's entries durable.
     SyncDirectory,
@@ -33,7 +33,7 @@ pub enum Operation {
     Rename,
     /// Removing a file or directory.
     Remove,
-    /// Creating a second name for a file.
+    /// Creating a hard link to a file.
     Link,
     /// Listing a directory.
     List,
@@ -68,20 +68,20 @@ impl fmt::Display for Operation {
     }
 }
 
-/// A failed call: the operation, the file, the offset and the system's error.
+/// A failed storage call: the operation, the file, the offset and the system's error.
 #[derive(Debug)]
 pub struct Error {
-    /// The call.
+    /// The operation that failed.
     pub operation: Operation,
-    /// The file or directory.
+    /// The path of the file or directory.
     pub path: PathBuf,
-    /// The offset in the file, if the call has one.
+    /// The offset in the file, in bytes; `None` if the operation has no offset.
     pub offset: Option<u64>,
     /// The system's error.
     pub source: io::Error,
 }
 
-/// The source of an [`Error`] whose call failed because its thread panicked.
+/// The source of an [`Error`] that reports a panic of the thread that made the call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Panicked;
 
@@ -97,13 +97,13 @@ impl std::error::Error for Panicked {}
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// Creates a failed call without an offset.
+    /// Creates the error of a failed call that has no offset.
     #[cold]
     pub fn new(operation: Operation, path: &Path, source: impl Into<io::Error>) -> Self {
         Self { operation, path: path.to_owned(), offset: None, source: source.into() }
     }
 
-    /// Creates a failed call at an offset, in bytes.
+    /// Creates the error of a failed call at an offset, in bytes.
     #[cold]
     pub fn at(
         operation: Operation,
@@ -114,14 +114,15 @@ impl Error {
         Self { operation, path: path.to_owned(), offset: Some(offset), source: source.into() }
     }
 
-    /// Creates the failure of a call whose thread panicked, at an offset if the call has one.
+    /// Creates the error of a call whose thread panicked. `offset` is `None` if the call has no
+    /// offset.
     #[cold]
     pub(crate) fn panicked(operation: Operation, path: &Path, offset: Option<u64>) -> Self {
         Self { operation, path: path.to_owned(), offset, source: io::Error::other(Panicked) }
     }
 
-    /// Returns a copy of this failure, for later calls on an object that the first failure left
-    /// unusable.
+    /// Returns a copy of this error. If a failure leaves an object unusable, later calls on the
+    /// object return copies of the first error.
     #[cold]
     #[must_use]
     pub fn duplicate(&self) -> Self {
@@ -133,12 +134,13 @@ impl Error {
         Self { operation: self.operation, path: self.path.clone(), offset: self.offset, source }
     }
 
-    /// Returns whether the thread that made the call panicked, rather than the system failing.
+    /// Returns whether the call failed because its thread panicked, and not because of the system.
     pub fn is_panic(&self) -> bool {
         self.source.get_ref().is_some_and(|source| source.is::<Panicked>())
     }
 
-    /// Returns whether the filesystem does not support the operation, which is usually direct I/O.
+    /// Returns whether the filesystem does not support the operation. Usually the operation is
+    /// direct I/O.
     pub fn is_unsupported(&self) -> bool {
         self.source.kind() == io::ErrorKind::Unsupported
     }
@@ -154,7 +156,8 @@ impl Error {
         errors.contains(&self.source.raw_os_error())
     }
 
-    /// Returns a description of the limit on open files that the call reached, if it reached one.
+    /// Returns a description of the limit on open files that made the call fail; `None` if the call
+    /// failed for another reason.
     pub fn limit(&self) -> Option<String> {
         match Errno::from_io_error(&self.source) {
             Some(Errno::MFILE) => Some(format!(
@@ -168,7 +171,8 @@ impl Error {
         }
     }
 
-    /// Returns whether the disk or the quota is full: a retry may succeed once space is freed.
+    /// Returns whether the disk or the quota is full. If so, a retry may succeed after space is
+    /// freed.
     pub fn is_no_space(&self) -> bool {
         matches!(self.source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
     }

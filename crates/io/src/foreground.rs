@@ -1,23 +1,26 @@
-//! Limits the depth of background streams while users wait for the device.
+//! Limits how many requests background streams have at a device while users' reads wait for it.
 //!
-//! A user's read queues at the device behind the requests that the device already has.
-//! [`Foreground`] records the durations of users' short reads that went to the device, and limits
-//! how many requests background streams may have in flight:
+//! A background stream is a sequence of reads or writes of, for example, a compaction. A user's
+//! read waits at the device behind the requests that the device already has. [`Foreground`] records
+//! the durations of users' short reads that the device served. From these it derives a limit on the
+//! requests that all background streams together may have in flight:
 //!
 //! - There is no limit while users do not read from the device, or while their reads take no longer
 //!   than without background work.
-//! - When reads are slowed down, the limit for all streams together is divided by 2 to 8, depending
-//!   on how much they are. Once they no longer are, the limit grows by one request at a time.
-//! - A stream that a caller waits for may always have one request, so no such stream stops.
-//! - The limit is lifted immediately when no user has read for a second.
+//! - When reads become slower, the limit is divided by 2 to 8, depending on how much slower they
+//!   are. When they are no longer slow, the limit grows by one request at a time.
+//! - A stream that a caller waits for may always have one request in flight, so that it never
+//!   stops.
+//! - The limit is lifted as soon as no user has read for a second.
 //!
-//! # What is slow
-//! Reads are judged in windows of some milliseconds, by the mean of the logarithms of their
-//! durations, so that a single read that waited for the processor has little weight. The mean is
-//! compared with a baseline: the mean of reads that were made while no stream had asked for
-//! requests for at least a second. The baseline moves down towards faster windows. It moves up,
-//! slowly, only while streams are down to one request and reads are still slow. In that case the
-//! device or the users' load has changed, and throttling does not help.
+//! # When reads count as slow
+//! Reads are judged in windows of 10 to 100 milliseconds. The measure of a window is the mean of
+//! the logarithms of its reads' durations, so that a single read that waited for the processor has
+//! little weight. This mean is compared with a baseline: the mean of reads that were made while no
+//! stream had asked for requests for at least a second. If a window is faster than the baseline,
+//! the baseline moves part of the way towards it. The baseline moves up, slowly, only while the
+//! streams are limited to one request and reads are still slow. In that case the device or the
+//! users' load has changed, and limiting the streams does not help.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -27,54 +30,58 @@ use crate::clock::{Clock, SystemClock};
 use crate::shards::{SHARDS, shard_of_this_thread};
 use crate::sync::Mutex;
 
-/// Duration below which a read is taken to have come from the page cache, in nanoseconds.
+/// Duration in nanoseconds below which a read counts as served by the page cache.
 const FROM_DEVICE_NS: u64 = 20_000;
-/// Size above which a read is not counted, because its length dominates its duration, in bytes.
+/// Maximum size of a read that is recorded, in bytes. The duration of a longer read depends mostly
+/// on its size.
 const SHORT_READ: u64 = 64 << 10;
 /// Minimum length of a window, in nanoseconds.
 const WINDOW_NS: u64 = 10_000_000;
-/// Number of reads below which a window is extended.
+/// A window shorter than [`LONGEST_WINDOW_NS`] is extended until it has this number of reads.
 const ENOUGH_READS: u64 = 8;
 /// Maximum length of a window, in nanoseconds.
 const LONGEST_WINDOW_NS: u64 = 100_000_000;
-/// Time after which a sent request is assumed to have ended, whether or not its stream has noticed,
-/// in nanoseconds.
+/// Time in nanoseconds after which a request counts as ended, even if its stream has not reported
+/// that.
 const REQUEST_NS: u64 = 5_000_000;
-/// Time since a stream last asked for requests, in nanoseconds, after which there is no background
-/// work.
+/// If no stream has asked for requests for this time, in nanoseconds, there is no background work.
 const IDLE_NS: u64 = 1_000_000_000;
-/// Time without a completed read, in nanoseconds, after which users are taken not to be reading. A
-/// queue that is never empty can delay a read by half a second.
+/// If no read has completed for this time, in nanoseconds, users count as not reading. The time is
+/// long because a queue that is never empty can delay a read by half a second.
 const NO_READS_NS: u64 = 1_000_000_000;
-/// Minimum time between two raises of the limit by one request, in nanoseconds.
+/// Minimum time between two increases of the limit by one request, in nanoseconds.
 const BETWEEN_RAISES_NS: u64 = 50_000_000;
-/// Increase over the baseline, in log2 units, above which reads count as slowed down (1.5x).
+/// Excess of a window's mean over the baseline, in log2 units, above which reads count as slow. It
+/// corresponds to durations 1.5 times as long.
 const SLOWED: f64 = 0.585;
 /// Largest factor by which the limit is divided in one step. The smallest is 2.
 const MOST_AT_ONCE: f64 = 8.0;
-/// Increase over the baseline, in log2 units, below which reads count as unaffected (1.25x).
+/// Excess of a window's mean over the baseline, in log2 units, below which reads count as not slow.
+/// It corresponds to durations 1.25 times as long.
 const UNHARMED: f64 = 0.322;
-/// Fraction of the distance to a faster window by which the baseline moves.
+/// If a window is faster than the baseline, the baseline moves towards it by this fraction of the
+/// difference.
 const LEARNING: f64 = 1.0 / 8.0;
-/// Fraction of the distance to a slower window by which the baseline moves, where throttling does
-/// not help.
+/// If a window is slower than the baseline and limiting the streams does not help, the baseline
+/// moves towards it by this fraction of the difference.
 const FORGETTING: f64 = 1.0 / 512.0;
 
-/// Measures the latency of users' reads at the device, and limits accordingly how many requests
-/// background streams may have in flight. Safe to use from any thread. Recording takes no lock, and
-/// a read that is too fast to have come from the device writes nothing.
+/// Measures the duration of users' reads from the device, and derives a limit on the requests that
+/// background streams may have in flight. Safe to use from any thread. Recording takes no lock. A
+/// read that is too fast to have come from the device is not recorded and writes no memory.
 #[derive(Debug)]
 pub struct Foreground {
     shards: [Shard; SHARDS],
     control: Mutex<Control>,
-    /// Number of requests of streams in flight.
+    /// Number of requests that background streams have in flight.
     under_way: AtomicUsize,
     /// Number of times that a stream was granted fewer requests than it asked for.
     held_back: AtomicU64,
     clock: Arc<dyn Clock>,
 }
 
-/// Aligned to two cache lines: processors fetch lines in pairs.
+/// The reads that some of the threads recorded. Aligned to two cache lines, because processors
+/// fetch lines in pairs, so that threads with different shards do not share lines.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Shard {
@@ -83,7 +90,7 @@ struct Shard {
 }
 
 impl Foreground {
-    /// Creates a limiter without recorded reads that uses this clock.
+    /// Creates a limiter that has not recorded any reads and takes the time from `clock`.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
         Self {
             shards: Default::default(),
@@ -94,7 +101,7 @@ impl Foreground {
         }
     }
 
-    /// Records a user's read of `bytes`.
+    /// Records that a user's read of `bytes` bytes took `duration_ns`.
     #[inline]
     pub fn record(&self, bytes: u64, duration_ns: u64) {
         if duration_ns >= FROM_DEVICE_NS && bytes <= SHORT_READ {
@@ -104,14 +111,14 @@ impl Foreground {
         }
     }
 
-    /// Returns the number of requests that a stream may have in flight. The stream asks for `full`
-    /// and has `own` in flight now. A stream that a caller waits for (`needed`) may always have
-    /// one.
+    /// Returns the number of requests that a stream may have in flight. Without a limit this is
+    /// `full`. `own` is the number of requests that the stream has in flight now. If `needed` is
+    /// true, a caller waits for the stream, and the result is at least 1.
     pub fn depth(&self, full: usize, own: usize, needed: bool) -> usize {
         let mut control = self.control.lock();
         let now_ns = self.clock.monotonic_ns();
-        // A stream whose caller has stopped reading does not notice that its requests have ended,
-        // so the count alone may be too high.
+        // A stream whose caller has stopped reading does not report that its requests have ended.
+        // So `self.under_way` may be too high, and requests that were sent long ago do not count.
         let under_way = self.under_way.load(Relaxed).min(control.sent_lately(now_ns));
         let others = under_way.saturating_sub(own);
         let all = others + full;
@@ -129,14 +136,14 @@ impl Foreground {
         self.held_back.load(Relaxed)
     }
 
-    /// Records that a stream has sent `requests`.
+    /// Records that a stream has sent this number of requests.
     pub fn began(&self, requests: usize) {
         let now_ns = self.clock.monotonic_ns();
         self.control.lock().sent.extend(std::iter::repeat_n(now_ns, requests));
         self.under_way.fetch_add(requests, Relaxed);
     }
 
-    /// Records that `requests` requests of a stream have ended.
+    /// Records that this number of a stream's requests have ended.
     pub fn ended(&self, requests: usize) {
         self.under_way.fetch_sub(requests, Relaxed);
     }
@@ -157,61 +164,66 @@ impl Default for Foreground {
     }
 }
 
-/// Returns the binary logarithm in units of 1/256, interpolated linearly between powers of two,
-/// with an error of at most 0.09.
+/// Returns the binary logarithm of a duration in units of 1/256. It is interpolated linearly
+/// between powers of two, so it is wrong by at most 0.09.
 fn logarithm(duration_ns: u64) -> u64 {
     let duration_ns = duration_ns.min(1 << 50);
     let exponent = duration_ns.max(1).ilog2();
     (u64::from(exponent) << 8) + (((duration_ns << 8) >> exponent) & 0xFF)
 }
 
-/// Reads that went to the device, so far or in a window.
+/// The number and the durations of recorded reads, either of all reads so far or of those in a
+/// window.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Reads {
     count: u64,
-    /// The sum of the logarithms of their durations, in units of 1/256.
+    /// The sum of the logarithms of the reads' durations, in units of 1/256.
     logarithms: u64,
 }
 
 impl Reads {
     fn since(self, earlier: Self) -> Self {
-        // Count and sum are not read in one atomic step, so one may be ahead of the other.
+        // Other threads may record a read between the loads of the count and of the sum, so either
+        // may be below the earlier value of the other total. Subtract with saturation.
         Self {
             count: self.count.saturating_sub(earlier.count),
             logarithms: self.logarithms.saturating_sub(earlier.logarithms),
         }
     }
 
-    /// Returns the mean of the logarithms.
+    /// Returns the mean of the reads' logarithms, in log2 units.
     fn mean(self) -> f64 {
         self.logarithms as f64 / 256.0 / self.count as f64
     }
 }
 
-/// Decides the limit. It has no clock: callers pass the time.
+/// The algorithm that determines the limit. It reads no clock: callers pass the time.
 #[derive(Debug, Default)]
 struct Control {
-    /// Maximum number of requests of all streams in flight; `None` as long as reads are not slowed
-    /// down.
+    /// Maximum number of requests that all streams together may have in flight; `None` for no
+    /// limit.
     limit: Option<usize>,
-    /// The mean logarithm of reads without background work.
+    /// The mean logarithm of the durations of reads without background work; `None` if unknown.
     baseline: Option<f64>,
     /// Time of the last call of [`Self::ask`].
     asked_ns: Option<u64>,
-    /// Highest number of requests that streams would have had in this window without a limit.
+    /// Highest number of requests that all streams together would have had in flight in this window
+    /// without a limit.
     full: usize,
     window_began_ns: u64,
-    /// Totals of all reads before the window.
+    /// Totals of all reads recorded before this window began.
     before: Reads,
     raised_ns: u64,
-    /// When the last window with reads ended.
+    /// Time when the last window that contained reads ended.
     read_ns: u64,
-    /// Times at which requests were sent, in the last few milliseconds.
+    /// Times at which requests were sent, oldest first. Times older than [`REQUEST_NS`] are
+    /// removed.
     sent: VecDeque<u64>,
 }
 
 impl Control {
-    /// Returns the number of requests that were sent recently enough to be still at the device.
+    /// Returns the number of requests that were sent less than [`REQUEST_NS`] ago, which may still
+    /// be at the device.
     fn sent_lately(&mut self, now_ns: u64) -> usize {
         let is_old = |sent_ns: &u64| now_ns.saturating_sub(*sent_ns) >= REQUEST_NS;
         while self.sent.front().is_some_and(is_old) {
@@ -220,7 +232,8 @@ impl Control {
         self.sent.len()
     }
 
-    /// Returns the limit. `full` is the number of requests that there would be without one.
+    /// Returns the limit. `reads` are all reads recorded so far. `full` is the number of requests
+    /// that all streams would have in flight without a limit.
     fn ask(&mut self, now_ns: u64, reads: Reads, full: usize) -> Option<usize> {
         let idle = self.asked_ns.is_none_or(|asked| now_ns.saturating_sub(asked) >= IDLE_NS);
         self.asked_ns = Some(now_ns);
@@ -239,7 +252,7 @@ impl Control {
         self.limit
     }
 
-    /// Sets the baseline from reads without background work.
+    /// Lifts the limit, and sets the baseline from reads that were made without background work.
     fn learn_unharmed(&mut self, reads: Reads) {
         self.limit = None;
         if reads.count >= ENOUGH_READS {
@@ -249,7 +262,7 @@ impl Control {
 
     fn judge(&mut self, now_ns: u64, reads: Reads) {
         if reads.count == 0 {
-            // Either no user reads, or a read has been waiting for the whole window.
+            // Either users do not read, or a read has been waiting for longer than the window.
             if now_ns - self.read_ns >= NO_READS_NS {
                 self.limit = None;
             }
@@ -285,7 +298,7 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// A control, the time, and the reads so far.
+    /// A simulation: the control under test, the simulated time, and the reads simulated so far.
     #[derive(Default)]
     struct Played {
         control: Control,
@@ -299,8 +312,8 @@ mod tests {
             self.reads.logarithms += count * logarithm(duration_ns);
         }
 
-        /// Simulates a window with ten reads of this duration, and returns the depth then allowed
-        /// to a stream of depth 8.
+        /// Simulates a window with ten reads of this duration, and returns the number of requests
+        /// that a stream may then have in flight if it asks for 8.
         fn window(&mut self, duration_ns: u64) -> usize {
             self.now_ns += WINDOW_NS;
             self.read(10, duration_ns);
@@ -311,7 +324,8 @@ mod tests {
             self.control.ask(self.now_ns, self.reads, 8).unwrap_or(8)
         }
 
-        /// Simulates reads of users for a while, without background work.
+        /// Returns a simulation in which users have made reads of this duration without background
+        /// work, so that it is the baseline.
         fn unloaded(duration_ns: u64) -> Self {
             let mut played = Self { now_ns: 5000 * MS, ..Self::default() };
             played.read(1000, duration_ns);
@@ -348,11 +362,13 @@ mod tests {
         let mut played = Played::unloaded(100_000);
         let down: Vec<_> = (0..5).map(|_| played.window(200_000)).collect();
         assert_eq!(down, [4, 2, 1, 1, 1]);
-        // One more request after each 50 ms of reads that are not slowed down.
+        // While reads are not slow, the limit grows by one request every 50 ms, which is five
+        // windows.
         let up: Vec<_> = (0..40).map(|_| played.window(100_000)).collect();
         assert_eq!(up[..11], [1, 1, 1, 1, 2, 2, 2, 2, 2, 3, 3]);
         assert_eq!(up[39], 8);
-        // Between the two thresholds the depth stays the same.
+        // Reads of 200 us halve the limit. Reads of 135 us lie between the two thresholds, so the
+        // limit stays.
         assert_eq!(played.window(200_000), 4);
         assert!((0..20).all(|_| played.window(135_000) == 4));
     }
@@ -413,7 +429,7 @@ mod tests {
     #[test]
     fn depth_stays_reduced_while_that_helps() {
         let mut played = Played::unloaded(100_000);
-        // Each request of the stream adds 30 us to a read, for a minute.
+        // For one minute, each read takes 30 us longer for each request that the stream may have.
         let mut depth = 8;
         let mut sum = 0;
         for _ in 0..6000 {
@@ -426,7 +442,7 @@ mod tests {
 
     #[test]
     fn the_baseline_is_measured_while_streams_pause() {
-        // There was background work from the beginning, so the baseline is that of slow reads.
+        // There is background work from the beginning, so the first baseline comes from slow reads.
         let mut played = Played::default();
         played.ask();
         assert!((0..50).all(|_| played.window(400_000) == 8));
@@ -441,7 +457,7 @@ mod tests {
         let foreground = Foreground::default();
         foreground.record(4096, 3000);
         foreground.record(4096, 19_999);
-        // A long read does not count either.
+        // This read is longer than [`SHORT_READ`], so it is not recorded either.
         foreground.record(1 << 20, 400_000);
         assert_eq!(foreground.reads(), Reads::default());
         foreground.record(4096, 1 << 20);
@@ -456,7 +472,8 @@ mod tests {
         foreground.control.lock().limit = Some(3);
         assert_eq!(foreground.depth(4, 0, false), 3);
         foreground.began(2);
-        // First the stream that has two requests in flight, then another stream.
+        // The first call is for the stream that has two requests in flight, the second for another
+        // stream.
         assert_eq!((foreground.depth(4, 2, false), foreground.depth(4, 0, false)), (3, 1));
         foreground.began(2);
         assert_eq!((foreground.depth(4, 0, false), foreground.depth(4, 0, true)), (0, 1));

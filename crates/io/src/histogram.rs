@@ -1,19 +1,20 @@
 //! A histogram of durations that many threads record into without locks.
 //!
-//! Buckets are log-linear: every power of two is divided into [`SUBDIVISIONS`] equal parts, so a
-//! bucket is at most 1/16 of its lower bound wide and the memory is fixed. The layout is that of
-//! HdrHistogram.
+//! Buckets are log-linear: the range between two powers of two is divided into [`SUBDIVISIONS`]
+//! equal buckets. So the width of a bucket is at most 1/16 of its lower bound, and the number of
+//! buckets is fixed. The layout is that of HdrHistogram.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 const SUBDIVISION_BITS: u32 = 4;
 /// Number of buckets per power of two.
 const SUBDIVISIONS: u64 = 1 << SUBDIVISION_BITS;
-/// Durations of 2^40 ns (18 minutes) and more share the last bucket.
+/// Binary logarithm of the duration, in nanoseconds, from which on all durations share the last
+/// bucket: 2^40 ns are 18 minutes.
 const LARGEST_EXPONENT: u32 = 40;
 const BUCKETS: usize = ((LARGEST_EXPONENT - SUBDIVISION_BITS + 1) << SUBDIVISION_BITS) as usize;
 
-/// Returns the bucket that counts `value`.
+/// Returns the number of the bucket in which `value` is counted.
 fn bucket_of(value: u64) -> usize {
     let value = value.min((1 << LARGEST_EXPONENT) - 1);
     if value < SUBDIVISIONS {
@@ -24,7 +25,7 @@ fn bucket_of(value: u64) -> usize {
     ((u64::from(shift + 1) << SUBDIVISION_BITS) + part) as usize
 }
 
-/// Returns the largest value that `bucket` counts.
+/// Returns the largest value that is counted in the bucket with this number.
 fn highest_in(bucket: usize) -> u64 {
     let bucket = bucket as u64;
     if bucket < SUBDIVISIONS {
@@ -55,7 +56,7 @@ impl Histogram {
     pub(crate) fn record(&self, duration_ns: u64) {
         self.buckets[bucket_of(duration_ns)].fetch_add(1, Relaxed);
         self.total_ns.fetch_add(duration_ns, Relaxed);
-        // The maximum seldom changes: checking first avoids writing to the cache line.
+        // The maximum seldom changes. Checking it first avoids a write to the cache line.
         if duration_ns > self.max_ns.load(Relaxed) {
             self.max_ns.fetch_max(duration_ns, Relaxed);
         }
@@ -74,16 +75,17 @@ impl Histogram {
     }
 }
 
-/// Durations of calls: a copy of the figures at a point in time.
+/// Counts of call durations, copied from a histogram at a point in time.
 ///
-/// Calls that end while the copy is made may be included in the count but not yet in the total.
+/// The copy is not atomic: a call that ends while it is made may be included in the count but not
+/// in the total.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Latencies {
     /// Number of calls.
     pub count: u64,
-    /// Sum of their durations, in nanoseconds.
+    /// Sum of the durations of the calls, in nanoseconds.
     pub total_ns: u64,
-    /// Longest duration, in nanoseconds.
+    /// Longest duration of a call, in nanoseconds.
     pub max_ns: u64,
     buckets: Vec<u64>,
 }
@@ -94,8 +96,8 @@ impl Latencies {
         self.total_ns.checked_div(self.count).unwrap_or(0)
     }
 
-    /// Returns the duration in nanoseconds that `percent` of the calls (0 to 100) did not exceed:
-    /// never below the true value and at most 1/16 above it. Zero if there was no call.
+    /// Returns a duration in nanoseconds that `percent` percent of the calls (0 to 100) did not
+    /// exceed. It is the exact percentile or at most 1/16 above it. Zero if there was no call.
     pub fn percentile_ns(&self, percent: f64) -> u64 {
         let rank =
             ((percent / 100.0 * self.count as f64).ceil() as u64).clamp(1, self.count.max(1));
@@ -109,8 +111,8 @@ impl Latencies {
         self.max_ns
     }
 
-    /// Returns the calls since `earlier`, an older copy of the same figures. Their maximum is as
-    /// exact as a percentile: at most 1/16 above the true value.
+    /// Returns the calls that ended after `earlier`, an older copy of the same histogram. The
+    /// maximum of the result is exact or at most 1/16 too high.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let before = earlier.buckets.iter().copied().chain(std::iter::repeat(0));

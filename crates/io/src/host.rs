@@ -5,16 +5,17 @@ pub fn host_name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
-/// Returns the id of the machine's current boot; `None` if it has none.
+/// Returns the id of the machine's current boot; `None` if the system does not have one.
 pub fn boot_id() -> Option<String> {
     crate::kernel::System::default().word("/proc/sys/kernel/random/boot_id")
 }
 
-/// Gives freed memory that the allocator retains back to the system.
+/// Returns to the system the memory that was freed but that the allocator retains.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[expect(unsafe_code, reason = "the allocator is C's")]
 pub fn release_free_memory() {
-    // SAFETY: it accesses no memory of ours, and may be called at any time from any thread.
+    // SAFETY: `malloc_trim` accesses only the allocator's own memory, and may be called at any time
+    // from any thread.
     unsafe { libc::malloc_trim(0) };
 }
 

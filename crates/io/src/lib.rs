@@ -1,15 +1,16 @@
 //! File I/O.
 //!
-//! Everything above this crate reaches the disk through [`Storage`], and states the reason for
-//! every open, read and write ([`Purpose`]); the I/O mode is chosen from it only here. [`Storage`]
-//! has two implementations: the real disk ([`posix`]) and a simulated one ([`sim`]) that fails,
+//! Everything above this crate accesses the disk through [`Storage`]. Each open, read and write
+//! states its reason, a [`Purpose`], from which this crate alone chooses the I/O mode. [`Storage`]
+//! has two implementations: the real disk ([`posix`]) and a simulated one ([`sim`]), which fails,
 //! tears and loses writes on demand.
 //!
-//! [`stream`] builds on it to read and write files front to back with requests in flight, using
-//! aligned memory in bounded pools ([`buffer`]), a rate limit ([`pace`]), and a limit on requests
-//! in flight while users wait ([`foreground`]). [`kernel`] reports the effect on page cache, device
-//! and processor. The crate is also the only source of time ([`clock`]) and threads ([`thread`]),
-//! and decides the capacity of caches that size themselves ([`sizing`]).
+//! [`stream`] reads and writes files from beginning to end with several requests in flight. It uses
+//! aligned memory from bounded pools ([`buffer`]), a rate limit ([`pace`]), and a limit on its
+//! requests in flight while users wait for the device ([`foreground`]). [`kernel`] reports the
+//! effects on the page cache, the device and the processors. Time ([`clock`]) and threads
+//! ([`thread`]) also come only from this crate. [`sizing`] decides the capacity of caches that
+//! adapt their size.
 
 pub mod buffer;
 pub mod clock;

@@ -1,16 +1,17 @@
-//! A rate limit on the bytes that background work moves.
+//! Limits the rate at which background work reads and writes bytes.
 //!
-//! A bucket is refilled once per period with that period's bytes; unused bytes of the previous
-//! period are dropped, so a pause is followed by a burst of at most one period. A request that
-//! finds too few bytes waits in the queue of its priority. Each refill is granted from the front of
-//! the queues, and a request that is granted only a part keeps its place.
+//! A token bucket is refilled once per period with the bytes of one period. Bytes that were not
+//! used in the previous period are dropped, so that a pause is followed by a burst of at most one
+//! period's bytes. A request that finds too few bytes in the bucket waits in the queue of its
+//! priority. Each refill is granted to the requests at the front of the queues. A request that is
+//! granted only a part of its bytes keeps its position in the queue.
 //!
-//! The fairness is RocksDB's: user requests always come first; of the others the higher priority
-//! usually comes first, but one time in [`FAIRNESS`] an adjacent pair is served in reverse order,
-//! so that none starves.
+//! The order of the queues is RocksDB's. User requests always come first. Among the others, the
+//! higher priority usually comes first, but in one of [`FAIRNESS`] refills two adjacent priorities
+//! are swapped, so that no request waits forever.
 //!
-//! There is no refilling thread: one of the waiting threads sleeps until the refill is due and
-//! performs it for all.
+//! No separate thread refills the bucket. One of the waiting threads sleeps until the next refill
+//! is due, and then performs it for all.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -19,17 +20,17 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use crate::clock::Clock;
 use crate::sync::{Condvar, Mutex};
 
-/// A lower priority is served before the next higher one once in this many refills, on average.
+/// On average, one of this number of refills serves a priority before the next higher one.
 pub const FAIRNESS: u32 = 10;
 
-/// The priority of a request. A later variant is more urgent.
+/// The priority of a request. A variant is more urgent than those before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Priority {
-    /// Work that can wait: compaction.
+    /// Work that can wait, such as a compaction.
     Low,
     /// Work that few operations wait for.
     Mid,
-    /// Work that writers will soon wait for: flush.
+    /// Work that writers will soon wait for, such as a flush.
     High,
     /// Work that a user waits for.
     User,
@@ -40,7 +41,7 @@ impl Priority {
     pub const COUNT: usize = 4;
 }
 
-/// A token bucket of bytes. Safe to use from any thread.
+/// A token bucket that limits a rate in bytes per second. Safe to use from any thread.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -59,7 +60,8 @@ pub struct RateLimiter {
     period_ns: u64,
     bytes_per_second: AtomicU64,
     state: Mutex<State>,
-    /// Notified when a refill was granted, or when no thread sleeps until the next one.
+    /// Notified after a refill, and when the thread that slept until the next refill has stopped
+    /// sleeping.
     changed: Condvar,
     granted: [AtomicU64; Priority::COUNT],
 }
@@ -70,13 +72,13 @@ struct State {
     next_fill_ns: u64,
     /// Whether a thread sleeps until the next refill is due.
     filler_waits: bool,
-    /// The waiting requests: one queue for each priority, in the order of arrival.
+    /// The waiting requests, in one queue for each priority. Each queue is in the order of arrival.
     queues: [VecDeque<Waiting>; Priority::COUNT],
     next_ticket: u64,
     random: fastrand::Rng,
 }
 
-/// A request that has not been granted in full.
+/// A request that has been granted none or only a part of its bytes.
 #[derive(Debug)]
 struct Waiting {
     ticket: u64,
@@ -85,7 +87,8 @@ struct Waiting {
 
 impl RateLimiter {
     /// Creates a limiter of `bytes_per_second`, with a refill every `period_us` microseconds
-    /// (RocksDB's default is 100,000). `seed` drives the random order that prevents starvation.
+    /// (RocksDB's default is 100,000). `seed` is the seed of the random choice of refills in which
+    /// priorities are swapped.
     pub fn new(bytes_per_second: u64, period_us: u64, clock: Arc<dyn Clock>, seed: u64) -> Self {
         let state = State {
             available: 0,
@@ -105,8 +108,8 @@ impl RateLimiter {
         }
     }
 
-    /// Waits until `bytes` may be moved. A request for more bytes than one refill is made in parts,
-    /// so that other requests are served between the parts.
+    /// Waits until `bytes` have been granted. A request that exceeds one refill is split into
+    /// parts, so that other requests are granted between the parts.
     pub fn request(&self, bytes: u64, priority: Priority) {
         let mut left = bytes;
         while left > 0 {
@@ -122,17 +125,18 @@ impl RateLimiter {
         self.bytes_per_second.load(Relaxed)
     }
 
-    /// Changes the rate as of the next refill.
+    /// Changes the rate, beginning with the next refill.
     pub fn set_bytes_per_second(&self, bytes_per_second: u64) {
         self.bytes_per_second.store(bytes_per_second, Relaxed);
     }
 
-    /// Returns the number of bytes granted to a priority so far.
+    /// Returns the number of bytes granted to requests of a priority so far.
     pub fn granted(&self, priority: Priority) -> u64 {
         self.granted[priority as usize].load(Relaxed)
     }
 
-    /// Returns the bytes of one refill: at least one, so that no request waits forever.
+    /// Returns the number of bytes of one refill. It is at least one, so that no request waits
+    /// forever.
     fn bytes_per_fill(&self) -> u64 {
         let bytes = u128::from(self.bytes_per_second()) * u128::from(self.period_ns);
         u64::try_from(bytes / 1_000_000_000).unwrap_or(u64::MAX).max(1)
@@ -163,8 +167,8 @@ impl RateLimiter {
             state = self.state.lock();
             state.filler_waits = false;
             self.fill_if_due(&mut state);
-            // A thread that was granted its bytes continues, and one of the others becomes the
-            // sleeper.
+            // Wakes the other threads: those whose requests were granted return, and one of the
+            // rest sleeps until the next refill.
             self.changed.notify_all();
         }
     }
@@ -179,8 +183,8 @@ impl RateLimiter {
     }
 }
 
-/// The thread that sleeps until the next refill is due. If it is dropped because the clock
-/// panicked, it gives up its place in the queue and lets another thread sleep.
+/// Held by the thread that sleeps until the next refill. It is dropped only if the clock panics. It
+/// then removes the thread's request from its queue and lets another thread sleep.
 struct Filler<'l> {
     limiter: &'l RateLimiter,
     ticket: u64,
@@ -202,7 +206,7 @@ impl State {
         self.queues[priority as usize].iter().any(|waiting| waiting.ticket == ticket)
     }
 
-    /// Grants the available bytes to the waiting requests.
+    /// Grants the available bytes to the waiting requests, in the order of the queues.
     fn give_out(&mut self) {
         for priority in self.order() {
             while let Some(first) = self.queues[priority as usize].front_mut() {
@@ -217,10 +221,11 @@ impl State {
         }
     }
 
-    /// Returns the order in which the queues are served this time.
+    /// Returns the order in which the queues are served at this refill.
     fn order(&mut self) -> [Priority; Priority::COUNT] {
         let mut order = [Priority::User, Priority::High, Priority::Mid, Priority::Low];
-        // Low and mid are swapped first, so that low can rise past both.
+        // `Low` and `Mid` are swapped before `High` and the next priority, so that `Low` can come
+        // before both.
         if self.random.u32(..FAIRNESS) == 0 {
             order.swap(2, 3);
         }
@@ -246,7 +251,7 @@ mod tests {
         RateLimiter::new(10_000, 100_000, Arc::clone(clock) as Arc<dyn Clock>, 3)
     }
 
-    /// Requests in a thread, and waits until the request is in its queue.
+    /// Makes a request in a new thread, and waits until the request is in its queue.
     fn queued<'scope>(
         scope: &'scope Scope<'scope, '_>,
         limiter: &'scope RateLimiter,
@@ -261,7 +266,8 @@ mod tests {
         handle
     }
 
-    /// Advances to the next refill and waits until it is granted.
+    /// Advances the clock to the next refill, and waits until a waiting thread has performed the
+    /// refill.
     fn fill(limiter: &RateLimiter, clock: &ManualClock) {
         clock.wait_for_sleepers(1);
         let due = limiter.state.lock().next_fill_ns;
@@ -271,7 +277,7 @@ mod tests {
         }
     }
 
-    /// A clock that panics after its first sleep.
+    /// A clock that panics once, after its first sleep.
     #[derive(Debug)]
     struct Startled {
         clock: Arc<ManualClock>,
@@ -293,8 +299,8 @@ mod tests {
         }
     }
 
-    /// Regression test: a clock that panicked while a request slept left all others waiting
-    /// forever.
+    /// Regression test: if the clock panicked while a request slept until the next refill, all
+    /// other requests waited forever.
     #[test]
     fn a_panic_while_sleeping_does_not_strand_other_requests() {
         let clock = Arc::new(ManualClock::new(0));
@@ -329,7 +335,8 @@ mod tests {
             waiting.join().unwrap();
         });
         assert_eq!(limiter.granted(Priority::Low), 3500);
-        // Half a refill is left. A long pause adds at most one refill.
+        // 500 bytes of the last refill are left, which this request uses up. The long pause after
+        // it adds only one refill.
         limiter.request(500, Priority::User);
         clock.advance(50 * PERIOD_NS);
         limiter.request(1000, Priority::User);
@@ -349,8 +356,8 @@ mod tests {
             first.join().unwrap();
             assert!(!second.is_finished() && !low.is_finished());
             fill(&limiter, &clock);
-            // 400 bytes for the rest of the second user's request, 600 for the low-priority
-            // request.
+            // This refill grants 400 bytes to the rest of the second user request, and 600 bytes to
+            // the low-priority request.
             second.join().unwrap();
             clock.wait_for_sleepers(1);
             assert!(!low.is_finished());
@@ -411,8 +418,8 @@ mod tests {
             .iter()
             .sum();
         assert_eq!(granted, 1_000_000);
-        // 1 MB at 10 MB/s takes 100 ms, less the time of the first refill, which is available at
-        // once.
+        // At 10 MB/s, 1 MB takes 100 ms. The first refill is available immediately, which saves its
+        // period of 2 ms.
         assert!(took_ms >= 90, "{took_ms} ms");
     }
 }

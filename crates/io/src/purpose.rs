@@ -1,7 +1,7 @@
-//! Why bytes move, and how.
+//! The purpose of I/O, and the mode in which it is done.
 
-/// Why bytes move. Every open, read, write and sync carries a purpose; statistics are kept and
-/// modes are chosen by it.
+/// The purpose of an I/O operation. Every open, read, write and sync has one. Statistics are kept
+/// for each purpose, and the I/O mode is chosen by purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Purpose {
@@ -19,25 +19,25 @@ pub enum Purpose {
     FlushWrite,
     /// A flush or compaction writes a blob file.
     BlobWrite,
-    /// The write-ahead log, written or replayed.
+    /// The write-ahead log is written or replayed.
     Wal,
-    /// MANIFEST and CURRENT.
+    /// MANIFEST or CURRENT is read or written.
     Manifest,
-    /// Tables and files are read only to check them.
+    /// Tables or other files are read only in order to verify them.
     Verification,
     /// A table is written for ingestion, or ingested.
     Ingestion,
     /// A file is copied into a checkpoint.
     Checkpoint,
-    /// Small files that are read or written once: OPTIONS, IDENTITY, LOCK, LOG.
+    /// OPTIONS, IDENTITY, LOCK, LOG or another small file is read or written once.
     Metadata,
-    /// Messages are appended to a segment.
+    /// The message log appends messages to a segment.
     LogAppend,
-    /// Messages are read from a segment: by a poll, at recovery, to check them.
+    /// The message log reads messages from a segment: for a poll, for recovery, or to verify them.
     LogRead,
-    /// Indexes of segments.
+    /// The message log reads or writes the index of a segment.
     LogIndex,
-    /// Journals of a message log: its catalog and its consumers' offsets.
+    /// The message log reads or writes a journal: that of its catalog or of consumer offsets.
     LogJournal,
 }
 
@@ -66,7 +66,7 @@ impl Purpose {
         Self::LogJournal,
     ];
 
-    /// Returns whether only a message log uses this purpose, and never a database.
+    /// Returns whether only the message log uses this purpose, and a database never does.
     pub fn is_of_message_log(self) -> bool {
         matches!(self, Self::LogAppend | Self::LogRead | Self::LogIndex | Self::LogJournal)
     }
@@ -95,19 +95,19 @@ impl Purpose {
     }
 }
 
-/// How bytes move between a file and memory.
+/// The I/O mode: the way in which bytes move between a file and memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum IoMode {
     /// Through the page cache.
     #[default]
     Buffered,
-    /// Past the page cache (`O_DIRECT`): offset, length and memory are aligned.
+    /// Past the page cache (`O_DIRECT`). The offset, the length and the memory must be aligned.
     Direct,
-    /// Through the page cache; the kernel then drops the pages that this transfer added to it
-    /// (`RWF_DONTCACHE`, Linux 6.14). Pages that were cached before stay.
+    /// Through the page cache. The kernel then drops the pages that this read or write added to the
+    /// cache (`RWF_DONTCACHE`, Linux 6.14). Pages that were in the cache before stay there.
     Uncached,
-    /// Through the page cache, with the advice that the pages are no longer needed
-    /// (`POSIX_FADV_DONTNEED`): immediately after reads, after writeback for writes.
+    /// Through the page cache. The kernel is then advised that the pages are no longer needed
+    /// (`POSIX_FADV_DONTNEED`): immediately after a read, and after writeback for a write.
     DropBehind,
 }
 

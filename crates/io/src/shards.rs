@@ -1,12 +1,14 @@
-//! The shards of counters that many threads increment.
+//! Shards of counters that many threads increment.
 //!
-//! A counter has one part per shard, on cache lines of its own. A thread always uses the same
-//! shard, so that cores that count concurrently seldom contend for a cache line.
+//! A counter is divided into parts, one for each shard, that are on different cache lines. A thread
+//! always uses the same shard, so that threads on different cores seldom write to the same cache
+//! line.
 
 /// Number of shards of a counter.
 pub(crate) const SHARDS: usize = 4;
 
-/// Returns the shard that this thread counts in: threads are assigned round-robin.
+/// Returns the number of the shard in which this thread counts. Threads are assigned to shards in
+/// turn.
 pub(crate) fn shard_of_this_thread() -> usize {
     crate::thread::ordinal() % SHARDS
 }

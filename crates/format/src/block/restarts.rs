@@ -1,8 +1,9 @@
-//! Restarts: entries that share nothing with the previous one, at which a search can begin.
+//! Restart points of a block: entries whose keys are stored in full, without a prefix shared with
+//! the previous entry. A search can begin at any restart point.
 
 use crate::block::layout::Layout;
 
-/// A range of restarts, inclusive.
+/// A range of restart points, given by the numbers of the first and the last one, both inclusive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Restarts {
     pub(super) first: u32,
@@ -10,7 +11,7 @@ pub struct Restarts {
 }
 
 impl Restarts {
-    /// Returns all restarts of a block.
+    /// Returns the range of all restart points of a block.
     #[inline]
     pub fn all(layout: &Layout) -> Self {
         Self { first: 0, last: layout.restart_count.saturating_sub(1) }

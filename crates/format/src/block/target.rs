@@ -5,10 +5,11 @@ use std::cmp::Ordering;
 use crate::comparator::Comparator;
 use crate::key;
 
-/// The internal key to find, split into its parts, and the order of user keys.
+/// The internal key that a search looks for, split into its parts, and the comparator of its user
+/// key.
 #[derive(Clone, Copy)]
 pub struct Target<'a> {
-    /// The order of user keys.
+    /// The comparator of user keys.
     pub comparator: &'a Comparator,
     /// The user key.
     pub user_key: &'a [u8],
@@ -18,7 +19,8 @@ pub struct Target<'a> {
 }
 
 impl Target<'_> {
-    /// Compares an internal key with the target.
+    /// Compares the internal key `entry` with the target: `Less` if `entry` sorts before the
+    /// target.
     #[inline(always)]
     pub fn compare(&self, entry: &[u8]) -> Ordering {
         let (user_key, trailer) = key::split(entry).unwrap_or((entry, 0));

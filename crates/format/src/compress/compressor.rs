@@ -12,7 +12,8 @@ use crate::{Error, Result};
 /// The level that selects the codec's default.
 pub const DEFAULT_LEVEL: i32 = 32_767;
 
-/// Window size for deflate, in bits: RocksDB inflates with a window of this size.
+/// Base-2 logarithm of the window size for deflate: RocksDB decompresses with a window of 2^14
+/// bytes.
 const ZLIB_WINDOW_BITS: u8 = 14;
 /// The default level of the slower LZ4 compressor.
 const LZ4_HC_DEFAULT_LEVEL: i32 = 9;
@@ -40,16 +41,17 @@ impl Default for CompressorOptions {
 }
 
 impl CompressorOptions {
-    /// Returns whether `compression` supports the level, or substitutes another for it.
+    /// Returns whether `compression` accepts the level, either as it is or replaced by a supported
+    /// one.
     pub fn has_level(&self, compression: Compression) -> bool {
         let zlib_has_it = self.level == DEFAULT_LEVEL || (-1..=9).contains(&self.level);
         compression != Compression::Zlib || zlib_has_it
     }
 }
 
-/// Compresses blocks one after the other, reusing the codec's context: after the first block
-/// nothing is allocated except to grow the output (and by bzip2, whose library has no reset). For
-/// one thread at a time.
+/// Compresses blocks one after the other and reuses the codec's context. After the first block it
+/// allocates only to grow the output. bzip2 is an exception, because its library cannot reset a
+/// context. A compressor can be used by one thread at a time.
 pub struct Compressor {
     codec: Codec,
     max_compressed_bytes_per_kb: u64,
@@ -141,7 +143,8 @@ impl Compressor {
     /// Unsupported, for a compressor without compression, a value that is too long or a codec that
     /// fails.
     pub fn compress_always(&mut self, value: &[u8], output: &mut Vec<u8>) -> Result<()> {
-        // Snappy grows by a sixth at worst, bzip2 by 600 bytes; the length prefix takes up to five.
+        // In the worst case, Snappy's output is longer than its input by a sixth and bzip2's by 600
+        // bytes. The length prefix takes up to five bytes.
         let most = value.len() + value.len() / 6 + 640;
         if value.len() > MAX_UNCOMPRESSED_LENGTH
             || self.compress_within(value, most, output).is_none()
@@ -224,7 +227,8 @@ fn zstd_context(options: &CompressorOptions, dictionary: &[u8]) -> Result<CCtx<'
     context.set_parameter(CParameter::CompressionLevel(level)).map_err(refused)?;
     context.set_parameter(CParameter::ChecksumFlag(options.checksum)).map_err(refused)?;
     if !dictionary.is_empty() {
-        // Digested once, at the first block, and kept by the context.
+        // The context digests the dictionary when it compresses the first block, and keeps the
+        // result.
         context.load_dictionary(dictionary).map_err(refused)?;
     }
     Ok(context)

@@ -9,8 +9,8 @@ use zstd::zstd_safe::{DCtx, DDict, get_error_name};
 use super::{CompressedBlock, Compression, WHAT, lz4, unreadable};
 use crate::{Error, Result};
 
-/// Initial size of bzip2's output, in bytes. It grows as needed, because the claimed length cannot
-/// be trusted.
+/// Initial size of bzip2's output, in bytes. The output grows as needed, because the uncompressed
+/// length that a block states cannot be trusted.
 const BZIP2_FIRST_STEP: usize = 1 << 20;
 
 /// The dictionary of a table, prepared for decompression. It is read-only and may be shared between
@@ -57,9 +57,9 @@ impl fmt::Debug for DecompressionDictionary {
     }
 }
 
-/// Decompresses blocks one after the other, reusing the codecs' contexts: after the first block of
-/// a codec nothing is allocated except to grow the output (and by bzip2, whose library has no
-/// reset). For one thread at a time.
+/// Decompresses blocks one after the other and reuses the codecs' contexts. After the first block
+/// of a codec it allocates only to grow the output. bzip2 is an exception, because its library
+/// cannot reset a context. A decompressor can be used by one thread at a time.
 #[derive(Default)]
 pub struct Decompressor {
     snappy: snap::raw::Decoder,
@@ -90,7 +90,8 @@ impl Decompressor {
         if compression == Compression::Bzip2 {
             return decompress_bzip2_growing(&block, output);
         }
-        // Only the grown part is filled with zeros: reusing an output costs nothing here.
+        // `resize` writes zeros only to bytes beyond the previous length, so an output that was at
+        // least as long before costs nothing here.
         output.resize(block.uncompressed_length, 0);
         self.decompress_into(&block, dictionary, output)
     }
@@ -183,8 +184,8 @@ fn decompress_bzip2(block: &CompressedBlock<'_>, output: &mut [u8]) -> Result<us
     }
 }
 
-/// Decompresses bzip2 into an output that grows no faster than bytes are produced, since the
-/// claimed length cannot be checked against the length of the block.
+/// Decompresses bzip2 into an output that grows only as bytes are produced. The uncompressed length
+/// that the block states cannot be checked against the block's own length.
 fn decompress_bzip2_growing(block: &CompressedBlock<'_>, output: &mut Vec<u8>) -> Result<()> {
     let mut codec = bzip2::Decompress::new(false);
     output.clear();

@@ -19,8 +19,8 @@ use crate::{Error, Result};
 pub use compressor::{Compressor, CompressorOptions, DEFAULT_LEVEL, train_dictionary};
 pub use decompressor::{DecompressionDictionary, Decompressor};
 
-/// Maximum uncompressed length of a compressed block, in bytes: longer blocks are stored
-/// uncompressed, and longer claims are rejected.
+/// Maximum uncompressed length of a compressed block, in bytes. A longer block is stored
+/// uncompressed. A block that states a longer length is rejected as corrupt.
 pub const MAX_UNCOMPRESSED_LENGTH: usize = i32::MAX as usize;
 
 /// The compression type of a block, numbered as in block trailers and version edits.
@@ -156,7 +156,7 @@ impl Compression {
     }
 }
 
-/// Returns the custom type of two uppercase hex digits.
+/// Returns the custom type whose number is written as two uppercase hex digits.
 fn custom_from_hex(hex: &str) -> Option<Compression> {
     let byte = u8::from_str_radix(hex, 16).ok()?;
     match Compression::from_byte(byte) {
@@ -165,7 +165,8 @@ fn custom_from_hex(hex: &str) -> Option<Compression> {
     }
 }
 
-/// Compressed bytes whose claimed uncompressed length has been checked for plausibility.
+/// Compressed bytes and the uncompressed length that they state. The length has been checked: it is
+/// not more than bytes of this number can decompress to.
 #[derive(Debug, Clone, Copy)]
 pub struct CompressedBlock<'a> {
     compression: Compression,
@@ -177,8 +178,8 @@ impl<'a> CompressedBlock<'a> {
     /// Reads the framing of `bytes`, a block or a blob value without its trailer.
     ///
     /// # Errors
-    /// Corruption, if the claimed length is above [`MAX_UNCOMPRESSED_LENGTH`] or more than the
-    /// bytes can decompress to; unsupported, for a type that is not readable here.
+    /// Corruption, if the stated uncompressed length is above [`MAX_UNCOMPRESSED_LENGTH`] or more
+    /// than the bytes can decompress to; unsupported, for a type that is not readable here.
     #[inline]
     pub fn parse(compression: Compression, bytes: &'a [u8]) -> Result<Self> {
         let (claimed, payload) = match compression {
@@ -206,7 +207,7 @@ impl<'a> CompressedBlock<'a> {
         self.compression
     }
 
-    /// Returns the uncompressed length, provided that the rest of the block is well formed.
+    /// Returns the uncompressed length that the block states. Decompression fails if it is wrong.
     #[inline]
     pub fn uncompressed_length(&self) -> usize {
         self.uncompressed_length
@@ -217,9 +218,10 @@ const WHAT: &str = "compressed block";
 
 /// Returns the maximum number of bytes that `payload` can decompress to.
 ///
-/// Snappy's densest element encodes 64 bytes in 3. An LZ4 length byte encodes at most 255 bytes.
-/// Deflate's densest symbol encodes 258 bytes in 2 bits. A Zstandard frame of known size repeats it
-/// in its header; one of its blocks encodes at most 128 KiB in 4 bytes. bzip2 has no useful bound.
+/// In Snappy, an element of 3 bytes encodes at most 64 bytes. In LZ4, a length byte encodes at most
+/// 255 bytes. In deflate, a symbol of 2 bits encodes at most 258 bytes. In Zstandard, a block of 4
+/// bytes encodes at most 128 KiB, and a frame header may state the frame's uncompressed size. bzip2
+/// has no useful bound.
 fn highest_length(compression: Compression, payload: &[u8]) -> u64 {
     let length = payload.len() as u64;
     let most = match compression {

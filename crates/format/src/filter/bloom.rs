@@ -11,7 +11,7 @@ use super::METADATA_LENGTH;
 
 /// The length of a cache line in bytes.
 const LINE: usize = 64;
-/// Maximum length of a filter's lines, in bytes.
+/// Maximum total length of a filter's cache lines, in bytes.
 const MAX_LENGTH: u64 = 0xffff_ffc0;
 /// Fractional part of the golden ratio, scaled to 32 bits.
 const GOLDEN_RATIO: u32 = 0x9e37_79b9;
@@ -24,22 +24,23 @@ pub(super) struct FastLocalBloom {
 }
 
 impl FastLocalBloom {
-    /// Returns the filter with `length` bytes of lines and `probes`, the third byte of its
-    /// metadata; `None` if the parameters are invalid.
+    /// Returns the filter with `length` bytes of cache lines and this number of probes; `None` if
+    /// the parameters are invalid.
     pub(super) fn new(length: usize, probes: u8) -> Option<Self> {
         let lines = u32::try_from(length / LINE).ok().filter(|&lines| lines > 0)?;
         (1..=30).contains(&probes).then_some(Self { lines, probes: probes.into() })
     }
 
-    /// Returns the line of a key in `block`.
+    /// Returns the cache line of `block` that the key with this hash selects.
     #[inline(always)]
     fn line<'a>(&self, block: &'a [u8], hash: u64) -> Option<&'a [u8; LINE]> {
         let start = fast_range32(hash as u32, self.lines) as usize * LINE;
         block.get(start..)?.first_chunk()
     }
 
-    /// Makes every probe, without branching on each outcome: a mispredicted branch costs more time
-    /// than the probes, and without one the processor can start on the next key during the probes.
+    /// Makes all probes instead of returning at the first bit that is not set. A mispredicted
+    /// branch costs more time than the probes, and without a branch the processor can start on the
+    /// next key while it waits for these probes.
     #[inline]
     pub(super) fn may_contain(&self, block: &[u8], hash: u64) -> bool {
         let Some(line) = self.line(block, hash) else { return true };
@@ -53,17 +54,19 @@ impl FastLocalBloom {
     }
 }
 
-/// Returns whether a line's bit is set; the top nine bits of `state` are its number.
+/// Returns whether a bit of the line is set. The top nine bits of `state` are the number of the
+/// bit.
 #[inline(always)]
 fn probe(line: &[u8; LINE], state: u32) -> bool {
     let byte = line.get((state >> 26) as usize).copied().unwrap_or_default();
     byte >> (state >> 23 & 7) & 1 != 0
 }
 
-/// Returns the best number of probes for this many thousandths of a bit per key.
+/// Returns the number of probes with the fewest false positives for this filter size, in
+/// thousandths of a bit per key.
 fn probes_for(millibits_per_key: u32) -> u32 {
-    /// Upper bounds of the ranges in which 1, 2, 3, ... probes are best, in thousandths of a bit
-    /// per key.
+    /// Inclusive upper bounds of the sizes for which 1, 2, 3, ... probes are best, in thousandths
+    /// of a bit per key.
     const BOUNDS: [u32; 12] =
         [2_080, 3_580, 5_100, 6_640, 8_300, 10_070, 11_720, 14_001, 16_050, 18_300, 22_001, 25_501];
     let fewer = BOUNDS.partition_point(|&bound| bound < millibits_per_key);
@@ -74,10 +77,12 @@ fn probes_for(millibits_per_key: u32) -> u32 {
     }
 }
 
-/// Builds a FastLocalBloom filter block from the keys of a table or partition, added in order.
+/// Builds a FastLocalBloom filter block from the keys of a table or of a partition of its filter.
+/// Keys are added in order.
 ///
-/// The output is byte for byte that of RocksDB for the same keys with `optimize_filters_for_memory`
-/// off. Memory: eight bytes for each key until the filter is finished.
+/// The output is byte for byte what RocksDB writes for the same keys with
+/// `optimize_filters_for_memory` off. Uses eight bytes of memory per key until
+/// [`BloomBuilder::finish`].
 #[derive(Debug, Clone)]
 pub struct BloomBuilder {
     millibits_per_key: u32,
@@ -87,11 +92,11 @@ pub struct BloomBuilder {
 
 /// Hashes in the order in which they were added, in chunks.
 ///
-/// A single vector would be copied as it grows, and freeing it would raise the allocator's
-/// threshold for memory that it retains in each thread's heap.
+/// A single vector would be copied as it grows. Freeing a large vector would also make the
+/// allocator retain more free memory in each thread's heap.
 #[derive(Debug, Clone, Default)]
 struct Hashes {
-    /// Chunks of [`Self::CHUNK`] hashes.
+    /// Chunks that each hold [`Self::CHUNK`] hashes.
     full: Vec<Vec<u64>>,
     rest: Vec<u64>,
     last: Option<u64>,
@@ -122,13 +127,13 @@ impl Hashes {
 }
 
 impl BloomBuilder {
-    /// Creates a builder with this many thousandths of a bit per key.
+    /// Creates a builder of filters with this size, in thousandths of a bit per key.
     pub(super) fn new(millibits_per_key: u32) -> Self {
         Self { millibits_per_key, hashes: Hashes::default(), last_prefix: None }
     }
 
-    /// Adds a key, or its prefix if only prefixes are filtered. A repetition of the last key added
-    /// is not counted.
+    /// Adds a key, or its prefix if the filter contains only prefixes. Does nothing if it equals
+    /// the last one added.
     pub fn add(&mut self, key: &[u8]) {
         let hash = hash64(key);
         if self.hashes.last != Some(hash) {
@@ -136,12 +141,12 @@ impl BloomBuilder {
         }
     }
 
-    /// Adds a key and its prefix, if both are filtered. Repetitions of the last key or prefix are
-    /// not counted.
+    /// Adds a key and its prefix, for a filter that contains both. A key or prefix that equals the
+    /// last one added is skipped.
     pub fn add_with_prefix(&mut self, key: &[u8], prefix: &[u8]) {
         let (key, prefix) = (hash64(key), hash64(prefix));
         let (last_key, last_prefix) = (self.hashes.last, self.last_prefix);
-        // The prefix first, so that the last hash is always that of a key.
+        // The prefix is added first, so that the last hash is always that of a key.
         if Some(prefix) != last_prefix && prefix != key && Some(prefix) != last_key {
             self.hashes.push(prefix);
         }
@@ -151,12 +156,14 @@ impl BloomBuilder {
         }
     }
 
-    /// Returns the number of keys and prefixes that were added and counted.
+    /// Returns the number of keys and prefixes in the filter, without those that were skipped as
+    /// repetitions.
     pub fn num_entries(&self) -> usize {
         self.hashes.len()
     }
 
-    /// Returns the length of a block of `entries` entries, in bytes; without entries it is empty.
+    /// Returns the length of the filter block for `entries` keys and prefixes, in bytes; 0 for
+    /// none.
     pub fn block_length(&self, entries: usize) -> usize {
         if entries == 0 {
             return 0;
@@ -166,7 +173,7 @@ impl BloomBuilder {
         length as usize + METADATA_LENGTH
     }
 
-    /// Returns the filter block of everything added; the builder is empty again.
+    /// Returns the filter block of all keys and prefixes added, and empties the builder.
     pub fn finish(&mut self) -> Vec<u8> {
         self.last_prefix = None;
         let length = self.block_length(self.hashes.len());

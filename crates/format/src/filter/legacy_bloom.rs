@@ -1,5 +1,6 @@
-//! The Bloom filter of tables below `format_version` 5: the remainder of a 32-bit hash chooses a
-//! cache line, and the probes step through the line by the rotated hash.
+//! The Bloom filter of tables below `format_version` 5. A key's 32-bit hash, modulo the number of
+//! cache lines, selects the line. The low bits of the hash select the first bit in that line; each
+//! further probe first adds the hash, rotated by 17 bits, to it.
 //!
 //! The length of a line, a power of two, is the cache line length of the machine that wrote the
 //! filter. Source: `util/bloom_impl.h`, `table/block_based/filter_policy.cc`.
@@ -16,11 +17,12 @@ pub(super) struct LegacyBloom {
 }
 
 impl LegacyBloom {
-    /// Returns the filter of `length` bytes in `lines` lines, if they divide evenly.
+    /// Returns the filter whose `lines` lines take `length` bytes; `None` if the length of a line
+    /// is not a whole number, not a power of two, or too large.
     pub(super) fn new(length: usize, probes: u8, lines: u32) -> Option<Self> {
         let length = u32::try_from(length).ok()?;
         let line = length.checked_div(lines)?;
-        // Bit numbers within a line must fit 32 bits.
+        // A line has fewer than 2^32 bits, so that the number of a bit in it fits in 32 bits.
         let whole = line.is_power_of_two() && line < 1 << 29 && line.checked_mul(lines)? == length;
         whole.then_some(Self { lines, line, probes: probes.into() })
     }

@@ -1,4 +1,4 @@
-//! Filters: determine which keys a table, or a part of it, certainly does not contain.
+//! Filters. A filter shows that certain keys are not in a table or in a part of it.
 //!
 //! A filter block consists of the bits of one of three structures and five bytes of metadata:
 //!
@@ -33,7 +33,7 @@ use ribbon::Ribbon;
 /// Length of the metadata after the bits, in bytes.
 const METADATA_LENGTH: usize = 5;
 
-/// A key to look up in filters, hashed once for all of them.
+/// A key to look up in filters. It is hashed once, and the hash is used for every filter.
 #[derive(Debug, Clone, Copy)]
 pub struct FilterKey<'a> {
     key: &'a [u8],
@@ -54,8 +54,8 @@ impl<'a> FilterKey<'a> {
     }
 }
 
-/// The structure of a filter block and its parameters, without the block; kept together with a
-/// cached block.
+/// The structure and the parameters of a filter block, without its bits. A cached filter block is
+/// stored together with its layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FilterLayout(Layout);
 
@@ -69,7 +69,7 @@ enum Layout {
 }
 
 impl FilterLayout {
-    /// Reads the last five bytes of a filter block.
+    /// Parses the metadata, the last five bytes of a filter block.
     pub fn parse(block: &[u8]) -> Self {
         let Some((bits, metadata)) = block.split_last_chunk::<METADATA_LENGTH>() else {
             return Self(Layout::AlwaysFalse);
@@ -104,7 +104,7 @@ pub struct FilterReader<'a> {
 }
 
 impl<'a> FilterReader<'a> {
-    /// Reads the last five bytes of `block`, a filter block without its trailer.
+    /// Creates a reader of `block`, a filter block without its trailer, and parses its metadata.
     #[inline]
     pub fn parse(block: &'a [u8]) -> Self {
         Self { block, layout: FilterLayout::parse(block) }
@@ -121,8 +121,8 @@ impl<'a> FilterReader<'a> {
         self.layout
     }
 
-    /// Returns whether `key` may be among the keys and prefixes that were added; `false` is
-    /// certain.
+    /// Returns whether `key` may be among the keys and prefixes that were added. If `false`, it is
+    /// certainly not among them.
     #[inline]
     pub fn may_contain(&self, key: &FilterKey<'_>) -> bool {
         match &self.layout.0 {
@@ -137,8 +137,8 @@ impl<'a> FilterReader<'a> {
     /// Queries several keys together and calls `answer` with each key's index in `keys` and whether
     /// it may be present.
     ///
-    /// In a Bloom filter the probes of different keys are independent, so that their cache misses
-    /// overlap.
+    /// The probes of different keys in a Bloom filter are independent, so that their cache misses
+    /// overlap in time.
     #[inline]
     pub fn may_contain_each(&self, keys: &[FilterKey<'_>], mut answer: impl FnMut(usize, bool)) {
         if let Layout::FastLocalBloom(bloom) = &self.layout.0 {

@@ -4,8 +4,8 @@
 
 use super::bloom::BloomBuilder;
 
-/// Name of the filters of all built-in policies in the metaindex: each policy can read the others'
-/// filters.
+/// The part of a filter's name in the metaindex that identifies its policy. All built-in policies
+/// share this name, because each of them can read the filters of the others.
 pub const COMPATIBILITY_NAME: &str = "rocksdb.BuiltinBloomFilter";
 
 /// The kinds of built-in policies.
@@ -13,13 +13,14 @@ pub const COMPATIBILITY_NAME: &str = "rocksdb.BuiltinBloomFilter";
 pub enum FilterKind {
     /// Bloom filters.
     Bloom,
-    /// Ribbon filters with the false-positive rate of a Bloom filter of this many bits; Bloom
-    /// filters on the levels before `bloom_before_level`, where a flush is level -1.
+    /// In RocksDB, Ribbon filters with the false-positive rate of a Bloom filter of this size, and
+    /// Bloom filters on levels below `bloom_before_level`; the output of a flush counts as level
+    /// -1. Tailwater writes Bloom filters in both cases.
     Ribbon {
-        /// The first level with Ribbon filters.
+        /// The lowest level number on which RocksDB writes Ribbon filters.
         bloom_before_level: i32,
     },
-    /// Reads filters, but writes none.
+    /// Reads existing filters, but writes none.
     ReadOnly,
 }
 
@@ -28,13 +29,14 @@ pub enum FilterKind {
 pub struct FilterPolicy {
     /// The kind.
     pub kind: FilterKind,
-    /// Thousandths of a bit per key. Zero writes no filters.
+    /// Size of the filters, in thousandths of a bit per key. If it is 0, no filters are written.
     millibits_per_key: u32,
 }
 
 impl FilterPolicy {
-    /// Creates a policy of Bloom filters with this many bits per key. As in RocksDB, less than 0.5
-    /// means no filter, less than 1 counts as 1, and more than 100 or NaN as 100.
+    /// Creates a policy of Bloom filters with this many bits per key. As in RocksDB, a value below
+    /// 0.5 means no filter, other values below 1 are raised to 1, and values above 100 and NaN
+    /// become 100.
     pub fn bloom(bits_per_key: f64) -> Self {
         Self { kind: FilterKind::Bloom, millibits_per_key: millibits(bits_per_key) }
     }
@@ -51,7 +53,7 @@ impl FilterPolicy {
         Self { kind: FilterKind::ReadOnly, millibits_per_key: 0 }
     }
 
-    /// Returns the name in table properties.
+    /// Returns the policy's name that table properties record.
     pub const fn name(&self) -> &'static str {
         match self.kind {
             FilterKind::Bloom => "bloomfilter",
@@ -60,19 +62,21 @@ impl FilterPolicy {
         }
     }
 
-    /// Returns the size in thousandths of a bit per key; 0 means that no filters are written.
+    /// Returns the size of the filters in thousandths of a bit per key; 0 if no filters are
+    /// written.
     pub const fn millibits_per_key(&self) -> u32 {
         self.millibits_per_key
     }
 
-    /// Returns a builder of Bloom filter blocks, or `None` if the policy writes none. Under a
-    /// Ribbon policy it also builds Bloom filters, which RocksDB reads.
+    /// Returns a builder of Bloom filter blocks, or `None` if the policy writes no filters. Under a
+    /// Ribbon policy it builds Bloom filters as well, because RocksDB reads filters of either kind.
     pub fn bloom_builder(&self) -> Option<BloomBuilder> {
         (self.millibits_per_key > 0).then(|| BloomBuilder::new(self.millibits_per_key))
     }
 }
 
-/// Returns thousandths of bits, rounded to the nearest with a slight upward bias, as in RocksDB.
+/// Converts bits to thousandths of a bit, rounded to nearest with a slight upward bias, as in
+/// RocksDB.
 fn millibits(bits_per_key: f64) -> u32 {
     let bits = match bits_per_key {
         bits if bits < 0.5 => 0.0,

@@ -1,22 +1,24 @@
-//! The Ribbon filter: the solution of a system of linear equations over bits, one for each key.
+//! The Ribbon filter. It stores the solution of a system of linear equations over GF(2), in which
+//! each key of the filter is one equation.
 //!
-//! A key's hash gives it a start slot, 128 coefficients for that slot and those that follow, and an
-//! expected result. If the key was added, each column of the solution, combined with the
-//! coefficients, yields one bit of the expected result. The columns of 128 slots are stored
-//! together as a block of 128-bit segments; the first blocks may have one column fewer than the
-//! rest. Source: `util/ribbon_impl.h`, `util/ribbon_alg.h`; Dillinger and Walzer, "Ribbon filter:
-//! practically smaller than Bloom and Xor".
+//! The solution is a matrix of bits: its rows are called slots. A key's hash determines a start
+//! slot, one coefficient bit for each of the 128 slots from there on, and an expected result of one
+//! bit per column. For each column, a query XORs the bits of those slots whose coefficient is 1. If
+//! the key is in the filter, every XOR equals the expected bit of its column. The slots are stored
+//! in blocks of 128. A block holds one segment of 128 bits for each column; the first blocks may
+//! have one column fewer than the rest. Source: `util/ribbon_impl.h`, `util/ribbon_alg.h`;
+//! Dillinger and Walzer, "Ribbon filter: practically smaller than Bloom and Xor".
 
 use crate::hash::fast_range64;
 
-/// Number of coefficients of a key, and of slots in a block.
+/// Number of coefficients of a key, and number of slots in a block.
 const WIDTH: u32 = 128;
 /// The length of a segment in bytes.
 const SEGMENT: usize = 16;
 /// Maximum number of columns of a solution.
 const MAX_COLUMNS: u32 = 32;
 
-/// Multiplier that mixes the seed into a hash.
+/// Multiplier applied to a hash after the seed was XORed into it.
 const REHASH_FACTOR: u64 = 0x6193_d459_236a_3a0d;
 /// Multiplier that derives coefficients and result from a hash.
 const COEFFICIENT_FACTOR: u64 = 0xc28f_8282_2b65_0bed;
@@ -70,7 +72,8 @@ impl Ribbon {
                 .enumerate()
                 .all(|(column, bits)| parity(bits & left) == (expected >> column) & 1);
         }
-        // The coefficients extend into the next block, which has at least as many columns.
+        // The coefficients extend into the next block. That block has at least as many columns as
+        // this one.
         let right = coefficients >> (WIDTH - shift);
         let mut next = segments(block, first + columns, columns);
         for column in 0..columns {
@@ -83,8 +86,8 @@ impl Ribbon {
     }
 }
 
-/// Returns `count` segments of `block`, starting with number `first`; fewer if the block ends
-/// before that.
+/// Returns the segments `first` to `first + count` of `block`, the end exclusive; fewer if the
+/// block ends earlier.
 #[inline(always)]
 fn segments(block: &[u8], first: u32, count: u32) -> impl Iterator<Item = u128> {
     let bytes = block.get(first as usize * SEGMENT..).unwrap_or_default();
@@ -97,7 +100,7 @@ fn parity(bits: u128) -> u32 {
     bits.count_ones() & 1
 }
 
-/// Returns the seed that is mixed into hashes, derived from the stored one.
+/// Returns the seed that is XORed into hashes, derived from the seed that the filter stores.
 fn raw_seed(seed: u8) -> u64 {
     let spread = u64::from(seed).wrapping_mul(0xc782_19a2_3eea_dd03);
     let mixed = spread ^ (spread & 0xf0f0_f0f0_f0f0_f0f0) >> 4;

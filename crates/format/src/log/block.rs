@@ -1,4 +1,5 @@
-//! The source of a reader's blocks, and the position in the current one.
+//! A log as a sequence of blocks: the source that a reader fills its block from, and the reader's
+//! position in the current block.
 
 use std::convert::Infallible;
 
@@ -52,7 +53,7 @@ pub(super) struct BlockCursor<S> {
     /// Number of bytes of the block that are filled.
     length: usize,
     position: usize,
-    /// Offset of the block's end in the log.
+    /// Offset of the end of the block's filled part, in bytes from the start of the log.
     end: u64,
     is_last: bool,
 }
@@ -83,13 +84,14 @@ impl<S: BlockSource> BlockCursor<S> {
         self.block.get(start..end).unwrap_or_default()
     }
 
-    /// Returns whether the log ends inside this block. A log that ends exactly at the end of a
-    /// block is followed by an empty block.
+    /// Returns whether the log ends inside this block. If the log ends exactly at the end of a
+    /// block, the block after it is empty and is the last one.
     pub(super) fn is_last(&self) -> bool {
         self.is_last
     }
 
-    /// Continues after the end of the log: `source` provides the bytes that follow.
+    /// Lets the cursor read on after the end of the log, if the log has grown. `source` provides
+    /// the bytes that were appended.
     pub(super) fn resume(&mut self, source: S) {
         (self.source, self.is_last) = (source, false);
     }
@@ -111,7 +113,8 @@ impl<S: BlockSource> BlockCursor<S> {
         if self.is_last {
             return Ok(false);
         }
-        // If the log was resumed, it had ended inside this block, whose start was read already.
+        // The block is partly filled if the log ended inside it and was resumed. The bytes before
+        // `start` were read earlier.
         let start = self.length % self.block.len();
         (self.position, self.length) = (start, start);
         let room = self.block.get_mut(start..).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Events of a log reader: records, and everything else that it finds in a log.
+//! Events of a log reader: a record, or anything else that the reader finds in a log.
 
 use std::fmt;
 
@@ -10,17 +10,18 @@ use crate::varint::Reader;
 pub enum Event<'a> {
     /// A whole record.
     Record(Record<'a>),
-    /// The sizes of user-defined timestamps. They apply to later records.
+    /// The sizes of the user-defined timestamps in the records after this event.
     TimestampSizes(TimestampSizes<'a>),
-    /// The log's record about its predecessor.
+    /// The record in which a log describes the log before it.
     Predecessor(PredecessorWal),
     /// Bytes that contradict the format. The reader continues after them.
     Damage(Damage),
     /// Bytes that every recovery mode skips silently.
     Skipped(Skipped),
-    /// A whole fragment left over from an earlier use of this file. A recycled log ends before it.
+    /// A whole fragment left over from an earlier use of this file. The log ends before this
+    /// fragment.
     Stale(Stale),
-    /// The log ends inside an incomplete record or header. The next event is the end.
+    /// The log ends inside an incomplete record or header. The next event is [`Event::End`].
     Torn(Torn),
     /// The log ends.
     End,
@@ -33,7 +34,7 @@ pub struct Record<'a> {
     pub payload: &'a [u8],
     /// Offset of the record's first header, in bytes from the start of the log.
     pub start: u64,
-    /// Offset of the first byte after the record.
+    /// Offset of the first byte after the record, in bytes from the start of the log.
     pub end: u64,
 }
 
@@ -54,7 +55,7 @@ impl<'a> TimestampSizes<'a> {
         (whole && sizes.iter().all(|(_, size)| size > 0)).then_some(sizes)
     }
 
-    /// Column families' ids and the sizes of their timestamps in bytes.
+    /// Returns the ids of the column families, each with the size of its timestamps in bytes.
     pub fn iter(&self) -> impl Iterator<Item = (u32, u16)> + 'a {
         self.payload.chunks_exact(Self::ENTRY_LENGTH).filter_map(|entry| {
             let mut reader = Reader::new(entry);
@@ -67,20 +68,21 @@ impl<'a> TimestampSizes<'a> {
 /// Bytes that contradict the format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Damage {
-    /// Offset where it was detected, in bytes from the start of the log.
+    /// Offset at which the damage was detected, in bytes from the start of the log.
     pub offset: u64,
     /// Number of bytes dropped because of the damage, including those of an unfinished record
     /// before it.
     pub dropped: u64,
-    /// Whether the log has recyclable fragments, so that this may be left over from an earlier use
-    /// of the file.
+    /// Whether the log contains recyclable fragments. If so, the bytes may be left over from an
+    /// earlier use of the file.
     pub recycled: bool,
-    /// Whether a fragment of this log is damaged. Always true if `recycled` is false. Otherwise
-    /// true if the bytes contain a header with this log's number, or a header that differs from
-    /// such a header in a single bit, or if `followed`.
+    /// Whether this log wrote the damaged bytes, as opposed to an earlier log in the same file.
+    /// Always true if `recycled` is false. Otherwise true if the bytes begin with a header that
+    /// carries this log's number, if they are a fragment of this log with one flipped bit in its
+    /// header, if they interrupt a record of this log, or if `followed` is true.
     pub own: bool,
-    /// Whether the dropped bytes contain a whole fragment of this recycled log, so that the log
-    /// does not end here.
+    /// Whether the log is recycled and the dropped bytes contain a later whole fragment of it. If
+    /// so, the log does not end here.
     pub followed: bool,
     /// The problem.
     pub reason: DamageReason,
@@ -97,30 +99,31 @@ pub enum DamageReason {
         /// The checksum of the bytes.
         found: u32,
     },
-    /// A fragment's length exceeds its block.
+    /// A fragment's length reaches beyond the end of its block.
     Length {
         /// The length in the header, in bytes.
         stated: u16,
     },
-    /// A fragment of a type that is neither known nor ignorable.
+    /// A fragment of an unknown type that readers must not ignore.
     UnknownType(u8),
-    /// A middle or last fragment without a first one.
+    /// A middle or last fragment that no first fragment precedes.
     MissingStart,
-    /// A first fragment without a last one before the next record.
+    /// A first fragment that another record follows, without a last fragment between them.
     MissingEnd,
     /// Space that was never written, inside a record.
     Zeros,
     /// A fragment inside a record that does not decompress.
     Decompression,
-    /// A new record of this type begins before the previous one is complete.
+    /// A record of this type begins before the previous record is complete.
     Interrupted(u8),
-    /// A recyclable fragment in a log that began without one.
+    /// A recyclable fragment in a log whose first record is not recyclable.
     UnexpectedRecyclable,
     /// A second record that states the log's compression.
     CompressionRepeated,
     /// A record that states the log's compression, after other records.
     CompressionNotFirst,
-    /// A compression type that logs do not support; 0 also denotes a record too short to hold one.
+    /// A compression type that logs do not support. It is 0 if the record is too short to contain a
+    /// type.
     CompressionUnsupported(u32),
     /// A record about the predecessor log that is too short.
     PredecessorMalformed,
@@ -161,28 +164,29 @@ impl fmt::Display for DamageReason {
     }
 }
 
-/// Bytes that are skipped silently.
+/// Bytes that the reader skips and that no recovery mode treats as an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Skipped {
-    /// Offset of the bytes, from the start of the log.
+    /// Offset of the skipped bytes, in bytes from the start of the log.
     pub offset: u64,
-    /// Number of bytes, including those of an unfinished record before them.
+    /// Number of bytes skipped, including those of an unfinished record before them.
     pub dropped: u64,
-    /// Whether a fragment may be lost by skipping the bytes. Zeros may hide one if nonzero bytes
-    /// follow them in their block or, in a recycled log, if a fragment of this log follows. Other
-    /// bytes may hide one if they belong to a record.
+    /// Whether a record may be lost with the skipped bytes. For zeros: if nonzero bytes follow in
+    /// the same block or, in a recycled log, if a whole fragment of this log follows there. For an
+    /// ignorable record: if it interrupts another record. For a fragment that does not decompress:
+    /// always.
     pub lossy: bool,
-    /// Why they are skipped.
+    /// Why the reader skips the bytes.
     pub reason: SkippedReason,
 }
 
-/// Why bytes are skipped silently.
+/// Why a reader skips bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SkippedReason {
     /// Space that was allocated and never written, up to the end of its block.
     Zeros,
-    /// A record of an unknown type that may be ignored, such as [`super::PADDING_TYPE`]. It ends a
-    /// fragmented record, which is dropped with it.
+    /// A record of an unknown type that may be ignored, such as [`super::PADDING_TYPE`]. If it
+    /// interrupts a fragmented record, that record is dropped as well.
     Ignorable(u8),
     /// A fragment that does not decompress although its checksum is right; the rest of its block is
     /// dropped.
@@ -200,16 +204,17 @@ impl fmt::Display for SkippedReason {
     }
 }
 
-/// A whole fragment with another log's number.
+/// A whole fragment that carries the number of another log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stale {
     /// Offset of the fragment, in bytes from the start of the log.
     pub offset: u64,
-    /// Number of bytes of an unfinished record before it that are dropped.
+    /// Number of bytes dropped of an unfinished record before the fragment.
     pub dropped: u64,
     /// Whether the fragment interrupts a record, which is then incomplete.
     pub in_record: bool,
-    /// Whether its number is lower than the log's own: the file belonged to an earlier log.
+    /// Whether the fragment's log number is lower than this log's number, so that an earlier log
+    /// left it in the file.
     pub is_older: bool,
 }
 
@@ -218,7 +223,7 @@ pub struct Stale {
 pub struct Torn {
     /// Offset of the incomplete part, in bytes from the start of the log.
     pub offset: u64,
-    /// Number of bytes dropped, including those of an unfinished record before them.
+    /// Number of bytes dropped, including those of an unfinished record before the incomplete part.
     pub dropped: u64,
     /// Whether the incomplete part belongs to this log, in the sense of [`Damage::own`].
     pub own: bool,
@@ -231,14 +236,15 @@ pub struct Torn {
 pub enum TornReason {
     /// A fragment's header.
     Header,
-    /// Too few zeros for a header: space that was allocated and never written.
+    /// The rest of the log is zeros and shorter than a header: space that was allocated and never
+    /// written.
     ZeroPadding,
     /// A fragment's payload.
     Payload,
-    /// A record, after a whole fragment of it.
+    /// A record of which at least one fragment is whole and the last one is missing.
     Record,
-    /// A write that only partly reached the disk. A reader cannot detect this; a separate check
-    /// looks for zeros.
+    /// A write that only partly reached the disk. The reader reports it as damage; the replay of
+    /// write-ahead logs recognises it by the zeros in its place and replaces the event.
     Unwritten,
 }
 

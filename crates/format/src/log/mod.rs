@@ -106,15 +106,15 @@ mod fragment_type {
     }
 }
 
-/// A log's record about its predecessor; `track_and_verify_wals` uses it to detect a missing or
-/// truncated log.
+/// The record in which a log describes its predecessor. `track_and_verify_wals` uses it to detect
+/// that the predecessor is missing or truncated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PredecessorWal {
     /// The predecessor's number.
     pub log_number: u64,
     /// The predecessor's length in bytes.
     pub size: u64,
-    /// Sequence number of its last batch; 0 if it contained none.
+    /// Sequence number of the predecessor's last batch; 0 if it contained no batch.
     pub last_sequence: Sequence,
 }
 

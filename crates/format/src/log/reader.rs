@@ -1,8 +1,8 @@
 //! Reads a log record by record.
 //!
-//! The reader does not know recovery modes: it reports what it finds, and
-//! [`super::RecoveryMode::verdict`] decides what to do. Continuing after damage is meant for the
-//! mode that skips any corruption; the other modes stop there.
+//! The reader does not know recovery modes. It reports an event for everything that it finds, and
+//! [`super::RecoveryMode::verdict`] decides how to proceed. Only the mode that skips any corruption
+//! continues to read after damage; the other modes stop there.
 //!
 //! If a fragment's checksum or length is wrong, the rest of its block is dropped: the offset of the
 //! next header is unknown, and bytes that only resemble a record must not be taken for one. Memory
@@ -25,23 +25,26 @@ pub struct RecordReader<S> {
     cursor: BlockCursor<S>,
     /// Low half of the log's number, which recyclable fragments carry.
     log_number: u32,
-    /// Whether a recyclable fragment was seen that is whole or carries the log's number.
+    /// Whether a recyclable fragment was found that is whole or that carries the log's number.
     recycled: bool,
-    /// Whether a whole record was read.
+    /// Whether a whole record has been read.
     any_record: bool,
     compression_stated: bool,
     decompressor: Option<Decompressor>,
-    /// Payload so far of the current record.
+    /// Payload of the current record, as far as it has been read.
     partial: Vec<u8>,
-    /// Offset of the current record, if one has begun.
+    /// Offset of the current record in the log; `None` if no record has begun.
     partial_start: Option<u64>,
-    /// A fragment to be returned after the damage before it.
+    /// A fragment that was read and not yet handled, because damage before it had to be reported
+    /// first.
     pending: Option<Fragment>,
-    /// Whether the last event was a record, so that `partial` and the decompressor start over.
+    /// Whether the last event was a record. If so, `partial` and the decompressor are reset before
+    /// the next fragment is read.
     record_done: bool,
 }
 
-/// The location of the bytes of a fragment or record.
+/// The buffer that contains the payload of a fragment or record: the block, the decompressor's
+/// output or `partial`.
 #[derive(Debug, Clone)]
 enum PayloadLocation {
     Block(Range<usize>),
@@ -68,7 +71,7 @@ enum Physical {
     End { offset: u64 },
 }
 
-/// An event with the locations of its bytes instead of the bytes.
+/// An event that locates its payload in the reader's buffers instead of borrowing it.
 enum Found {
     Record { payload: PayloadLocation, start: u64, end: u64 },
     TimestampSizes(PayloadLocation),
@@ -77,8 +80,8 @@ enum Found {
 
 impl<S: BlockSource> RecordReader<S> {
     /// Creates a reader of the log that `source` provides from its beginning. `log_number` is the
-    /// number in the file's name; records that carry another are left over from an earlier use of
-    /// the file. For a MANIFEST the number has no effect.
+    /// number in the file's name. Records that carry another number are left over from an earlier
+    /// use of the file. For a MANIFEST `log_number` has no effect.
     pub fn new(source: S, log_number: u64) -> Self {
         Self {
             cursor: BlockCursor::new(source),
@@ -94,8 +97,8 @@ impl<S: BlockSource> RecordReader<S> {
         }
     }
 
-    /// Returns the offset of the next unread byte, from the start of the log: after a record, its
-    /// end.
+    /// Returns the offset of the next unread byte, from the start of the log. After a record event
+    /// this is the end of the record.
     pub fn offset(&self) -> u64 {
         self.cursor.offset()
     }
@@ -190,7 +193,8 @@ impl<S: BlockSource> RecordReader<S> {
     fn take(&mut self, fragment: Fragment) -> Option<Found> {
         use fragment_type::*;
         let begins = matches!(fragment.kind, FULL | FIRST | RECYCLABLE_FULL | RECYCLABLE_FIRST);
-        // Old writers put an empty first fragment at the end of a block; dropping it loses nothing.
+        // Old writers put an empty first fragment at the end of a block. If `partial` is empty,
+        // nothing is lost by dropping that fragment.
         if begins && !self.partial.is_empty() {
             let offset = fragment.offset;
             self.pending = Some(fragment);
@@ -219,7 +223,7 @@ impl<S: BlockSource> RecordReader<S> {
         }
     }
 
-    /// Handles a fragment that is a record about the log itself.
+    /// Handles a fragment that is not part of a data record.
     fn take_other(&mut self, fragment: Fragment) -> Option<Found> {
         use fragment_type::*;
         let length = self.bytes(&fragment.payload).len() as u64;
@@ -256,7 +260,8 @@ impl<S: BlockSource> RecordReader<S> {
         }
     }
 
-    /// Enables decompression; returns the damage if the record that requests it is invalid.
+    /// Enables decompression. Returns a reason if the record that requests it is invalid or
+    /// misplaced.
     fn set_compression(&mut self, payload: &PayloadLocation) -> Option<DamageReason> {
         let kind = Reader::new(self.bytes(payload)).fixed32("compression type").unwrap_or(0);
         if kind != ZSTD {
@@ -275,12 +280,14 @@ impl<S: BlockSource> RecordReader<S> {
         Found::Record { payload, start, end: self.cursor.offset() }
     }
 
-    /// Returns damage of `length` bytes of this log, and drops the unfinished record before them.
+    /// Drops the unfinished record, if there is one, and returns damage that includes it and the
+    /// `length` bytes after it. The bytes are known to belong to this log.
     fn damage(&mut self, offset: u64, length: u64, reason: DamageReason) -> Found {
         self.damage_of(offset, length, Traces::OF_ITS_OWN_FILE, reason)
     }
 
-    /// Returns damage of `length` bytes, and drops the unfinished record before them.
+    /// Drops the unfinished record, if there is one, and returns damage that includes it and the
+    /// `length` bytes after it. `traces` states whether the bytes belong to this log.
     fn damage_of(
         &mut self,
         offset: u64,
@@ -294,7 +301,8 @@ impl<S: BlockSource> RecordReader<S> {
         Found::Event(Event::Damage(Damage { offset, dropped, recycled, own, followed, reason }))
     }
 
-    /// Drops the current record and returns the number of its bytes.
+    /// Drops the unfinished record and returns the number of payload bytes that were read of it; 0
+    /// if there is none.
     fn drop_partial(&mut self) -> u64 {
         let dropped = self.partial.len() as u64;
         self.partial.clear();
@@ -323,11 +331,11 @@ impl<S: BlockSource> RecordReader<S> {
         }
     }
 
-    /// Reads the fragment, or whatever else is at the cursor.
+    /// Reads and classifies the bytes at the cursor, and moves the cursor past them.
     fn read_physical(&mut self) -> Result<Physical, S::Error> {
         loop {
-            // The rest of a block is its trailer if it is too short for the header that would begin
-            // there.
+            // If too few bytes are left in the block for a header, they are the block's trailer. A
+            // header's length depends on its type.
             let kind = self.cursor.rest().get(HEADER_LENGTH - 1).copied();
             let recyclable = kind.is_some_and(fragment_type::is_recyclable);
             if recyclable && self.any_record && !self.recycled {
@@ -346,7 +354,8 @@ impl<S: BlockSource> RecordReader<S> {
                 continue;
             }
             self.cursor.skip_block();
-            // Too few bytes are left to identify the log that they belong to.
+            // The bytes are too few to contain a log number. In a recycled log they may be left
+            // over from an earlier log.
             let own = !self.recycled;
             return Ok(match (length, is_zero) {
                 (0, _) => Physical::End { offset },
@@ -380,7 +389,7 @@ impl<S: BlockSource> RecordReader<S> {
         self.cursor.skip(length);
         if let Some(number) = header.log_number.filter(|number| *number != self.log_number) {
             self.recycled = true;
-            // Headers hold the low 32 bits of log numbers.
+            // Headers contain only the low 32 bits of log numbers, which may wrap around.
             let is_older = self.log_number.wrapping_sub(number) < 1 << 31;
             return Physical::Stale { offset, is_older };
         }
@@ -388,10 +397,12 @@ impl<S: BlockSource> RecordReader<S> {
         self.decompress(header.kind, offset, range)
     }
 
-    /// Classifies the bytes at the cursor, whose header claims a length beyond the block.
+    /// Classifies the bytes at the cursor. Their header states a length that reaches beyond the end
+    /// of the block.
     fn reach_past_block(&mut self, header: &Header) -> Physical {
         let (offset, traces) = (self.cursor.offset(), self.traces());
-        // If a log ends inside a fragment, the fragment's length is correct, and nothing follows.
+        // In a log that was truncated inside a fragment, no fragment follows in this block, and the
+        // fragment's header is not damaged. Otherwise the length is wrong.
         let is_cut = self.cursor.is_last()
             && !traces.followed
             && !trace::is_one_bit_off(self.cursor.rest(), self.log_number);
@@ -404,8 +415,8 @@ impl<S: BlockSource> RecordReader<S> {
         Physical::Damage { offset, length, traces, reason }
     }
 
-    /// Returns the traces of this log from the cursor, which is at an invalid fragment, to the end
-    /// of the block.
+    /// Returns the traces of this log between the cursor and the end of the block. The fragment at
+    /// the cursor is invalid.
     fn traces(&self) -> Traces {
         match self.recycled {
             true => Traces::of(self.cursor.rest(), self.log_number),
@@ -413,7 +424,8 @@ impl<S: BlockSource> RecordReader<S> {
         }
     }
 
-    /// Returns whether a fragment may follow the zero header at the cursor in the same block.
+    /// Returns whether a fragment may be lost if the rest of the block is skipped. The header at
+    /// the cursor has type 0 and length 0.
     fn loses_behind_zeros(&self) -> bool {
         match self.recycled {
             true => trace::holds_fragment_of(self.cursor.rest(), self.log_number),

@@ -8,14 +8,14 @@ use super::event::{DamageReason, Event, Stale};
 /// A MANIFEST is read under [`RecoveryMode::TolerateCorruptedTailRecords`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum RecoveryMode {
-    /// A log may end before its last record is complete; anything else is an error.
+    /// A log may end inside its last record. Any other problem is an error.
     TolerateCorruptedTailRecords,
-    /// Any problem is an error, even at the end.
+    /// Any problem is an error, even an incomplete record at the end of a log.
     AbsoluteConsistency,
-    /// Everything before the first problem is recovered, nothing after it.
+    /// Every record before the first problem is recovered, and no record after it.
     #[default]
     PointInTime,
-    /// Every readable record is recovered, whatever damage lies between.
+    /// Every readable record is recovered, even if there is damage before it.
     SkipAnyCorruptedRecords,
 }
 
@@ -26,8 +26,9 @@ pub enum Verdict {
     Continue,
     /// This log ends here, which is permitted. Replay continues with the next log.
     End,
-    /// Replay ends here. Later logs are ignored, except one whose first batch has the next sequence
-    /// number: then nothing is missing, and replay continues with it.
+    /// Replay ends here, and later logs are ignored. There is one exception: if the first batch of
+    /// a later log has the next sequence number, nothing is missing, and replay continues with that
+    /// log.
     StopReplay,
     /// The database cannot be opened in this mode.
     Fail,
@@ -61,8 +62,7 @@ impl RecoveryMode {
         }
     }
 
-    /// Returns the verdict on a log that ends inside a record. A crash can leave such a log; but if
-    /// a later log has records, data is missing.
+    /// Returns the verdict on a log that ends inside a record, as a crash can leave it.
     fn torn(self) -> Verdict {
         match self {
             Self::TolerateCorruptedTailRecords | Self::SkipAnyCorruptedRecords => Verdict::End,
@@ -71,7 +71,8 @@ impl RecoveryMode {
         }
     }
 
-    /// Returns the verdict on a log that ends before leftovers of an earlier use of its file.
+    /// Returns the verdict on a log that is followed by fragments of an earlier log in the same
+    /// file.
     fn stale(self, stale: Stale) -> Verdict {
         match self {
             Self::SkipAnyCorruptedRecords => Verdict::Continue,

@@ -1,12 +1,12 @@
-//! zstd as used by compressed logs: a frame with a checksum for each record, decompressed fragment
-//! by fragment.
+//! zstd as used by compressed logs. Each record is one zstd frame with a checksum, and is
+//! decompressed fragment by fragment.
 
 use zstd::zstd_safe::{CCtx, CParameter, DCtx, InBuffer, OutBuffer, ResetDirective};
 
 use super::{BLOCK_LENGTH, compression_failed};
 use crate::Result;
 
-/// Compresses records one by one into a buffer that it keeps.
+/// Compresses records one by one into a buffer that is reused.
 pub(super) struct Compressor {
     context: CCtx<'static>,
     output: Vec<u8>,
@@ -30,8 +30,8 @@ impl Compressor {
     }
 }
 
-/// Decompresses the fragments of a log in order. Its state carries over from one fragment to the
-/// next.
+/// Decompresses the fragments of a log in order. A frame may extend over several fragments, so the
+/// decompressor keeps its state between calls.
 pub(super) struct Decompressor {
     context: DCtx<'static>,
     output: Vec<u8>,
@@ -42,9 +42,10 @@ impl Decompressor {
         Self { context: DCtx::create(), output: Vec::new() }
     }
 
-    /// Discards an unfinished frame.
+    /// Discards the state of an unfinished frame.
     pub(super) fn reset(&mut self) {
-        // Fails only for parameters that are changed in the middle of a frame; none are.
+        // A reset fails only if parameters are changed in the middle of a frame. No parameters are
+        // changed.
         let _ = self.context.reset(ResetDirective::SessionOnly);
     }
 
@@ -64,14 +65,14 @@ impl Decompressor {
                 self.reset();
                 return false;
             }
-            // zstd retains output that did not fit, so a full buffer may be followed by more
+            // zstd retains output that did not fit. If it filled the buffer, more output may follow
             // without further input.
             more = input.pos() < fragment.len() || output.pos() - filled == room;
         }
         true
     }
 
-    /// Returns the decompressed last fragment.
+    /// Returns the decompressed bytes of the last fragment.
     pub(super) fn output(&self) -> &[u8] {
         &self.output
     }

@@ -1,13 +1,16 @@
-//! Detects traces of a recycled log in bytes that are not a valid fragment of it.
+//! Decides whether bytes that are not a valid fragment were nevertheless written by the log that is
+//! being read. The log is recycled: it overwrites the file of an older log.
 //!
-//! A recycled log is followed by the old contents of its file, which may be any bytes. So an
-//! invalid fragment ends the log, unless the log left traces there: a header that carries the log's
-//! number, possibly with one flipped bit, or a later whole fragment with that number.
+//! After the end of a recycled log, its file still contains the old contents, which may be any
+//! bytes. So an invalid fragment marks the end of the log, unless there are traces of the log: a
+//! header that carries the log's number, a fragment that is valid if one bit of its header is
+//! flipped, or a later whole fragment with the log's number.
 
 use super::{HEADER_LENGTH, PADDING_TYPE, RECYCLABLE_HEADER_LENGTH, fragment_type, mask_crc};
 use crate::varint::Reader;
 
-/// Range of the bits of length, type and log number in a header.
+/// The bits of a header that contain the length, the type and the log number. The checksum before
+/// them is not included.
 const MEANING: std::ops::Range<usize> = 32..8 * RECYCLABLE_HEADER_LENGTH;
 
 /// A fragment's header.
@@ -15,7 +18,7 @@ pub(super) struct Header {
     pub(super) masked_crc: u32,
     pub(super) length: u16,
     pub(super) kind: u8,
-    /// The log number; only recyclable types have one.
+    /// The low half of the log number; `None` if the type is not recyclable.
     pub(super) log_number: Option<u32>,
 }
 
@@ -46,20 +49,21 @@ impl Header {
         self.header_length() + usize::from(self.length)
     }
 
-    /// Returns the checksum of the fragment at the start of `bytes`, which has this header; `None`
-    /// if the fragment is incomplete. The checksum does not cover the length, but the length
-    /// determines what the checksum covers.
+    /// Returns the checksum of the fragment with this header at the start of `bytes`; `None` if
+    /// `bytes` ends before the fragment does. The checksum covers the bytes after the length field,
+    /// up to the end that the length states.
     pub(super) fn crc_of(&self, bytes: &[u8]) -> Option<u32> {
         Some(crc32c::crc32c(bytes.get(HEADER_LENGTH - 1..self.fragment_length())?))
     }
 
-    /// Returns whether the fragment at the start of `bytes`, which has this header, is complete and
-    /// unchanged.
+    /// Returns whether the fragment with this header at the start of `bytes` is complete and has
+    /// the checksum that the header states.
     pub(super) fn is_sound(&self, bytes: &[u8]) -> bool {
         self.crc_of(bytes).is_some_and(|crc| mask_crc(crc) == self.masked_crc)
     }
 
-    /// Returns whether the writer of log `log_number` may have written this header.
+    /// Returns whether the header may belong to log `log_number`: its type is one that a log
+    /// contains, and its log number, if any, is `log_number`.
     fn is_of(&self, log_number: u32) -> bool {
         let written = matches!(
             self.kind,
@@ -73,8 +77,8 @@ impl Header {
     }
 }
 
-/// Returns whether `bytes` begin with a fragment of log `log_number` in which one bit of length,
-/// type or log number is flipped.
+/// Returns whether `bytes` begin with a fragment of log `log_number` that is valid except for one
+/// flipped bit in its length, type or log number.
 pub(super) fn is_one_bit_off(bytes: &[u8], log_number: u32) -> bool {
     let mut mended = bytes.to_vec();
     let flip = |bytes: &mut [u8], bit: usize| {
@@ -93,22 +97,22 @@ pub(super) fn is_one_bit_off(bytes: &[u8], log_number: u32) -> bool {
     })
 }
 
-/// The traces of a log at the position where its next fragment should begin.
+/// What the bytes at the position of an invalid fragment reveal about the log that is being read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Traces {
-    /// Whether a fragment of this log is damaged, as defined for
-    /// [`Damage::own`](super::Damage::own).
+    /// Whether this log wrote the invalid fragment, see [`Damage::own`](super::Damage::own).
     pub(super) own: bool,
-    /// Whether a whole fragment of this log follows, as defined for
+    /// Whether a whole fragment of this log follows, see
     /// [`Damage::followed`](super::Damage::followed).
     pub(super) followed: bool,
 }
 
 impl Traces {
-    /// The traces of a log that is not recycled: its file contains nothing but the log.
+    /// The traces for a log that is not recycled: all bytes of the file belong to the log.
     pub(super) const OF_ITS_OWN_FILE: Self = Self { own: true, followed: false };
 
-    /// Returns the traces of the recycled log `log_number` in `bytes`.
+    /// Returns the traces of the recycled log `log_number` in `bytes`, which begin with an invalid
+    /// fragment.
     pub(super) fn of(bytes: &[u8], log_number: u32) -> Self {
         let claims =
             Header::parse(bytes).is_some_and(|header| header.log_number == Some(log_number));
@@ -117,10 +121,11 @@ impl Traces {
     }
 }
 
-/// Returns the payloads of all whole, non-recyclable, single-fragment records in `bytes`, at any
-/// offset. They include those that a reader drops with the rest of a block after an invalid header.
+/// Returns the payloads of all whole records in `bytes` that consist of one non-recyclable
+/// fragment. They may begin at any offset, so they include records that a reader drops with the
+/// rest of a block after an invalid header.
 ///
-/// Records embedded in another record's payload are also found.
+/// Bytes in the payload of a record that look like another record are also returned as a record.
 pub fn records_within(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     (0..bytes.len()).filter_map(move |at| {
         let fragment = bytes.get(at..)?;
@@ -130,7 +135,8 @@ pub fn records_within(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// Returns whether a whole fragment that carries `log_number` begins anywhere in `bytes`.
+/// Returns whether a whole fragment with the log number `log_number` begins at any offset of
+/// `bytes`.
 pub(super) fn holds_fragment_of(bytes: &[u8], log_number: u32) -> bool {
     let number = log_number.to_le_bytes();
     let headers = bytes.windows(RECYCLABLE_HEADER_LENGTH).enumerate();

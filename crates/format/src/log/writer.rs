@@ -1,16 +1,19 @@
 //! Turns records into the bytes of a log.
 //!
-//! The writer appends to the caller's buffer and tracks only the log's length, so several records
-//! can be written to disk in one request. It allocates nothing once its buffers have grown.
+//! The writer appends to the caller's buffer and keeps only the length of the log, so that the
+//! caller can write several records to disk in one request. It allocates nothing once its buffers
+//! have grown.
 //!
 //! # Padding
 //!
-//! A log that is written with direct I/O ends each synced group at a boundary of 4 KiB, so that a
-//! block with acknowledged bytes is never rewritten. The rest of the last block is one record of
-//! [`PADDING_TYPE`], which readers ignore. It is placed only between whole records, because it
-//! would end a fragmented record. A gap too short for a padding record is extended by 4 KiB, except
-//! at the end of a block, where readers expect or skip zeros. In a compressed log readers also
-//! decompress the padding, so its payload is empty or one skippable zstd frame.
+//! A log that is written with direct I/O is padded to a multiple of 4 KiB after each synced group
+//! of records. So a 4 KiB block of the file that contains acknowledged bytes is never rewritten.
+//! The padding is one record of [`PADDING_TYPE`], which readers ignore. It is placed only between
+//! whole records, because it would end a fragmented record. If the space up to the boundary is too
+//! short for a padding record, the padding extends to the next boundary 4 KiB later. The exception
+//! is the end of a log block, where a short space is filled with zeros, which readers skip. In a
+//! compressed log readers also decompress the padding, so its payload is empty or one skippable
+//! zstd frame.
 
 use super::stream::Compressor;
 use super::{
@@ -40,8 +43,8 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Begins a log. `log_number` is the number in the file's name. `recyclable` records carry it.
-    /// In a file that still contains an older log, every record must be recyclable.
+    /// Begins a log. `log_number` is the number in the file's name. If `recyclable` is true, every
+    /// record carries it; this is required in a file that still contains an older log.
     pub fn new(log_number: u64, recyclable: bool) -> Self {
         Self::resume(log_number, recyclable, 0)
     }
@@ -84,9 +87,10 @@ impl Writer {
         Ok(())
     }
 
-    /// Appends the record about this log's predecessor. It must precede the first record.
+    /// Appends the record that describes this log's predecessor. It must precede all data records.
     pub fn add_predecessor(&mut self, predecessor: PredecessorWal, out: &mut Vec<u8>) {
-        // The record about the predecessor is never fragmented.
+        // This record is never fragmented: if it does not fit in the block, it begins the next
+        // block.
         if self.room() < self.header_length() + PredecessorWal::LENGTH {
             self.put_zeros(self.room(), out);
         }
@@ -100,14 +104,15 @@ impl Writer {
         self.end_fragment(start, out);
     }
 
-    /// Appends padding, so that the log's length becomes a multiple of 4096; nothing if it already
-    /// is. See the module documentation.
+    /// Appends padding, so that the log's length becomes a multiple of 4096 bytes. Does nothing if
+    /// it already is. See the module documentation.
     pub fn pad(&mut self, out: &mut Vec<u8>) {
         let zeros = self.pad_but_zeros(out);
         out.resize(out.len() + zeros, 0);
     }
 
-    /// Like [`Writer::pad`], but without the zeros at the end of the padding; returns their number.
+    /// Appends padding as [`Writer::pad`] does, except for the zeros at its end, and returns the
+    /// number of these zeros. The caller must write them to the file.
     pub fn pad_but_zeros(&mut self, out: &mut Vec<u8>) -> usize {
         let mut gap = self.room() % PADDING_ALIGNMENT;
         if gap == 0 {
@@ -149,7 +154,7 @@ impl Writer {
         BLOCK_LENGTH - self.position()
     }
 
-    /// Returns the log's end as an offset in its block.
+    /// Returns the log's length as an offset in its last block.
     fn position(&self) -> usize {
         (self.offset % BLOCK_LENGTH as u64) as usize
     }
@@ -159,8 +164,8 @@ impl Writer {
         self.offset += length as u64;
     }
 
-    /// Appends a record in as many fragments as the blocks require; an empty record is one empty
-    /// fragment.
+    /// Appends a record in as many fragments as needed to not cross the end of a block. An empty
+    /// record is one empty fragment.
     fn put_record(&mut self, payload: &[u8], out: &mut Vec<u8>) {
         let recyclable = if self.recyclable { fragment_type::RECYCLABLE_FULL - 1 } else { 0 };
         let mut rest = payload;
@@ -192,7 +197,7 @@ impl Writer {
         self.end_fragment(start, out);
     }
 
-    /// Appends a header whose checksum and length [`Writer::end_fragment`] fills in.
+    /// Appends a header. [`Writer::end_fragment`] later fills in its checksum and length.
     fn begin_fragment(&self, kind: u8, out: &mut Vec<u8>) {
         out.extend_from_slice(&[0, 0, 0, 0, 0, 0, kind]);
         if fragment_type::is_recyclable(kind) {
@@ -200,12 +205,14 @@ impl Writer {
         }
     }
 
-    /// Completes the fragment in `out` from `start` to the end.
+    /// Fills in the checksum and the length of the fragment that begins at `start` and ends at the
+    /// end of `out`.
     fn end_fragment(&mut self, start: usize, out: &mut [u8]) {
         self.end_fragment_with_zeros(start, out, 0);
     }
 
-    /// Like [`Writer::end_fragment`], for a fragment that is followed by `zeros` more zeros.
+    /// Fills in the checksum and the length as [`Writer::end_fragment`] does. The payload
+    /// additionally ends with `zeros` zeros that are not in `out`.
     fn end_fragment_with_zeros(&mut self, start: usize, out: &mut [u8], zeros: usize) {
         let Some((header, covered)) =
             out.get_mut(start..).and_then(|fragment| fragment.split_at_mut_checked(6))
@@ -228,7 +235,7 @@ impl Writer {
 
 /// Returns the checksum of the bytes covered by `crc`, followed by `zeros` zeros.
 fn append_zeros(mut crc: u32, mut zeros: usize) -> u32 {
-    // Processed in chunks of a few cache lines.
+    // Each step extends the checksum by at most this many zeros.
     static ZEROS: [u8; 512] = [0; 512];
     while let Some(some) = ZEROS.get(..zeros.min(ZEROS.len()))
         && !some.is_empty()

@@ -22,9 +22,9 @@
 //! ```
 //!
 //! The batch's checksum is the XXH3 of the partition, base offset, base timestamp, origin
-//! timestamp, length and count, followed by the checksum of each message. So it covers every byte
-//! through the messages' checksums, and assigning an offset to a batch hashes only 8 bytes per
-//! message.
+//! timestamp, length and count, followed by the checksum of each message. Since each message's
+//! checksum covers the message, the batch's checksum covers every byte. When the log assigns an
+//! offset to a batch, it hashes only the header's fields and 8 bytes per message.
 //!
 //! Source: Apache Iggy's protocol 0.11.0 (`iggy_binary_protocol::batch`).
 
@@ -49,8 +49,8 @@ const ZEROS_AT: usize = 52;
 pub struct Header {
     /// Id of the partition; 0 until a log has accepted the batch.
     pub partition: u64,
-    /// Offset that the messages' deltas are relative to. It is the first message's offset, except
-    /// in a part of a batch; 0 until a log has accepted the batch.
+    /// Offset that the messages' deltas are relative to: the offset of the first message of the
+    /// whole batch, even if this is the header of a [`Part`]. 0 until a log has accepted the batch.
     pub base_offset: u64,
     /// When the log accepted the batch, in microseconds since 1970; 0 until then.
     pub base_timestamp_us: u64,
@@ -108,7 +108,7 @@ impl Header {
         bytes
     }
 
-    /// Returns the header with its checksum, computed over its fields and these messages.
+    /// Returns this header with the checksum field set for these messages.
     #[must_use]
     pub fn with_checksum_of(self, messages: &[u8]) -> Self {
         let mut hasher = self.begin_checksum();
@@ -142,7 +142,7 @@ pub struct Message<'a> {
     pub checksum: u64,
     /// Id that the producer assigned.
     pub id: u128,
-    /// Offset, counted from the batch's base offset.
+    /// Offset of the message minus the batch's base offset.
     pub offset_delta: u32,
     /// The producer's timestamp, in microseconds from the batch's origin timestamp.
     pub timestamp_delta_us: u32,
@@ -153,7 +153,8 @@ pub struct Message<'a> {
 }
 
 impl<'a> Message<'a> {
-    /// Returns the first message of `bytes`, its encoding, and the bytes after it.
+    /// Decodes the first message of `bytes`. Returns the message, its encoded bytes, and the bytes
+    /// after it.
     fn split_first(bytes: &'a [u8]) -> Result<(Self, &'a [u8], &'a [u8])> {
         const WHAT: &str = "message";
         let zeros = u64_at(bytes, 40, WHAT)?;
@@ -179,7 +180,7 @@ impl<'a> Message<'a> {
     }
 }
 
-/// Iterator over the messages of a batch; it ends at bytes that are not a valid message.
+/// Iterator over the messages of a batch. It stops at the first bytes that are not a valid message.
 #[derive(Debug, Clone)]
 pub struct Messages<'a> {
     rest: &'a [u8],
@@ -207,14 +208,14 @@ impl<'a> Iterator for Messages<'a> {
     }
 }
 
-/// A batch whose messages fill it exactly. Its checksums may be wrong.
+/// A batch whose messages fill the length in its header exactly. Its checksums are not verified.
 #[derive(Debug, Clone, Copy)]
 pub struct Batch<'a> {
     header: Header,
     messages: &'a [u8],
 }
 
-/// A part of a batch: a header of its own, and some of the batch's messages, each whole.
+/// Some consecutive messages of a batch, each whole, with a header of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Part<'a> {
     /// The header; its base offset is that of the whole batch, so that the messages' deltas stay
@@ -292,8 +293,8 @@ impl<'a> Batch<'a> {
         Ok(Self { header, messages })
     }
 
-    /// Calls `visit` with each message and its encoding, and checks that the messages fill the
-    /// batch.
+    /// Calls `visit` with each message and its encoded bytes, and checks that the messages fill the
+    /// batch exactly.
     fn walk(&self, mut visit: impl FnMut(&Message<'a>, &'a [u8]) -> Result<()>) -> Result<()> {
         let mut rest = self.messages;
         let mut count: u32 = 0;
@@ -327,13 +328,13 @@ impl<'a> Batch<'a> {
         Messages::new(self.messages)
     }
 
-    /// Returns the offset of the message after the last one: that of the next batch.
+    /// Returns the offset after that of the last message, at which the next batch begins.
     pub fn end_offset(&self) -> u64 {
         self.header.base_offset.saturating_add(u64::from(self.header.count))
     }
 
-    /// Checks that a log can accept the batch from a producer: it has at least one message, and
-    /// offset deltas count up from 0.
+    /// Checks that a log can accept the batch from a producer: it has at least one message, and the
+    /// offset deltas are 0, 1, 2 and so on.
     ///
     /// # Errors
     /// Corruption, naming the faulty message.
@@ -351,14 +352,16 @@ impl<'a> Batch<'a> {
         Ok(())
     }
 
-    /// Returns the header that a log stores for this batch.
+    /// Returns the header with which a log stores this batch: it contains the fields that the log
+    /// assigns, and the checksum is updated.
     pub fn stamped(&self, partition: u64, base_offset: u64, base_timestamp_us: u64) -> Header {
         let header = Header { partition, base_offset, base_timestamp_us, ..self.header };
         header.with_checksum_of(self.messages)
     }
 
-    /// Returns the part with at most `count` messages whose offsets are `offset` or above; `None`
-    /// if there is no such message.
+    /// Returns the part of the batch that begins with the message at `offset` and has at most
+    /// `count` messages. An `offset` below the base offset begins with the first message. `None` if
+    /// the part would have no messages.
     pub fn part(&self, offset: u64, count: u32) -> Option<Part<'a>> {
         let skipped = offset.saturating_sub(self.header.base_offset);
         let skipped = u32::try_from(skipped).ok().filter(|&skipped| skipped < self.header.count)?;
@@ -377,7 +380,7 @@ impl<'a> Batch<'a> {
     }
 }
 
-/// Builds a batch as a producer does.
+/// Builds a batch that a producer sends to a log.
 ///
 /// ```
 /// use tailwater_format::message::batch::{Batch, Builder};

@@ -8,8 +8,9 @@
 //!          checksum: u64               XXH3 of the fields before, seeded with the segment
 //! ```
 //!
-//! Entries ascend. The index ends at the first bytes that are not an entry of its segment. The
-//! segment is authoritative: if it contradicts an entry, the index is discarded and rebuilt.
+//! From entry to entry, offsets and positions increase, and timestamps do not decrease. The index
+//! ends at the first bytes that are not a valid entry of its segment. The segment is authoritative:
+//! if it contradicts an entry, the index is discarded and rebuilt.
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -21,7 +22,7 @@ pub const ENTRY_BYTES: usize = 32;
 /// One batch in the index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Entry {
-    /// Offset of its first message.
+    /// Offset of the batch's first message.
     pub offset: u64,
     /// When the log accepted the batch, in microseconds since 1970.
     pub timestamp_us: u64,
@@ -29,12 +30,14 @@ pub struct Entry {
     pub position: u64,
 }
 
-/// Seed of the checksums in one segment's index.
+/// Seed of the checksums in one segment's index, so that entries of other segments are not valid in
+/// it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Seed(u64);
 
 impl Seed {
     /// Returns the seed for the segment with this base offset in this incarnation of its partition.
+    /// A purge of the partition gives it a new incarnation.
     pub fn new(base_offset: u64, incarnation: u64) -> Self {
         Self(base_offset ^ incarnation.rotate_left(32))
     }
@@ -52,7 +55,8 @@ impl Entry {
         bytes
     }
 
-    /// Returns the entry at the start of `bytes`; `None` if they are not an entry of this segment.
+    /// Returns the entry at the start of `bytes`; `None` if they are not a valid entry of the
+    /// segment with this seed.
     pub fn decode(bytes: &[u8], seed: Seed) -> Option<Self> {
         let bytes: &[u8; ENTRY_BYTES] = bytes.first_chunk()?;
         let value = |at: usize| u64_at(bytes, at, "index entry").ok();
@@ -67,8 +71,8 @@ fn checksum(bytes: &[u8; ENTRY_BYTES], seed: Seed) -> u64 {
     xxh3_64_with_seed(bytes.get(..24).unwrap_or_default(), seed.0)
 }
 
-/// Returns the entries at the start of an index, up to the first that does not ascend or is
-/// damaged.
+/// Returns the entries at the start of an index, up to the first entry that is damaged or not in
+/// order.
 pub fn decode(bytes: &[u8], seed: Seed) -> Vec<Entry> {
     let mut entries: Vec<Entry> = Vec::new();
     for bytes in bytes.chunks_exact(ENTRY_BYTES) {

@@ -46,24 +46,26 @@ pub struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Creates a reader that begins at the start of `bytes`; the first record may have any number.
+    /// Creates a reader that begins at the start of `bytes`. The first record may have any number;
+    /// each later record must have the next number.
     pub fn new(bytes: &'a [u8]) -> Self {
         Self { bytes, at: 0, next_number: None }
     }
 
-    /// Returns the offset at which the next record begins or would begin, in bytes.
+    /// Returns the offset of the first unread byte, where the next record would begin.
     pub fn offset(&self) -> usize {
         self.at
     }
 
-    /// Returns the number that the next record must have; `None` until a first record, which may
-    /// have any number, has been read.
+    /// Returns the number that the next record must have; `None` before the first record, which may
+    /// have any number.
     pub fn next_number(&self) -> Option<u64> {
         self.next_number
     }
 
-    /// Returns whether a record with a higher number follows anywhere after the journal's end. A
-    /// crash cannot leave such a record, so the bytes at [`Self::offset`] are then damaged.
+    /// Returns whether a record with a higher number begins anywhere after [`Self::offset`]. A
+    /// crash cannot leave such a record, so the bytes at [`Self::offset`] are damaged if there is
+    /// one.
     pub fn has_record_behind(&self) -> bool {
         let lowest = self.next_number.unwrap_or(0);
         (self.at + 1..self.bytes.len()).any(|at| {

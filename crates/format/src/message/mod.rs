@@ -1,11 +1,11 @@
 //! The bytes of the message log: batches, and the structures around them in a segment.
 //!
-//! A batch has the layout of Apache Iggy's protocol 0.11.0. A batch is the same on the wire, in a
-//! segment and in the answer to a poll, so that answering a poll is a read and a send ([`batch`]).
-//! A segment is a sequence of batches with padding between groups of them ([`padding`]). Its name
-//! states its base offset ([`name`]), and its index the positions of some of its batches
-//! ([`index`]). Batches that are not yet in a segment may be in shared memory ([`tail`]). All other
-//! durable state is kept as records of a journal ([`journal`]).
+//! A batch has the layout of Apache Iggy's protocol 0.11.0 ([`batch`]). It is the same on the wire,
+//! in a segment and in the answer to a poll, so answering a poll takes a read and a send. A segment
+//! is a sequence of batches with padding between groups of them ([`padding`]). The segment's name
+//! contains its base offset ([`name`]). The segment's index contains the positions of some of its
+//! batches ([`index`]). Batches that are not yet in a segment may be in shared memory ([`tail`]).
+//! All other durable state is stored as records of a journal ([`journal`]).
 //!
 //! All integers are little-endian.
 

@@ -8,9 +8,9 @@
 //! `- offset of its first message
 //! ```
 //!
-//! A segment ends where the next one begins, so the names alone determine which offsets a partition
-//! has, and a segment without messages preserves the next offset. A file that is still being
-//! written has the suffix `.tmp`.
+//! A segment ends at the offset where the next one begins, so the names alone determine which
+//! offsets a partition has. The last segment may contain no messages; its name then preserves the
+//! offset of the next message. A file that is still being written has the suffix `.tmp`.
 
 use std::fmt;
 
@@ -20,20 +20,21 @@ pub const TEMPORARY: &str = ".tmp";
 /// Name of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SegmentName {
-    /// Offset of its first message.
+    /// Offset of the segment's first message.
     pub base_offset: u64,
-    /// Lower bound on its batches' timestamps, in microseconds since 1970.
+    /// Lower bound on the timestamps of the segment's batches, in microseconds since 1970.
     pub base_timestamp_us: u64,
-    /// Generation: 0 as written, 1 after it was rewritten without gaps.
+    /// Generation: 0 for a segment as first written, 1 for a segment that was rewritten without
+    /// gaps.
     pub generation: u8,
 }
 
 /// Kind of a file of a partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
-    /// Batches.
+    /// A file of batches: the segment itself.
     Log,
-    /// The positions of batches.
+    /// An index: the positions of some of the segment's batches.
     Index,
 }
 
@@ -64,7 +65,7 @@ pub struct FileName {
 }
 
 impl FileName {
-    /// Parses a file name; `None` if it has another form.
+    /// Parses a file name; `None` if it is not the name of a segment's file.
     pub fn parse(name: &str) -> Option<Self> {
         let (stem, extension) = name.split_once('.')?;
         let kind = match extension {

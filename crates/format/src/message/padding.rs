@@ -1,7 +1,8 @@
 //! Padding between groups of batches in a segment that is written with direct I/O.
 //!
-//! A group is written as whole blocks, so it ends with a gap up to the next block. A block with
-//! acknowledged bytes is never rewritten: the next group begins after the gap.
+//! A group of batches is written as whole disk blocks, so it ends with a gap up to the next block
+//! boundary. The next group begins after the gap, so that a block with acknowledged bytes is never
+//! rewritten.
 //!
 //! ```text
 //! gap     := zeros, trailer               zeros: at least 40 bytes
@@ -12,36 +13,39 @@
 //!            checksum: u64                XXH3 of the fields before
 //! ```
 //!
-//! A reader that expects a batch looks at the 8 bytes of its length: zero means a gap, or space
-//! that was never written, and the next batch may begin at the end of the gap ([`batch_at`]). A gap
-//! has at least [`GAP_MIN`] bytes: a group that would leave a shorter gap takes one more block. So
-//! writers and readers derive the end of a gap from its start alone ([`gap_end`]).
+//! A reader that expects a batch looks at the 8 bytes of its length field. If they are zero, the
+//! reader is at a gap or at space that was never written, and the next batch may begin at the end
+//! of the gap ([`batch_at`]). A gap has at least [`GAP_MIN`] bytes: if the gap after a group would
+//! be shorter, the group takes one more block. So writers and readers can compute the end of a gap
+//! from its start ([`gap_end`]).
 //!
-//! The trailer distinguishes a torn tail from a hole. A torn write may lack any of its sectors, so
-//! a batch may be missing although others of the same group follow it. But if a later trailer
-//! counts the missing batch among the durable bytes, that trailer was written after the batch was
-//! acknowledged, so the batch was lost to damage. Trailers are inside gaps, so that readers skip
-//! them.
+//! When a batch is missing, the trailers show whether a crash or damage is the cause. A write that
+//! a crash interrupts may lack any of its sectors, so a batch may be missing although later batches
+//! of the same group are present. That is no damage, because the group was not acknowledged. But if
+//! a later trailer states a durable length that includes the missing batch, that trailer was
+//! written after the batch was acknowledged, so the batch was lost to damage. Trailers are inside
+//! gaps, so readers skip them.
 
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::batch::LENGTH_AT;
 use super::{put, u64_at};
 
-/// Unit in which readers skip gaps, in bytes. Groups are padded to a multiple of it.
+/// Alignment of the ends of gaps for readers, in bytes. Groups are padded to a multiple of it.
 pub const BLOCK: u64 = 4096;
 
 /// Length of a trailer, in bytes.
 pub const TRAILER_BYTES: usize = 40;
 
-/// Minimum length of a gap, in bytes: zeros up to the end of a batch's length field, and a trailer.
+/// Minimum length of a gap, in bytes: the bytes of a batch header up to and including its length
+/// field, which are zero, and a trailer.
 pub const GAP_MIN: u64 = (LENGTH_AT + 8 + TRAILER_BYTES) as u64;
 
 /// "TWGROUP1", as a number.
 const MAGIC: u64 = u64::from_le_bytes(*b"TWGROUP1");
 
-/// Returns the end of the gap after a group that ends at `position`, in a segment whose writes are
-/// multiples of `block` bytes.
+/// Returns the end of the gap that follows a group whose last batch ends at `position`. Writes to
+/// the segment are multiples of `block` bytes.
 pub fn gap_end(position: u64, block: u64) -> u64 {
     (position + GAP_MIN).next_multiple_of(block)
 }
@@ -51,16 +55,17 @@ pub fn gap_end(position: u64, block: u64) -> u64 {
 pub enum Next {
     /// A batch, or invalid bytes.
     Batch,
-    /// A gap, or space that was never written. The next batch may begin at the contained position.
+    /// A gap, or space that was never written. The next batch may begin at this position.
     Gap(u64),
 }
 
-/// Returns the structure that may begin at `position`. `bytes` begin at that position and extend to
-/// the end of the segment, or are at least [`GAP_MIN`] bytes.
+/// Returns the structure that may begin at `position`. `bytes` begin at `position`. They extend to
+/// the end of the segment or are at least [`GAP_MIN`] bytes long.
 pub fn batch_at(position: u64, bytes: &[u8]) -> Next {
     let is_gap = match u64_at(bytes, LENGTH_AT, "length") {
         Ok(length) => length == 0,
-        // The segment ends before the end of a batch's length field. Zeros are the rest of a gap.
+        // The segment ends before the length field of a batch that begins here would end. If all
+        // bytes are zero, they belong to a gap.
         Err(_) => bytes.iter().all(|&byte| byte == 0),
     };
     if is_gap { Next::Gap(gap_end(position, BLOCK)) } else { Next::Batch }
@@ -69,7 +74,7 @@ pub fn batch_at(position: u64, bytes: &[u8]) -> Next {
 /// The contents of a trailer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Trailer {
-    /// Length of the segment that was durable when the group was made, in bytes.
+    /// Durable length of the segment at the time when the group was formed, in bytes.
     pub stable: u64,
     /// Base offset of the segment.
     pub segment: u64,
@@ -91,7 +96,7 @@ impl Trailer {
         bytes
     }
 
-    /// Returns the trailer at the end of a block; `None` if there is none.
+    /// Returns the trailer in the last bytes of `block`; `None` if there is no valid trailer.
     pub fn at_end_of(block: &[u8]) -> Option<Self> {
         let bytes: &[u8; TRAILER_BYTES] = block.last_chunk()?;
         let value = |index: usize| u64_at(bytes, index * 8, "trailer").ok();
@@ -124,11 +129,11 @@ mod tests {
         let mut block = vec![0; 2 * BLOCK as usize];
         assert_eq!(batch_at(0, &block), Next::Gap(BLOCK));
         assert_eq!(batch_at(BLOCK + 7, &block[7..]), Next::Gap(2 * BLOCK));
-        // The file may end anywhere in the zeros.
+        // The file may end inside the zeros of a gap.
         assert_eq!(batch_at(7, &block[7..20]), Next::Gap(BLOCK));
         assert_eq!(batch_at(7, &[]), Next::Gap(BLOCK));
-        // The rest of the block is too short for a gap, which therefore extends to the end of the
-        // next block.
+        // Only one byte of the block is left, less than the minimum length of a gap. So the gap
+        // extends to the end of the next block.
         assert_eq!(batch_at(BLOCK - 1, &block[..200]), Next::Gap(2 * BLOCK));
         block[100 + LENGTH_AT] = 1;
         assert_eq!(batch_at(100, &block[100..]), Next::Batch);

@@ -47,7 +47,7 @@ pub struct ChunkHeader {
     pub base_timestamp_us: u64,
     /// Position of the chunk's first byte in the segment, in bytes.
     pub position: u64,
-    /// Offset of the first whole batch from the chunk's first byte.
+    /// Offset of the first whole batch, in bytes from the start of the chunk.
     pub first_batch: u32,
 }
 
@@ -70,10 +70,11 @@ impl ChunkHeader {
         bytes
     }
 
-    /// Reads the header at the start of a chunk; `None` for an empty chunk.
+    /// Reads the header at the start of a chunk; `None` if its magic number is zero, which marks a
+    /// chunk without unwritten batches.
     ///
     /// # Errors
-    /// Corruption, if there is neither a valid header nor an empty chunk.
+    /// Corruption, if the magic number or the checksum is wrong.
     pub fn decode(bytes: &[u8]) -> Result<Option<Self>> {
         const WHAT: &str = "tail chunk";
         match u64_at(bytes, 0, WHAT)? {

@@ -16,25 +16,25 @@
 //!   name=value
 //! ```
 //!
-//! A line is a section's head or a statement; white space around names and values is ignored. Only
-//! lines that end in a newline are read. There is one `DBOptions` section. The default column
-//! family comes before the others, each has one `CFOptions` section, and its `TableOptions` follow
-//! it.
+//! A line is either the head of a section in brackets, or `name=value`. White space around names
+//! and values is ignored. Only lines that end in a newline are read. There is one `DBOptions`
+//! section. Each column family has one `CFOptions` section, the default column family first, and
+//! its `TableOptions` section comes later in the file.
 
 use std::fmt::Write as _;
 
 use super::{TextError, TextLocation, escape, trim, unescape};
 
-/// Comment at the start of written files.
+/// Comment at the start of the files that Tailwater writes.
 const HEADER: &str = "# Options of a database, in RocksDB's format.\n\n";
 
-/// Version of the format in written files.
+/// Version of the file format that written files state.
 const OPTIONS_FILE_VERSION: &str = "1.1";
 
 /// The name of the column family that every database has.
 const DEFAULT_COLUMN_FAMILY: &str = "default";
 
-/// A version number of up to three parts; missing ones are 0.
+/// A version number of up to three parts. Parts that are not written are 0.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version {
     /// The first part.
@@ -66,10 +66,10 @@ impl std::fmt::Display for Version {
     }
 }
 
-/// The scope of a section's options.
+/// The object to which a section's options apply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SectionKind {
-    /// The versions of the writer and of the format.
+    /// No object: the section contains the versions of the writer and of the file format.
     Version,
     /// The database.
     Database,
@@ -77,7 +77,7 @@ pub enum SectionKind {
     ColumnFamily(String),
     /// The tables of a column family.
     Table {
-        /// The kind of table: `BlockBasedTable`.
+        /// The name of the table format: `BlockBasedTable`.
         factory: String,
         /// The column family's name.
         column_family: String,
@@ -98,7 +98,7 @@ pub struct Entry {
 /// A section with its entries in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Section {
-    /// The scope of the options.
+    /// The kind of section, which states what its options apply to.
     pub kind: SectionKind,
     /// The line number of the section's head, from 1; 0 for a section that was not read from a
     /// file.
@@ -118,8 +118,8 @@ impl Section {
         self.entries.push(Entry { name: name.into(), value: value.into(), line: 0 });
     }
 
-    /// Returns the value with this name, as in the file. If the name is repeated, the first value
-    /// counts.
+    /// Returns the value of the option with this name, as in the file. If the name is repeated,
+    /// returns the first value.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.entries.iter().find(|entry| entry.name == name).map(|entry| entry.value.as_str())
     }
@@ -131,7 +131,7 @@ pub struct Document {
     /// The version of RocksDB that wrote the file, or whose options the file contains; 0.0.0 if not
     /// stated.
     pub rocksdb_version: Version,
-    /// The sections in order, except the version's.
+    /// The sections in the order of the file, without the `Version` section.
     pub sections: Vec<Section>,
 }
 
@@ -144,7 +144,7 @@ impl Document {
     /// Reads a file.
     ///
     /// # Errors
-    /// A line that is not a section's head, statement or comment; a section that is unknown,
+    /// A line that is not a section's head, `name=value` or a comment; a section that is unknown,
     /// repeated or out of order; an invalid version; or a missing section for the database or the
     /// default column family.
     pub fn parse(text: &str) -> Result<Self, TextError> {
@@ -199,8 +199,8 @@ impl Document {
         )
     }
 
-    /// Returns the kind of table of the column family with this name, and its options. If they are
-    /// repeated, the last ones count.
+    /// Returns the table format and the table options of the column family with this name. If it
+    /// has several sections of table options, returns the last one.
     pub fn table(&self, name: &str) -> Option<(&str, &Section)> {
         self.sections.iter().rev().find_map(|section| match &section.kind {
             SectionKind::Table { factory, column_family } if column_family == name => {
@@ -318,7 +318,8 @@ fn parse_statement(line: &str, number: u32) -> Result<Entry, TextError> {
     Ok(Entry { name: name.to_owned(), value: value.to_owned(), line: number })
 }
 
-/// Reads the version of RocksDB, and checks that of the file's format.
+/// Returns the version of RocksDB that the file states, and checks the stated version of the file
+/// format.
 fn parse_versions(sections: &[Section]) -> Result<Version, TextError> {
     let entries = sections
         .iter()

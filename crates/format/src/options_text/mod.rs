@@ -24,11 +24,11 @@ pub use option_string::{
 /// The location of an error in a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TextLocation {
-    /// In this line of a file, from 1.
+    /// The line with this number, counted from 1.
     Line(u32),
-    /// At this byte of a string, from 0.
+    /// The byte at this offset in the string, counted from 0.
     Byte(usize),
-    /// In the text as a whole.
+    /// The text as a whole.
     Whole,
 }
 

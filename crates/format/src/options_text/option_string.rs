@@ -64,8 +64,9 @@ pub fn write_option_string<'a>(
     text
 }
 
-/// Splits a list such as `1:2:{a:b}` at the separators outside braces, and removes the braces
-/// around its items. Braces around the whole list are removed first; an empty list has no items.
+/// Splits a list such as `1:2:{a:b}` at the separators that are outside braces, and removes the
+/// braces around each item. Braces around the whole list are removed first. An empty list has no
+/// items.
 ///
 /// # Errors
 /// Braces that do not match, and text after a closing brace.
@@ -95,14 +96,15 @@ pub fn strip_outer_braces(value: &str) -> &str {
     }
 }
 
-/// A value, and where the text continues after its delimiter.
+/// A value, and the offset in the whole string at which the next token begins, after the delimiter.
 struct Token<'a> {
     text: &'a str,
     next: usize,
 }
 
 impl<'a> Token<'a> {
-    /// Reads the value that begins at `start`, which is not white space.
+    /// Reads the value that begins at offset `start` of `whole`. The character there is not white
+    /// space.
     fn read(whole: &'a str, start: usize, delimiter: char) -> Result<Self, &'static str> {
         let rest = whole.get(start..).unwrap_or_default();
         if !rest.starts_with('{') {
@@ -142,7 +144,8 @@ fn closing_brace(text: &str) -> Option<usize> {
     None
 }
 
-/// Removes every pair of braces at the ends, whether they match or not, as RocksDB does.
+/// While the text begins with `{` and ends with `}`, removes these two braces. As in RocksDB, it
+/// does not check that the two match each other.
 fn strip_all_braces(text: &str) -> &str {
     let mut text = trim(text);
     while text.len() > 2
@@ -153,7 +156,7 @@ fn strip_all_braces(text: &str) -> &str {
     text
 }
 
-/// Returns the offset of `part`, a subslice of `whole`.
+/// Returns the offset of `part` in `whole`, in bytes. `part` is a subslice of `whole`.
 fn offset_in(whole: &str, part: &str) -> usize {
     part.as_ptr().addr().saturating_sub(whole.as_ptr().addr())
 }

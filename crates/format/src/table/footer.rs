@@ -12,10 +12,10 @@
 //!  45  magic number, eight bytes             45  magic number, eight bytes
 //! ```
 //!
-//! Numbers are little-endian. From version 6 on the index is found through the metaindex, and the
-//! footer's checksum has the table's checksum type and depends on the footer's offset, like a
-//! block's checksum. Version 0 has no first byte and no version, and different magic numbers.
-//! Source: `table/format.cc`.
+//! Numbers are little-endian. From version 6 on, the index is located through the metaindex. The
+//! footer's checksum then has the same type as the checksums of the table's blocks, and depends on
+//! the footer's offset, as a block's checksum depends on the block's offset. Version 0 has neither
+//! the checksum type nor the format version, and other magic numbers. Source: `table/format.cc`.
 
 use crate::checksum::{ChecksumType, context_modifier};
 use crate::varint::{Reader, put_varint64};
@@ -39,9 +39,9 @@ const LEGACY_PLAIN_MAGIC: u64 = 0x4f34_18eb_7a8f_13b8;
 const CUCKOO_MAGIC: u64 = 0x9267_89d0_c5f1_7873;
 
 const EXTENDED_MAGIC: [u8; 4] = [0x3e, 0x00, 0x7a, 0x00];
-/// Offset of the footer's own checksum.
+/// Offset of the footer's own checksum in the footer.
 const CHECKSUM_AT: usize = 5;
-/// Offset of the format version.
+/// Offset of the format version in the footer.
 const VERSION_AT: usize = 41;
 
 /// The location of a block in its file.
@@ -54,7 +54,7 @@ pub struct BlockHandle {
 }
 
 impl BlockHandle {
-    /// Reads two varints.
+    /// Reads a handle, which is encoded as two varints.
     ///
     /// # Errors
     /// Corruption, if they are incomplete or the block would end beyond the largest offset.
@@ -71,7 +71,7 @@ impl BlockHandle {
         Ok(handle)
     }
 
-    /// Appends the two varints.
+    /// Appends the handle's encoding, two varints.
     #[inline]
     pub fn encode(&self, out: &mut Vec<u8>) {
         put_varint64(out, self.offset);
@@ -92,12 +92,12 @@ pub struct Footer {
     pub format_version: u32,
     /// Checksum type of the blocks and, in version 6 and later, of the footer.
     pub checksum_type: ChecksumType,
-    /// A random number of this file that is included in all its checksums; nonzero in version 6 and
-    /// later, 0 before.
+    /// A random number of this file that all its checksums depend on. It is nonzero in version 6
+    /// and later, and 0 in earlier versions.
     pub base_context: u32,
     /// The metaindex block.
     pub metaindex: BlockHandle,
-    /// The index block, below version 6. Later versions have it in the metaindex.
+    /// The index block in versions below 6. In later versions the metaindex locates it.
     pub index: Option<BlockHandle>,
 }
 
@@ -152,8 +152,9 @@ impl Footer {
             }
         };
         for handle in [Some(decoded.metaindex), decoded.index].into_iter().flatten() {
-            // No block is empty. An empty one here means that the bytes are the extended magic
-            // number and the version is damaged.
+            // No block is empty. If a handle here has size 0, the footer is one of version 6 or
+            // later whose version number is damaged, and its extended magic number was read as a
+            // handle.
             if handle.end() > offset || handle.size == 0 {
                 let found = format!("{} bytes at {}", handle.size, handle.offset);
                 return Err(Error::corruption("footer", 1, "blocks before the footer", found));
@@ -205,8 +206,8 @@ impl Footer {
 
     /// Returns the bytes of the footer at `offset` of its file.
     ///
-    /// From version 6 on the metaindex must end, trailer included, at `offset`, and contain the
-    /// index.
+    /// From version 6 on, the metaindex block must contain the index, and its trailer must end at
+    /// `offset`.
     ///
     /// # Errors
     /// Unsupported, for an unsupported format version or a metaindex of 4 GiB; corruption, if an
@@ -258,7 +259,7 @@ impl Footer {
     }
 }
 
-/// Returns the checksum of a footer at `offset`. The contents of the checksum field are ignored.
+/// Returns the checksum of a footer at `offset` of its file. The checksum field counts as zeros.
 fn footer_checksum(
     checksum_type: ChecksumType,
     mut footer: [u8; FOOTER_LENGTH],

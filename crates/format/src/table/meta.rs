@@ -1,4 +1,4 @@
-//! The meta blocks: the meaning of the names in a table's metaindex.
+//! The meta blocks: the contents of the blocks that a table's metaindex names.
 //!
 //! The metaindex maps names, sorted by bytes, to block handles. Source: `table/meta_blocks.cc`,
 //! `table/block_based/block_based_table_reader.cc`,
@@ -6,13 +6,14 @@
 
 /// The name of the properties block.
 pub const PROPERTIES: &str = "rocksdb.properties";
-/// The name of the index block in `format_version` 6 and later.
+/// The name of the index block. Only tables of `format_version` 6 and later have it in the
+/// metaindex.
 pub const INDEX: &str = "rocksdb.index";
 /// The name of the block of range tombstones.
 pub const RANGE_DELETIONS: &str = "rocksdb.range_del";
 /// The name of the compression dictionary.
 pub const COMPRESSION_DICTIONARY: &str = "rocksdb.compression_dict";
-/// The name of the prefixes of a hash index.
+/// The name of the block that contains the prefixes of a hash index.
 pub const HASH_INDEX_PREFIXES: &str = "rocksdb.hashindex.prefixes";
 /// The name of the block that delimits a hash index's prefixes.
 pub const HASH_INDEX_METADATA: &str = "rocksdb.hashindex.metadata";
@@ -20,39 +21,42 @@ pub const HASH_INDEX_METADATA: &str = "rocksdb.hashindex.metadata";
 pub const FULL_FILTER_PREFIX: &str = "fullfilter.";
 /// Prefix of the name of a partitioned filter's index; the policy's compatibility name follows.
 pub const PARTITIONED_FILTER_PREFIX: &str = "partitionedfilter.";
-/// Prefix of the name of a filter per data block. Such filters are no longer read.
+/// Prefix of the name of a block with one filter per data block. Such filters are no longer read.
 pub const OBSOLETE_FILTER_PREFIX: &str = "filter.";
-/// Prefix of the name of a user-defined index.
+/// Prefix of the name of a user-defined index; the index's own name follows.
 pub const USER_DEFINED_INDEX_PREFIX: &str = "rocksdb.user_defined_index.";
 
-/// The contents of a meta block.
+/// The contents of a meta block, as its name states them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MetaBlock<'a> {
     /// The table's properties.
     Properties,
-    /// The index, or the top level of a partitioned one.
+    /// The index block, or the top level of a partitioned index.
     Index,
-    /// Range tombstones: internal start keys, and end keys as values.
+    /// Range tombstones: each key is an internal key with the start of the range, each value is the
+    /// end of the range.
     RangeDeletions,
     /// The dictionary of the data blocks, as raw bytes.
     CompressionDictionary,
-    /// The concatenated prefixes of a hash index. It is optional for reading the table.
+    /// The concatenated prefixes of a hash index. The table can be read without it.
     HashIndexPrefixes,
-    /// The length, first block and number of blocks of each of these prefixes.
+    /// For each prefix of a hash index: its length, its first data block and the number of its data
+    /// blocks.
     HashIndexMetadata,
-    /// One filter for the whole table, of the policy with this compatibility name.
+    /// One filter for the whole table. The string is the compatibility name of the filter policy.
     FullFilter(&'a str),
-    /// The index over a partitioned filter, of the policy with this compatibility name.
+    /// The top-level index of a partitioned filter. The string is the compatibility name of the
+    /// filter policy.
     PartitionedFilter(&'a str),
-    /// Filters per data block, of a kind that is no longer read: the table is read without them.
+    /// One filter per data block, a kind that is no longer read. The table is read without filters.
     ObsoleteFilter(&'a str),
-    /// A user-defined index. The table also has its ordinary index.
+    /// A user-defined index with this name. The table also has its ordinary index.
     UserDefinedIndex(&'a str),
 }
 
 impl<'a> MetaBlock<'a> {
-    /// Returns the contents of the block with this name in a metaindex, or `None` for a block to be
-    /// ignored.
+    /// Returns the contents of the block that has this name in a metaindex; `None` for an unknown
+    /// name, whose block is ignored.
     pub fn from_name(name: &'a [u8]) -> Option<Self> {
         let name = str::from_utf8(name).ok()?;
         Some(match name {

@@ -7,8 +7,7 @@
 //!
 //! Both numbers of a pair are differences from the previous pair; those of the first pair are
 //! differences from zero. Sequence numbers and times ascend strictly. A map without pairs is empty.
-//! Source:
-//! `db/seqno_to_time_mapping.{h,cc}`.
+//! Source: `db/seqno_to_time_mapping.{h,cc}`.
 
 use crate::key::Sequence;
 use crate::varint::{Reader, put_varint64};
@@ -18,17 +17,17 @@ const WHAT: &str = "sequence number to time mapping";
 /// Maximum number of pairs for which memory is reserved before any has been read.
 const MAX_ROOM: u64 = 1024;
 
-/// A sample: everything up to `sequence` was written at `time_s` or before, everything above it at
-/// `time_s` or later.
+/// A sample: every sequence number up to and including `sequence` was written at `time_s` or
+/// earlier, and every higher one at `time_s` or later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SequenceTime {
-    /// The last sequence number that was written.
+    /// The last sequence number that had been written at the time of the sample.
     pub sequence: Sequence,
     /// The time of the sample, in seconds since 1970.
     pub time_s: u64,
 }
 
-/// Appends the encoding of samples, which are in order.
+/// Appends the encoding of samples to `out`. The samples must be in ascending order.
 pub fn encode(samples: &[SequenceTime], out: &mut Vec<u8>) {
     if samples.is_empty() {
         return;
@@ -43,7 +42,7 @@ pub fn encode(samples: &[SequenceTime], out: &mut Vec<u8>) {
     }
 }
 
-/// Returns the samples of an encoding, in its order.
+/// Decodes samples and returns them in the order in which they are encoded.
 ///
 /// # Errors
 /// Corruption, for bytes that end before the last pair or continue after it, and for numbers beyond

@@ -1,4 +1,5 @@
-//! The five bytes after every block: its compression type and a checksum of block and type.
+//! The five bytes after every block: the compression type of the block, and a checksum of the block
+//! and the compression type.
 //!
 //! Source: `table/format.cc`, `table/block_based/reader_common.cc`.
 
@@ -8,7 +9,7 @@ use crate::{Error, Result};
 /// The length of a block's trailer, in bytes.
 pub const BLOCK_TRAILER_LENGTH: usize = 5;
 
-/// The checksum parameters of a table's blocks.
+/// The parameters on which the checksums of a table's blocks depend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BlockChecksum {
     /// The checksum type.
@@ -18,12 +19,12 @@ pub struct BlockChecksum {
 }
 
 impl BlockChecksum {
-    /// Splits `bytes`, a block at `offset` of its file followed by its trailer, into the block and
-    /// its compression type byte, after verifying the checksum.
+    /// Splits `bytes`, a block followed by its trailer, into the block and its compression type
+    /// byte. Verifies the checksum first. `offset` is the offset of the block in its file.
     ///
     /// # Errors
-    /// Corruption, for a checksum mismatch or fewer bytes than a trailer. Offsets count from the
-    /// block.
+    /// Corruption, for a checksum mismatch or fewer bytes than a trailer. Offsets in errors count
+    /// from the first byte of the block.
     #[inline]
     pub fn verify<'a>(&self, offset: u64, bytes: &'a [u8]) -> Result<(&'a [u8], u8)> {
         let (block, compression) = Self::split(bytes)?;
@@ -41,7 +42,8 @@ impl BlockChecksum {
         Ok((block, compression))
     }
 
-    /// Splits a block with its trailer as [`BlockChecksum::verify`] does, without verifying.
+    /// Splits a block followed by its trailer as [`BlockChecksum::verify`] does, without verifying
+    /// the checksum.
     ///
     /// # Errors
     /// Corruption, for fewer bytes than a trailer.
@@ -53,7 +55,8 @@ impl BlockChecksum {
         }
     }
 
-    /// Returns the trailer of `block`, stored at `offset` of its file with this compression type.
+    /// Returns the trailer for `block`, which has this compression type and is written at `offset`
+    /// of its file.
     #[inline]
     pub fn trailer(
         &self,

@@ -1,12 +1,13 @@
 //! The unique id of a table. It is derived from the database's identity, the session and the file
 //! number with which the table was written, and stays the same when the file is moved or copied.
 //!
-//! The internal form has three words: the lower half of the session id; the upper half of a hash of
-//! the database id, seeded with the upper half of the session id, XORed with the file number; and
-//! the lower half of that hash. The MANIFEST has its first 128 bits, and RocksDB compares them with
-//! those of the table's properties when it opens the table. The external form is what users see:
-//! the first 128 bits hashed so that every part of it is evenly distributed. Source:
-//! `table/unique_id.cc`, `table/unique_id_impl.h`.
+//! The internal form consists of three 64-bit words. The first is the lower half of the session id.
+//! The other two come from a 128-bit hash of the database id that is seeded with the upper half of
+//! the session id: the second word is the hash's upper half XORed with the file number, the third
+//! is the hash's lower half. The MANIFEST records the first two words. When RocksDB opens a table,
+//! it compares them with the id that the table's properties yield. The external form, which users
+//! see, is a hash of the internal form, so that the bits of each part are evenly distributed.
+//! Source: `table/unique_id.cc`, `table/unique_id_impl.h`.
 
 use std::fmt;
 
@@ -19,7 +20,8 @@ pub const SESSION_ID_LENGTH: usize = 20;
 
 /// Number of characters at the end of a session id that encode its lower 62 bits.
 const LOW_CHARACTERS: usize = 12;
-/// Numbers added before hashing, so that an id of zeros stays zero.
+/// Numbers added to the first two words before they are hashed, chosen so that the external form of
+/// an id of zeros is also zero.
 const ZERO_OFFSETS: [u64; 2] = [6_417_269_962_128_484_497, 17_391_078_804_906_429_400];
 
 /// The internal unique id of a table.
@@ -29,11 +31,12 @@ pub struct UniqueId {
 }
 
 impl UniqueId {
-    /// Returns the id of the table that was file `file_number` of that database in that session.
+    /// Returns the id of the table that the database with id `db_id` wrote as file `file_number` in
+    /// the session `session_id`.
     ///
     /// # Errors
-    /// Corruption, for an empty database id, a file number of zero or an invalid session id: such a
-    /// table has no unique id. See [`UniqueId::forced`].
+    /// Corruption, for an empty database id, a file number of zero or an invalid session id. A
+    /// table with such properties has no unique id, see [`UniqueId::forced`].
     pub fn new(db_id: &[u8], session_id: &[u8], file_number: u64) -> Result<Self> {
         const WHAT: &str = "table unique id";
         if db_id.is_empty() {
@@ -45,8 +48,8 @@ impl UniqueId {
         Ok(Self::of_session(db_id, decode_session_id(session_id)?, file_number))
     }
 
-    /// Returns the id for any properties of a table, even invalid ones. RocksDB compares it with
-    /// the id in the MANIFEST.
+    /// Returns an id for any values of a table's properties, even values for which
+    /// [`UniqueId::new`] fails. RocksDB compares this id with the one in the MANIFEST.
     pub fn forced(db_id: &[u8], session_id: &[u8], file_number: u64) -> Self {
         let session = decode_session_id(session_id).unwrap_or_else(|_| {
             let hash = xxh3_128(session_id);
@@ -61,19 +64,19 @@ impl UniqueId {
         Self { words: [lower, (hash >> 64) as u64 ^ file_number, hash as u64] }
     }
 
-    /// Returns the first 128 bits as two numbers.
+    /// Returns the first 128 bits of the internal form as two numbers.
     pub fn words(&self) -> [u64; 2] {
         let [first, second, _] = self.words;
         [first, second]
     }
 
-    /// Returns the first 128 bits as in the MANIFEST.
+    /// Returns the first 128 bits of the internal form, encoded as in the MANIFEST.
     pub fn manifest_bytes(&self) -> [u8; 16] {
         pair_bytes(self.words())
     }
 
-    /// Returns the 192 bits of the external form, as shown to users; its first 16 bytes are the
-    /// shorter external form.
+    /// Returns the 192 bits of the external form, which is shown to users. Its first 16 bytes are
+    /// RocksDB's shorter external form.
     pub fn external_bytes(&self) -> [u8; 24] {
         let [first, second, third] = self.words;
         let [low_offset, high_offset] = ZERO_OFFSETS;
@@ -91,7 +94,7 @@ impl UniqueId {
     }
 }
 
-/// Formatted as in RocksDB's messages.
+/// Formats the id as RocksDB's messages do.
 impl fmt::Debug for UniqueId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [first, second, _] = self.words;
@@ -103,10 +106,11 @@ fn pair_bytes([first, second]: [u64; 2]) -> [u8; 16] {
     (u128::from(second) << 64 | u128::from(first)).to_le_bytes()
 }
 
-/// Returns the session id for random bits: 20 characters of `0-9A-Z`. It keeps all of `lower`, but
-/// only `upper` modulo 36^8 / 4, a little more than 39 bits.
+/// Encodes two random numbers as a session id of 20 characters of `0-9A-Z`. The session id
+/// preserves all bits of `lower`, but only `upper` modulo 36^8 / 4, a little more than 39 bits.
 ///
-/// `lower` should not be 0, because unique ids must not be 0; if it is 0, 1 is used instead.
+/// `lower` should not be 0, because the first word of a unique id must not be 0. If it is 0, 1 is
+/// encoded instead.
 pub fn encode_session_id(upper: u64, lower: u64) -> String {
     let lower = lower.max(1);
     let mut front = upper << 2 | lower >> 62;

@@ -1,8 +1,8 @@
-//! The fields about blob files.
+//! The fields of a version edit that describe blob files.
 //!
-//! Both fields end in custom fields, `(custom tag: varint32, field: slice)*, 0`; no custom field is
-//! defined yet, and a tag with bit 6 set is rejected. Source: `db/blob/blob_file_addition.cc`,
-//! `db/blob/blob_file_garbage.cc`.
+//! Each of the two fields ends with custom fields, `(custom tag: varint32, field: slice)*, 0`. No
+//! custom field is defined yet. If bit 6 of a custom tag is set, the reader must know the tag, so
+//! the edit is rejected. Source: `db/blob/blob_file_addition.cc`, `db/blob/blob_file_garbage.cc`.
 
 use super::text;
 use crate::varint::{Reader, put_length_prefixed, put_varint32, put_varint64};
@@ -11,17 +11,17 @@ use crate::{Error, Result};
 /// Tag that ends the custom fields.
 const END: u32 = 0;
 
-/// Bit set in custom tags that a reader must know.
+/// Bit of a custom tag. If it is set, a reader that does not know the tag must reject the edit.
 const NOT_IGNORABLE: u32 = 1 << 6;
 
-/// A blob file that is added.
+/// A blob file that is added to the database.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct BlobFileAddition {
     /// The number in the file's name.
     pub number: u64,
-    /// Number of blobs in it.
+    /// Number of blobs in the file.
     pub blob_count: u64,
-    /// Size of the blobs in bytes, headers and keys included.
+    /// Total size of the file's records in bytes: blobs with their headers and keys.
     pub blob_bytes: u64,
     /// The name of the file's checksum function; empty if there is none.
     pub checksum_function: String,
@@ -59,7 +59,7 @@ pub struct BlobFileGarbage {
     pub number: u64,
     /// Number of blobs that became garbage.
     pub blob_count: u64,
-    /// Size of these blobs in the file, in bytes.
+    /// Total size of these blobs' records, in bytes: blobs with their headers and keys.
     pub blob_bytes: u64,
 }
 

@@ -7,7 +7,7 @@
 //! tag 103 := as 100, (custom tag: varint32, field: slice)*, 1
 //! ```
 //!
-//! A custom tag with bit 6 set must be known; others may be ignored.
+//! If bit 6 of a custom tag is set, a reader must know the tag; otherwise it may ignore the field.
 
 use super::{
     byte, check_internal_key, field, internal_key, put_field, put_number_field, tag, text,
@@ -16,13 +16,13 @@ use crate::key::{MAX_SEQUENCE, Sequence};
 use crate::varint::{Reader, put_fixed64, put_length_prefixed, put_varint32, put_varint64};
 use crate::{Error, Result};
 
-/// Bit set in custom tags that a reader must know.
+/// Bit of a custom tag. If it is set, a reader that does not know the tag must reject the edit.
 const NOT_IGNORABLE: u32 = 1 << 6;
 
-/// The highest path id: tables live on up to four paths.
+/// The highest path id. A database may store tables in up to four directories, numbered from 0.
 const PATH_ID_MAX: u8 = 3;
 
-/// Name of an unknown checksum function.
+/// Name that RocksDB records if it does not know a file's checksum function.
 const UNKNOWN_CHECKSUM_FUNCTION: &str = "Unknown";
 
 mod custom {
@@ -68,39 +68,40 @@ impl Temperature {
 /// The checksum of a whole file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FileChecksum {
-    /// The name of the function.
+    /// The name of the checksum function.
     pub function: String,
-    /// The checksum.
+    /// The checksum, in the encoding of its function.
     pub value: Vec<u8>,
 }
 
 /// A table that is added to a level.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewFile {
-    /// The level; `u32::MAX`, without meaning, in the progress of a subcompaction.
+    /// The level. In the progress of a subcompaction it is `u32::MAX` and has no meaning.
     pub level: u32,
     /// The number in the file's name.
     pub number: u64,
-    /// The database path that the file is in.
+    /// The number, from 0, of the directory that contains the file, in the list of database paths.
     pub path_id: u8,
     /// The file's length in bytes.
     pub size: u64,
-    /// The lowest internal key, range tombstones included.
+    /// The lowest internal key, with the start keys of range tombstones included.
     pub smallest: Vec<u8>,
-    /// The highest internal key, range tombstones included.
+    /// The highest internal key, with the end keys of range tombstones included.
     pub largest: Vec<u8>,
-    /// The lowest sequence number.
+    /// The lowest sequence number in the table.
     pub smallest_sequence: Sequence,
-    /// The highest sequence number.
+    /// The highest sequence number in the table.
     pub largest_sequence: Sequence,
-    /// Time when the oldest of the data was written, in seconds since 1970; 0 if unknown.
+    /// Time when the oldest data in the table was written, in seconds since 1970; 0 if unknown.
     pub oldest_ancestor_time_s: u64,
     /// Time when the file was created, in seconds since 1970; 0 if unknown.
     pub creation_time_s: u64,
-    /// The order in which the data was flushed or ingested: in level 0 the file with the higher
-    /// number is newer. 0 in files of old versions; 0 is never written.
+    /// Number that states the order in which data was flushed or ingested: in level 0, the file
+    /// with the higher number is newer. It is 0 in files that old versions recorded; 0 is never
+    /// written.
     pub epoch_number: u64,
-    /// Checksum of the whole file, if configured.
+    /// Checksum of the whole file; `None` if file checksums are off.
     pub checksum: Option<FileChecksum>,
     /// The expected read frequency of the file.
     pub temperature: Temperature,
@@ -110,22 +111,24 @@ pub struct NewFile {
     pub oldest_blob_file_number: Option<u64>,
     /// The table's unique id as computed from its properties; `[0, 0]` if unknown.
     pub unique_id: [u64; 2],
-    /// Estimated number of bytes in the next level that its range tombstones cover.
+    /// Estimated number of bytes in the next level that the table's range tombstones delete.
     pub compensated_range_deletion_size: u64,
-    /// The length of everything after the data blocks, in bytes; 0 if unknown.
+    /// The length of the part of the file after the data blocks, in bytes; 0 if unknown.
     pub tail_size: u64,
-    /// Whether the table's keys include their user-defined timestamps; true where there are none.
+    /// Whether the table's keys include their user-defined timestamps. Also true if the keys have
+    /// none.
     pub timestamps_persisted: bool,
     /// The lowest user-defined timestamp; empty if unknown.
     pub min_timestamp: Vec<u8>,
     /// The highest user-defined timestamp; empty if unknown.
     pub max_timestamp: Vec<u8>,
-    /// Metadata that the file system needs to open the file; empty if none.
+    /// Data that the file system returned and that it needs to open the file; empty if there is
+    /// none.
     pub open_metadata: Vec<u8>,
 }
 
 impl Default for NewFile {
-    /// An unknown file: no keys, and an empty range of sequence numbers.
+    /// Returns an unknown file, without keys and with an empty range of sequence numbers.
     fn default() -> Self {
         Self {
             level: 0,
@@ -186,8 +189,8 @@ impl NewFile {
         Ok(file)
     }
 
-    /// Reads the field that follows tag 103. One custom field is not about the file, and sets
-    /// `min_log_number_to_keep`.
+    /// Reads the field that follows tag 103. One of its custom fields does not describe the file:
+    /// it sets `min_log_number_to_keep`.
     pub(super) fn decode_4(
         reader: &mut Reader<'_>,
         min_log_number_to_keep: &mut Option<u64>,
@@ -278,7 +281,7 @@ impl NewFile {
         Ok(())
     }
 
-    /// Appends the field with its tag, in its fourth form.
+    /// Appends tag 103 and the field in its fourth form.
     pub(super) fn encode(
         &self,
         min_log_number_to_keep: Option<u64>,
@@ -306,7 +309,7 @@ impl NewFile {
         Ok(())
     }
 
-    /// Appends the custom fields that differ from their defaults.
+    /// Appends the custom fields whose values differ from their defaults.
     fn encode_custom(&self, min_log_number_to_keep: Option<u64>, out: &mut Vec<u8>) {
         if let Some(checksum) = &self.checksum {
             put_field(out, custom::CHECKSUM, &checksum.value);

@@ -1,9 +1,9 @@
 //! Version edits: the records of a MANIFEST, each a change to the contents of the database.
 //!
-//! An edit is a sequence of tagged fields in any order; a missing field changes nothing. Edits are
-//! written in RocksDB's order. A tag with [`IGNORABLE_TAG`] set is followed by the length of its
-//! field, so that readers can skip an unknown field; the field is then lost when the edit is
-//! written again. Any other unknown tag is rejected.
+//! An edit is a sequence of tagged fields in any order. A field that is missing changes nothing.
+//! Edits are written with their fields in RocksDB's order. A tag with [`IGNORABLE_TAG`] set is
+//! followed by the length of its field, so that a reader can skip a field that it does not know.
+//! When such a reader writes the edit again, the field is lost. Any other unknown tag is rejected.
 //!
 //! | tag | field |
 //! |---|---|
@@ -46,7 +46,7 @@ pub use file::{FileChecksum, NewFile, Temperature};
 pub use progress::{LevelProgress, SubcompactionProgress};
 pub use wal::WalAddition;
 
-/// Bit set in tags that readers skip if they do not know them.
+/// Bit of a tag. If it is set, a reader that does not know the tag skips the field.
 pub const IGNORABLE_TAG: u32 = 1 << 13;
 
 /// Tags of fields; see the table above.
@@ -83,11 +83,12 @@ mod tag {
     pub(super) const PERSIST_USER_DEFINED_TIMESTAMPS: u32 = IGNORABLE_TAG + 9;
     pub(super) const SUBCOMPACTION_PROGRESS: u32 = IGNORABLE_TAG + 10;
     pub(super) const LAST_COMPACTED_MANIFEST_LENGTH: u32 = IGNORABLE_TAG + 11;
-    /// Far from the tags that RocksDB assigns consecutively.
+    /// RocksDB assigns tags consecutively. This tag is far from those, so that no later version of
+    /// RocksDB assigns it.
     pub(super) const EXISTING_LOGS: u32 = IGNORABLE_TAG + (0x7483 << 14);
 }
 
-/// The key in a level where its next compaction begins.
+/// The internal key at which the next compaction of a level begins.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CompactCursor {
     /// The level.
@@ -108,27 +109,27 @@ pub struct DeletedFile {
 /// A change to the contents of a database. Fields that are `None`, empty or false are not part of
 /// the change.
 ///
-/// All fields about files and logs apply to the edit's column family; the numbers of files,
-/// sequences and column families apply to the database.
+/// Fields about files and logs apply to the column family of the edit. The next file number, the
+/// last sequence number and the highest column family id apply to the whole database.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct VersionEdit {
     /// The database's id, as in its IDENTITY file.
     pub database_id: Option<String>,
     /// Name of the column family's comparator.
     pub comparator: Option<String>,
-    /// All data of this column family in logs with a lower number is also in tables.
+    /// Lowest number of a log that may contain data of this column family that is not in tables.
     pub log_number: Option<u64>,
     /// In LevelDB, the number of a log that was still being flushed; RocksDB writes 0.
     pub previous_log_number: Option<u64>,
     /// The number that the next file will get.
     pub next_file_number: Option<u64>,
-    /// The highest id that a column family has had.
+    /// The highest id that any column family has had, dropped ones included.
     pub max_column_family: Option<u32>,
-    /// No column family needs logs with a lower number.
+    /// Lowest number of a log that any column family still needs.
     pub min_log_number_to_keep: Option<u64>,
     /// The highest sequence number in tables and logs.
     pub last_sequence: Option<Sequence>,
-    /// The keys at which the next compactions of levels begin.
+    /// For each of these levels, the key at which its next compaction begins.
     pub compact_cursors: Vec<CompactCursor>,
     /// Tables removed from levels.
     pub deleted_files: BTreeSet<DeletedFile>,
@@ -136,35 +137,38 @@ pub struct VersionEdit {
     pub new_files: Vec<NewFile>,
     /// Blob files added.
     pub blob_file_additions: Vec<BlobFileAddition>,
-    /// Blobs that became garbage.
+    /// Blobs to which no table refers any longer, one entry for each blob file.
     pub blob_file_garbage: Vec<BlobFileGarbage>,
     /// Logs started or synced (`track_and_verify_wals_in_manifest`).
     pub wal_additions: Vec<WalAddition>,
-    /// Logs with a lower number have been deleted. 0 is ignored.
+    /// All logs with a lower number have been deleted. A value of 0 has no effect.
     pub wal_deletion: Option<u64>,
-    /// Id of the column family that the edit applies to; 0 is the default one.
+    /// Id of the column family to which the edit applies. The default column family has id 0.
     pub column_family: u32,
-    /// Name of the new column family that the edit adds.
+    /// Name of the column family that the edit creates.
     pub column_family_add: Option<String>,
-    /// Whether the column family is dropped.
+    /// Whether the edit drops its column family.
     pub column_family_drop: bool,
-    /// Number of following edits that take effect atomically with this one.
+    /// Number of edits that follow this one in its atomic group. All edits of a group take effect,
+    /// or none.
     pub atomic_group_remaining: Option<u32>,
-    /// Timestamp below which history may be dropped. An empty one is ignored.
+    /// Timestamp below which history may be dropped. An empty timestamp has no effect.
     pub full_history_timestamp_low: Option<Vec<u8>>,
-    /// Whether tables store user-defined timestamps. Part of the edit that names the comparator.
+    /// Whether tables store user-defined timestamps. It is in the same edit as the comparator's
+    /// name.
     pub persist_user_defined_timestamps: Option<bool>,
     /// Progress of a subcompaction.
     pub subcompaction_progress: Option<SubcompactionProgress>,
     /// Length of the MANIFEST when it was last rewritten, in bytes.
     pub last_compacted_manifest_length: Option<u64>,
-    /// Numbers of the logs that existed, under durable names, when the edit was written, in
-    /// ascending order. It replaces an earlier list. RocksDB ignores it.
+    /// Numbers, in ascending order, of the logs that existed when the edit was written and whose
+    /// directory entries were durable. The list replaces the list of an earlier edit. RocksDB
+    /// ignores it.
     pub existing_logs: Option<Vec<u64>>,
 }
 
 impl VersionEdit {
-    /// Reads the edit in a record of a MANIFEST. If a field is repeated, the last one counts.
+    /// Reads the edit in a record of a MANIFEST. If a field is repeated, the last value is used.
     ///
     /// # Errors
     /// Corruption, for bytes that are not an edit; unsupported, for an unknown field that must not
@@ -187,7 +191,7 @@ impl VersionEdit {
         Ok(edit)
     }
 
-    /// Reads fields that are one number; false for another tag.
+    /// Reads the field of `tag` if it is a single number. Returns false for any other tag.
     fn decode_number(&mut self, tag: u32, reader: &mut Reader<'_>) -> Result<bool> {
         match tag {
             tag::LOG_NUMBER => self.log_number = Some(reader.varint64("log number")?),
@@ -224,7 +228,7 @@ impl VersionEdit {
         Ok(true)
     }
 
-    /// Reads fields about files and logs; false for another tag.
+    /// Reads the field of `tag` if it is about a file or log. Returns false for any other tag.
     fn decode_files(&mut self, tag: u32, reader: &mut Reader<'_>) -> Result<bool> {
         match tag {
             tag::COMPACT_CURSOR => {
@@ -259,7 +263,8 @@ impl VersionEdit {
         Ok(true)
     }
 
-    /// Reads names, flags and rare fields; false for an unknown tag.
+    /// Reads the field of `tag` if it is a name, a flag or a rarely used field. Returns false for
+    /// an unknown tag.
     fn decode_other(&mut self, tag: u32, reader: &mut Reader<'_>) -> Result<bool> {
         match tag {
             tag::DATABASE_ID => self.database_id = Some(text(reader, "database id")?),
@@ -352,7 +357,8 @@ impl VersionEdit {
             put_varint32(out, deleted.level);
             put_varint64(out, deleted.number);
         }
-        // Versions that do not know the separate field read the number from the first new file.
+        // Versions of RocksDB that do not know the separate field for this number read it from the
+        // first new file.
         let mut min_log_number_to_keep = self.min_log_number_to_keep;
         for file in &self.new_files {
             file.encode(min_log_number_to_keep.take(), out)?;
@@ -379,7 +385,8 @@ impl VersionEdit {
     }
 }
 
-/// Reads a length-prefixed field. Bytes beyond those that `decode` reads are ignored.
+/// Reads a length-prefixed field with `decode`. Bytes of the field that `decode` does not read are
+/// ignored.
 fn field<'a, T>(
     reader: &mut Reader<'a>,
     what: &'static str,
@@ -390,7 +397,7 @@ fn field<'a, T>(
     decode(&mut Reader::new(field)).map_err(|error| error.at(start as u64))
 }
 
-/// Reads numbers up to the end.
+/// Reads log numbers up to the end of `reader`.
 fn numbers(reader: &mut Reader<'_>) -> Result<Vec<u64>> {
     let mut numbers = Vec::new();
     while !reader.is_empty() {
@@ -399,7 +406,7 @@ fn numbers(reader: &mut Reader<'_>) -> Result<Vec<u64>> {
     Ok(numbers)
 }
 
-/// Reads a field of one byte.
+/// Reads a length-prefixed field that must have a length of one byte.
 fn byte(reader: &mut Reader<'_>, what: &'static str) -> Result<u8> {
     let start = reader.offset();
     match reader.length_prefixed(what)? {
@@ -426,11 +433,12 @@ fn internal_key(reader: &mut Reader<'_>, what: &'static str) -> Result<Vec<u8>> 
     Ok(key.to_vec())
 }
 
-/// Type of a key that sorts before every version of its user key, and is only used as a bound.
+/// Value type of an internal key that no record has. As a bound of a file, such a key sorts before
+/// every version of its user key.
 const BOUND: u8 = 0x1A;
 
 fn check_internal_key(key: &[u8], what: &'static str, offset: usize) -> Result<()> {
-    // The type is the first byte of the trailer, which is little-endian.
+    // The trailer is little-endian, so the value type is its first byte.
     let value_type = key.len().checked_sub(TRAILER_LENGTH).and_then(|at| key.get(at)).copied();
     match value_type {
         Some(BOUND) => Ok(()),
@@ -460,7 +468,7 @@ fn put_field(out: &mut Vec<u8>, tag: u32, bytes: &[u8]) {
     put_length_prefixed(out, bytes);
 }
 
-/// Appends a field that holds one varint.
+/// Appends a tag and the number in its field.
 fn put_number_field(out: &mut Vec<u8>, tag: u32, number: u64) {
     let mut field = Vec::new();
     put_varint64(&mut field, number);

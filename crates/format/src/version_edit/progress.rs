@@ -1,13 +1,14 @@
-//! The field with the progress of a subcompaction, so that it can resume after an interruption.
+//! The field that records the progress of a subcompaction, so that the subcompaction can be resumed
+//! after an interruption.
 //!
-//! The field and its parts are `(custom tag: varint32, field: slice)*, 1`. A custom tag with bit 16
-//! set may be ignored; any other must be known.
+//! The field and its parts have the form `(custom tag: varint32, field: slice)*, 1`. If bit 16 of a
+//! custom tag is set, a reader may ignore the field; otherwise it must know the tag.
 
 use super::{NewFile, field, put_field, put_number_field, tag};
 use crate::varint::{Reader, put_length_prefixed, put_varint32};
 use crate::{Error, Result};
 
-/// Bit set in custom tags that a reader may ignore.
+/// Bit of a custom tag. If it is set, a reader that does not know the tag ignores the field.
 const IGNORABLE: u32 = 1 << 16;
 
 /// Tag that ends the custom fields.
@@ -25,26 +26,28 @@ mod level_custom {
     pub(super) const OUTPUT_RECORDS: u32 = 3;
 }
 
-/// The output of a subcompaction to one level since its progress was last recorded.
+/// The output of a subcompaction to one level.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LevelProgress {
-    /// Total number of records written to the level.
+    /// Number of records that the subcompaction has written to the level in total.
     pub output_records: u64,
-    /// The tables completed since the progress was last recorded; their level fields have no
-    /// meaning. If there are none, the level is not recorded.
+    /// The tables completed since progress was last recorded. Their level fields have no meaning.
+    /// If there are no such tables, this level's progress is not recorded.
     pub output_files: Vec<NewFile>,
 }
 
 /// The progress of a subcompaction.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SubcompactionProgress {
-    /// The next internal key to process; empty if none was reached.
+    /// The next internal key that the subcompaction processes; empty if it has not processed any
+    /// key.
     pub next_key: Vec<u8>,
-    /// Number of records read.
+    /// Number of records that the subcompaction has read in total.
     pub input_records: u64,
     /// Progress in the output level.
     pub output_level: LevelProgress,
-    /// Progress in the level before the output level, which receives recent data.
+    /// Progress in the proximal level, the level before the output level, to which recently written
+    /// data goes.
     pub proximal_level: LevelProgress,
 }
 

@@ -6,7 +6,7 @@ use crate::{Error, Result};
 /// Tag that ends the field.
 const END: u32 = 1;
 
-/// Tag of the synced length.
+/// Tag of the custom field with the synced length.
 const SYNCED_SIZE: u32 = 2;
 
 /// A log that was started or synced.
@@ -14,7 +14,7 @@ const SYNCED_SIZE: u32 = 2;
 pub struct WalAddition {
     /// The number in the log's name.
     pub log_number: u64,
-    /// Number of bytes synced; `None` for a log that was started.
+    /// Number of bytes synced; `None` if the log was started and no length is recorded yet.
     pub synced_size: Option<u64>,
 }
 
@@ -26,7 +26,7 @@ impl WalAddition {
                 END => return Ok(addition),
                 SYNCED_SIZE => {
                     let size = reader.varint64("synced size of a log")?;
-                    // In memory, the highest number denotes an unknown size.
+                    // RocksDB uses the highest number for an unknown size, so it is read as one.
                     addition.synced_size = Some(size).filter(|&size| size != u64::MAX);
                 }
                 tag => {

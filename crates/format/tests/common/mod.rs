@@ -1,22 +1,23 @@
 //! Tables written by RocksDB 11.8, and a minimal reader that parses them without the code under
 //! test.
 //!
-//! Each table is one column family of one database, named after its special feature. It contains
-//! the keys `key00000`, `key00001` and so on with [`value`]s, in blocks of about 1,500 bytes.
+//! Each table is one column family of the same database, and is named after the feature that
+//! distinguishes it. It contains the keys `key00000`, `key00001` and so on with [`value`]s, in
+//! blocks of about 1,500 bytes.
 #![expect(dead_code, reason = "each test file uses a part of this")]
 #![expect(clippy::unwrap_used, reason = "a golden table that cannot be read fails its test")]
 
-/// One table.
+/// One golden table.
 pub(crate) struct Golden {
     /// The column family's name.
     pub(crate) name: &'static str,
-    /// The whole file.
+    /// The bytes of the whole file.
     pub(crate) bytes: &'static [u8],
-    /// Number of its entries.
+    /// Number of entries in the table.
     pub(crate) entries: usize,
     /// The format version.
     pub(crate) format_version: u32,
-    /// The number of its checksum type.
+    /// The number of the table's checksum type.
     pub(crate) checksum: u8,
     /// The number of the compression type of its data blocks.
     pub(crate) compression: u8,
@@ -54,23 +55,23 @@ pub(crate) const GOLDEN: &[Golden] = &[
 ];
 
 impl Golden {
-    /// The offset of the footer.
+    /// Returns the offset of the footer in the file.
     pub(crate) fn footer_offset(&self) -> usize {
         self.bytes.len() - 53
     }
 
-    /// A little-endian number of four bytes in the footer.
+    /// Returns the little-endian number in the four bytes at offset `at` of the footer.
     fn footer_u32(&self, at: usize) -> u32 {
         u32::from_le_bytes(self.bytes[self.footer_offset() + at..][..4].try_into().unwrap())
     }
 
-    /// The base context checksum; 0 if the format version is below 6.
+    /// Returns the base context checksum; 0 if the format version is below 6.
     pub(crate) fn base_context(&self) -> u32 {
         if self.format_version < 6 { 0 } else { self.footer_u32(9) }
     }
 
-    /// The name, offset and length of each meta block, the metaindex itself first and without a
-    /// name.
+    /// Returns the name, offset and length of each meta block. The metaindex itself is the first,
+    /// with an empty name.
     pub(crate) fn meta_blocks(&self) -> Vec<(String, usize, usize)> {
         let metaindex = if self.format_version < 6 {
             let footer = &self.bytes[self.footer_offset() + 1..];
@@ -93,20 +94,20 @@ impl Golden {
         blocks
     }
 
-    /// The bytes of the meta block with this name.
+    /// Returns the bytes of the meta block with this name.
     pub(crate) fn meta_block(&self, name: &str) -> Option<&'static [u8]> {
         let (_, offset, length) = self.meta_blocks().into_iter().find(|block| block.0 == name)?;
         Some(&self.bytes[offset..][..length])
     }
 
-    /// The properties.
+    /// Returns the names and values of the table's properties.
     pub(crate) fn properties(&self) -> Vec<(Vec<u8>, Vec<u8>)> {
         let block = self.meta_block("rocksdb.properties").unwrap();
         entries(block).into_iter().map(|(name, value)| (name, value.to_vec())).collect()
     }
 
-    /// The offset and length of each data block, from the index, whose entries are all restarts.
-    /// `index` is the uncompressed index block.
+    /// Returns the offset and length of each data block. `index` is the uncompressed index block,
+    /// each of whose entries is a restart point.
     pub(crate) fn data_blocks(&self, index: &[u8]) -> Vec<(usize, usize)> {
         let mut rest = &index[..index.len() - 4 - 4 * restarts(index)];
         let mut blocks = Vec::new();
@@ -114,7 +115,8 @@ impl Golden {
             let (shared, tail) = varint(rest);
             assert_eq!(shared, 0);
             let (key, tail) = varint(tail);
-            // From format version 4 on a handle is stored without its length.
+            // From format version 4 on, an index entry does not store the length of the block
+            // handle.
             let tail = if self.format_version < 4 { varint(tail).1 } else { tail };
             let (offset, tail) = varint(&tail[key..]);
             let (length, tail) = varint(tail);
@@ -125,7 +127,7 @@ impl Golden {
     }
 }
 
-/// The value of entry `index`.
+/// Returns the value of the entry with number `index`.
 pub(crate) fn value(index: u64) -> Vec<u8> {
     const WORDS: [&str; 18] = [
         "flat",
@@ -156,7 +158,7 @@ pub(crate) fn value(index: u64) -> Vec<u8> {
     format!("{} {mixed:016x}", words.join(" ")).into_bytes()
 }
 
-/// Returns the number at the start of `bytes`, and the rest.
+/// Returns the varint at the start of `bytes`, and the bytes after it.
 pub(crate) fn varint(bytes: &[u8]) -> (usize, &[u8]) {
     let length = bytes.iter().position(|&byte| byte < 0x80).unwrap() + 1;
     let value =
@@ -169,7 +171,7 @@ fn restarts(block: &[u8]) -> usize {
     (footer & 0x0fff_ffff) as usize
 }
 
-/// The keys and values of an uncompressed data or meta block.
+/// Returns the keys and values of an uncompressed data block or meta block.
 pub(crate) fn entries(block: &[u8]) -> Vec<(Vec<u8>, &[u8])> {
     let mut rest = &block[..block.len() - 4 - 4 * restarts(block)];
     let (mut key, mut entries) = (Vec::new(), Vec::new());

@@ -1,5 +1,5 @@
-//! Checks that damage that the document calls undetectable is not detected, but damage next to it
-//! is.
+//! docs/format.md states where damage to a file cannot be detected. These tests check that damage
+//! there is not detected, and that damage next to it is.
 
 use tailwater_format::Error;
 use tailwater_format::blob::BlobFileHeader;
@@ -8,7 +8,7 @@ use tailwater_format::table::Footer;
 
 use super::document::golden;
 
-/// Offsets in the footer of the bytes in which some flipped bit is not detected.
+/// Returns the offsets in the footer at which at least one flipped bit is not detected.
 fn unnoticed(file: &[u8]) -> Vec<usize> {
     let start = file.len() - 53;
     let sound = Footer::decode(file, 0).unwrap();
@@ -25,8 +25,9 @@ fn unnoticed(file: &[u8]) -> Vec<usize> {
 
 #[test]
 fn old_footers_hide_their_padding_and_version() {
-    // The handles take five bytes. The top bit of the last one makes its varint continue with a
-    // zero byte.
+    // The handles take the bytes 1 to 5. Zeros follow up to byte 40, and byte 41 is the low byte of
+    // the format version. If the top bit of byte 5 is flipped, the last varint continues with a
+    // zero byte, which does not change its value.
     let expected: Vec<usize> = (5..42).collect();
     for name in ["tour/000012.sst", "tour/000013.sst"] {
         assert_eq!(unnoticed(&golden(name)), expected, "{name}");
@@ -50,11 +51,11 @@ fn tables_without_checksums_hide_everything_but_their_trailers() {
         assert_eq!(checksum.verify(0, &damaged).is_ok(), at < 28, "byte {at}");
         damaged[at] ^= 1;
     }
-    // The block is detected as misplaced at another offset.
+    // The sound block at another offset than its own is detected as misplaced.
     assert!(checksum.verify(32, &damaged).is_err());
 }
 
-/// The events other than records that a reader finds in a log, and the number of records.
+/// Returns the number of records that a reader finds in a log, and its other events.
 fn read(log: &[u8]) -> (usize, Vec<String>) {
     let mut reader = RecordReader::new(SliceSource::new(log), 0);
     let (mut records, mut others) = (0, Vec::new());
@@ -80,14 +81,15 @@ fn read(log: &[u8]) -> (usize, Vec<String>) {
 fn a_header_of_zeros_hides_the_rest_of_its_block() {
     let sound = golden("data/plain.log");
     assert_eq!(read(&sound), (5, vec![]));
-    // This hides the second record, which nearly fills the first block, and everything after it in
-    // that block.
+    // These zeros replace the header of the second record, which fills nearly all of the first
+    // block. The reader skips this record and everything after it in the block.
     let mut damaged = sound.clone();
     damaged[36..43].fill(0);
     let (records, others) = read(&damaged);
     assert_eq!(records, 2);
     assert_eq!(others[0], "zeros");
-    // This hides the last of a record's two fragments.
+    // These zeros replace the header of the second and last fragment of a record, so the record is
+    // lost.
     let mut damaged = sound;
     damaged[32768..32775].fill(0);
     assert_eq!(read(&damaged), (3, vec!["zeros inside a record".to_string()]));
@@ -97,8 +99,8 @@ fn a_header_of_zeros_hides_the_rest_of_its_block() {
 fn a_flipped_bit_of_the_first_record_type_does_not_hide_a_log() {
     let sound = golden("tour/000008.log");
     assert_eq!(read(&sound).0, 3);
-    // The flipped bits are in the record about the previous log, the first batch, and the second
-    // batch. Each of them becomes a fragment that appears to belong to another log.
+    // The flipped bits are in the record about the previous log and in the first and the second
+    // batch. Each of them turns a fragment into one that appears to belong to another log.
     for (at, bit) in [(6, 0), (37, 2), (88, 2)] {
         let mut damaged = sound.clone();
         damaged[at] ^= 1 << bit;
@@ -132,7 +134,8 @@ fn a_blob_header_alone_hides_whether_and_when_blobs_expire() {
             BlobFileHeader { expiration_range: sound.expiration_range, ..header } == sound
         })
     };
-    // A reader of files without expiration compares these with zero.
+    // These are the bytes of the expiration flag and the expiration range. Decoding the header
+    // alone does not check them.
     let hidden: Vec<usize> = (0..30).filter(|at| (at * 8..at * 8 + 8).any(same)).collect();
     assert_eq!(hidden, (14..30).collect::<Vec<_>>());
 }

@@ -1,4 +1,4 @@
-//! Parses docs/format.md.
+//! Parses docs/format.md: finds its worked examples and its quotations from files.
 
 use std::collections::BTreeMap;
 
@@ -6,15 +6,15 @@ use std::collections::BTreeMap;
 #[derive(Debug, Default)]
 pub(crate) struct Example {
     pub(crate) name: String,
-    /// The file that contains it, below `tests/golden`.
+    /// Path of the file that contains the example's bytes, relative to `tests/golden`.
     pub(crate) file: String,
     pub(crate) offset: usize,
-    /// Offset of the block whose trailer the example is.
+    /// If the example is a block trailer, the offset of its block in the file.
     pub(crate) block: Option<usize>,
-    /// All its bytes.
+    /// All bytes of the example.
     pub(crate) bytes: Vec<u8>,
     pub(crate) fields: Vec<Field>,
-    /// The documented result of decoding it.
+    /// The result of decoding the example, as the document states it.
     pub(crate) says: Vec<String>,
 }
 
@@ -29,25 +29,25 @@ pub(crate) struct Field {
 }
 
 impl Example {
-    /// The bytes of the file that contains the example.
+    /// Returns the bytes of the file that contains the example.
     pub(crate) fn whole_file(&self) -> Vec<u8> {
         golden(&self.file)
     }
 }
 
-/// The document.
+/// Returns the text of docs/format.md.
 pub(crate) fn document() -> &'static str {
     include_str!("../../../../docs/format.md")
 }
 
-/// A file below `tests/golden`.
+/// Returns the bytes of a file. `file` is its path relative to `tests/golden`.
 #[expect(clippy::disallowed_methods, reason = "a test reads its golden files")]
 pub(crate) fn golden(file: &str) -> Vec<u8> {
     let path = format!("{}/tests/golden/{file}", env!("CARGO_MANIFEST_DIR"));
     std::fs::read(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// The fenced blocks: the info string of each, and its lines.
+/// Returns the fenced blocks of the document: the info string and the lines of each.
 fn fenced_blocks() -> Vec<(&'static str, Vec<&'static str>)> {
     let mut blocks = Vec::new();
     let mut open: Option<(&str, Vec<&str>)> = None;
@@ -63,7 +63,7 @@ fn fenced_blocks() -> Vec<(&'static str, Vec<&'static str>)> {
     blocks
 }
 
-/// The `name=value` words of an info string.
+/// Returns the `name=value` words of an info string.
 fn attributes(words: &str) -> BTreeMap<&str, &str> {
     words
         .split_whitespace()
@@ -71,7 +71,7 @@ fn attributes(words: &str) -> BTreeMap<&str, &str> {
         .collect()
 }
 
-/// Every worked example in order.
+/// Returns the worked examples of the document, in order.
 pub(crate) fn examples() -> Vec<Example> {
     let examples: Vec<Example> = fenced_blocks()
         .into_iter()
@@ -82,7 +82,7 @@ pub(crate) fn examples() -> Vec<Example> {
     examples
 }
 
-/// The quotations: file and text.
+/// Returns the passages that the document quotes from text files: the file and the text of each.
 pub(crate) fn quotations() -> Vec<(String, String)> {
     fenced_blocks()
         .into_iter()

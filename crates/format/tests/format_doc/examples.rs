@@ -1,4 +1,5 @@
-//! The decoder and encoder for each example in the document, and the smaller examples.
+//! For each worked example in docs/format.md, a function that decodes and encodes it. The functions
+//! for small examples are in this file.
 
 use tailwater_format::blob::{BlobFileFooter, BlobFileHeader, BlobIndex, BlobRecordHeader};
 use tailwater_format::file_name::{format_current, parse_current};
@@ -12,15 +13,16 @@ use super::{logs, tables};
 
 /// The result of decoding an example.
 pub(crate) struct Answer {
-    /// The decoder's answer, in lines.
+    /// The decoded values in the form of the document's lines that begin with `=`.
     pub(crate) says: Vec<String>,
-    /// The encoder's bytes, unless the example is only a part of what is encoded.
+    /// The bytes that the encoder produces from the decoded values; `None` if the example is only a
+    /// part of what the encoder produces.
     pub(crate) encoded: Option<Vec<u8>>,
 }
 
 type Check = fn(&Example) -> Answer;
 
-/// The checks by the names of their examples.
+/// The function that checks each example, by the example's name.
 pub(crate) const CHECKS: &[(&str, Check)] = &[
     ("varint", varint),
     ("internal-key", internal_key),
@@ -69,7 +71,7 @@ pub(crate) const CHECKS: &[(&str, Check)] = &[
     ("entity-2", entity),
 ];
 
-/// One line, and the bytes that were encoded.
+/// Returns an answer of one line and these encoded bytes.
 pub(crate) fn answer(says: impl Into<String>, encoded: Vec<u8>) -> Answer {
     Answer { says: vec![says.into()], encoded: Some(encoded) }
 }

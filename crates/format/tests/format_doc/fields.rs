@@ -1,10 +1,10 @@
-//! Decodes the bytes of a line.
+//! Decodes the bytes on one line of a worked example.
 
 use tailwater_format::key::{ParsedKey, ValueType};
 use tailwater_format::table::BlockHandle;
 use tailwater_format::varint::Reader;
 
-/// Returns the value of all of `bytes`, decoded as this type.
+/// Returns the value of `bytes` as text. All of the bytes are decoded as one value of type `kind`.
 pub(crate) fn meaning(kind: &str, bytes: &[u8]) -> String {
     let mut reader = Reader::new(bytes);
     let meaning = match kind {
@@ -28,7 +28,8 @@ pub(crate) fn meaning(kind: &str, bytes: &[u8]) -> String {
             format!("{:?}", ParsedKey::parse(reader.length_prefixed("key").unwrap()).unwrap())
         }
         "key end" => {
-            // The unshared part of a key: a part of the user key, and the trailer.
+            // These bytes are the part of an internal key that is not shared with the previous key:
+            // the end of the user key, and the trailer.
             let bytes = rest(&mut reader);
             let trailer = u64::from_le_bytes(*bytes.last_chunk().unwrap());
             let kind = ValueType::from_byte(trailer as u8).unwrap();

@@ -1,4 +1,4 @@
-//! The examples from write-ahead logs and MANIFESTs.
+//! Checks of the worked examples that come from write-ahead logs and MANIFESTs.
 
 use tailwater_format::batch::{BatchReader, RecordKind, WriteBatch};
 use tailwater_format::log::{Event, RecordReader, SliceSource, Writer};
@@ -8,7 +8,7 @@ use super::document::Example;
 use super::examples::{Answer, answer};
 use super::fields::quoted;
 
-/// The number of the tour's write-ahead log.
+/// The number of the write-ahead log in `tests/golden/tour`, the database of most worked examples.
 const LOG_NUMBER: u64 = 8;
 
 pub(crate) fn log_record(example: &Example) -> Answer {
@@ -29,7 +29,7 @@ pub(crate) fn log_predecessor(example: &Example) -> Answer {
     answer(format!("log {number}, {size} bytes, last sequence {last}"), encoded)
 }
 
-/// A record that crosses the end of a block.
+/// Checks an example that is a record in several fragments, because it crosses the end of a block.
 pub(crate) fn log_fragments(example: &Example) -> Answer {
     let file = example.whole_file();
     let mut reader = RecordReader::new(SliceSource::new(&file), 0);
@@ -48,7 +48,7 @@ pub(crate) fn log_fragments(example: &Example) -> Answer {
     }
 }
 
-/// The first bytes of a log, up to a point inside its first record.
+/// Checks an example that is the beginning of a log and ends inside the log's first record.
 pub(crate) fn log_start(example: &Example) -> Answer {
     let file = example.whole_file();
     let number = example.fields.iter().find(|field| field.name == "log number").unwrap();
@@ -62,8 +62,8 @@ pub(crate) fn log_start(example: &Example) -> Answer {
         encoded.truncate(example.bytes.len());
         return answer(says, encoded);
     }
-    // A record's compressed bytes depend on the release of zstd, so only the bytes before the first
-    // compressed record are compared.
+    // The compressed bytes of a record depend on the version of zstd. So only the bytes before the
+    // first compressed record are compared.
     Writer::new_compressed(number, true, &mut encoded).unwrap();
     assert!(example.bytes.starts_with(&encoded));
     Answer { says: vec![says], encoded: None }
@@ -99,7 +99,7 @@ pub(crate) fn version_edit(example: &Example) -> Answer {
     Answer { says: describe(&edit), encoded: Some(encoded) }
 }
 
-/// The changes of an edit, one line per field.
+/// Returns the fields of a version edit as text, one line per field.
 fn describe(edit: &VersionEdit) -> Vec<String> {
     let mut says = Vec::new();
     let mut say = |what: &str, value: Option<String>| {

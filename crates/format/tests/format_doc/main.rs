@@ -9,11 +9,12 @@
 //! ```
 //! ```
 //!
-//! Its bytes must be at that offset of that file, below `tests/golden`. A line consists of some
-//! bytes, their meaning, their encoding and their value, separated by two spaces; a line with only
-//! bytes continues the one above. Lines that begin with `=` are the result of this crate's decoder
-//! for all the bytes together, from which its encoder must produce the same bytes. The name
-//! determines the decoder and encoder, see [`examples`].
+//! The bytes of an example must occur at that offset of that file below `tests/golden`. A line
+//! consists of some bytes, their meaning, their encoding and their value, separated by two spaces.
+//! A line that has only bytes continues the line above it. The lines that begin with `=` must equal
+//! the output of this crate's decoder for all bytes of the example. From the decoded values this
+//! crate's encoder must produce the same bytes. The example's name selects its decoder and encoder,
+//! see [`examples`].
 //!
 //! A fenced block that begins with `text file=NAME` must occur literally in that file.
 
@@ -38,7 +39,8 @@ mod tests {
     use super::examples::CHECKS;
     use super::fields::meaning;
 
-    /// Maximum length of a line of an example, whose value is not wrapped, in characters.
+    /// Maximum length of a line of an example, in characters. Values in examples are not wrapped,
+    /// so it exceeds the limit for other lines.
     const EXAMPLE_LENGTH_MAX: usize = 105;
 
     #[test]

@@ -1,4 +1,4 @@
-//! The examples from tables.
+//! Checks of the worked examples that come from tables.
 
 use tailwater_format::block::{
     Builder, BuilderOptions, Cursor, IndexBuilder, IndexBuilderOptions, IndexCursor, IndexFormat,
@@ -14,7 +14,7 @@ use super::document::{Example, golden};
 use super::examples::{Answer, answer};
 use super::fields::quoted;
 
-/// The keys and values of a data or meta block.
+/// Returns the keys and values of a data block or meta block.
 fn entries(block: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
     let layout = Layout::parse(block).unwrap();
     let mut cursor = Cursor::default();
@@ -45,7 +45,7 @@ fn place(handle: BlockHandle) -> String {
     format!("{} bytes at {}", handle.size, handle.offset)
 }
 
-/// The block of a table with this name in its metaindex.
+/// Returns the meta block that has this name in a table's metaindex.
 fn meta_block(file: &[u8], name: &str) -> Vec<u8> {
     let footer = Footer::decode(file, 0).unwrap();
     let block = |handle: BlockHandle| {
@@ -172,7 +172,7 @@ pub(crate) fn metaindex_block(example: &Example) -> Answer {
     Answer { says: says.collect(), encoded: Some(build(BuilderOptions::META, &entries)) }
 }
 
-/// The first entries of a properties block.
+/// Checks an example that is the beginning of a properties block.
 pub(crate) fn properties(example: &Example) -> Answer {
     let block = meta_block(&example.whole_file(), meta::PROPERTIES);
     assert!(block.starts_with(&example.bytes));
@@ -196,7 +196,7 @@ pub(crate) fn bloom_filter(example: &Example) -> Answer {
     let mut builder = FilterPolicy::bloom(10.0).bloom_builder().unwrap();
     let filter = FilterReader::parse(&example.bytes);
     let mut says = Vec::new();
-    // The table's only data block is at its beginning, before its filter.
+    // The table has one data block. It is at the beginning of the file, directly before the filter.
     let data = &file[..example.offset - BLOCK_TRAILER_LENGTH];
     let mut keys: Vec<Vec<u8>> =
         entries(data).into_iter().map(|(key, _)| user_key(&key).to_vec()).collect();
@@ -209,7 +209,7 @@ pub(crate) fn bloom_filter(example: &Example) -> Answer {
     Answer { says, encoded: Some(builder.finish()) }
 }
 
-/// The metadata after the bits of a filter.
+/// Checks an example that is the metadata at the end of a filter block.
 pub(crate) fn filter_end(example: &Example) -> Answer {
     let file = golden(&example.file);
     assert!(file.ends_with(&example.bytes));
@@ -218,9 +218,10 @@ pub(crate) fn filter_end(example: &Example) -> Answer {
     Answer { says: vec![parameters.trim_end_matches(')').to_string()], encoded: None }
 }
 
-/// The field of a MANIFEST that must match the properties of its table.
+/// Checks the unique id of a table in a MANIFEST. It must match the id that the table's properties
+/// yield.
 pub(crate) fn unique_id(example: &Example) -> Answer {
-    // The first table in this MANIFEST.
+    // The example comes from this MANIFEST, in which table 9 is the first table.
     assert_eq!(example.file, "tour/MANIFEST-000005");
     let properties = properties_of(&golden("tour/000009.sst"));
     let (db_id, session_id) = (&properties.db_id, &properties.db_session_id);

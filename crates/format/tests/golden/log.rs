@@ -11,31 +11,32 @@ use tailwater_format::log::{
 
 use crate::support;
 
-/// Five puts, the second of which extends into the second block.
+/// A log with five puts. The second put extends into the second block.
 pub(crate) const PLAIN: &[u8] = include_bytes!("data/plain.log");
-/// The puts of [`PLAIN`], compressed in a recyclable log, after a record about the (missing)
-/// previous log.
+/// A compressed recyclable log with the puts of [`PLAIN`]. Its first record describes a previous
+/// log that is missing.
 const RECYCLABLE_ZSTD: &[u8] = include_bytes!("data/recyclable-zstd.log");
-/// Three puts in a file that contained twelve puts of the same length before.
+/// A log with three puts, in a recycled file that contained twelve puts of the same length before.
 pub(crate) const STALE: &[u8] = include_bytes!("data/stale.log");
-/// A predecessor record and three puts in a file that contained twelve puts before. None of the
-/// twelve begins where one of the three ends.
+/// A log with a predecessor record and three puts, in a recycled file that contained twelve puts
+/// before. No old record begins where a new record ends.
 pub(crate) const STALE_UNALIGNED: &[u8] = include_bytes!("data/stale-unaligned.log");
-/// Three compressed puts in a file that contained twelve puts before. None of the twelve begins
-/// where one of the three ends.
+/// A log with three compressed puts, in a recycled file that contained twelve puts before. No old
+/// record begins where a new record ends.
 pub(crate) const STALE_ZSTD: &[u8] = include_bytes!("data/stale-zstd.log");
 
-/// Alignment of padding, in bytes.
+/// Alignment that padding reaches, in bytes.
 const ALIGNMENT: usize = 4096;
 
-/// The lengths of the values of [`PLAIN`] and [`RECYCLABLE_ZSTD`].
+/// The lengths of the values in [`PLAIN`] and [`RECYCLABLE_ZSTD`], in bytes.
 const SPANNING: [usize; 5] = [10, 32600, 60, 0, 300];
 
-/// End of the last valid record in [`STALE`] and in [`STALE_UNALIGNED`].
+/// Offsets at which the last valid record ends in [`STALE`] and in [`STALE_UNALIGNED`].
 const STALE_END: u64 = 390;
 const STALE_UNALIGNED_END: u64 = 248;
 
-/// The value of `length` bytes that was put under `key<number>`: bytes of a xorshift generator.
+/// Returns the value of `length` bytes that RocksDB put under the key `key<number>`: the output of
+/// a xorshift generator.
 pub(crate) fn value(number: u64, length: usize) -> Vec<u8> {
     let mut state = (number + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     let mut next = || {
@@ -47,7 +48,7 @@ pub(crate) fn value(number: u64, length: usize) -> Vec<u8> {
     (0..length).map(|_| next()).collect()
 }
 
-/// A fragment with a valid checksum, and otherwise arbitrary.
+/// Returns a fragment with this type, payload and log number and a valid checksum.
 pub(crate) fn fragment(kind: u8, payload: &[u8], log_number: u32) -> Vec<u8> {
     let mut covered = vec![kind];
     if matches!(kind, 5..=8 | 11 | 131) {
@@ -84,22 +85,22 @@ impl Kind {
         }
     }
 
-    /// The length of a fragment's header, in bytes.
+    /// Returns the length of a fragment's header, in bytes.
     fn header_length(self) -> usize {
         if self.recyclable { RECYCLABLE_HEADER_LENGTH } else { HEADER_LENGTH }
     }
 }
 
-/// Returns the length of the next random record, in bytes: a few cross several blocks.
+/// Returns a random record length, in bytes. A few records are long enough to cross several blocks.
 fn random_length(random: &mut fastrand::Rng) -> usize {
     if random.u8(..) < 20 { random.usize(..100_000) } else { random.usize(..900) }
 }
 
-/// All events of a log before its end.
+/// All events of a log before [`Event::End`].
 #[derive(Debug, Default, PartialEq)]
 struct Log {
     records: Vec<(Vec<u8>, u64, u64)>,
-    /// Events that are not records.
+    /// All events that are not records, as debug text, in order.
     others: Vec<String>,
     skipped: Vec<Skipped>,
     torn: Option<Torn>,
@@ -133,7 +134,8 @@ fn read(bytes: &[u8], log_number: u64) -> Log {
     log
 }
 
-/// The number of records that `mode` recovers from a log, and the verdict that ends the log.
+/// Returns the number of records that `mode` recovers from a log, and the verdict at which reading
+/// ended.
 pub(crate) fn recover(bytes: &[u8], log_number: u64, mode: RecoveryMode) -> (usize, Verdict) {
     let mut reader = RecordReader::new(SliceSource::new(bytes), log_number);
     let mut records = 0;
@@ -147,7 +149,7 @@ pub(crate) fn recover(bytes: &[u8], log_number: u64, mode: RecoveryMode) -> (usi
     }
 }
 
-/// Checks that the records are puts of these numbers and value lengths.
+/// Checks that the log's records are puts with these key numbers and value lengths.
 fn assert_puts(log: &Log, puts: &[(u64, usize)]) {
     assert_eq!(log.records.len(), puts.len());
     for ((payload, start, end), (number, length)) in log.records.iter().zip(puts) {
@@ -182,7 +184,7 @@ fn compressed_and_recyclable_records_read_back() {
     let log = read(RECYCLABLE_ZSTD, 4);
     assert_puts(&log, &spanning_puts());
     assert_eq!(log.others, Vec::<String>::new());
-    // Any other log number makes all of it stale.
+    // If the log is read with another log number, all its records are stale.
     let other = read(RECYCLABLE_ZSTD, 5);
     assert_eq!(other.records, Vec::new());
     assert!(!other.stale.is_empty());
@@ -227,7 +229,8 @@ fn records_of_an_earlier_use_of_the_file_are_stale() {
     }
 }
 
-/// Checks that headers hold the low 32 bits of a 64-bit log number.
+/// Checks that log numbers are compared correctly, although a header contains only the low 32 bits
+/// of the 64-bit log number.
 #[test]
 fn older_logs_are_recognised_across_the_wraparound_of_log_numbers() {
     for (number, left_by, is_older) in [
@@ -252,8 +255,8 @@ fn a_record_cut_off_by_a_new_one_is_damage_that_may_be_stale() {
     assert_eq!(log.predecessor, Some(predecessor));
     assert_puts(&read(STALE_ZSTD, 10), &puts);
     for bytes in [STALE_UNALIGNED, STALE_ZSTD] {
-        // Random bytes where a header should be: whatever they are, the modes for recycled logs
-        // accept them.
+        // The new log ends inside an old record, so the bytes of the next header are random.
+        // Whatever their values are, these two modes must not fail.
         for mode in [RecoveryMode::PointInTime, RecoveryMode::SkipAnyCorruptedRecords] {
             let (records, verdict) = recover(bytes, 10, mode);
             assert_eq!((records, verdict == Verdict::Fail), (3, false), "{mode:?}");
@@ -261,7 +264,8 @@ fn a_record_cut_off_by_a_new_one_is_damage_that_may_be_stale() {
     }
 }
 
-/// The first event of a log that is neither a record nor about the log.
+/// Returns the first event that reports damage, a torn end, a stale fragment or skipped bytes;
+/// `None` if there is no such event.
 fn first_irregularity(bytes: &[u8], log_number: u64) -> Option<Event<'static>> {
     let mut reader = RecordReader::new(SliceSource::new(bytes), log_number);
     loop {
@@ -296,7 +300,8 @@ fn a_flipped_bit_of_a_header_does_not_make_a_record_one_of_another_log() {
 #[test]
 fn remains_of_an_old_record_are_not_attributed_to_this_log() {
     for bytes in [STALE_UNALIGNED, STALE_ZSTD] {
-        // The result does not depend on how the file ends.
+        // The old bytes after this log must not count as damage of this log, wherever the file
+        // ends.
         let (_, _, end) = read(bytes, 10).records.pop().expect("a record");
         for length in end as usize + 1..bytes.len() {
             let is_end = match first_irregularity(&bytes[..length], 10) {
@@ -307,7 +312,7 @@ fn remains_of_an_old_record_are_not_attributed_to_this_log() {
             assert!(is_end, "{length}");
         }
     }
-    // Damage before a whole record of this log is reported as followed.
+    // If a whole record of this log comes after the damage, the damage is reported as `followed`.
     let mut bytes = STALE_UNALIGNED.to_vec();
     bytes.extend(fragment(5, b"later", 10));
     let found = first_irregularity(&bytes, 10);
@@ -336,7 +341,8 @@ fn unwritten_space_before_written_bytes_is_lossy() {
     assert!(!is_lossy(&bytes));
     bytes.push(1);
     assert!(is_lossy(&bytes));
-    // The reader finds a fragment in the next block, so nothing is lost.
+    // The zeros reach to the end of their block, and the reader finds the fragment in the next
+    // block. So nothing is lost with the zeros.
     bytes.truncate(636);
     bytes.resize(BLOCK_LENGTH, 0);
     bytes.extend(fragment(1, b"later", 4));
@@ -418,13 +424,13 @@ fn records_of_other_types_are_ignored_refused_or_surfaced() {
     assert_eq!((log.damage, log.records.len()), (vec![DamageReason::MissingStart], 0));
 }
 
-/// Minimum length, in bytes, at which all incompressible records have the same overhead, because
-/// zstd's frames store their length in two bytes.
+/// A record length, in bytes, from which on all incompressible records have the same overhead: zstd
+/// frames of this length or more store their length in two bytes.
 const LONG: usize = 256;
 
-/// Returns the length of a record that begins at `offset`, on a boundary, and ends `gap` bytes
-/// before the next boundary or the one after it; `None` if no length does. `rest` is the overhead,
-/// in bytes, of a record that does not reach the end of a block.
+/// Returns the length of a record that begins at `offset`, an aligned position, and ends `gap`
+/// bytes before one of the next two aligned positions; `None` if there is no such length. `rest` is
+/// the overhead of a record that does not cross the end of a block, in bytes.
 fn length_with_gap(kind: Kind, gap: usize, rest: usize, offset: u64) -> Option<usize> {
     let header = kind.header_length();
     let meets_end = offset as usize % BLOCK_LENGTH == BLOCK_LENGTH - ALIGNMENT;
@@ -436,14 +442,15 @@ fn length_with_gap(kind: Kind, gap: usize, rest: usize, offset: u64) -> Option<u
     }
     match meets_end {
         false => Some(2 * ALIGNMENT - gap - rest),
-        // The record's second fragment has a header, too, and needs a payload.
+        // The record crosses the end of the block. So it has a second fragment, with another header
+        // and at least one byte of payload.
         true if gap + header < ALIGNMENT => Some(2 * ALIGNMENT - gap - rest - header),
         true => None,
     }
 }
 
-/// Writes padded records that end `gap` bytes before a boundary, at every such position in a block,
-/// and reads them.
+/// Writes records that end `gap` bytes before an aligned position, followed by padding, until each
+/// aligned position in a block has been the end of such padding. Then reads them all.
 fn assert_gap_is_padded(kind: Kind, gap: usize, noise: &[u8]) {
     let (mut out, mut expected) = (Vec::new(), Vec::new());
     let mut writer = kind.begin(9, &mut out);
@@ -461,7 +468,8 @@ fn assert_gap_is_padded(kind: Kind, gap: usize, noise: &[u8]) {
     };
     let (begin, end) = add(&mut writer, LONG);
     let rest = end - begin - LONG;
-    // In the first page of a block, no record can end before a header does.
+    // If the gap and a header together exceed the alignment, no record can end `gap` bytes before
+    // the first aligned position in a block, because its header does not fit before its end.
     let excepted = usize::from(gap + kind.header_length() > ALIGNMENT);
     let mut places = BTreeSet::new();
     while places.len() < BLOCK_LENGTH / ALIGNMENT - excepted {
@@ -473,7 +481,8 @@ fn assert_gap_is_padded(kind: Kind, gap: usize, noise: &[u8]) {
             is_new = places.insert(boundary % BLOCK_LENGTH);
         }
         if !is_new {
-            // With two pages at a time, every other position is skipped.
+            // If every record takes two pages, only every second aligned position is reached. This
+            // record of one page moves on to the others.
             add(&mut writer, 0);
         }
     }
@@ -551,7 +560,7 @@ fn reading_a_growing_log_resumes_at_its_end() {
     }
 }
 
-/// A part of a log; the next part follows it.
+/// A source that contains a part of a log. The reader is resumed with the next part.
 struct Portion(Vec<u8>);
 
 impl BlockSource for Portion {
@@ -565,7 +574,7 @@ impl BlockSource for Portion {
     }
 }
 
-/// Reads to the end, and checks that nothing is damaged.
+/// Reads to the end of the source, adds the records to `found`, and checks that there is no damage.
 fn take_all(reader: &mut RecordReader<Portion>, found: &mut Vec<Vec<u8>>) {
     loop {
         let Ok(event) = reader.next_event();
@@ -578,7 +587,7 @@ fn take_all(reader: &mut RecordReader<Portion>, found: &mut Vec<Vec<u8>>) {
     }
 }
 
-/// A source that fails after some blocks.
+/// A source that provides this number of blocks of zeros and then fails.
 struct Broken(usize);
 
 impl BlockSource for Broken {

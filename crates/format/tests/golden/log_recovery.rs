@@ -1,7 +1,8 @@
-//! Checks that each recovery mode has the same result on damaged logs as in RocksDB.
+//! Checks that each recovery mode recovers the same number of records from damaged logs as RocksDB.
 //!
-//! `data/recovery-modes.txt` contains the results of RocksDB 11.8.1 when it opened a database with
-//! each of these logs: the number of records it recovered in each mode, or that it refused.
+//! `data/recovery-modes.txt` contains the results of RocksDB 11.8.1, which opened a database with
+//! each of these logs in each mode: the number of records that it recovered, or that it refused to
+//! open the database.
 
 use std::collections::BTreeMap;
 
@@ -19,10 +20,12 @@ const MODES: [RecoveryMode; 4] = [
     RecoveryMode::SkipAnyCorruptedRecords,
 ];
 
-/// The number of the log in every case except those about [`STALE`].
+/// The log number of all cases except those named after [`STALE`] and the logs like it, whose
+/// number is 10.
 const LOG_NUMBER: u32 = 4;
 
-/// The batch of one put in record `number` of a log.
+/// Returns a batch with one put, which record `number` of a log contains. `length` is the length of
+/// the value in bytes.
 fn put(number: u64, length: usize) -> Vec<u8> {
     let mut batch = WriteBatch::new();
     batch.put_cf(0, format!("k{number:03}").as_bytes(), value(number, length)).unwrap();
@@ -30,7 +33,8 @@ fn put(number: u64, length: usize) -> Vec<u8> {
     batch.as_bytes().to_vec()
 }
 
-/// A log of plain fragments: three whole records and a long one.
+/// The records from which logs are composed: three that are whole fragments, and the payload of a
+/// long one that is split into several fragments.
 struct Parts {
     full: [Vec<u8>; 3],
     long: Vec<u8>,
@@ -42,7 +46,7 @@ impl Parts {
         Self { full, long: put(3, 400) }
     }
 
-    /// A part of the long record.
+    /// Returns a fragment of type `kind` with the bytes `begin..end` of the long record.
     fn part(&self, kind: u8, begin: usize, end: usize) -> Vec<u8> {
         fragment(kind, &self.long[begin..end], LOG_NUMBER)
     }
@@ -50,7 +54,7 @@ impl Parts {
 
 type Cases = BTreeMap<String, Vec<u8>>;
 
-/// Truncations, flipped bits and zeros in a log that RocksDB wrote.
+/// Adds cases with truncations, flipped bits and zeros in a log that RocksDB wrote.
 fn damaged_bytes(cases: &mut Cases) {
     let length = PLAIN.len();
     cases.insert("whole".into(), PLAIN.to_vec());
@@ -75,7 +79,7 @@ fn damaged_bytes(cases: &mut Cases) {
     cases.insert("zerosecondmore".into(), bytes);
 }
 
-/// Whole fragments in orders and of types that no writer produces.
+/// Adds cases with whole fragments in orders and of types that no writer produces.
 fn odd_fragments(cases: &mut Cases) {
     let parts = Parts::new(1);
     let [first, second, third] = &parts.full;
@@ -112,7 +116,8 @@ fn odd_fragments(cases: &mut Cases) {
     add("overrun", &[&bytes, third]);
 }
 
-/// Recyclable logs, with leftovers of an earlier use of the file.
+/// Adds cases with recyclable logs, most of them followed by fragments of an earlier log in the
+/// same file.
 fn recyclable(cases: &mut Cases) {
     let parts = Parts::new(5);
     let [first, second, third] = &parts.full;
@@ -141,7 +146,7 @@ fn recyclable(cases: &mut Cases) {
     add("recoverrun", &[&bytes]);
 }
 
-/// Compressed logs, and fragments in them that are not zstd's.
+/// Adds cases with compressed logs, some of which contain fragments that zstd cannot decompress.
 fn compressed(cases: &mut Cases) {
     for (name, recyclable) in [("z", false), ("rz", true)] {
         let base = if recyclable { 4 } else { 0 };

@@ -1,6 +1,6 @@
-//! Decoders and encoders, compared with bytes written by RocksDB.
+//! Tests of decoders and encoders on bytes that RocksDB wrote.
 //!
-//! `cfg(test)` on the modules makes Clippy treat their helpers as tests, too.
+//! The modules have `cfg(test)`, so that Clippy also treats their helper functions as test code.
 
 #[cfg(test)]
 mod log;

@@ -1,4 +1,4 @@
-//! Options as text: the OPTIONS file and the option string.
+//! Tests of options as text: the OPTIONS file and option strings.
 
 use tailwater_format::options_text::{
     Assignment, Document, Section, SectionKind, TextLocation, Version, escape, parse_option_string,
@@ -10,12 +10,12 @@ use crate::support;
 /// The OPTIONS file of a database with two column families.
 const PACKAGES: &str = include_str!("data/options-packages");
 
-/// A file with the required sections and these lines.
+/// Returns an OPTIONS file with the required sections and, after them, these lines.
 fn file(lines: &str) -> String {
     format!("[DBOptions]\n[CFOptions \"default\"]\n{lines}")
 }
 
-/// The location of the error and its reason.
+/// Parses `text`, which must fail, and returns the location of the error and its reason.
 fn refused(text: &str) -> (TextLocation, String) {
     let error = Document::parse(text).unwrap_err();
     (error.place, error.reason.into_owned())

@@ -1,8 +1,9 @@
-//! Helpers of the decoders' tests: named bytes in hexadecimal, seeds, and ways to damage bytes.
+//! Helpers for the tests of decoders: named byte strings in hexadecimal, seeds for random numbers,
+//! and damage to bytes.
 
 use std::fmt::Debug;
 
-/// The bytes that `digits` represent.
+/// Returns the bytes of a string of hexadecimal digits.
 pub(crate) fn unhex(digits: &str) -> Vec<u8> {
     assert!(digits.len().is_multiple_of(2), "an odd number of digits");
     (0..digits.len())
@@ -11,7 +12,8 @@ pub(crate) fn unhex(digits: &str) -> Vec<u8> {
         .collect()
 }
 
-/// The lines `name hex` of a file, in order; `#` begins a comment line.
+/// Returns the names and bytes in a file with lines of the form `name hex`, in order. A line that
+/// begins with `#` is a comment.
 pub(crate) fn named_bytes(text: &str) -> Vec<(&str, Vec<u8>)> {
     text.lines()
         .filter(|line| !line.is_empty() && !line.starts_with('#'))
@@ -20,8 +22,8 @@ pub(crate) fn named_bytes(text: &str) -> Vec<(&str, Vec<u8>)> {
         .collect()
 }
 
-/// Returns a generator with the seed in `TAILWATER_SEED`, or a random seed, which it prints so that
-/// the test can be repeated.
+/// Returns a random number generator. Its seed is the value of `TAILWATER_SEED`, or random if that
+/// is not set. The seed is printed, so that the test can be repeated.
 pub(crate) fn random() -> fastrand::Rng {
     let given = std::env::var("TAILWATER_SEED").ok().and_then(|seed| seed.parse().ok());
     let seed: u64 = given.unwrap_or_else(|| fastrand::u64(..));
@@ -29,9 +31,9 @@ pub(crate) fn random() -> fastrand::Rng {
     fastrand::Rng::with_seed(seed)
 }
 
-/// Calls `decode` with every truncation of `bytes`, with every bit flipped in turn, with random
-/// bytes written over them, and with random bytes alone. The decoder may return anything, but must
-/// return.
+/// Calls `decode` with every truncation of `bytes`, with each bit of `bytes` flipped, with random
+/// bytes written over parts of `bytes`, and with random bytes alone. The results do not matter, but
+/// `decode` must return and not panic.
 pub(crate) fn damage<T: Debug>(bytes: &[u8], decode: impl Fn(&[u8]) -> T) {
     for length in 0..bytes.len() {
         decode(&bytes[..length]);

@@ -1,4 +1,4 @@
-//! Version edits: every edit written by RocksDB is read, and written again byte for byte.
+//! Tests of version edits. Every edit that RocksDB wrote must decode and encode to the same bytes.
 
 use tailwater_format::log::{Event, RecordReader, SliceSource};
 use tailwater_format::version_edit::{
@@ -9,9 +9,10 @@ use tailwater_format::{Error, Result};
 
 use crate::support;
 
-/// The MANIFEST of each fixture, and of two databases with features that those lack: `rich` (atomic
-/// flushes over three families, round-robin compaction, file checksums, temperatures, logs tracked,
-/// blob files, range tombstones) and `paths` (files on two paths, a family dropped).
+/// The MANIFESTs of ten fixtures, and of two databases with features that the fixtures lack. `rich`
+/// has atomic flushes of three column families, round-robin compaction, file checksums,
+/// temperatures, tracked logs, blob files and range tombstones. `paths` has files on two database
+/// paths, and a dropped column family.
 const MANIFESTS: [(&str, &[u8]); 12] = [
     ("basic", include_bytes!("data/manifests/basic")),
     ("blobs", include_bytes!("data/manifests/blobs")),
@@ -115,7 +116,7 @@ fn rare_fields_are_understood() {
     assert!(edits.iter().any(|edit| edit.min_log_number_to_keep.is_some()));
 }
 
-/// An edit with every field.
+/// Returns an edit that has every field.
 fn full() -> VersionEdit {
     let key = |text: &str| [text.as_bytes(), &[1, 7, 0, 0, 0, 0, 0, 0]].concat();
     let file = NewFile {
@@ -215,7 +216,7 @@ fn older_forms_of_fields_are_read() {
     let bytes = [&[102, 3, 5, 1, 40][..], &keys, &[2, 4]].concat();
     let found = VersionEdit::decode(&bytes).unwrap().new_files.remove(0);
     assert_eq!(found, NewFile { path_id: 1, ..expected });
-    // Blob files and logs under their original tags: 8194 to 8197.
+    // Fields about blob files and logs under the tags of older versions, 8194 to 8197.
     let bytes = [
         &[0x82, 0x40, 1, 2, 3, 0, 0, 0][..],
         &[0x83, 0x40, 1, 2, 3, 0],
@@ -231,7 +232,7 @@ fn older_forms_of_fields_are_read() {
 
 #[test]
 fn unknown_fields_are_ignored_or_refused_by_name() {
-    // Tag 8292 is ignorable, tag 101 is not.
+    // Both tags are unknown. Tag 8292 may be ignored, tag 101 must not be.
     let edit = VersionEdit::decode(&[0xe4, 0x40, 3, 1, 2, 3, 2, 9]).unwrap();
     assert_eq!(edit, VersionEdit { log_number: Some(9), ..VersionEdit::default() });
     let refused = |bytes: &[u8]| match VersionEdit::decode(bytes) {
@@ -265,8 +266,8 @@ fn a_file_that_rocksdb_would_not_write_is_not_written() {
 fn no_bytes_make_the_decoder_panic() {
     let decode = |bytes: &[u8]| -> Result<()> {
         let edit = VersionEdit::decode(bytes)?;
-        // A decoded edit can be encoded, unless it has a file without an epoch number, and then
-        // decodes to the same edit.
+        // An edit that was decoded can be encoded, unless it has a file without an epoch number. If
+        // it can, decoding and encoding it again must give the same bytes.
         let mut out = Vec::new();
         if edit.encode(&mut out).is_ok() {
             let again = VersionEdit::decode(&out).unwrap();

@@ -1,4 +1,5 @@
-//! Checks that RocksDB's write batches are read, and that the same bytes are written.
+//! Tests of write batches: batches that RocksDB wrote must be read correctly, and the builder must
+//! produce the same bytes.
 
 use tailwater_format::batch::{BatchReader, HEADER_LENGTH, Record, RecordKind, WriteBatch};
 use tailwater_format::blob::{BlobIndex, BlobLocation};
@@ -14,7 +15,7 @@ fn read(bytes: &[u8]) -> Result<Vec<Record<'_>>> {
     BatchReader::new(bytes)?.collect()
 }
 
-/// The batch in `every-kind`, built here.
+/// Builds the batch that the fixture `every-kind` contains.
 fn every_kind() -> WriteBatch {
     let mut batch = WriteBatch::new();
     batch.put_cf(0, b"k1", b"value").unwrap();
@@ -86,14 +87,14 @@ fn records_reach_both_column_families() {
     assert_eq!(records[0].key, b"astro-education/4.0");
 }
 
-/// An entity of one column, as stored in a batch.
+/// Returns an encoded entity of one column, which is the value of a record in a batch.
 fn entity() -> Vec<u8> {
     let mut entity = Vec::new();
     wide_column::encode(&[WideColumn::new(b"name", b"value")], &mut entity).unwrap();
     entity
 }
 
-/// A blob index, as stored in a batch.
+/// Returns an encoded blob index, which is the value of a record in a batch.
 fn blob_index() -> Vec<u8> {
     let location = BlobLocation {
         file_number: 7,
@@ -126,7 +127,8 @@ fn record_kinds_unsupported_by_rocksdbs_java_library_round_trip() {
         assert_eq!(chunk[2].kind, RecordKind::TimedPut);
         assert_eq!(chunk[2].value, b"value\x04\x03\x02\x01\0\0\0\0");
     }
-    // Tags and their column families, from the table of types.
+    // The type bytes of the records. Records of the default column family and of other column
+    // families have different type bytes.
     assert_eq!(batch.as_bytes()[HEADER_LENGTH], 0x16);
     let lengths = [3 + 1 + entity().len(), 3 + 1 + blob_index().len(), 17];
     assert_eq!(records[3].offset, HEADER_LENGTH + lengths.iter().sum::<usize>());
@@ -174,9 +176,9 @@ fn damage_is_reported_with_its_offset() {
     }
 }
 
-/// Regression test: a batch with a value that no read could decode was accepted, such as a timed
-/// put too short for its time, or an invalid entity or blob index. Once flushed, its table could
-/// not be compacted.
+/// Regression test: a batch was accepted although it had a value that no read could decode: a timed
+/// put shorter than its time, or an invalid entity or blob index. After a flush, the table with
+/// this value could not be compacted.
 #[test]
 fn values_that_do_not_decode_are_refused() {
     for kind in [RecordKind::TimedPut, RecordKind::Entity, RecordKind::BlobIndex] {

@@ -1,7 +1,8 @@
 //! Heap memory aligned for direct I/O.
 //!
-//! A large buffer is a mapping of its own: its pages are allocated on first touch and returned to
-//! the system when it is dropped. An allocator would keep them, in each thread's part of the heap.
+//! The memory of a large buffer is a mapping of its own. Its pages are allocated on first touch and
+//! returned to the system when the buffer is dropped. An allocator would retain them in the heap of
+//! the thread that dropped the buffer.
 #![expect(unsafe_code, reason = "the interfaces for aligned memory are unsafe")]
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
@@ -12,17 +13,18 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::Pages;
 
-/// Alignment of offset, length and memory for direct I/O, in bytes: enough for every common device.
-/// A file on a device that needs more reports it ([`crate::ReadFile::alignment`]).
+/// Alignment, in bytes, of the file offset, the length and the memory address of direct I/O. It is
+/// enough for every common device. A file on a device that needs more reports its alignment
+/// ([`crate::ReadFile::alignment`]).
 pub const ALIGNMENT: usize = 4096;
 
 /// Largest alignment that a file may require, in bytes.
 pub const MAX_ALIGNMENT: usize = 64 << 10;
 
-/// Capacity from which a buffer is a mapping of its own, in bytes.
+/// Capacity from which on a buffer is a mapping of its own, in bytes.
 const MAPPED_MIN: usize = 128 << 10;
 
-/// Memory of all buffers of the process, in bytes.
+/// Memory that all buffers of the process use, in bytes.
 static ALLOCATED: AtomicUsize = AtomicUsize::new(0);
 
 /// Returns the memory that all buffers of the process use, in bytes.
@@ -36,8 +38,8 @@ pub fn align_down(offset: u64) -> u64 {
     offset - offset % ALIGNMENT as u64
 }
 
-/// Returns the smallest multiple of [`ALIGNMENT`] that is not below `offset`, which is at most 2^64
-/// - 4096.
+/// Returns the smallest multiple of [`ALIGNMENT`] that is not below `offset`. `offset` must not
+/// exceed 2^64 minus 4096.
 #[inline]
 pub fn align_up(offset: u64) -> u64 {
     offset.next_multiple_of(ALIGNMENT as u64)
@@ -46,21 +48,22 @@ pub fn align_up(offset: u64) -> u64 {
 /// A buffer whose address and capacity are multiples of [`ALIGNMENT`]. All of its capacity is
 /// initialised, at first with zeros.
 ///
-/// The memory is aligned to every power of two, up to [`MAX_ALIGNMENT`], that divides the capacity:
-/// a buffer whose size suits a device also has a suitable address.
+/// The address is a multiple of the largest power of two that divides the capacity, but of no more
+/// than [`MAX_ALIGNMENT`]. So a buffer whose capacity is a multiple of a device's alignment is
+/// suitably aligned for the device.
 pub struct AlignedBuffer {
     /// `capacity` initialised bytes that only this buffer owns.
     memory: NonNull<u8>,
     capacity: usize,
     length: usize,
-    /// The mapping, for a large buffer.
+    /// The mapping that contains the memory; `None` if the memory came from the allocator.
     pages: Option<Pages>,
 }
 
-// SAFETY: only the buffer owns the memory, which is accessed only through its references, like a
-// Vec's.
+// SAFETY: the buffer owns the memory alone, and the memory is accessed only through references to
+// the buffer, as a Vec's is.
 unsafe impl Send for AlignedBuffer {}
-// SAFETY: as above: a shared buffer gives out shared slices only.
+// SAFETY: a shared reference to the buffer gives access only to shared slices.
 unsafe impl Sync for AlignedBuffer {}
 
 impl AlignedBuffer {
@@ -68,8 +71,8 @@ impl AlignedBuffer {
     /// [`ALIGNMENT`].
     ///
     /// # Panics
-    /// If `bytes` is near the size of the address space. Aborts the process if there is no memory,
-    /// like a Vec.
+    /// If `bytes` is near the size of the address space. If there is no memory, the process is
+    /// aborted, as for a Vec.
     pub fn with_capacity(bytes: usize) -> Self {
         let layout = Self::layout(round_up(bytes, ALIGNMENT));
         let (memory, pages) = if layout.size() < MAPPED_MIN {
@@ -97,12 +100,12 @@ impl AlignedBuffer {
         self.capacity
     }
 
-    /// Ensures a capacity of `bytes` at a multiple of `alignment`, a power of two up to
-    /// [`MAX_ALIGNMENT`]. If that needs new memory, the buffer is empty afterwards and its contents
-    /// are lost.
+    /// Ensures that the capacity is at least `bytes` and the address a multiple of `alignment`, a
+    /// power of two up to [`MAX_ALIGNMENT`]. If this requires new memory, the buffer is empty
+    /// afterwards and its contents are lost.
     ///
     /// # Panics
-    /// Like [`Self::with_capacity`].
+    /// As [`Self::with_capacity`].
     pub fn reserve(&mut self, bytes: usize, alignment: usize) {
         if self.capacity < bytes || !self.memory.addr().get().is_multiple_of(alignment) {
             *self = Self::with_capacity(round_up(bytes, alignment));
@@ -119,7 +122,8 @@ impl AlignedBuffer {
         self.length = 0;
     }
 
-    /// Sets the length. Bytes that become visible are those last written there, or zeros.
+    /// Sets the length in bytes. If the length grows, the new bytes are those that were last
+    /// written at their positions, or zeros.
     ///
     /// # Panics
     /// If `length` is above the capacity.
@@ -160,15 +164,15 @@ impl Deref for AlignedBuffer {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: the first `length` bytes, at most `capacity`, are owned, initialised and borrowed
-        // through self.
+        // SAFETY: this buffer owns the first `length` bytes, which are at most `capacity` and
+        // initialised. The slice borrows `self`.
         unsafe { std::slice::from_raw_parts(self.memory.as_ptr(), self.length) }
     }
 }
 
 impl DerefMut for AlignedBuffer {
     fn deref_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as in deref, and self is borrowed exclusively.
+        // SAFETY: as in `deref`; in addition `self` is borrowed exclusively.
         unsafe { std::slice::from_raw_parts_mut(self.memory.as_ptr(), self.length) }
     }
 }
@@ -251,8 +255,8 @@ mod tests {
         AlignedBuffer::with_capacity(1).set_length(4097);
     }
 
-    /// Regression test: in builds without overflow checks the capacity became 0, and memory of size
-    /// zero was allocated.
+    /// Regression test: in builds without overflow checks, rounding up overflowed to a capacity of
+    /// 0, and memory of size zero was allocated.
     #[test]
     #[should_panic(expected = "does not fit the address space")]
     fn a_capacity_beyond_the_address_space_is_refused() {

@@ -1,8 +1,8 @@
-//! Memory that one owner appends to while others read the published part.
+//! Memory to which one owner appends while other threads read the bytes that it has published.
 //!
 //! - Only the [`AppendBuffer`] writes, and only after the published bytes.
-//! - Readers see published bytes only, and those never change: a device may read them, too.
-//! - The memory returns to its [`PageSource`] when the owner and all readers are gone.
+//! - Readers see only published bytes, which never change. So a device may also read them.
+//! - The memory returns to its [`PageSource`] once the owner and all readers have been dropped.
 #![expect(unsafe_code, reason = "an owner writes to memory that others read, unlike any borrow")]
 
 use std::fmt;
@@ -13,26 +13,27 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use super::Pages;
 
-/// Takes back memory that is no longer read.
+/// The origin of the pages of a buffer. It takes the pages back when nothing refers to them any
+/// longer.
 pub trait PageSource: fmt::Debug + Send + Sync {
-    /// Takes back the pages, in the thread that dropped the last reference to them.
+    /// Takes back the pages. Runs in the thread that dropped the last reference to them.
     fn give_back(&self, pages: Pages);
 }
 
-/// The owner's side of the memory. There is only one owner.
+/// A buffer to which its owner appends. It is the only value through which the memory is written.
 pub struct AppendBuffer {
     shared: Arc<Allocation>,
-    /// Bytes that were appended, published or not.
+    /// Number of bytes that were appended, whether published or not.
     length: usize,
 }
 
-/// The readers' side of the memory. A clone is another reference to the same memory.
+/// A reader's reference to the memory of an [`AppendBuffer`]. A clone refers to the same memory.
 #[derive(Clone)]
 pub struct AppendedBytes {
     shared: Arc<Allocation>,
 }
 
-/// A range of published bytes, whose memory it keeps alive.
+/// A range of published bytes. It keeps the memory alive.
 #[derive(Clone)]
 pub struct AppendedSlice {
     shared: Arc<Allocation>,
@@ -40,26 +41,26 @@ pub struct AppendedSlice {
 }
 
 struct Allocation {
-    /// `None` only while this is dropped.
+    /// The pages that contain the memory; `None` only while the allocation is dropped.
     pages: Option<Pages>,
-    /// Start of the appended bytes, `header` bytes into the pages.
+    /// Address of the first appended byte, `header` bytes after the start of the pages.
     start: NonNull<u8>,
     header: usize,
     capacity: usize,
-    /// Bytes that readers may see. They are initialised and do not change.
+    /// Number of bytes that readers may see. They are initialised and do not change.
     published: AtomicUsize,
     source: Arc<dyn PageSource>,
 }
 
-// SAFETY: only this owns the pages. Published bytes are only read, and only the one AppendBuffer,
-// whose methods take `&mut self`, accesses the bytes after them.
+// SAFETY: only this allocation owns the pages. Published bytes are only read. The bytes after them
+// are accessed only by the one AppendBuffer, whose methods take `&mut self`.
 unsafe impl Send for Allocation {}
-// SAFETY: as above.
+// SAFETY: as for Send.
 unsafe impl Sync for Allocation {}
 
 impl AppendBuffer {
-    /// Creates an empty buffer in pages with arbitrary contents. The appended bytes begin after a
-    /// header of `header` bytes.
+    /// Creates an empty buffer in these pages, whose contents may be arbitrary. The appended bytes
+    /// begin after a header of `header` bytes. `source` takes the pages back in the end.
     ///
     /// # Panics
     /// If the header is not a multiple of 8, or does not fit into the pages.
@@ -73,12 +74,12 @@ impl AppendBuffer {
         Self { shared: Arc::new(shared), length: 0 }
     }
 
-    /// Returns the number of appended bytes.
+    /// Returns the number of bytes that were appended, whether published or not.
     pub fn length(&self) -> usize {
         self.length
     }
 
-    /// Returns the capacity in bytes.
+    /// Returns the number of bytes that can be appended in total.
     pub fn capacity(&self) -> usize {
         self.shared.capacity
     }
@@ -88,10 +89,10 @@ impl AppendBuffer {
         self.shared.capacity - self.length
     }
 
-    /// Appends bytes, which readers do not see until they are published.
+    /// Appends bytes. Readers do not see them before [`Self::publish`].
     ///
     /// # Panics
-    /// If there is no space.
+    /// If there is too little space.
     pub fn append(&mut self, bytes: &[u8]) {
         assert!(bytes.len() <= self.remaining(), "{} bytes for {}", bytes.len(), self.remaining());
         // SAFETY: the target is inside the pages and after the published bytes, so nothing else
@@ -103,10 +104,10 @@ impl AppendBuffer {
         self.length += bytes.len();
     }
 
-    /// Appends zeros.
+    /// Appends `count` zeros.
     ///
     /// # Panics
-    /// If there is no space.
+    /// If there is too little space.
     pub fn append_zeros(&mut self, count: usize) {
         assert!(count <= self.remaining(), "{count} bytes for {}", self.remaining());
         // SAFETY: as in `append`.
@@ -119,12 +120,12 @@ impl AppendBuffer {
         self.shared.published.store(self.length, Ordering::Release);
     }
 
-    /// Drops the bytes that were appended and not published.
+    /// Drops the bytes that were appended but not published.
     pub fn discard(&mut self) {
         self.length = self.shared.published.load(Ordering::Relaxed);
     }
 
-    /// Writes the beginning of the header, the first 8 bytes last.
+    /// Writes `bytes` to the beginning of the header. Writes their first 8 bytes last, atomically.
     ///
     /// # Panics
     /// If `bytes` has 8 bytes or fewer, or is longer than the header.
@@ -132,37 +133,37 @@ impl AppendBuffer {
         assert!(8 < bytes.len() && bytes.len() <= self.shared.header, "{} bytes", bytes.len());
         let (first, rest) = bytes.split_at(8);
         let header = self.shared.header_start();
-        // SAFETY: the header is inside the pages, before everything that readers see, and only this
-        // writes there, except to the first 8 bytes, which are atomic.
+        // SAFETY: the header is inside the pages and before all bytes that readers see. Only this
+        // method writes to it, except for the first 8 bytes, which are accessed atomically.
         unsafe { std::ptr::copy_nonoverlapping(rest.as_ptr(), header.add(8).as_ptr(), rest.len()) };
         let first = first.try_into().map_or(0, u64::from_ne_bytes);
         self.shared.header_word().store(first, Ordering::Release);
     }
 
-    /// Returns the readers' side.
+    /// Returns a reference through which the published bytes can be read.
     pub fn reader(&self) -> AppendedBytes {
         AppendedBytes { shared: Arc::clone(&self.shared) }
     }
 }
 
 impl AppendedBytes {
-    /// Returns the number of published bytes. It only grows.
+    /// Returns the number of published bytes. It never decreases.
     pub fn length(&self) -> usize {
         self.shared.published.load(Ordering::Acquire)
     }
 
-    /// Returns the capacity in bytes.
+    /// Returns the number of bytes that can be appended in total.
     pub fn capacity(&self) -> usize {
         self.shared.capacity
     }
 
-    /// Returns published bytes; `None` if not all of them are published.
+    /// Returns the bytes of `range`; `None` if not all of them are published.
     pub fn get(&self, range: Range<usize>) -> Option<&[u8]> {
         self.shared.get(range)
     }
 
-    /// Returns a range of published bytes as a slice that keeps their memory alive; `None` if not
-    /// all of them are published.
+    /// Returns the bytes of `range` as a slice that keeps the memory alive; `None` if not all of
+    /// them are published.
     pub fn slice(&self, range: Range<usize>) -> Option<AppendedSlice> {
         self.shared.get(range.clone())?;
         Some(AppendedSlice { shared: Arc::clone(&self.shared), range })
@@ -183,7 +184,7 @@ impl Allocation {
             return None;
         }
         // SAFETY: the bytes are inside the pages, were written before the length was published, and
-        // do not change while this lives.
+        // do not change while the allocation lives.
         Some(unsafe {
             let start = self.start.as_ptr().add(range.start);
             std::slice::from_raw_parts(start, range.end - range.start)
@@ -196,8 +197,8 @@ impl Allocation {
     }
 
     fn header_word(&self) -> &AtomicU64 {
-        // SAFETY: pages begin at a multiple of 8, and live as long as this does; these 8 bytes are
-        // only accessed atomically.
+        // SAFETY: pages begin at a multiple of 8 and live as long as the allocation. These 8 bytes
+        // are accessed only atomically.
         unsafe { AtomicU64::from_ptr(self.header_start().cast().as_ptr()) }
     }
 }

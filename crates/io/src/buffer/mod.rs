@@ -1,4 +1,4 @@
-//! Memory from the system: aligned for direct I/O, in bounded pools, and in pages.
+//! Buffers for I/O: aligned for direct I/O, pooled with a memory limit, or mapped from the system.
 
 mod aligned;
 mod append;

@@ -11,27 +11,27 @@ use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
 pub use rustix::param::page_size;
 
-/// A memory mapping. Its pages are allocated on first touch and returned to the system when they
-/// are [released](Pages::release) and when it is dropped.
+/// A memory mapping. Its pages are allocated on first touch. They are returned to the system when
+/// they are [released](Pages::release) or the mapping is dropped.
 #[derive(Debug)]
 pub struct Pages {
     start: NonNull<u8>,
-    /// A multiple of the page's size.
+    /// Length in bytes, a multiple of the page size.
     length: usize,
 }
 
-// SAFETY: only this owns the memory, and it returns no references to it.
+// SAFETY: only this value owns the memory, and it returns no references to it.
 unsafe impl Send for Pages {}
-// SAFETY: as above; the system calls made through a shared reference are thread-safe.
+// SAFETY: as for Send. The system calls made through a shared reference are thread-safe.
 unsafe impl Sync for Pages {}
 
 impl Pages {
-    /// Maps at least `length` bytes, all zero, that begin at a multiple of `alignment`, a power of
-    /// two; `None` if there is no memory. `length` is not 0.
+    /// Maps at least `length` bytes of zeros. `length` must not be 0. The memory begins at a
+    /// multiple of `alignment`, a power of two. `None` if there is no memory.
     pub fn map(length: usize, alignment: usize) -> Option<Self> {
         let length = length.checked_next_multiple_of(page_size())?;
-        // A mapping begins at a page boundary, so more is mapped than needed and the surplus
-        // unmapped.
+        // The system aligns a mapping only to pages. For a larger alignment, a longer range is
+        // mapped, and the surplus at both ends is unmapped.
         let spare = if alignment > page_size() { alignment } else { 0 };
         let flags = ProtFlags::READ | ProtFlags::WRITE;
         let whole = length.checked_add(spare)?;
@@ -42,8 +42,9 @@ impl Pages {
         assert!(before <= spare, "the alignment is a power of two");
         for (offset, surplus) in [(0, before), (before + length, spare - before)] {
             if surplus > 0 {
-                // SAFETY: whole pages inside the mapping and outside the bytes that are kept. If
-                // the system refuses, they stay mapped, which is harmless: nothing accesses them.
+                // SAFETY: these are whole pages inside the mapping and outside the bytes that are
+                // kept. If the system refuses, the pages stay mapped. That is harmless, because
+                // nothing accesses them.
                 let _ = unsafe { munmap(begin.add(offset).cast(), surplus) };
             }
         }
@@ -52,8 +53,9 @@ impl Pages {
         Some(Self { start, length })
     }
 
-    /// Maps the first `length` bytes of a file that is at least that long. The mapping is shared:
-    /// others may map the file, and writes go to it. `length` is not 0.
+    /// Maps the first `length` bytes of a file, which must be at least that long. `length` must not
+    /// be 0. The mapping is shared: writes to the memory change the file, and other mappings of the
+    /// file see them.
     ///
     /// # Errors
     /// I/O errors.
@@ -80,22 +82,24 @@ impl Pages {
 
     /// Sets all bytes to zero.
     pub fn zero(&mut self) {
-        // SAFETY: they are writable memory that only this owns, and there is no reference to them.
+        // SAFETY: the bytes are writable memory that only this value owns, and nothing refers to
+        // them.
         unsafe { self.start.as_ptr().write_bytes(0, self.length) };
     }
 
-    /// Asks the system for small pages only. Releasing part of a huge page frees nothing, and
-    /// released memory is allocated again when the system merges small pages into a huge one.
+    /// Asks the system to use only small pages for this memory. With a huge page, releasing a part
+    /// of it frees nothing. In addition, the system allocates released memory again when it merges
+    /// small pages into a huge one.
     pub fn avoid_huge_pages(&self) {
-        // SAFETY: only this owns the mapping, whose contents do not change. A kernel without huge
-        // pages refuses, which has the same effect.
+        // SAFETY: only this value owns the mapping, whose contents do not change. A kernel without
+        // huge pages returns an error, which can be ignored.
         let _ =
             unsafe { madvise(self.start.as_ptr().cast(), self.length, Advice::LinuxNoHugepage) };
     }
 
-    /// Returns the memory of the `length` bytes at `start` to the system; both are multiples of the
-    /// page size. The bytes are zero when they are accessed again. If the process has locked all
-    /// its memory, they keep their contents.
+    /// Returns the memory of the `length` bytes at `start` to the system. Both must be multiples of
+    /// the page size. When the bytes are accessed again, they are zero. If the process has locked
+    /// all its memory, nothing is returned and the bytes keep their contents.
     ///
     /// # Safety
     /// The bytes are inside a live mapping, and nothing refers to them.
@@ -104,17 +108,17 @@ impl Pages {
         let _ = unsafe { madvise(start.as_ptr().cast(), length, Advice::LinuxDontNeed) };
     }
 
-    /// Returns the start address without unmapping the pages, which [`Pages::from_leaked`] takes
-    /// over again.
+    /// Returns the start address without unmapping the pages. The caller must pass the address to
+    /// [`Pages::from_leaked`] later.
     pub fn leak(self) -> NonNull<u8> {
         ManuallyDrop::new(self).start
     }
 
-    /// Takes over leaked pages.
+    /// Takes ownership of leaked pages again.
     ///
     /// # Safety
-    /// `start` is from [`Pages::leak`], `length` is the length that they were mapped with, and this
-    /// is done once.
+    /// `start` is from [`Pages::leak`], `length` is the length of these pages, and this is called
+    /// once for them.
     pub unsafe fn from_leaked(start: NonNull<u8>, length: usize) -> Self {
         Self { start, length: length.next_multiple_of(page_size()) }
     }
@@ -138,8 +142,9 @@ impl Drop for Pages {
         let _ = GIVEN_BACK.try_with(|count| count.set(count.get() + 1));
         // SAFETY: only this owns the mapping, and nothing refers to it any more.
         if unsafe { munmap(self.start.as_ptr().cast(), self.length) }.is_err() {
-            // The kernel merges adjacent mappings. Unmapping a part of a merged mapping would split
-            // it in two, but the limit on the number of mappings is reached.
+            // The kernel merges adjacent mappings. Unmapping the middle of a merged mapping would
+            // split it in two, which fails if the process has reached its limit on mappings. The
+            // memory can be released nevertheless.
             // SAFETY: as above.
             unsafe { Self::release(self.start, self.length) };
         }
@@ -179,7 +184,7 @@ mod tests {
         let pages = Pages::map(10_000, 1).unwrap();
         let length = pages.length();
         let start = pages.leak();
-        // SAFETY: from the line above, once.
+        // SAFETY: `start` is from `leak` in the line above, and this is the only call for it.
         let pages = unsafe { Pages::from_leaked(start, 10_000) };
         assert_eq!((pages.start(), pages.length()), (start, length));
     }

@@ -1,14 +1,14 @@
-//! Marks the parts of a larger allocation that are not in use, for AddressSanitizer.
+//! Marks the unused parts of a larger allocation for AddressSanitizer.
 //!
-//! The sanitizer knows only whole allocations, and does not detect accesses to a part that was
-//! returned, or beyond a part's end. These calls mark those parts. In builds without `--cfg asan`
-//! they do nothing (`ci/sanitize.sh`).
+//! By itself the sanitizer knows only whole allocations. It does not detect an access to a part
+//! that was given back, or beyond the end of a part. The functions here mark such bytes as
+//! inaccessible. In builds without `--cfg asan` they do nothing (`ci/sanitize.sh`).
 #![cfg_attr(asan, expect(unsafe_code, reason = "the sanitizer's functions are C's"))]
 
 use std::ptr::NonNull;
 
 #[cfg(asan)]
-// SAFETY: as the sanitizer's header declares them (sanitizer/asan_interface.h).
+// SAFETY: the signatures are those in the sanitizer's header (sanitizer/asan_interface.h).
 unsafe extern "C" {
     fn __asan_poison_memory_region(start: *const u8, length: usize);
     fn __asan_unpoison_memory_region(start: *const u8, length: usize);

@@ -1,4 +1,4 @@
-//! A pool that bounds the memory of I/O buffers and reuses them.
+//! A pool of I/O buffers. It limits their total memory and reuses returned buffers.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,14 +12,14 @@ use crate::sync::{Condvar, Mutex};
 /// The reason why the pool returned no buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PoolError {
-    /// More was requested than the pool's limit: the request can never succeed.
+    /// The requested size exceeds the pool's limit, so the request can never succeed.
     TooLarge {
         /// The requested size, rounded up to the alignment, in bytes.
         asked: usize,
         /// The pool's limit, in bytes.
         limit: usize,
     },
-    /// Too much is in use now; a later request may succeed.
+    /// Too many bytes are in use at present. A later request may succeed.
     Exhausted,
 }
 
@@ -36,7 +36,8 @@ impl fmt::Display for PoolError {
 
 impl std::error::Error for PoolError {}
 
-/// A pool of aligned buffers with a limit on their total bytes, including those kept for reuse.
+/// A pool of aligned buffers. It limits the total bytes of the buffers in use and of those kept for
+/// reuse.
 ///
 /// A clone is another handle to the same pool. Safe to use from any thread. Buffers may outlive the
 /// pool.
@@ -57,7 +58,7 @@ struct State {
     in_use: usize,
     peak: usize,
     kept_bytes: usize,
-    /// Buffers to reuse, by capacity. No list is empty.
+    /// Buffers kept for reuse, by capacity. No list is empty.
     kept: BTreeMap<usize, Vec<AlignedBuffer>>,
 }
 
@@ -68,12 +69,12 @@ impl BufferPool {
         Self { shared: Arc::new(shared) }
     }
 
-    /// Returns an empty buffer with a capacity of `bytes`, and waits for buffers to be returned if
-    /// too much is in use.
+    /// Returns an empty buffer with a capacity of `bytes`. If too many bytes are in use, waits
+    /// until enough buffers have been returned.
     ///
-    /// A thread that waits here while holding buffers of the same pool may wait forever; use
-    /// [`Self::try_acquire`] for every buffer but the first. A large request needs enough bytes
-    /// free simultaneously, and may wait behind small ones.
+    /// A thread that waits here while it holds buffers of the same pool may wait forever. For every
+    /// buffer but the first it must use [`Self::try_acquire`]. A large request may wait for long,
+    /// because small requests can take the bytes that become free.
     ///
     /// # Errors
     /// [`PoolError::TooLarge`].
@@ -104,12 +105,12 @@ impl BufferPool {
         self.shared.limit
     }
 
-    /// Returns the number of bytes in use.
+    /// Returns the number of bytes of the buffers in use, without those kept for reuse.
     pub fn in_use(&self) -> usize {
         self.shared.state.lock().in_use
     }
 
-    /// Returns the largest number of bytes that were ever in use simultaneously.
+    /// Returns the highest number of bytes that have been in use at the same time.
     pub fn peak(&self) -> usize {
         self.shared.state.lock().peak
     }
@@ -120,8 +121,8 @@ impl BufferPool {
         if asked > limit { Err(PoolError::TooLarge { asked, limit }) } else { Ok(asked) }
     }
 
-    /// Takes a kept buffer of this capacity or allocates one. The caller has checked that
-    /// `capacity` fits into the limit.
+    /// Takes a buffer of this capacity that was kept for reuse, or allocates one. The caller has
+    /// checked that `capacity` fits into the limit.
     fn give(&self, state: &mut State, capacity: usize) -> PooledBuffer {
         state.in_use += capacity;
         state.peak = state.peak.max(state.in_use);
@@ -138,7 +139,8 @@ impl BufferPool {
 }
 
 impl State {
-    /// Removes and returns a kept buffer of the given capacity, or the largest.
+    /// Removes and returns a buffer that was kept for reuse: one of the given capacity or, for
+    /// `None`, one of the largest capacity.
     fn take_kept(&mut self, capacity: Option<usize>) -> Option<AlignedBuffer> {
         let capacity = match capacity {
             Some(capacity) => capacity,
@@ -157,14 +159,14 @@ impl State {
 /// A pooled buffer, which returns to its pool when it is dropped.
 #[derive(Debug)]
 pub struct PooledBuffer {
-    /// `None` only inside drop.
+    /// The buffer; `None` only inside `drop`.
     buffer: Option<AlignedBuffer>,
     shared: Arc<PoolBudget>,
 }
 
 impl PooledBuffer {
-    /// Returns an empty buffer of the same size that replaces this one in the pool. This one's
-    /// memory is leaked, because the kernel may still write to it.
+    /// Replaces this buffer in the pool by an empty buffer of the same size, and returns that. The
+    /// memory of this buffer is leaked, because the kernel may still write to it.
     pub(crate) fn leak_and_replace(mut self) -> Self {
         let fresh = AlignedBuffer::with_capacity(self.capacity());
         std::mem::forget(self.buffer.replace(fresh));

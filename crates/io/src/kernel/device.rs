@@ -1,64 +1,71 @@
-//! The block device behind a directory.
+//! Finds the block device on which a directory is stored.
 //!
-//! The directory's device number identifies it, unless the filesystem assigns its own numbers, as
-//! btrfs and overlay do. Then the mount's source identifies it. Statistics and queue settings
-//! belong to the whole device, so a partition resolves to its device; a loop device is not resolved
-//! further, but its backing file is reported.
+//! The device number in the directory's metadata identifies the device, unless the filesystem
+//! assigns its own numbers, as btrfs and overlay do. Then the source in the mount table identifies
+//! it. The kernel's statistics and queue settings describe whole devices, so a partition is
+//! resolved to the device that contains it. A loop device is not resolved further, but its backing
+//! file is reported.
 
 use std::path::{Path, PathBuf};
 
 use super::System;
 use super::mounts::{self, Mount};
 
-/// Maximum number of stacked filesystems to resolve.
+/// Maximum number of filesystems that are stored on top of each other, such as overlays, to
+/// resolve.
 const MAX_LAYERS: usize = 4;
 
-/// A whole block device, and the known settings of its queue.
+/// A whole block device, and the settings of its queue. A setting is `None` if the kernel does not
+/// report it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Device {
     /// The device's name: `nvme0n1`.
     pub name: String,
     /// The device's major and minor number.
     pub number: (u32, u32),
-    /// The partition that the directory is on, if it is on one.
+    /// The name of the partition that contains the directory; `None` if the filesystem uses the
+    /// whole device.
     pub partition: Option<String>,
     /// The backing file of a loop device.
     pub backing_file: Option<PathBuf>,
-    /// Whether the device reports that it is rotational. Virtual devices report this, too.
+    /// Whether the device reports that it is rotational. Many virtual devices report this although
+    /// they are not.
     pub is_rotational: Option<bool>,
-    /// Whether a single write can be made durable without flushing the cache.
+    /// Whether the device supports FUA: a single write can be made durable without flushing the
+    /// cache.
     pub has_fua: Option<bool>,
     /// Whether the device has a write cache that loses its contents on power loss.
     pub has_volatile_cache: Option<bool>,
-    /// Read-ahead of the kernel, in KiB.
+    /// Maximum size of the kernel's own read-ahead, in KiB.
     pub read_ahead_kib: Option<u64>,
-    /// Largest request, in KiB. Read-ahead requests of programs are clamped to the larger of this
-    /// and `read_ahead_kib`.
+    /// Maximum size of a request, in KiB. If a program requests read-ahead itself, the kernel
+    /// limits it to the larger of this and `read_ahead_kib`.
     pub max_sectors_kib: Option<u64>,
-    /// The scheduler of its queue: `none`, `mq-deadline`.
+    /// The I/O scheduler of the device's queue, such as `none` or `mq-deadline`.
     pub scheduler: Option<String>,
-    /// Number of requests that the queue holds.
+    /// Maximum number of requests in the device's queue.
     pub queue_requests: Option<u64>,
     /// Smallest transfer unit, in bytes.
     pub logical_block_bytes: Option<u64>,
-    /// Smallest unit that it writes without a read-modify-write, in bytes.
+    /// Smallest unit that the device writes without a read-modify-write, in bytes.
     pub physical_block_bytes: Option<u64>,
     /// The device's size in bytes.
     pub size_bytes: Option<u64>,
 }
 
 impl Device {
-    /// Returns the device behind an existing directory or file. `None` if there is none (tmpfs, a
-    /// network filesystem) or if it cannot be determined: for instance, below an overlay whose
-    /// upper directory is not visible. For a filesystem over several devices it is the one that the
-    /// mount names.
+    /// Returns the device on which an existing directory or file is stored. `None` if there is no
+    /// such device, as for tmpfs and network filesystems, or if it cannot be determined, as for an
+    /// overlay whose upper directory is not visible. If a filesystem uses several devices, the
+    /// result is the device that the mount table names.
     pub fn of_directory(system: &System, directory: &Path) -> Option<Self> {
         let mounts = mounts::parse(&system.read("/proc/self/mountinfo")?);
         let path = directory.canonicalize().ok()?;
         Self::of_number(system, number_behind(system, &mounts, &path)?)
     }
 
-    /// Returns the device with this number, or the device of the partition with this number.
+    /// Returns the device with this major and minor number. If the number is that of a partition,
+    /// returns the device that contains the partition.
     pub fn of_number(system: &System, number: (u32, u32)) -> Option<Self> {
         let directory = directory_of(system, number)?;
         if !directory.join("partition").exists() {
@@ -93,14 +100,15 @@ impl Device {
         })
     }
 
-    /// Returns the name of the filesystem's device: the partition's name if the filesystem is on a
-    /// partition.
+    /// Returns the name of the block device that contains the filesystem: the name of the partition
+    /// or, without partitions, of the whole device.
     pub fn filesystem_name(&self) -> &str {
         self.partition.as_deref().unwrap_or(&self.name)
     }
 }
 
-/// Returns the number of the device that holds a path without links.
+/// Returns the major and minor number of the device on which `path` is stored. `path` contains no
+/// symbolic links.
 fn number_behind(system: &System, mounts: &[Mount], path: &Path) -> Option<(u32, u32)> {
     let mut path = path.to_owned();
     for _ in 0..MAX_LAYERS {
@@ -116,18 +124,19 @@ fn number_behind(system: &System, mounts: &[Mount], path: &Path) -> Option<(u32,
     None
 }
 
-/// What a filesystem is stored on.
+/// The storage below a filesystem.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Layer {
     /// The device with this number.
     Device((u32, u32)),
-    /// A directory of another filesystem.
+    /// A directory of another filesystem, as below an overlay.
     Directory(PathBuf),
-    /// Cannot be determined.
+    /// The storage cannot be determined.
     Unknown,
 }
 
-/// Returns what stores the files with this device number in this mount.
+/// Returns the storage below the filesystem that is mounted at `mount`. `number` is the device
+/// number of the files in it.
 pub(super) fn one_layer(system: &System, number: (u32, u32), mount: &Mount) -> Layer {
     if directory_of(system, number).is_some() {
         return Layer::Device(number);
@@ -139,7 +148,7 @@ pub(super) fn one_layer(system: &System, number: (u32, u32), mount: &Mount) -> L
     if !mount.source.starts_with("/dev") {
         return Layer::Unknown;
     }
-    // `/dev/mapper/NAME` is a link to `/dev/dm-0`.
+    // Resolve symbolic links: `/dev/mapper/NAME` is a link to `/dev/dm-0`.
     let source = system.path(&mount.source).canonicalize().unwrap_or_else(|_| mount.source.clone());
     let name = source.file_name().unwrap_or_default();
     let file = Path::new("/sys/class/block").join(name).join("dev");
@@ -149,13 +158,14 @@ pub(super) fn one_layer(system: &System, number: (u32, u32), mount: &Mount) -> L
     }
 }
 
-/// Returns the kernel's directory of a device, without links: a partition's is inside its device's.
+/// Returns the directory in `/sys` that describes a device, with symbolic links resolved. The
+/// directory of a partition is inside that of its device.
 fn directory_of(system: &System, (major, minor): (u32, u32)) -> Option<PathBuf> {
     let link = system.path(format!("/sys/dev/block/{major}:{minor}"));
     link.canonicalize().ok()
 }
 
-/// Returns the trimmed text of a file whose path has no links left to follow.
+/// Returns the trimmed text of a file. `path` contains no symbolic links.
 #[expect(clippy::disallowed_methods, reason = "the kernel's files are not a database's")]
 fn read(path: &Path) -> Option<String> {
     let text = std::fs::read_to_string(path).ok()?;
@@ -167,8 +177,8 @@ fn parse_number(text: &str) -> Option<(u32, u32)> {
     Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
-/// Returns the choice in brackets, as in `none [mq-deadline] kyber`; the whole text if there are
-/// none.
+/// Returns the word in brackets, which is the selected one, as in `none [mq-deadline] kyber`.
+/// Returns the whole text if it has no brackets.
 fn chosen(text: &str) -> &str {
     let bracketed = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
     bracketed.map_or(text.trim(), |(choice, _)| choice)

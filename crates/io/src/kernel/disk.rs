@@ -1,37 +1,39 @@
-//! Counters of a block device: `/proc/diskstats`, and `io.stat` of a group in cgroup v2.
+//! Counters of a block device, from `/proc/diskstats`, and bytes read by a cgroup v2 group, from
+//! its `io.stat`.
 //!
-//! A line of diskstats has 11 figures after the device's name, 15 since Linux 4.18 (discards) and
-//! 17 since 5.5 (flushes). A flush without data also counts as a write, so the mean time of a write
-//! includes that of the flushes. Flushes are counted for whole devices only, not for partitions.
+//! A line of diskstats has 11 numbers after the device's name, 15 since Linux 4.18, which added
+//! discards, and 17 since 5.5, which added flushes. A flush without data also counts as a write, so
+//! the mean time of a write includes flushes. The kernel counts flushes only for whole devices, not
+//! for partitions.
 
-/// A block device's counters since the kernel added the device.
+/// The counters of a block device, counted since the kernel added the device.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DiskStats {
-    /// Completed reads.
+    /// Number of completed reads.
     pub reads: u64,
-    /// 512-byte sectors read.
+    /// Number of 512-byte sectors read.
     pub sectors_read: u64,
-    /// Total time of all reads, including queueing, in milliseconds.
+    /// Sum of the times of all reads, queueing included, in milliseconds.
     pub read_ms: u64,
-    /// Completed writes, including flushes without data.
+    /// Number of completed writes, flushes without data included.
     pub writes: u64,
-    /// 512-byte sectors written.
+    /// Number of 512-byte sectors written.
     pub sectors_written: u64,
-    /// Total time of all writes, in milliseconds.
+    /// Sum of the times of all writes, queueing included, in milliseconds.
     pub write_ms: u64,
-    /// Time in which at least one request was in flight, in milliseconds.
+    /// Time during which at least one request was in flight, in milliseconds.
     pub busy_ms: u64,
-    /// Sum of the times that requests were in flight, in milliseconds.
+    /// Sum over all requests of the time that each was in flight, in milliseconds.
     pub weighted_ms: u64,
-    /// Completed flushes.
+    /// Number of completed flushes; `None` before Linux 5.5.
     pub flushes: Option<u64>,
-    /// Total time of all flushes, in milliseconds.
+    /// Sum of the times of all flushes, in milliseconds; `None` before Linux 5.5.
     pub flush_ms: Option<u64>,
 }
 
 impl DiskStats {
-    /// Parses the text of `/proc/diskstats` for the device with this number; `None` if it is not
-    /// listed.
+    /// Returns the counters of the device with this major and minor number from the text of
+    /// `/proc/diskstats`; `None` if the device is not listed.
     pub fn parse(diskstats: &str, (major, minor): (u32, u32)) -> Option<Self> {
         diskstats.lines().find_map(|line| {
             let mut words = line.split_ascii_whitespace();
@@ -64,8 +66,8 @@ impl DiskStats {
     }
 }
 
-/// Returns the bytes that a group read from a device, from the text of its `io.stat`; `None` if the
-/// group has no entry for that device, or has read nothing.
+/// Returns the number of bytes that a cgroup v2 group has read from a device, from the text of the
+/// group's `io.stat`; `None` if the group has no entry for the device or has read nothing.
 pub fn group_read_bytes(io_stat: &str, (major, minor): (u32, u32)) -> Option<u64> {
     let device = format!("{major}:{minor}");
     io_stat.lines().find_map(|line| {
@@ -77,8 +79,8 @@ pub fn group_read_bytes(io_stat: &str, (major, minor): (u32, u32)) -> Option<u64
     })
 }
 
-/// Returns the bytes fetched from devices for a process, from the text of its `/proc/PID/io`:
-/// missing pages, read-ahead, and direct reads.
+/// Returns the number of bytes that the kernel has read from devices for a process: page cache
+/// misses, read-ahead and direct reads. `io` is the text of `/proc/PID/io`.
 pub fn process_read_bytes(io: &str) -> Option<u64> {
     io.lines().find_map(|line| line.strip_prefix("read_bytes:"))?.trim().parse().ok()
 }

@@ -1,4 +1,5 @@
-//! The environment that figures were measured in, to be reported with them.
+//! The environment of a measurement: machine, kernel, filesystem and device, which are reported
+//! together with the measured figures.
 
 use std::io::Read as _;
 use std::path::Path;
@@ -9,7 +10,8 @@ use super::mounts::{self, Mount};
 use super::text::figure;
 use super::{Device, System};
 
-/// The machine, its kernel, and the filesystem and device behind a directory.
+/// The machine, its kernel, and the filesystem and the device on which a directory is stored. A
+/// value is `None` if the system does not report it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Environment {
     /// The kernel's release: `6.18.5`.
@@ -22,20 +24,20 @@ pub struct Environment {
     pub processors: Option<usize>,
     /// Memory of the machine, in bytes.
     pub memory_bytes: Option<u64>,
-    /// Swap, in bytes.
+    /// Size of the swap space, in bytes.
     pub swap_bytes: Option<u64>,
-    /// The filesystem of the directory.
+    /// The filesystem that contains the directory.
     pub filesystem: Option<Filesystem>,
-    /// The device behind it.
+    /// The device on which the filesystem is stored.
     pub device: Option<Device>,
-    /// Actions of the DAMON schemes that are running, such as `pageout`, which empties the page
-    /// cache without memory pressure. `None` if the kernel has no DAMON or does not show it, empty
-    /// if none is running.
+    /// The running schemes of DAMON, the kernel's data access monitor, by their actions. An example
+    /// is `pageout`, which evicts page cache even without memory pressure. `None` if the kernel has
+    /// no DAMON or does not show its schemes, and empty if none is running.
     pub damon: Option<Vec<String>>,
-    /// The mask of enabled parts of the multi-generational LRU (`lru_gen/enabled`); 0 if it is off.
-    /// `None` if the kernel has none.
+    /// The bit mask of enabled parts of the multi-generational LRU, from `lru_gen/enabled`; 0 if it
+    /// is off. `None` if the kernel does not have it.
     pub multi_generational_lru: Option<u32>,
-    /// Whether io_uring is allowed.
+    /// Whether processes may use io_uring.
     pub io_uring: Option<IoUring>,
 }
 
@@ -46,27 +48,28 @@ pub struct Filesystem {
     pub kind: String,
     /// The filesystem's mount options.
     pub options: String,
-    /// How its metadata is kept consistent across a crash: `none`, ext4's `ordered`, `writeback`
-    /// and `journal`, `metadata log`, `copy on write`. `None` if it is not known.
+    /// How the filesystem keeps its metadata consistent across a crash: `none`, ext4's `ordered`,
+    /// `writeback` or `journal`, `metadata log`, or `copy on write`. `None` if that is not known.
     pub journal: Option<String>,
 }
 
-/// Whether the system reports that processes may use io_uring. Only trying it is conclusive.
+/// Whether processes may use io_uring, according to the system's settings. Only an attempt to use
+/// io_uring shows it for certain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IoUring {
     /// Allowed for all processes.
     Allowed,
-    /// Not disabled, but a system call filter applies to this process, which in containers usually
-    /// refuses it.
+    /// Not disabled, but this process has a system call filter (seccomp). In containers such a
+    /// filter usually forbids io_uring.
     Filtered,
-    /// Allowed for privileged processes and for one group of users.
+    /// Allowed only for privileged processes and for one group of users.
     Restricted,
     /// Disabled for all processes.
     Disabled,
 }
 
 impl IoUring {
-    /// Returns its name in reports.
+    /// Returns the word that denotes this value in reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::Allowed => "allowed",
@@ -78,7 +81,7 @@ impl IoUring {
 }
 
 impl Environment {
-    /// Returns the environment of an existing directory.
+    /// Returns the environment of a measurement on an existing directory.
     pub fn of_directory(system: &System, directory: &Path) -> Self {
         let device = Device::of_directory(system, directory);
         let filesystem = filesystem(system, directory, device.as_ref());
@@ -101,7 +104,8 @@ impl Environment {
     }
 }
 
-/// Returns the ticks per second, from the resolution of the coarse clock, which is one tick.
+/// Returns the number of scheduler ticks per second. The resolution of the coarse clock is one
+/// tick.
 #[cfg(target_os = "linux")]
 fn ticks_per_second() -> Option<u32> {
     let tick = rustix::time::clock_getres(rustix::time::ClockId::MonotonicCoarse);
@@ -113,11 +117,12 @@ fn ticks_per_second() -> Option<u32> {
     None
 }
 
-/// Returns the preemption model from the best source available: the scheduler's own file, which
-/// only root may read, the kernel's command line, and its configuration.
+/// Returns the preemption model, from the first of these sources that states it: the scheduler's
+/// file in debugfs, which only root may read, the kernel's version, its command line, and its build
+/// configuration.
 fn preemption(system: &System, release: &str) -> Option<String> {
     if let Some(modes) = system.word("/sys/kernel/debug/sched/preempt") {
-        // The current one is in parentheses: `none (voluntary) full`.
+        // The selected model is in parentheses: `none (voluntary) full`.
         let in_use = modes.split_once('(').and_then(|(_, rest)| rest.split_once(')'));
         return Some(in_use.map_or(modes.as_str(), |(mode, _)| mode).to_owned());
     }
@@ -132,7 +137,8 @@ fn preemption(system: &System, release: &str) -> Option<String> {
         .or_else(|| Some(built_preemption(&configuration(system, release)?)?.to_owned()))
 }
 
-/// Returns the kernel's build configuration, if the kernel or its package provides it.
+/// Returns the text of the kernel's build configuration; `None` if neither the kernel nor its
+/// package provides it.
 fn configuration(system: &System, release: &str) -> Option<String> {
     if let Some(text) = system.read(format!("/boot/config-{release}")) {
         return Some(text);
@@ -222,7 +228,7 @@ fn io_uring(system: &System) -> Option<IoUring> {
         figure(&status, "Seccomp:") == Some(2)
     };
     match system.number("/proc/sys/kernel/io_uring_disabled") {
-        // Kernels before 6.6 do not have this setting.
+        // Kernels before 6.6 do not have this setting, so nothing disables io_uring.
         Some(0) | None if is_filtered() => Some(IoUring::Filtered),
         Some(0) => Some(IoUring::Allowed),
         Some(1) => Some(IoUring::Restricted),
@@ -232,7 +238,8 @@ fn io_uring(system: &System) -> Option<IoUring> {
 }
 
 impl Environment {
-    /// Returns all values, each with its name in reports; `unknown` if it is not known.
+    /// Returns all values as text, each with its name in reports. A value that is not known is
+    /// `unknown`.
     pub fn named(&self) -> Vec<(&'static str, String)> {
         let device = self.device.clone().unwrap_or_default();
         let filesystem = self.filesystem.as_ref();

@@ -1,94 +1,99 @@
-//! The difference between two snapshots.
+//! Figures for reports, computed from the difference between two snapshots of the kernel's
+//! counters.
 
 use super::disk::DiskStats;
 use super::page_cache::PageCache;
 use super::snapshot::{Scope, Snapshot};
 
-/// The value, in milliseconds, at which the counters of a device's time wrap to 0: they have 32
-/// bits.
+/// Modulus of a device's time counters, in milliseconds: they have 32 bits.
 const MILLISECONDS_WRAP: u64 = 1 << 32;
 
-/// The kernel's activity in an interval, as rates per second. `None` means that this system does
-/// not report it, or that the figure has no value, such as the mean time of reads if there were
-/// none.
+/// The kernel's activity in an interval, mostly as rates per second. A figure is `None` if the
+/// system does not report it, or if it is not defined: without reads, for example, there is no mean
+/// time of a read.
 ///
-/// Page cache and reclaim are the group's if the target has one, otherwise the machine's;
-/// `page_cache_of` says which. Dirtied and written pages are always the machine's, since groups do
-/// not count them.
+/// If the target of the snapshots includes a memory cgroup, the figures of the page cache and of
+/// reclaim are those of the group, otherwise those of the machine; see `page_cache_of`. The numbers
+/// of dirtied and written pages are always those of the machine, because the kernel does not count
+/// them for groups.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Figures {
-    /// Length of the interval, in seconds.
+    /// Length of the interval between the two snapshots, in seconds.
     pub seconds: f64,
-    /// Scope of the page cache figures.
+    /// Whether the figures of the page cache and of reclaim are those of the group or the machine.
     pub page_cache_of: Option<Scope>,
-    /// Scope of the stall figures.
+    /// Whether the stall figures are those of the group or the machine.
     pub stalls_of: Option<Scope>,
-    /// Scope of the missed pages.
+    /// Whether `missed_pages_per_second` is that of the process, the group or the machine.
     pub missed_of: Option<Scope>,
-    /// Pages dirtied, of the machine.
+    /// Number of pages of the whole machine that were dirtied.
     pub dirtied_pages_per_second: Option<f64>,
-    /// Pages written back, of the machine.
+    /// Number of pages of the whole machine that were written back.
     pub written_pages_per_second: Option<f64>,
-    /// Pages of files that were read again soon after their eviction.
+    /// Number of refaults: file pages that were read again soon after their eviction.
     pub refaulted_pages_per_second: Option<f64>,
-    /// Refaulted pages that had been in use when they were evicted.
+    /// Number of refaulted pages that had been in use before their eviction.
     pub activated_pages_per_second: Option<f64>,
-    /// Pages that reads had to fetch from devices, including read-ahead. From `/proc/PID/io` of the
-    /// process, or `io.stat` of the group, or the sectors that the device read. Direct reads are
-    /// included until [`Self::without_direct_reads`] subtracts them: the kernel does not
-    /// distinguish them.
+    /// Number of pages that were read from devices, read-ahead included. The source is
+    /// `/proc/PID/io` of the process, or else `io.stat` of the group, or else the number of sectors
+    /// read from the device. The kernel does not distinguish direct reads, so they are included
+    /// until [`Self::without_direct_reads`] subtracts them.
     pub missed_pages_per_second: Option<f64>,
-    /// Pages scanned by allocations that had to reclaim memory themselves. `None` for a group in
-    /// cgroup v1.
+    /// Number of pages that allocating threads scanned because they had to reclaim memory
+    /// themselves. `None` for a group in cgroup v1.
     pub direct_reclaim_pages_per_second: Option<f64>,
-    /// Number of times that the group reached its limit. `None` for a group in cgroup v1.
+    /// Number of times that the group reached its memory limit. `None` for a group in cgroup v1.
     pub limit_hits_per_second: Option<f64>,
-    /// Number of out-of-memory kills in the group: the total in the interval, not a rate.
+    /// Number of processes of the group that were killed because memory ran out. This is the number
+    /// in the interval, not a rate.
     pub out_of_memory_kills: Option<f64>,
-    /// Mean number of pages of files in memory.
+    /// Mean number of file pages in memory.
     pub cached_pages: Option<f64>,
-    /// Mean number of pages that were dirty or being written back.
+    /// Mean number of pages that were dirty or under writeback.
     pub dirty_pages: Option<f64>,
-    /// Mean length of the active list: pages that were used repeatedly.
+    /// Mean length of the active list, in pages. It contains file pages that were used repeatedly.
     pub active_file_pages: Option<f64>,
-    /// Mean length of the inactive list: pages that are evicted first.
+    /// Mean length of the inactive list, in pages. It contains the file pages that are evicted
+    /// first.
     pub inactive_file_pages: Option<f64>,
-    /// Time in which some task stalled on memory, in microseconds.
+    /// Time during which at least one task was stalled on memory, in microseconds.
     pub memory_stall_us_per_second: Option<f64>,
-    /// Time in which all tasks stalled on memory, in microseconds.
+    /// Time during which all tasks were stalled on memory, in microseconds.
     pub memory_full_stall_us_per_second: Option<f64>,
-    /// Time in which some task stalled on a device, in microseconds.
+    /// Time during which at least one task was stalled on a device, in microseconds.
     pub io_stall_us_per_second: Option<f64>,
-    /// Mean time of a read at the device, including queueing, in milliseconds.
+    /// Mean time of a read at the device, queueing included, in milliseconds.
     pub r_await_ms: Option<f64>,
-    /// Mean time of a write, in milliseconds. A flush also counts as a write.
+    /// Mean time of a write at the device, queueing included, in milliseconds. A flush also counts
+    /// as a write.
     pub w_await_ms: Option<f64>,
-    /// Mean time of a flush, in milliseconds.
+    /// Mean time of a flush of the device, in milliseconds.
     pub flush_await_ms: Option<f64>,
     /// Mean number of requests in flight at the device.
     pub queue_depth: Option<f64>,
-    /// Fraction of the time in which at least one request was in flight at the device: 0 to 1.
+    /// Fraction of the interval during which at least one request was in flight at the device: 0 to
+    /// 1.
     pub utilisation: Option<f64>,
-    /// Reads at the device.
+    /// Number of reads that the device completed.
     pub device_reads_per_second: Option<f64>,
-    /// Writes at the device.
+    /// Number of writes that the device completed.
     pub device_writes_per_second: Option<f64>,
-    /// Flushes of the device.
+    /// Number of flushes that the device completed.
     pub device_flushes_per_second: Option<f64>,
-    /// Bytes read from the device.
+    /// Number of bytes read from the device.
     pub device_read_bytes_per_second: Option<f64>,
-    /// Bytes written to the device.
+    /// Number of bytes written to the device.
     pub device_write_bytes_per_second: Option<f64>,
-    /// Time that runnable threads of the process waited for a processor, summed over threads, in
-    /// microseconds.
+    /// Time that runnable threads of the process waited for a processor, in microseconds, summed
+    /// over all threads.
     pub run_delay_us_per_second: Option<f64>,
-    /// Time that threads of the process ran, summed over threads, in microseconds.
+    /// Time that threads of the process ran, in microseconds, summed over all threads.
     pub running_us_per_second: Option<f64>,
 }
 
 impl Snapshot {
-    /// Returns the activity since an earlier snapshot of the same target. Levels, such as the
-    /// number of dirty pages, are the means of the two snapshots.
+    /// Returns the activity since `earlier`, a snapshot of the same target. A level, such as the
+    /// number of dirty pages, is the mean of its values in the two snapshots.
     pub fn since(&self, earlier: &Self) -> Figures {
         let seconds = self.at_ns.saturating_sub(earlier.at_ns) as f64 / 1e9;
         let mut figures = Figures { seconds, ..Figures::default() };
@@ -102,22 +107,23 @@ impl Snapshot {
     }
 }
 
-/// Figures, each with its name in reports.
+/// Values of figures, each with its name in reports.
 pub type Named = Vec<(&'static str, Option<f64>)>;
 
 impl Figures {
-    /// Subtracts direct reads from the missed pages: `bytes` is the process's own count of bytes
-    /// read past the page cache in the interval.
+    /// Subtracts direct reads from the missed pages. `bytes` is the number of bytes of the
+    /// process's direct reads in the interval, as the process itself counted them.
     #[must_use]
     pub fn without_direct_reads(mut self, bytes: u64) -> Self {
         let direct = bytes as f64 / page_bytes() / self.seconds;
-        // The process's count and the kernel's differ by the requests in flight.
+        // A read that is in flight at one of the snapshots may be counted by either the process or
+        // the kernel alone. So the direct reads may exceed the missed pages slightly.
         self.missed_pages_per_second =
             self.missed_pages_per_second.map(|missed| (missed - direct).max(0.0));
         self
     }
 
-    /// Returns all figures, in the order of reports.
+    /// Returns all figures in the order in which reports list them.
     pub fn named(&self) -> Named {
         vec![
             ("dirtied_pages_per_second", self.dirtied_pages_per_second),
@@ -196,7 +202,8 @@ impl Figures {
     fn add_disk(&mut self, later: Option<DiskStats>, earlier: Option<DiskStats>) {
         let (Some(now), Some(then)) = (later, earlier) else { return };
         let came = |now: u64, then: u64| now.checked_sub(then);
-        // A device that was removed and added again counts from zero.
+        // If the device was removed and added again, its counters began at zero, so there are no
+        // figures.
         let (Some(reads), Some(writes)) =
             (came(now.reads, then.reads), came(now.writes, then.writes))
         else {
@@ -249,7 +256,7 @@ impl Figures {
     }
 }
 
-/// Means of the page cache's levels over several snapshots.
+/// Means of the page cache's levels over all snapshots that were added.
 #[derive(Debug, Default)]
 pub(super) struct Levels {
     cached: Mean,
@@ -286,13 +293,13 @@ impl Mean {
     }
 }
 
-/// Returns the scope and both values, if the two values have the same scope.
+/// Returns the scope and the two values, later and earlier, if both have the same scope.
 fn same<T>(later: Option<(Scope, T)>, earlier: Option<(Scope, T)>) -> Option<(Scope, T, T)> {
     let ((scope, now), (before, then)) = (later?, earlier?);
     (scope == before).then_some((scope, now, then))
 }
 
-/// Returns the increase of a 32-bit counter, which may have wrapped once.
+/// Returns the increase of a 32-bit counter of milliseconds. The counter may have wrapped once.
 fn milliseconds(now: u64, then: u64) -> Option<u64> {
     now.checked_sub(then).or_else(|| (now + MILLISECONDS_WRAP).checked_sub(then))
 }

@@ -1,4 +1,4 @@
-//! The directories of memory cgroups.
+//! Memory cgroups: their directories, limits and counters.
 
 use std::path::{Path, PathBuf};
 
@@ -7,24 +7,24 @@ use super::mounts::Mount;
 use super::page_cache::PageCache;
 use super::text::figure;
 
-/// The directory of a memory cgroup.
+/// A memory cgroup, identified by its directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MemoryGroup {
-    /// In a hierarchy of cgroup v1 that has the memory controller.
+    /// A group of cgroup v1, in the hierarchy of the memory controller.
     V1(PathBuf),
-    /// In the unified hierarchy, cgroup v2, with the memory controller.
+    /// A group of cgroup v2, in the unified hierarchy.
     V2(PathBuf),
 }
 
 impl MemoryGroup {
-    /// Returns its directory.
+    /// Returns the group's directory.
     pub fn path(&self) -> &Path {
         match self {
             Self::V1(path) | Self::V2(path) => path,
         }
     }
 
-    /// Returns the counters of its page cache; `None` if the group is gone.
+    /// Returns the counters of the group's page cache; `None` if the group no longer exists.
     pub fn page_cache(&self, system: &System) -> Option<PageCache> {
         let text = system.read(self.path().join("memory.stat"))?;
         let page_bytes = rustix::param::page_size() as u64;
@@ -34,14 +34,14 @@ impl MemoryGroup {
         })
     }
 
-    /// Returns the lowest limit of the group and its ancestors, in bytes; `None` if there is none.
-    /// In cgroup v2 the ancestors up to the directory `top` are read.
+    /// Returns the lowest memory limit of the group and its ancestors, in bytes; `None` if none of
+    /// them has a limit. In cgroup v2, only the ancestors up to the directory `top` are considered.
     pub fn limit(&self, system: &System, top: Option<&Path>) -> Option<u64> {
         match self {
             Self::V1(path) => {
                 let limit =
                     figure(&system.read(path.join("memory.stat"))?, "hierarchical_memory_limit")?;
-                // The absence of a limit is shown as a number near the largest.
+                // If there is no limit, the kernel reports a number near the largest 64-bit number.
                 (limit < 1 << 62).then_some(limit)
             }
             Self::V2(path) => {
@@ -52,8 +52,9 @@ impl MemoryGroup {
         }
     }
 
-    /// Returns the number of times that the group reached its limit. `None` in cgroup v1, whose
-    /// `memory.failcnt` stays 0 at the limit in current kernels (seen in Linux 6.18).
+    /// Returns the number of times that the group reached its memory limit. `None` in cgroup v1:
+    /// there the kernel's counter `memory.failcnt` stays 0 even at the limit, at least in Linux
+    /// 6.18.
     pub fn limit_hits(&self, system: &System) -> Option<u64> {
         match self {
             Self::V1(_) => None,
@@ -61,7 +62,7 @@ impl MemoryGroup {
         }
     }
 
-    /// Returns the number of its processes that were killed because memory ran out.
+    /// Returns the number of processes of the group that were killed because memory ran out.
     pub fn kills(&self, system: &System) -> Option<u64> {
         match self {
             Self::V1(path) => figure(&system.read(path.join("memory.oom_control"))?, "oom_kill"),
@@ -70,9 +71,9 @@ impl MemoryGroup {
     }
 }
 
-/// Returns the directory of the group that a process is in, from the text of its
-/// `/proc/PID/cgroup`: in the hierarchy of a controller (cgroup v1), or with `None` in the unified
-/// one (cgroup v2).
+/// Returns the directory of the group that contains a process. `cgroup` is the text of the
+/// process's `/proc/PID/cgroup`. `controller` names the controller whose cgroup v1 hierarchy to
+/// look in; `None` selects the unified hierarchy of cgroup v2.
 pub fn of_process(mounts: &[Mount], cgroup: &str, controller: Option<&str>) -> Option<PathBuf> {
     let mount = hierarchy(mounts, controller)?;
     let path = cgroup.lines().find_map(|line| {
@@ -84,14 +85,14 @@ pub fn of_process(mounts: &[Mount], cgroup: &str, controller: Option<&str>) -> O
         };
         is_it.then_some(path)
     })?;
-    // The mount may show only a part of the hierarchy, as in a container without its own namespace;
-    // a group outside it cannot be seen.
+    // The mount may show only a part of the hierarchy, as in a container that has no cgroup
+    // namespace of its own. A group outside that part is not visible.
     let below = Path::new(path).strip_prefix(&mount.part).ok()?;
     Some(if below.as_os_str().is_empty() { mount.target.clone() } else { mount.target.join(below) })
 }
 
-/// Returns the mount of a hierarchy: that of a controller (cgroup v1), or with `None` the unified
-/// one.
+/// Returns the mount of a hierarchy: the cgroup v1 hierarchy of `controller` or, for `None`, the
+/// unified hierarchy of cgroup v2.
 pub fn hierarchy<'a>(mounts: &'a [Mount], controller: Option<&str>) -> Option<&'a Mount> {
     mounts.iter().find(|mount| match controller {
         Some(controller) => {

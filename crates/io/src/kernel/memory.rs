@@ -1,4 +1,4 @@
-//! The memory limit of a process, and the memory left below it.
+//! The memory limit of a process, and the memory that is left below that limit.
 
 use std::path::{Path, PathBuf};
 
@@ -7,40 +7,42 @@ use super::pressure::Pressure;
 use super::text::figure;
 use super::{System, mounts};
 
-/// The memory of this process: that of its memory cgroup, if it has a limit, and the machine's.
+/// A reader of the memory limits of this process: those of its memory cgroup, if it is in one, and
+/// the memory of the machine.
 #[derive(Debug, Clone)]
 pub struct Memory {
     system: System,
     group: Option<MemoryGroup>,
-    /// The root of the group's hierarchy, in cgroup v2.
+    /// In cgroup v2, the directory at which the hierarchy is mounted; `None` in cgroup v1.
     top: Option<PathBuf>,
 }
 
 /// The memory left to a process at a point in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MemoryLeft {
-    /// Memory limit, page cache included, in bytes.
+    /// The memory limit in bytes. Memory used by the page cache counts towards it.
     pub limit: u64,
-    /// Memory that could still be used if the page cache were reclaimed, in bytes: negative while
-    /// usage exceeds the limit, for example after the limit was lowered.
+    /// Memory that is free or used by reclaimable page cache, in bytes. Negative while usage
+    /// exceeds the limit, for example after the limit was lowered.
     pub available: i64,
-    /// Memory that could still be used without reclaiming the page cache, in bytes.
+    /// Memory that can be used without reclaiming page cache, in bytes.
     pub free: i64,
-    /// Time that tasks have stalled on memory so far, in microseconds; `None` if not reported.
+    /// Time during which tasks of the cgroup have been stalled on memory so far, in microseconds;
+    /// `None` if the kernel does not report it.
     pub stalled_us: Option<u64>,
 }
 
 impl Memory {
-    /// Returns the memory of this process.
+    /// Creates a reader of the memory limits of this process. `system` provides the kernel's files.
     pub fn of_this_process(system: System) -> Self {
         let found = find_group(&system);
         let (group, top) = found.map_or((None, None), |(group, top)| (Some(group), top));
         Self { system, group, top }
     }
 
-    /// Returns the memory limit of the process, in bytes: the lowest limit of its memory cgroup and
-    /// of the cgroup's ancestors, or else the machine's memory. `None` if the kernel reports
-    /// neither.
+    /// Returns the memory limit of the process, in bytes: the lowest of the limits of its memory
+    /// cgroup, the cgroup's ancestors and the machine's memory. `None` if the kernel reports none
+    /// of them.
     pub fn limit(&self) -> Option<u64> {
         self.limit_with(&self.machine().unwrap_or_default())
     }
@@ -51,7 +53,7 @@ impl Memory {
         figure(&self.system.read("/proc/self/status")?, "RssAnon:").map(|kib| kib << 10)
     }
 
-    /// Returns the memory left; `None` if the kernel does not report it.
+    /// Returns the memory that is left; `None` if the kernel does not report it.
     pub fn left(&self) -> Option<MemoryLeft> {
         let text = self.machine()?;
         let of_machine = |name| i64::try_from(figure(&text, name)? << 10).ok();
@@ -70,7 +72,7 @@ impl Memory {
         })
     }
 
-    /// Returns the text of the machine's memory counters.
+    /// Returns the text of `/proc/meminfo`, the machine's memory counters.
     fn machine(&self) -> Option<String> {
         self.system.read("/proc/meminfo")
     }
@@ -84,7 +86,7 @@ impl Memory {
         self.group.as_ref()?.limit(&self.system, self.top.as_deref())
     }
 
-    /// Returns the memory left below the limits of the group and its ancestors.
+    /// Returns the memory that is left below the limits of the group and its ancestors.
     fn group_left(&self) -> Option<Headroom> {
         match self.group.as_ref()? {
             MemoryGroup::V1(path) => {
@@ -107,8 +109,9 @@ impl Memory {
         }
     }
 
-    /// Returns the memory left below a group's limit. `usage` names the file with the charged
-    /// memory, and `files` are the counters of reclaimable file pages.
+    /// Returns the memory that is left below `limit`, a limit of the group with the directory
+    /// `group`. `usage` is the name of the file with the memory that counts towards the limit.
+    /// `files` are the names of the counters of reclaimable file pages.
     fn headroom(
         &self,
         group: &Path,
@@ -123,17 +126,17 @@ impl Memory {
     }
 }
 
-/// Memory left below a limit, in bytes.
+/// The memory that is left below a limit, in bytes.
 #[derive(Debug, Clone, Copy)]
 struct Headroom {
-    /// With the page cache reclaimed.
+    /// Memory that is free or used by reclaimable page cache.
     available: i64,
-    /// Without reclaiming the page cache.
+    /// Memory that can be used without reclaiming page cache.
     free: i64,
 }
 
 impl Headroom {
-    /// Returns the memory left below both limits.
+    /// Returns the memory that is left if both limits apply.
     fn min(self, other: Self) -> Self {
         Self { available: self.available.min(other.available), free: self.free.min(other.free) }
     }

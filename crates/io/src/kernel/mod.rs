@@ -1,16 +1,16 @@
-//! The kernel's counters of page cache, reclaim, device and processor, for reports.
+//! The kernel's counters of the page cache, reclaim, devices and processors, for reports.
 //!
-//! A [`Snapshot`] holds the counters of a [`Target`] at a point in time: the device behind a
-//! directory, a memory cgroup, a process. The difference of two snapshots is [`Figures`], as rates
-//! per second. A [`Sampler`] takes snapshots periodically in its own thread, and therefore also
-//! returns means of levels over all of them. Whatever the kernel does not report is `None`, never
-//! zero.
+//! A [`Target`] is what a report is about: the device of a directory, a memory cgroup and a
+//! process. A [`Snapshot`] contains the target's counters at a point in time. The difference
+//! between two snapshots is [`Figures`], as rates per second. A [`Sampler`] takes snapshots
+//! periodically in its own thread, so its figures contain the means of levels over all snapshots. A
+//! value that the kernel does not report is `None`, never zero.
 //!
-//! [`Environment`] describes the system that such figures were measured on, and should be reported
+//! An [`Environment`] describes the system on which figures were measured. It should be reported
 //! with them.
 //!
-//! Each kernel file has a parser that takes its text and accesses nothing else: [`page_cache`],
-//! [`pressure`], [`disk`], [`sched`], [`mounts`].
+//! Each file of the kernel has a parser that receives the text of the file and reads nothing else:
+//! [`page_cache`], [`pressure`], [`disk`], [`sched`], [`mounts`].
 
 pub mod device;
 pub mod disk;

@@ -5,30 +5,30 @@ use std::path::{Path, PathBuf};
 /// One mount.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mount {
-    /// Major and minor number of the filesystem's device; the major number is 0 if there is no
-    /// single device.
+    /// Major and minor number of the filesystem's device. The major number is 0 if the filesystem
+    /// has no device or several.
     pub number: (u32, u32),
-    /// Which part of the filesystem is mounted: `/`, or for a bind mount a path in it.
+    /// The directory of the filesystem that is mounted: `/`, or another directory for a bind mount.
     pub part: PathBuf,
     /// The mount point.
     pub target: PathBuf,
     /// The options of this mount.
     pub options: String,
-    /// The kind of filesystem: `ext4`, `cgroup2`.
+    /// The filesystem's type: `ext4`, `cgroup2`.
     pub kind: String,
-    /// The mounted source: usually a device.
+    /// The source of the mount, usually the path of a device.
     pub source: PathBuf,
-    /// The options of the filesystem.
+    /// The options of the filesystem, which all its mounts share.
     pub filesystem_options: String,
 }
 
-/// Returns the mounts in the text of a `mountinfo`, in their order.
+/// Returns the mounts in the text of a `mountinfo` file, in the order of the file.
 pub fn parse(mountinfo: &str) -> Vec<Mount> {
     mountinfo.lines().filter_map(parse_line).collect()
 }
 
 fn parse_line(line: &str) -> Option<Mount> {
-    // A lone hyphen ends a list of optional fields.
+    // The fields before the hyphen include optional ones, so their number varies.
     let (left, right) = line.split_once(" - ")?;
     let mut left = left.split(' ').skip(2);
     let (major, minor) = left.next()?.split_once(':')?;
@@ -46,7 +46,8 @@ fn parse_line(line: &str) -> Option<Mount> {
     })
 }
 
-/// Decodes space, tab, newline and backslash, which are written as three octal digits.
+/// Decodes the escapes of the kernel, which writes spaces, tabs, newlines and backslashes as a
+/// backslash and three octal digits.
 fn unescaped(text: &str) -> PathBuf {
     let mut plain = text.to_owned();
     for (escape, character) in [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")] {
@@ -55,14 +56,16 @@ fn unescaped(text: &str) -> PathBuf {
     PathBuf::from(plain)
 }
 
-/// Returns the mount that contains a path without links: the one with the longest mount point or,
-/// if several have the same one, the last, which hides the others.
+/// Returns the mount that contains `path`, which has no symbolic links. It is the mount with the
+/// longest mount point. If several mounts have that mount point, it is the last of them, which
+/// hides the others.
 pub fn of_path<'a>(mounts: &'a [Mount], path: &Path) -> Option<&'a Mount> {
     let holding = mounts.iter().filter(|mount| path.starts_with(&mount.target));
     holding.max_by_key(|mount| mount.target.components().count())
 }
 
-/// Returns the value of an option: `/a/b` for `upperdir` in `rw,upperdir=/a/b`.
+/// Returns the value of the option `name` in a list of mount options: `/a/b` for `upperdir` in
+/// `rw,upperdir=/a/b`.
 pub(super) fn option<'a>(options: &'a str, name: &str) -> Option<&'a str> {
     options.split(',').find_map(|option| option.strip_prefix(name)?.strip_prefix('='))
 }

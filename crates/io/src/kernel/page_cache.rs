@@ -1,44 +1,47 @@
-//! Page cache and reclaim: `/proc/vmstat`, and `memory.stat` of a memory cgroup.
+//! The page cache and memory reclaim: parses `/proc/vmstat` of the machine, and `memory.stat` of a
+//! memory cgroup.
 //!
-//! All figures are in pages, whatever the unit in the file. The names in vmstat changed over time:
-//! `workingset_refault` became `workingset_refault_file` in Linux 5.9; `allocstall` is counted by
-//! zone since 4.10; `pgscan_direct` was counted by zone until 4.8.
+//! The parsed figures are in pages, even if those in the file are in bytes. Names in vmstat have
+//! changed over time: `workingset_refault` became `workingset_refault_file` in Linux 5.9;
+//! `allocstall` is counted separately for each memory zone since 4.10; `pgscan_direct` was counted
+//! separately for each zone until 4.8.
 
 use super::text::{figure, first_figure, sum};
 
-/// The contents of the page cache of the machine or a group, and its activity since the machine was
-/// booted or the group was created.
+/// The contents of the page cache of the machine or of a group, and its activity since the machine
+/// was booted or the group was created. A figure is `None` if the kernel does not report it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PageCache {
-    /// Pages of files in memory, including shared memory.
+    /// Number of file pages in memory, including shared memory.
     pub cached: Option<u64>,
-    /// Dirty pages and pages being written back.
+    /// Number of pages that are dirty or under writeback.
     pub dirty: Option<u64>,
-    /// Pages on the active list: those used repeatedly.
+    /// Number of file pages on the active list, which were used repeatedly.
     pub active_file: Option<u64>,
-    /// Pages on the inactive list: those evicted first.
+    /// Number of file pages on the inactive list, which are evicted first.
     pub inactive_file: Option<u64>,
-    /// Pages dirtied so far. Not reported for groups.
+    /// Number of pages dirtied so far. Not reported for groups.
     pub dirtied: Option<u64>,
-    /// Pages written back so far. Not reported for groups.
+    /// Number of pages written back so far. Not reported for groups.
     pub written: Option<u64>,
-    /// Pages of files that were read again soon after their eviction.
+    /// Number of refaults so far: file pages that were read again soon after their eviction.
     pub refaulted: Option<u64>,
-    /// Refaulted pages that had been in use when they were evicted. Not reported for groups in
-    /// cgroup v1.
+    /// Number of refaulted pages that had been in use before their eviction. Not reported for
+    /// groups in cgroup v1.
     pub activated: Option<u64>,
-    /// Pages scanned by allocations that had to reclaim memory themselves. The machine's figure
-    /// does not include the limits of groups in cgroup v1; the pressure files do.
+    /// Number of pages that allocating threads scanned because they had to reclaim memory
+    /// themselves. For the machine, this does not include reclaim at the limits of cgroup v1
+    /// groups; the pressure files do include it.
     pub scanned_directly: Option<u64>,
-    /// Number of allocations that had to reclaim memory themselves, with the same restriction as
-    /// `scanned_directly`.
+    /// Number of allocations whose thread had to reclaim memory itself. Reclaim at the limits of
+    /// cgroup v1 groups is not included, as in `scanned_directly`.
     pub stalled_allocations: Option<u64>,
 }
 
 impl PageCache {
     /// Parses the text of `/proc/vmstat`, where all figures are in pages.
     pub fn of_machine(vmstat: &str) -> Self {
-        // `pgscan_direct_throttle` counts something else.
+        // `pgscan_direct_throttle` counts how often threads were throttled, not scanned pages.
         let is_direct_scan = |name: &str| {
             let zone = name.strip_prefix("pgscan_direct_");
             zone.is_some_and(|zone| zone != "throttle")
@@ -58,8 +61,9 @@ impl PageCache {
         }
     }
 
-    /// Parses the text of a group's `memory.stat` in cgroup v1, which has levels in bytes and
-    /// events in pages. The figures include the group's descendants where the kernel adds them up.
+    /// Parses the text of a group's `memory.stat` in cgroup v1. The file has levels in bytes and
+    /// events in pages. Where the kernel provides totals that include the group's descendants,
+    /// these are used.
     pub fn of_group_v1(memory_stat: &str, page_bytes: u64) -> Self {
         let read = |name: &str| {
             figure(memory_stat, &format!("total_{name}")).or_else(|| figure(memory_stat, name))
@@ -76,7 +80,7 @@ impl PageCache {
         }
     }
 
-    /// Parses the text of a group's `memory.stat` in cgroup v2, which has levels in bytes and
+    /// Parses the text of a group's `memory.stat` in cgroup v2. The file has levels in bytes and
     /// events in pages.
     pub fn of_group_v2(memory_stat: &str, page_bytes: u64) -> Self {
         let pages = |name: &str| figure(memory_stat, name).map(|bytes| bytes / page_bytes);

@@ -1,12 +1,13 @@
-//! Stalls from the kernel's pressure files: `/proc/pressure/memory` and `io`, and `memory.pressure`
-//! and `io.pressure` of a group in cgroup v2.
+//! Stall times from the kernel's pressure files: `/proc/pressure/memory` and `/proc/pressure/io` of
+//! the machine, and `memory.pressure` and `io.pressure` of a cgroup v2 group.
 
-/// Time that tasks have stalled so far, in microseconds of wall-clock time.
+/// Time during which tasks have been stalled so far, in microseconds of wall-clock time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Pressure {
-    /// While at least one task stalled.
+    /// Time during which at least one task was stalled.
     pub some_us: Option<u64>,
-    /// While all runnable tasks stalled. Old kernels do not report it for the processor.
+    /// Time during which all tasks that were not idle were stalled. Old kernels do not report it
+    /// for processors.
     pub full_us: Option<u64>,
 }
 

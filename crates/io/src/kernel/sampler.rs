@@ -9,8 +9,9 @@ use super::snapshot::{Scope, Snapshot, Target};
 use crate::sync::{Condvar, Mutex};
 use crate::thread::{Thread, spawn};
 
-/// Takes snapshots of a target until it is stopped. Rates are computed over the whole time, levels
-/// are the means of all snapshots. A process that ends before keeps its last values.
+/// Takes snapshots of a target until it is stopped. Rates are computed over the whole time. Levels
+/// are the means of all snapshots. If the observed process ends before the sampler is stopped, its
+/// last values are used.
 #[derive(Debug)]
 pub struct Sampler {
     stop: Arc<Stop>,
@@ -23,7 +24,7 @@ struct Stop {
     changed: Condvar,
 }
 
-/// The snapshots so far, summarised.
+/// The first and the last snapshot so far, and the means of all.
 #[derive(Debug)]
 struct Sampled {
     first: Snapshot,
@@ -33,8 +34,8 @@ struct Sampled {
 }
 
 impl Sampler {
-    /// Takes the first snapshot and continues every `interval`, usually 100 ms to a second: a
-    /// snapshot costs about 200 us of processor time.
+    /// Takes the first snapshot, and starts a thread that takes another after each `interval`,
+    /// usually 100 ms to 1 s. A snapshot costs about 200 us of processor time.
     ///
     /// # Errors
     /// I/O errors, if the thread cannot be started.
@@ -55,8 +56,8 @@ impl Sampler {
         Ok(Self { stop, thread: Some(thread) })
     }
 
-    /// Takes the last snapshot and returns the figures since the first. `None` if the thread
-    /// panicked.
+    /// Takes the last snapshot and returns the figures of the time since the first one. `None` if
+    /// the thread panicked.
     pub fn stop(mut self) -> Option<Figures> {
         self.stop.set();
         let sampled = self.thread.take()?.join().ok()?;
@@ -66,7 +67,7 @@ impl Sampler {
 
 impl Drop for Sampler {
     fn drop(&mut self) {
-        // The thread is joined when it is dropped.
+        // The field `thread` joins the thread when it is dropped after this.
         self.stop.set();
     }
 }
@@ -77,8 +78,8 @@ impl Stop {
         self.changed.notify_all();
     }
 
-    /// Waits for the stop flag for at most `limit`, and returns whether it is set. A spurious
-    /// wakeup costs one more snapshot.
+    /// Waits until the stop flag is set, but at most for `limit`, and returns whether the flag is
+    /// set. May return early after a spurious wakeup, which only causes an additional snapshot.
     fn wait(&self, limit: Duration) -> bool {
         let is_set = self.is_set.lock();
         *is_set || *self.changed.wait_timeout(is_set, limit)

@@ -1,32 +1,33 @@
-//! Waiting for a processor: `schedstat` of threads.
+//! Time that threads waited for a processor, from the kernel's `schedstat` files.
 //!
-//! A runnable thread that does not run is in a run queue. On a busy machine its operations look
-//! slow although neither device nor page cache delayed them. `/proc/PID/schedstat` covers the first
-//! thread only, so threads are read one by one.
+//! A thread that is runnable but does not run waits in a run queue. On a busy machine its
+//! operations therefore look slow, although neither the device nor the page cache delayed them.
+//! `/proc/PID/schedstat` covers only the first thread of a process, so the file of each thread is
+//! read.
 
 use std::collections::BTreeMap;
 
 use super::System;
 
-/// A thread's use of processors since it began.
+/// A thread's use of processors since the thread was started.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RunQueue {
-    /// Time that it ran, in nanoseconds.
+    /// Time that the thread ran, in nanoseconds.
     pub running_ns: u64,
-    /// Time that it was runnable and waited for a processor, in nanoseconds. A current wait is
-    /// added once the thread runs.
+    /// Time that the thread was runnable and waited for a processor, in nanoseconds. The kernel
+    /// adds the time of a wait when the wait ends.
     pub waiting_ns: u64,
-    /// Number of times that it was given a processor.
+    /// Number of times that the thread was scheduled on a processor.
     pub slices: u64,
 }
 
 impl RunQueue {
-    /// Parses the text of a `schedstat`; `None` if the kernel keeps no such figures.
+    /// Parses the text of a `schedstat` file; `None` if the kernel does not keep these figures.
     pub fn parse(text: &str) -> Option<Self> {
         let mut figures = text.split_ascii_whitespace().map(|word| word.parse().ok());
         let mut next = || figures.next()?;
         let parsed = Self { running_ns: next()?, waiting_ns: next()?, slices: next()? };
-        // Without the option CONFIG_SCHED_INFO the file exists and contains zeros.
+        // A kernel without the option CONFIG_SCHED_INFO has the file, but with zeros.
         (parsed != Self::default()).then_some(parsed)
     }
 
@@ -35,15 +36,15 @@ impl RunQueue {
         Self::parse(&System::default().read("/proc/thread-self/schedstat")?)
     }
 
-    /// Returns the figures of each thread that a process has now, by thread id; `None` if the
-    /// process does not exist or nothing is reported.
+    /// Returns the figures of each current thread of a process, by thread id. `None` if the process
+    /// does not exist or the kernel does not keep these figures.
     pub fn of_threads(system: &System, process: u32) -> Option<BTreeMap<u32, Self>> {
         let directory = format!("/proc/{process}/task");
         let mut threads = BTreeMap::new();
         for name in system.names(&directory) {
             let text = system.read(format!("{directory}/{name}/schedstat"));
             let parsed = text.and_then(|text| Self::parse(&text));
-            // A thread may end between the listing and this.
+            // If the thread ended after it was listed, its file could not be read.
             if let (Ok(thread), Some(parsed)) = (name.parse(), parsed) {
                 threads.insert(thread, parsed);
             }
@@ -51,8 +52,8 @@ impl RunQueue {
         (!threads.is_empty()).then_some(threads)
     }
 
-    /// Returns the increase since earlier figures of the same thread. If the earlier figures are of
-    /// another thread with the same id, everything counts.
+    /// Returns the increase since `earlier`, figures with the same thread id. If a figure is lower
+    /// than in `earlier`, the id belongs to a new thread, and all its figures are returned.
     #[must_use]
     pub fn since(self, earlier: Self) -> Self {
         let difference = || {

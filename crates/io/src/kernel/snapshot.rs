@@ -1,4 +1,4 @@
-//! The kernel's counters at a point in time.
+//! The kernel's counters of a target at a point in time.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,8 +9,8 @@ use super::pressure::Pressure;
 use super::{Device, MemoryGroup, RunQueue, System};
 use crate::clock::monotonic_ns;
 
-/// What is observed: a machine, and optionally the device behind a directory, a memory cgroup and a
-/// process.
+/// The object whose counters snapshots contain: the machine, and optionally the device of a
+/// directory, a memory cgroup and a process.
 #[derive(Debug, Clone)]
 pub struct Target {
     pub(super) system: System,
@@ -21,7 +21,8 @@ pub struct Target {
 }
 
 impl Target {
-    /// Creates a target for the machine, and the device behind a directory if it can be determined.
+    /// Creates a target that consists of the machine and, if it can be determined, the device on
+    /// which `directory` is stored.
     pub fn new(system: &System, directory: &Path) -> Self {
         Self {
             device: Device::of_directory(system, directory),
@@ -32,7 +33,8 @@ impl Target {
         }
     }
 
-    /// Adds a memory cgroup, whose page cache and reclaim then replace the machine's.
+    /// Adds a memory cgroup. The figures of the page cache and of reclaim are then those of the
+    /// group instead of the machine.
     #[must_use]
     pub fn group(mut self, group: MemoryGroup) -> Self {
         if let (MemoryGroup::V2(path), None) = (&group, &self.pressure_group) {
@@ -42,40 +44,40 @@ impl Target {
         self
     }
 
-    /// Reads stalls from the cgroup v2 group with this directory. cgroup v1 groups do not report
-    /// stalls, but a process can be in a group of each version.
+    /// Makes the stall figures those of the cgroup v2 group with this directory. Groups of cgroup
+    /// v1 do not report stalls, but a process may be in a v1 group and a v2 group at the same time.
     #[must_use]
     pub fn pressure_group(mut self, directory: impl Into<PathBuf>) -> Self {
         self.pressure_group = Some(directory.into());
         self
     }
 
-    /// Adds a process: its reads from devices, and how its threads waited for processors.
+    /// Adds a process: its reads from devices, and the time that its threads waited for processors.
     #[must_use]
     pub fn process(mut self, process: u32) -> Self {
         self.process = Some(process);
         self
     }
 
-    /// Returns the device, if there is one.
+    /// Returns the target's device; `None` if it could not be determined.
     pub fn device(&self) -> Option<&Device> {
         self.device.as_ref()
     }
 }
 
-/// The scope of a figure, the narrowest first.
+/// The part of the machine that a figure describes, the narrowest part first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Scope {
-    /// The process alone.
+    /// The observed process.
     Process,
-    /// The cgroup.
+    /// The cgroup, with all its processes.
     Group,
     /// The whole machine, including everything else that runs on it.
     Machine,
 }
 
 impl Scope {
-    /// Returns its name in reports.
+    /// Returns the word that denotes this scope in reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::Process => "process",
@@ -88,30 +90,31 @@ impl Scope {
 /// The counters of a target at a point in time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Snapshot {
-    /// Time of the snapshot, in nanoseconds of this process's clock.
+    /// Time of the snapshot, in nanoseconds of the monotonic clock of this process.
     pub at_ns: u64,
     /// The machine's page cache.
     pub machine: Option<PageCache>,
     /// The group's page cache.
     pub group: Option<PageCache>,
-    /// Number of times that the group reached its limit.
+    /// Number of times that the group reached its memory limit.
     pub limit_hits: Option<u64>,
     /// Number of processes of the group that were killed because memory ran out.
     pub kills: Option<u64>,
-    /// Stalls on memory, and their scope.
+    /// Stalls on memory, and whether they are those of the group or the machine.
     pub memory_pressure: Option<(Scope, Pressure)>,
-    /// Stalls on devices, and their scope.
+    /// Stalls on devices, and whether they are those of the group or the machine.
     pub io_pressure: Option<(Scope, Pressure)>,
     /// The device's counters.
     pub disk: Option<DiskStats>,
-    /// Bytes fetched from devices, and their scope.
+    /// Number of bytes read from devices, and whether the process, the group or the machine read
+    /// them.
     pub fetched: Option<(Scope, u64)>,
-    /// The threads of the process, by thread id.
+    /// The processor use of each thread of the process, by thread id.
     pub threads: Option<BTreeMap<u32, RunQueue>>,
 }
 
 impl Snapshot {
-    /// Reads the counters.
+    /// Reads the current counters of the target.
     pub fn take(target: &Target) -> Self {
         let system = &target.system;
         let number = target.device.as_ref().map(|device| device.number);
@@ -132,14 +135,15 @@ impl Snapshot {
         }
     }
 
-    /// Returns the page cache whose levels and refaults are reported: the group's, if there is one.
+    /// Returns the page cache whose levels and refaults are reported: that of the group if the
+    /// target has a group, otherwise that of the machine.
     pub(super) fn page_cache(&self) -> Option<(Scope, &PageCache)> {
         let group = self.group.as_ref().map(|group| (Scope::Group, group));
         group.or_else(|| self.machine.as_ref().map(|machine| (Scope::Machine, machine)))
     }
 
-    /// Copies the last counters of a process or group that has ended from an earlier snapshot of
-    /// the same target.
+    /// Keeps the last known counters of a process, thread or group that has ended: copies them from
+    /// `earlier`, a previous snapshot of the same target.
     pub(super) fn keep_what_ended(&mut self, earlier: &Self) {
         self.group = self.group.or(earlier.group);
         self.limit_hits = self.limit_hits.or(earlier.limit_hits);
@@ -156,7 +160,8 @@ impl Snapshot {
     }
 }
 
-/// Returns the current value, or the earlier one if that has a narrower scope.
+/// Returns the earlier value if there is no current one or if the current one has a wider scope,
+/// and the current value otherwise.
 fn closest<T>(now: Option<(Scope, T)>, before: Option<(Scope, T)>) -> Option<(Scope, T)> {
     match (&now, &before) {
         (Some((scope, _)), Some((closer, _))) if closer < scope => before,
@@ -178,8 +183,8 @@ fn pressure(target: &Target, what: &str) -> Option<(Scope, Pressure)> {
     of_group().or_else(of_machine)
 }
 
-/// Returns the bytes fetched from devices: by the process if it is observed, otherwise by the
-/// group, otherwise by all users of the device.
+/// Returns the number of bytes read from devices: by the process if the target has one, otherwise
+/// by the group, otherwise by all users of the device.
 fn fetched(target: &Target, disk: Option<DiskStats>) -> Option<(Scope, u64)> {
     let system = &target.system;
     let of_process = || {

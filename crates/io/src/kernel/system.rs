@@ -1,27 +1,30 @@
-//! Access to the files of the kernel.
+//! Access to the kernel's files below `/proc` and `/sys`.
 
 use std::path::{Path, PathBuf};
 
-/// The directory that contains `/proc` and `/sys`: `/`, or for tests one with recorded samples.
+/// The directory that contains `/proc` and `/sys`. It is `/`, or in tests a directory with recorded
+/// files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct System {
     root: PathBuf,
 }
 
 impl Default for System {
-    /// The running machine.
+    /// Returns the system of the running machine.
     fn default() -> Self {
         Self { root: PathBuf::from("/") }
     }
 }
 
 impl System {
-    /// Creates a system whose files are below a directory: `root/proc/vmstat`.
+    /// Creates a system whose kernel files are below the directory `root`, such as
+    /// `root/proc/vmstat`.
     pub fn at(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into() }
     }
 
-    /// Returns the path of the kernel's file `absolute`.
+    /// Returns the path at which the kernel's file `absolute` is to be read: below the system's
+    /// directory.
     pub fn path(&self, absolute: impl AsRef<Path>) -> PathBuf {
         let absolute = absolute.as_ref();
         self.root.join(absolute.strip_prefix("/").unwrap_or(absolute))
@@ -34,25 +37,27 @@ impl System {
         Some(String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// Returns a file's bytes.
+    /// Returns the bytes of the kernel's file `absolute`; `None` if it cannot be read.
     #[expect(clippy::disallowed_methods, reason = "the kernel's files are not a database's")]
     pub(super) fn bytes(&self, absolute: impl AsRef<Path>) -> Option<Vec<u8>> {
         std::fs::read(self.path(absolute)).ok()
     }
 
-    /// Returns a file's trimmed text; `None` if it cannot be read or is empty.
+    /// Returns the trimmed text of the kernel's file `absolute`; `None` if it cannot be read or is
+    /// empty.
     pub fn word(&self, absolute: impl AsRef<Path>) -> Option<String> {
         let text = self.read(absolute)?;
         let word = text.trim();
         (!word.is_empty()).then(|| word.to_owned())
     }
 
-    /// Returns the number that a file contains.
+    /// Returns the number that the kernel's file `absolute` contains; `None` if it does not contain
+    /// one.
     pub fn number(&self, absolute: impl AsRef<Path>) -> Option<u64> {
         self.word(absolute)?.parse().ok()
     }
 
-    /// Returns the names in a directory, sorted; none if it cannot be read.
+    /// Returns the names of the entries of a directory, sorted. Returns none if it cannot be read.
     #[expect(clippy::disallowed_methods, reason = "the kernel's files are not a database's")]
     pub fn names(&self, absolute: impl AsRef<Path>) -> Vec<String> {
         let Ok(entries) = std::fs::read_dir(self.path(absolute)) else { return Vec::new() };
@@ -62,7 +67,7 @@ impl System {
         names
     }
 
-    /// Returns whether `absolute` exists.
+    /// Returns whether the kernel's file `absolute` exists.
     pub fn has(&self, absolute: impl AsRef<Path>) -> bool {
         self.path(absolute).exists()
     }

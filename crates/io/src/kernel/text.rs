@@ -1,6 +1,6 @@
-//! Parsing of the kernel's text files: lines of a name and a number.
+//! Parses text files of the kernel whose lines consist of a name and a number.
 
-/// Returns the number on the first line that begins with this name.
+/// Returns the number on the first line whose name is `name`.
 pub(super) fn figure(text: &str, name: &str) -> Option<u64> {
     text.lines().find_map(|line| {
         let mut words = line.split_ascii_whitespace();
@@ -8,12 +8,12 @@ pub(super) fn figure(text: &str, name: &str) -> Option<u64> {
     })
 }
 
-/// Returns the number of the first of these names that exists.
+/// Returns the number of the first of these names that the text contains.
 pub(super) fn first_figure(text: &str, names: &[&str]) -> Option<u64> {
     names.iter().find_map(|name| figure(text, name))
 }
 
-/// Returns the sum of all figures whose names match; `None` if there is none.
+/// Returns the sum of the numbers whose names match; `None` if no name matches.
 pub(super) fn sum(text: &str, is_wanted: impl Fn(&str) -> bool) -> Option<u64> {
     let mut total = None;
     for line in text.lines() {

@@ -1,4 +1,4 @@
-//! Open files.
+//! Open files of the real disk.
 
 use std::io::{ErrorKind, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -14,29 +14,31 @@ use crate::statistics::Statistics;
 use crate::storage::{ReadFile, WriteFile, resume_at};
 use crate::{Error, Operation, Result};
 
-/// A descriptor, with the data for its errors and statistics.
+/// An open file: its descriptor, and what is needed for its errors and statistics.
 #[derive(Debug)]
 pub(super) struct PosixFile {
     pub(super) descriptor: OwnedFd,
     pub(super) path: PathBuf,
     pub(super) mode: IoMode,
-    /// Whether io_uring may read through the descriptor.
+    /// Whether reads of this file may use io_uring.
     pub(super) rings: bool,
     /// Alignment of direct transfers, in bytes.
     pub(super) alignment: usize,
     pub(super) statistics: Arc<Statistics>,
-    /// Whether the filesystem honours durable writes (`RWF_DSYNC`); otherwise a sync follows each.
-    /// Empty until that was determined.
+    /// Whether the filesystem honours durable writes (`RWF_DSYNC`). If not, a sync follows each
+    /// durable write. Empty until the first durable write determines it.
     pub(super) durable_writes: OnceLock<bool>,
-    /// In [`IoMode::DropBehind`], the offset up to which written pages were dropped.
+    /// In [`IoMode::DropBehind`], the offset up to which written pages have been dropped from the
+    /// page cache.
     pub(super) dropped: u64,
 }
 
-/// A stream of writes waits for the writeback of pages that are this many bytes behind its end, and
-/// drops them, in steps of at least as many bytes.
+/// Minimum number of the most recently written bytes that [`IoMode::DropBehind`] keeps in the page
+/// cache. Pages before them are written back and dropped, in steps of at least this number of
+/// bytes.
 const DROP_BEHIND: u64 = 4 << 20;
 
-/// Largest unit of the page cache, which is aligned to its size, in bytes.
+/// Maximum size of a folio, a unit of the page cache, in bytes. A folio is aligned to its size.
 const LARGEST_FOLIO: u64 = 2 << 20;
 
 impl PosixFile {
@@ -62,7 +64,8 @@ impl PosixFile {
         Ok(())
     }
 
-    /// Starts writeback of the bytes just written, and drops pages that were written well before.
+    /// Starts writeback of the bytes just written. Waits for the writeback of the pages more than
+    /// [`DROP_BEHIND`] bytes before their end, and drops these pages from the page cache.
     fn drop_behind(&mut self, offset: u64, length: u64) -> Result<()> {
         let descriptor = self.descriptor.as_fd();
         let failed = |error| Error::at(Operation::StartWriteback, &self.path, offset, error);
@@ -77,11 +80,12 @@ impl PosixFile {
         Ok(())
     }
 
-    /// In [`IoMode::DropBehind`], drops the pages of the bytes just read.
+    /// In [`IoMode::DropBehind`], drops the pages of the bytes just read from the page cache.
     fn drop_behind_read(&self, offset: u64, count: u64) {
         if self.mode == IoMode::DropBehind {
-            // The kernel drops only folios that lie entirely in the span, and reads ahead into
-            // large ones: the folio in which the previous read ended is dropped with this one.
+            // The kernel drops only folios that lie entirely in the given span, and its read-ahead
+            // creates large folios. So the span begins with the folio in which the previous read
+            // ended.
             let begin = offset - offset % LARGEST_FOLIO;
             system::drop_pages(self.descriptor.as_fd(), begin, offset + count - begin);
         }
@@ -163,8 +167,8 @@ impl WriteFile for PosixFile {
             && *self.durable_writes.get_or_init(|| system::has_durable_writes(descriptor));
         let total: usize = parts.iter().map(|part| part.len()).sum();
         let started = monotonic_ns();
-        // If there are more parts than one call accepts, the rest is handled like that of a short
-        // write.
+        // One call accepts only a limited number of parts. The parts after them are written below,
+        // as after a short write.
         let some = &parts[..parts.len().min(system::VECTOR_MAX)];
         let count = retry_on_intr(|| {
             system::write_vectored(self.descriptor.as_fd(), some, offset, in_one_call)
@@ -174,7 +178,8 @@ impl WriteFile for PosixFile {
         let mut done = count;
         let mut at = offset;
         for part in parts {
-            // A direct write that stopped inside a block repeats that block.
+            // If a direct write stopped inside a block, the next write begins with that block
+            // again.
             let skipped = resume_at(done.min(part.len()), self.mode, self.alignment);
             if done < part.len() {
                 let (rest, place) = (&part[skipped..], at + skipped as u64);

@@ -1,14 +1,15 @@
-//! The lock that keeps a second engine out of a directory.
+//! The lock on a directory, which only one engine can hold.
 //!
-//! RocksDB takes an `fcntl` write lock on the whole file, which belongs to a process: it is dropped
-//! as soon as the process closes *any* descriptor of the file, and does not exclude the process
-//! itself. The lock taken here belongs to the open file (`F_OFD_SETLK`). It and RocksDB's exclude
-//! each other. It also excludes other users in the process, is not released when they read the
-//! file, and is inherited by child processes.
+//! RocksDB takes an `fcntl` write lock on the whole lock file. Such a lock belongs to the process:
+//! it is released as soon as the process closes *any* descriptor of the file, and it does not
+//! exclude other users in the same process. The lock taken here belongs to the open file
+//! (`F_OFD_SETLK`). It conflicts with RocksDB's lock. Unlike RocksDB's, it also excludes other
+//! users in the same process, is not released when they close the file, and is inherited by child
+//! processes.
 //!
-//! A lock on a file that has lost its name, because the database was destroyed, excludes no one:
-//! later openers create a new file. So a lock counts only if the path still leads to the locked
-//! file after it was taken.
+//! If the database is destroyed, the lock file loses its name. A lock on it then excludes no one,
+//! because later openers create a new file. So after a lock is taken, the path must still lead to
+//! the locked file. If it does not, the lock is taken again on the new file.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -21,13 +22,13 @@ use super::system;
 use crate::purpose::IoMode;
 use crate::storage::{FileIdentity, FileLock};
 
-/// Returns the device and inode of a file, whose types differ between systems.
+/// Returns the device and inode of a file. The types of these numbers differ between systems.
 pub(super) fn file_identity(status: &Stat) -> FileIdentity {
     let (device, inode) = (i128::from(status.st_dev), i128::from(status.st_ino));
     FileIdentity { device: device as u64, inode: inode as u64 }
 }
 
-/// A held lock.
+/// A lock that is held until it is dropped.
 #[derive(Debug)]
 pub(super) struct PosixLock {
     descriptor: OwnedFd,
@@ -37,15 +38,16 @@ impl FileLock for PosixLock {}
 
 impl Drop for PosixLock {
     fn drop(&mut self) {
-        // A child process that is being started may have the file open slightly longer, so the lock
-        // is released explicitly. If that fails, closing the descriptor releases it.
+        // Release the lock explicitly, because a child process that is just being started may keep
+        // the file open for a little longer. If this fails, closing the descriptor releases the
+        // lock.
         let _ = system::unlock(self.descriptor.as_fd());
     }
 }
 
 impl PosixLock {
-    /// Takes the lock on `path`, which is created if it does not exist. The error is of kind
-    /// `WouldBlock` if the lock is held.
+    /// Takes the lock on the file at `path`, which is created if it does not exist. If another
+    /// process or another user in this process holds the lock, the error is of kind `WouldBlock`.
     pub(super) fn take(path: &Path) -> io::Result<Self> {
         loop {
             let flags = OFlags::RDWR | OFlags::CREATE;
@@ -56,7 +58,8 @@ impl PosixLock {
         }
     }
 
-    /// Locks an open file; `None` if it lost the name that it was opened by.
+    /// Takes the lock on an open file. Returns `None` if `path`, at which it was opened, no longer
+    /// leads to this file.
     fn on(descriptor: OwnedFd, path: &Path) -> io::Result<Option<Self>> {
         match retry_on_intr(|| system::lock(descriptor.as_fd())) {
             Ok(()) => {}
@@ -75,7 +78,8 @@ impl PosixLock {
     }
 }
 
-/// Returns whether the lock on `path` is held. Nothing is locked or created.
+/// Returns whether the lock on the file at `path` is held. Neither takes the lock nor creates the
+/// file.
 pub(super) fn is_held(path: &Path) -> io::Result<bool> {
     match system::open(path, OFlags::RDONLY, IoMode::Buffered) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
@@ -87,8 +91,8 @@ pub(super) fn is_held(path: &Path) -> io::Result<bool> {
 mod tests {
     use super::*;
 
-    /// Regression test: one process could lock the removed file that it had opened, and another a
-    /// new file of the same name.
+    /// Regression test: after the lock file was removed, one process could lock the removed file
+    /// that it had already opened, and another process a new file of the same name.
     #[test]
     fn a_removed_file_cannot_be_locked() {
         let directory = tempfile::tempdir().expect("a directory");
@@ -105,7 +109,8 @@ mod tests {
         }
     }
 
-    /// Regression test: a child process that also has the file open must not keep a released lock.
+    /// Regression test: a lock stayed held after its release if a child process also had the file
+    /// open.
     #[test]
     fn a_released_lock_is_free_despite_other_descriptors() {
         let directory = tempfile::tempdir().expect("a directory");

@@ -1,12 +1,12 @@
-//! The real disk, through plain system calls on the calling thread.
+//! The real disk. Each operation is a plain system call on the calling thread.
 //!
-//! Every transfer names its offset, descriptors are not inherited by other programs (`O_CLOEXEC`),
-//! and a call that was interrupted by a signal is repeated.
+//! Every read and write names its offset. Descriptors are not inherited by other programs
+//! (`O_CLOEXEC`). A call that is interrupted by a signal is repeated.
 //!
-//! Linux supports all of [`crate::Storage`]; elsewhere direct I/O is refused, and reserving space
-//! and starting writeback do nothing. Linux creates a file before it refuses direct I/O on it: a
-//! file created by [`crate::Create::New`] is removed again, while [`crate::Create::Truncate`] may
-//! leave a new empty file.
+//! Linux supports all of [`crate::Storage`]. On other systems direct I/O is refused, and reserving
+//! space and starting writeback do nothing. When Linux refuses direct I/O on a new file, it has
+//! already created the file. With [`crate::Create::New`] the file is removed again; with
+//! [`crate::Create::Truncate`] an empty file may remain.
 
 mod file;
 mod lock;

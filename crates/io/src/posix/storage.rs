@@ -1,4 +1,4 @@
-//! The storage of this machine: names and directories.
+//! The storage of this machine: operations on paths and directories.
 
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, OwnedFd};
@@ -24,10 +24,10 @@ use crate::storage::{
 };
 use crate::{Error, Operation, Result};
 
-/// Mode of new directories, before the process's umask.
+/// Permissions of new directories, from which the process's umask is subtracted.
 const DIRECTORY_MODE: Mode = Mode::from_raw_mode(0o755);
 
-/// The file system of this machine.
+/// The storage of this machine, through its file systems.
 #[derive(Debug, Clone, Default)]
 pub struct PosixStorage {
     statistics: Arc<Statistics>,
@@ -40,14 +40,14 @@ impl PosixStorage {
         Self::default()
     }
 
-    /// Creates a storage whose streams never use io_uring. By default they do where the kernel
-    /// allows it ([`crate::stream`]).
+    /// Creates a storage whose streams never use io_uring. The streams of [`PosixStorage::new`] use
+    /// it if the kernel allows it ([`crate::stream`]).
     pub fn without_io_uring() -> Self {
         Self { without_rings: true, ..Self::default() }
     }
 
-    /// Returns whether the lock that [`Storage::lock`] takes on a file is held. Nothing is locked
-    /// or created; a file that does not exist is not locked.
+    /// Returns whether the lock that [`Storage::lock`] takes on a file is held. Neither takes the
+    /// lock nor creates the file. A file that does not exist is not locked.
     ///
     /// # Errors
     /// I/O errors.
@@ -102,7 +102,8 @@ fn open_directory(path: &Path) -> rustix::io::Result<OwnedFd> {
     with_relief(|| rustix::fs::open(path, flags, Mode::empty()))
 }
 
-/// Visits the names in a directory; `failed` converts errors from reading the directory.
+/// Calls `visit` for each entry of a directory except `.` and `..`. `failed` converts errors from
+/// opening and reading the directory.
 fn visit_directory(
     path: &Path,
     failed: impl Fn(Errno) -> Error,
@@ -126,7 +127,8 @@ fn visit_directory(
         };
         let is_directory = match entry.file_type() {
             FileType::Directory => true,
-            // A link counts as its target; a dangling link counts as a file.
+            // A symbolic link to a directory counts as a directory. A dangling link counts as a
+            // file.
             FileType::Symlink | FileType::Unknown => {
                 of_entry().is_ok_and(|status| is_directory(&status))
             }
@@ -148,7 +150,7 @@ fn make_directories(path: &Path) -> rustix::io::Result<()> {
             Some(parent) if !parent.as_os_str().is_empty() => {
                 make_directories(parent)?;
                 match rustix::fs::mkdir(path, DIRECTORY_MODE) {
-                    // Created concurrently.
+                    // Another thread or process created the directory in the meantime.
                     Err(Errno::EXIST) => Ok(()),
                     answer => answer,
                 }

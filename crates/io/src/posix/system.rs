@@ -19,7 +19,7 @@ use crate::descriptors::with_relief;
 use crate::purpose::IoMode;
 use crate::storage::DirectIo;
 
-/// Mode of new files, before the process's umask.
+/// Permissions of new files, from which the process's umask is subtracted.
 const FILE_MODE: Mode = Mode::from_raw_mode(0o644);
 
 #[cfg(target_os = "linux")]
@@ -27,7 +27,7 @@ const DIRECT: Option<OFlags> = Some(OFlags::DIRECT);
 #[cfg(not(target_os = "linux"))]
 const DIRECT: Option<OFlags> = None;
 
-// Filesystem numbers, as returned by `statfs`.
+// Numbers that identify the type of a filesystem in the result of `statfs`.
 #[cfg(target_os = "linux")]
 const EXT4: u32 = 0xEF53;
 #[cfg(target_os = "linux")]
@@ -37,8 +37,8 @@ const BTRFS: u32 = 0x9123_683E;
 #[cfg(target_os = "linux")]
 const F2FS: u32 = 0xF2F5_2010;
 
-/// Opens `path`. If direct I/O is refused, the error is of kind `Unsupported` and names the
-/// filesystem.
+/// Opens the file at `path`. If the filesystem refuses direct I/O, the error is of kind
+/// `Unsupported` and names the filesystem.
 pub(crate) fn open(path: &Path, flags: OFlags, mode: IoMode) -> io::Result<OwnedFd> {
     let flags = flags | OFlags::CLOEXEC;
     if mode != IoMode::Direct {
@@ -50,9 +50,9 @@ pub(crate) fn open(path: &Path, flags: OFlags, mode: IoMode) -> io::Result<Owned
     match with_relief(|| rustix::fs::open(path, flags | direct, FILE_MODE)) {
         Ok(descriptor) => Ok(descriptor),
         Err(Errno::INVAL) => {
-            // Linux creates the file before it checks whether the filesystem supports direct I/O.
-            // With O_EXCL the file did not exist before. If removing it also fails, the refusal is
-            // still the error to return.
+            // Linux creates a file before it checks whether the filesystem supports direct I/O.
+            // With O_EXCL this call created the file, so it can be removed. If that fails too, the
+            // refusal is still the error to return.
             if flags.contains(OFlags::EXCL) {
                 let _ = rustix::fs::unlink(path);
             }
@@ -69,7 +69,8 @@ fn direct_refused(path: &Path) -> io::Error {
     io::Error::new(io::ErrorKind::Unsupported, text)
 }
 
-/// Returns what the filesystem of a file reports about direct I/O (`STATX_DIOALIGN`, Linux 6.1).
+/// Returns what the filesystem reports about direct I/O on the file at `path`, from
+/// `STATX_DIOALIGN` (Linux 6.1).
 #[cfg(target_os = "linux")]
 pub(super) fn direct_io(path: &Path) -> io::Result<DirectIo> {
     use rustix::fs::{AtFlags, CWD, statx};
@@ -99,14 +100,14 @@ pub(super) fn direct_io(_path: &Path) -> io::Result<DirectIo> {
     Ok(DirectIo::Unknown)
 }
 
-/// Returns the alignment of direct transfers of an open file, in bytes. If no buffer has the
-/// alignment that the device requires, the error is of kind `Unsupported`.
+/// Returns the alignment of direct I/O on an open file, in bytes. If the file requires an alignment
+/// that buffers cannot have, the error is of kind `Unsupported`.
 #[cfg(target_os = "linux")]
 pub(super) fn alignment(descriptor: BorrowedFd<'_>) -> io::Result<usize> {
     use rustix::fs::{AtFlags, statx};
     match statx(descriptor, "", AtFlags::EMPTY_PATH, wanted_of_direct_io()) {
         Ok(status) => usable_alignment(said_of_direct_io(&status)),
-        // The call may be forbidden: some sandboxes know only older calls.
+        // Some sandboxes forbid `statx`, because they know only older system calls.
         Err(_) => Ok(ALIGNMENT),
     }
 }
@@ -117,7 +118,8 @@ pub(super) fn alignment(_descriptor: BorrowedFd<'_>) -> io::Result<usize> {
 }
 
 fn usable_alignment(said: DirectIo) -> io::Result<usize> {
-    // The file is open for direct I/O, whatever the filesystem reported.
+    // If the filesystem reports no alignment, the default is used: opening the file for direct I/O
+    // succeeded, so direct I/O is supported.
     let DirectIo::Aligned(asked) = said else { return Ok(ALIGNMENT) };
     let asked = asked as usize;
     if asked > MAX_ALIGNMENT || !asked.is_power_of_two() {
@@ -127,7 +129,7 @@ fn usable_alignment(said: DirectIo) -> io::Result<usize> {
     Ok(asked.max(ALIGNMENT))
 }
 
-/// Returns the filesystem's name as `mount` prints it. Numbers are from Linux's
+/// Returns the name of a filesystem type as `mount` prints it. The numbers come from Linux's
 /// `include/uapi/linux/magic.h`.
 #[cfg(target_os = "linux")]
 pub(super) fn filesystem_name(path: &Path) -> String {
@@ -160,7 +162,7 @@ pub(super) fn filesystem_name(_path: &Path) -> String {
     "this system".to_owned()
 }
 
-/// Makes a file's bytes durable, with the metadata needed to read them.
+/// Makes a file's bytes durable, and the metadata that is needed to read them, such as its length.
 #[cfg(target_os = "linux")]
 pub(crate) fn sync_data(descriptor: BorrowedFd<'_>) -> rustix::io::Result<()> {
     rustix::fs::fdatasync(descriptor)
@@ -171,21 +173,21 @@ pub(crate) fn sync_data(descriptor: BorrowedFd<'_>) -> rustix::io::Result<()> {
     sync_all(descriptor)
 }
 
-/// Makes a file's bytes and metadata durable.
+/// Makes a file's bytes and all its metadata durable.
 #[cfg(not(target_vendor = "apple"))]
 pub(super) fn sync_all(descriptor: BorrowedFd<'_>) -> rustix::io::Result<()> {
     rustix::fs::fsync(descriptor)
 }
 
-/// Makes a file's bytes and metadata durable: on this system fsync alone leaves them in the
-/// device's cache.
+/// Makes a file's bytes and all its metadata durable. On Apple's systems `fsync` alone leaves them
+/// in the device's cache.
 #[cfg(target_vendor = "apple")]
 pub(super) fn sync_all(descriptor: BorrowedFd<'_>) -> rustix::io::Result<()> {
     rustix::fs::fcntl_fullfsync(descriptor)
 }
 
-/// Reserves blocks without changing the file's length. Does nothing if the filesystem does not
-/// support that.
+/// Reserves blocks for a span of a file without changing the file's length. Does nothing if the
+/// filesystem does not support this.
 #[cfg(target_os = "linux")]
 pub(super) fn allocate(descriptor: BorrowedFd<'_>, offset: u64, length: u64) -> io::Result<()> {
     use rustix::fs::{FallocateFlags, fallocate};
@@ -203,7 +205,7 @@ pub(super) fn allocate(_descriptor: BorrowedFd<'_>, _offset: u64, _length: u64) 
     Ok(())
 }
 
-/// Starts writeback of the dirty pages of a span.
+/// Starts writeback of the dirty pages of a span of a file, without waiting.
 #[cfg(target_os = "linux")]
 pub(super) fn start_writeback(
     descriptor: BorrowedFd<'_>,
@@ -213,8 +215,8 @@ pub(super) fn start_writeback(
     sync_span(descriptor, offset, length, libc::SYNC_FILE_RANGE_WRITE)
 }
 
-/// Writes back the dirty pages of a span and waits for that. This is not a sync: the device may
-/// still hold the bytes in its cache.
+/// Writes back the dirty pages of a span of a file, and waits until they have been written. This is
+/// not a sync: the device may still hold the bytes in its volatile cache.
 #[cfg(target_os = "linux")]
 pub(super) fn finish_writeback(
     descriptor: BorrowedFd<'_>,
@@ -235,7 +237,7 @@ fn sync_span(
     flags: libc::c_uint,
 ) -> io::Result<()> {
     use std::os::fd::AsRawFd;
-    // The kernel interprets a length of zero as "to the end of the file".
+    // To the kernel, a length of zero would mean "to the end of the file".
     if length == 0 {
         return Ok(());
     }
@@ -243,8 +245,8 @@ fn sync_span(
     let offset = i64::try_from(offset).map_err(out_of_range)?;
     let length = i64::try_from(length).map_err(out_of_range)?;
     loop {
-        // SAFETY: the call accesses no memory of ours, and the borrowed descriptor is open during
-        // the call.
+        // SAFETY: the call accesses no memory of this process, and the borrowed descriptor is open
+        // during the call.
         let answer =
             unsafe { libc::sync_file_range(descriptor.as_raw_fd(), offset, length, flags) };
         if answer == 0 {
@@ -275,8 +277,8 @@ pub(super) fn finish_writeback(
     Ok(())
 }
 
-/// Advises the kernel that the clean pages of a span, up to the end of the file for a length of
-/// zero, are not needed. A failure is ignored.
+/// Advises the kernel to drop the clean pages of a span from the page cache. A length of zero means
+/// "to the end of the file". A failure is ignored.
 #[cfg(target_os = "linux")]
 pub(super) fn drop_pages(descriptor: BorrowedFd<'_>, offset: u64, length: u64) {
     use std::num::NonZeroU64;
@@ -284,7 +286,7 @@ pub(super) fn drop_pages(descriptor: BorrowedFd<'_>, offset: u64, length: u64) {
     let _ = rustix::fs::fadvise(descriptor, offset, NonZeroU64::new(length), advice);
 }
 
-/// Advises the kernel not to read a file ahead.
+/// Advises the kernel not to read ahead in a file.
 #[cfg(target_os = "linux")]
 pub(super) fn advise_random(descriptor: BorrowedFd<'_>) {
     let _ = rustix::fs::fadvise(descriptor, 0, None, rustix::fs::Advice::Random);
@@ -296,7 +298,7 @@ pub(super) fn advise_random(_descriptor: BorrowedFd<'_>) {}
 #[cfg(not(target_os = "linux"))]
 pub(super) fn drop_pages(_descriptor: BorrowedFd<'_>, _offset: u64, _length: u64) {}
 
-/// Since Linux 6.14 (`include/uapi/linux/fs.h`).
+/// Flag for reads and writes of [`IoMode::Uncached`], since Linux 6.14 (`include/uapi/linux/fs.h`).
 #[cfg(target_os = "linux")]
 pub(crate) const RWF_DONTCACHE: u32 = 0x80;
 
@@ -304,13 +306,14 @@ pub(crate) const RWF_DONTCACHE: u32 = 0x80;
 const UNCACHED: rustix::io::ReadWriteFlags =
     rustix::io::ReadWriteFlags::from_bits_retain(RWF_DONTCACHE);
 
-/// Rejects the offset that calls with flags interpret as the file's own position.
+/// Returns an error for the offset -1, which `preadv2` and `pwritev2` interpret as the file's
+/// current position.
 #[cfg(target_os = "linux")]
 fn refuse_no_offset(offset: u64) -> rustix::io::Result<()> {
     if offset == u64::MAX { Err(Errno::INVAL) } else { Ok(()) }
 }
 
-/// Reads without leaving pages in the page cache that were not there before.
+/// Reads bytes through the page cache. Pages that the read adds to the cache are dropped again.
 #[cfg(target_os = "linux")]
 pub(super) fn read_uncached(
     descriptor: BorrowedFd<'_>,
@@ -331,7 +334,8 @@ pub(super) fn read_uncached(
     Err(Errno::OPNOTSUPP)
 }
 
-/// Writes without leaving pages in the page cache that were not there before.
+/// Writes bytes through the page cache. Pages that the write adds to the cache are dropped after
+/// writeback.
 #[cfg(target_os = "linux")]
 pub(super) fn write_uncached(
     descriptor: BorrowedFd<'_>,
@@ -351,7 +355,7 @@ pub(super) fn write_uncached(
     Err(Errno::OPNOTSUPP)
 }
 
-/// Takes the exclusive lock on all of an open file, without waiting.
+/// Takes the exclusive lock on the whole of an open file, without waiting.
 #[cfg(target_os = "linux")]
 pub(super) fn lock(descriptor: BorrowedFd<'_>) -> rustix::io::Result<()> {
     set_lock(descriptor, libc::F_WRLCK)
@@ -363,7 +367,7 @@ pub(super) fn unlock(descriptor: BorrowedFd<'_>) -> rustix::io::Result<()> {
     set_lock(descriptor, libc::F_UNLCK)
 }
 
-/// Returns whether another holder has a lock on an open file.
+/// Returns whether another open file description or process has a lock on this file.
 #[cfg(target_os = "linux")]
 pub(super) fn is_locked(descriptor: BorrowedFd<'_>) -> rustix::io::Result<bool> {
     let mut lock = whole_file(libc::F_WRLCK);
@@ -378,7 +382,7 @@ fn set_lock(descriptor: BorrowedFd<'_>, kind: libc::c_int) -> rustix::io::Result
 
 #[cfg(target_os = "linux")]
 fn whole_file(kind: libc::c_int) -> libc::flock {
-    // SAFETY: the struct is plain data for which zeros are valid.
+    // SAFETY: the struct is plain data, for which all zeros are a valid value.
     let mut lock: libc::flock = unsafe { std::mem::zeroed() };
     lock.l_type = kind as libc::c_short;
     lock.l_whence = libc::SEEK_SET as libc::c_short;
@@ -392,7 +396,7 @@ fn lock_call(
     lock: &mut libc::flock,
 ) -> rustix::io::Result<()> {
     use std::os::fd::AsRawFd;
-    // SAFETY: the struct lives as long as the call, as does the borrowed descriptor.
+    // SAFETY: the struct and the borrowed descriptor live as long as the call.
     let answer = unsafe { libc::fcntl(descriptor.as_raw_fd(), call, std::ptr::from_mut(lock)) };
     match answer {
         -1 => Err(Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::IO)),
@@ -400,8 +404,9 @@ fn lock_call(
     }
 }
 
-/// Takes the exclusive lock, with the means that this system has: the process's `fcntl` lock
-/// excludes RocksDB, and `flock` excludes other users in the process.
+/// Takes the exclusive lock on an open file, without waiting. Systems without `F_OFD_SETLK` need
+/// two locks: the `fcntl` lock of the process excludes RocksDB, and the `flock` lock excludes other
+/// users in the same process.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn lock(descriptor: BorrowedFd<'_>) -> rustix::io::Result<()> {
     let operation = rustix::fs::FlockOperation::NonBlockingLockExclusive;
@@ -422,9 +427,9 @@ pub(super) fn unlock(descriptor: BorrowedFd<'_>) -> rustix::io::Result<()> {
     rustix::fs::flock(descriptor, operation)
 }
 
-/// Returns whether the filesystem of a file is known to honour durable writes. FUSE does not if its
-/// server wants direct I/O (`FOPEN_DIRECT_IO`): the flag does not reach the server, and the write
-/// succeeds.
+/// Returns whether the filesystem of a file is known to honour `RWF_DSYNC`. FUSE does not honour it
+/// if the FUSE server requests direct I/O (`FOPEN_DIRECT_IO`): the write succeeds, but the flag
+/// does not reach the server.
 #[cfg(target_os = "linux")]
 pub(super) fn has_durable_writes(descriptor: BorrowedFd<'_>) -> bool {
     rustix::fs::fstatfs(descriptor)
@@ -436,10 +441,12 @@ pub(super) fn has_durable_writes(_descriptor: BorrowedFd<'_>) -> bool {
     false
 }
 
-/// Maximum number of parts of one vectored write (`IOV_MAX`).
+/// Maximum number of buffers in one vectored write (`IOV_MAX`).
 pub(super) const VECTOR_MAX: usize = 1024;
 
-/// Writes parts one after the other, durably if `is_durable`.
+/// Writes `parts` one after the other to the file, beginning at `offset`. If `is_durable`, the
+/// bytes are durable when the call returns. Returns the number of bytes written, which may be lower
+/// than the total.
 #[cfg(target_os = "linux")]
 pub(super) fn write_vectored(
     descriptor: BorrowedFd<'_>,
@@ -468,7 +475,8 @@ pub(super) fn write_vectored(
     }
 }
 
-/// Writes durably (`RWF_DSYNC`, Linux 4.7).
+/// Writes bytes that are durable when the call returns (`RWF_DSYNC`, Linux 4.7). Returns the number
+/// of bytes written.
 #[cfg(target_os = "linux")]
 pub(super) fn write_durably(
     descriptor: BorrowedFd<'_>,
@@ -489,8 +497,9 @@ pub(super) fn write_durably(
     rustix::io::pwrite(descriptor, bytes, offset)
 }
 
-/// Returns how many pages of a span of a file, up to its end for a length of zero, are in the page
-/// cache (`cachestat`, Linux 6.5); `None` if the kernel lacks or forbids the call.
+/// Returns the number of pages of a span of a file that are in the page cache (`cachestat`, Linux
+/// 6.5). A length of zero means "to the end of the file". `None` if the kernel lacks or forbids the
+/// call.
 #[cfg(target_os = "linux")]
 pub(super) fn resident_pages(
     descriptor: BorrowedFd<'_>,
@@ -498,13 +507,14 @@ pub(super) fn resident_pages(
     length: u64,
 ) -> io::Result<Option<u64>> {
     use std::os::fd::AsRawFd;
-    /// The call's number, the same on every architecture.
+    /// The number of the system call `cachestat`, which is the same on every architecture.
     const CACHESTAT: libc::c_long = 451;
-    // `struct cachestat_range`.
+    // The fields of `struct cachestat_range`.
     let range = [offset, length];
-    // `struct cachestat`: pages cached, dirty, in write-back, evicted, recently evicted.
+    // The fields of `struct cachestat`: the numbers of pages that are cached, dirty, under
+    // writeback, evicted and recently evicted.
     let mut counts = [0_u64; 5];
-    // SAFETY: both arrays have the sizes of the kernel's structs and live as long as the call, as
+    // SAFETY: both arrays have the sizes of the kernel's structs, and live as long as the call. So
     // does the borrowed descriptor.
     let answer = unsafe {
         libc::syscall(CACHESTAT, descriptor.as_raw_fd(), range.as_ptr(), counts.as_mut_ptr(), 0)
@@ -528,12 +538,13 @@ pub(super) fn resident_pages(
     Ok(None)
 }
 
-/// Returns why direct writes lose data on a filesystem under this kernel, if they do: ext4 in Linux
-/// from 6.1.64 to before 6.1.66 (Debian bug 1057843).
+/// Returns a reason if direct writes on this filesystem lose data under the running kernel. They do
+/// on ext4 in Linux 6.1.64 and 6.1.65 (Debian bug 1057843).
 pub(super) fn direct_write_fault(filesystem: &str) -> Option<&'static str> {
     let system = rustix::system::uname();
     let texts = [system.release(), system.version()].map(|text| text.to_str().unwrap_or_default());
-    // Debian's releases are named 6.1.0-N, and their versions contain Linux's own number.
+    // Debian's kernel releases are named 6.1.0-N. The full version text also contains the number of
+    // the Linux release.
     let mut words = texts.iter().flat_map(|text| text.split_whitespace());
     (filesystem == "ext4" && words.any(loses_direct_writes))
         .then_some("direct writes to ext4 lose data under Linux 6.1.64 and 6.1.65")
@@ -549,8 +560,8 @@ fn loses_direct_writes(word: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// Regression test: on a FUSE mount whose server wants direct I/O, writes with the flag were
-    /// not durable.
+    /// Regression test: on a FUSE mount whose server requests direct I/O, writes with `RWF_DSYNC`
+    /// were taken to be durable, but were not.
     #[test]
     #[cfg(target_os = "linux")]
     fn durable_writes_are_used_only_on_known_filesystems() {

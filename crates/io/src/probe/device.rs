@@ -1,7 +1,8 @@
-//! Measures a device without an engine, by direct reads and synced writes for a few seconds.
+//! Measures a device directly, without an engine: by direct reads and synced writes for a few
+//! seconds.
 //!
-//! All of it uses one scratch file, whose name is removed before anything is written: however the
-//! probe ends, its space is freed.
+//! All measurements use one scratch file. Its name is removed before anything is written, so its
+//! space is freed even if the process crashes.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,22 +14,23 @@ use crate::clock::monotonic_ns;
 use crate::storage::{Create, ReadFile, Storage, WriteFile};
 use crate::{Error, IoMode, Operation, Purpose, Result};
 
-/// Name of the scratch file until it is removed. RocksDB also removes files with such names.
+/// Name of the scratch file until the name is removed. If a crash leaves such a file, RocksDB and
+/// Tailwater remove it.
 pub(super) const SCRATCH_NAME: &str = "000001.dbtmp";
-/// Length of a small transfer, in bytes.
+/// Length of a random read or a durable write, in bytes.
 const BLOCK_BYTES: usize = 4096;
-/// Length of a large transfer, in bytes.
+/// Length of a sequential read, in bytes.
 const CHUNK_BYTES: usize = 1 << 20;
-/// Duration above which a durable write is taken to have been delayed by something other than the
-/// device, in nanoseconds.
+/// Duration of a durable write, in nanoseconds, above which it counts in
+/// [`SyncLatency::over_3_ms`]. A delay of this length usually has another cause than the device.
 const SLOW_SYNC_NS: u64 = 3_000_000;
-/// Number of concurrent streams in the second measurement of sequential reads.
+/// Number of concurrent threads in the second measurement of sequential reads.
 const STREAMS: u64 = 4;
 
-/// The size and duration of a probe.
+/// The parameters of the measurements: the size of the scratch file, and the duration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DeviceProbe {
-    /// Length of the scratch file in bytes, rounded up to whole MiB.
+    /// Length of the scratch file in bytes. It is rounded up to whole MiB.
     pub bytes: u64,
     /// Duration of each of the four measurements.
     pub duration: Duration,
@@ -37,38 +39,39 @@ pub struct DeviceProbe {
 /// Latencies of reads.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct ReadLatency {
-    /// Median, in microseconds.
+    /// Median duration of a read, in microseconds.
     pub p50_us: f64,
-    /// 99th percentile, in microseconds.
+    /// 99th percentile of the durations, in microseconds.
     pub p99_us: f64,
 }
 
 /// Latencies of durable writes.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct SyncLatency {
-    /// Median, in microseconds.
+    /// Median duration of a durable write, in microseconds.
     pub p50_us: f64,
-    /// 99th percentile, in microseconds.
+    /// 99th percentile of the durations, in microseconds.
     pub p99_us: f64,
     /// Fraction of writes that took more than 3 ms: 0 to 1.
     pub over_3_ms: f64,
 }
 
-/// The results of a probe.
+/// The results of the four measurements.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct DeviceFigures {
-    /// Direct reads of 4 KiB at random offsets, one at a time.
+    /// Latency of direct reads of 4 KiB at random offsets, made one at a time.
     pub random_read: ReadLatency,
-    /// Direct reads of 1 MiB in sequence, in bytes per second.
+    /// Throughput of sequential direct reads of 1 MiB, made one at a time, in bytes per second.
     pub sequential_read_bytes_per_second: f64,
-    /// Direct reads of 1 MiB in sequence by four threads at once, in bytes per second in total.
+    /// Total throughput of sequential direct reads of 1 MiB by four threads, in bytes per second.
     pub sequential_read_4_bytes_per_second: f64,
-    /// Direct writes of 4 KiB at random offsets that were written before, each with a sync.
+    /// Latency of direct writes of 4 KiB, each followed by a sync, at random offsets of a file that
+    /// was written in full before.
     pub durable_write: SyncLatency,
 }
 
 impl DeviceFigures {
-    /// Returns all figures, each with its name in reports.
+    /// Returns all results, each with its name in reports.
     pub fn named(&self) -> [(&'static str, f64); 7] {
         [
             ("random_read_p50_us", self.random_read.p50_us),
@@ -83,10 +86,12 @@ impl DeviceFigures {
 }
 
 impl DeviceProbe {
-    /// Measures in an existing directory. The storage counts the bytes as [`Purpose::Metadata`].
+    /// Runs the measurements in an existing directory. The storage's statistics count their bytes
+    /// as [`Purpose::Metadata`].
     ///
     /// # Errors
-    /// Errors from the storage: of kind `Unsupported` if the filesystem refuses direct I/O.
+    /// Errors from the storage. The error is of kind `Unsupported` if the filesystem refuses direct
+    /// I/O.
     pub fn run(&self, storage: &dyn Storage, directory: &Path) -> Result<DeviceFigures> {
         let mut scratch = Scratch::new(storage, directory, self.bytes)?;
         let reader = Arc::clone(&scratch.reader);
@@ -100,7 +105,7 @@ impl DeviceProbe {
     }
 }
 
-/// An unnamed file filled with chunks.
+/// A file without a name that has been filled with `chunks` chunks of [`CHUNK_BYTES`] bytes.
 struct Scratch {
     writer: Box<dyn WriteFile>,
     reader: Arc<dyn ReadFile>,
@@ -114,8 +119,8 @@ impl Scratch {
         let opened = storage
             .create(&path, Create::Truncate, direct, purpose)
             .and_then(|writer| Ok((writer, storage.open(&path, direct, purpose)?)));
-        // A crash before this removal leaves an empty file. A file may also exist if opening it was
-        // refused.
+        // A crash before this removal leaves an empty file. The file may also exist if creating or
+        // opening it failed.
         let removed = storage.remove(&path);
         let (mut writer, reader) = opened?;
         removed?;
@@ -129,7 +134,7 @@ impl Scratch {
     }
 }
 
-/// Returns bytes that no device can compress.
+/// Returns random bytes, which a device cannot compress.
 fn random_bytes(length: usize) -> AlignedBuffer {
     let mut buffer = zeros(length);
     fastrand::fill(&mut buffer);
@@ -167,7 +172,8 @@ impl Measurement {
         })
     }
 
-    /// Runs `work` on random blocks until the time is up, at least once.
+    /// Calls `work` with the offsets of random blocks until the duration is over, but at least
+    /// once, and returns how long each call took.
     fn repeat(&self, mut work: impl FnMut(u64) -> Result<()>) -> Result<Latencies> {
         let blocks = self.chunks * (CHUNK_BYTES / BLOCK_BYTES) as u64;
         let end = monotonic_ns() + self.duration.as_nanos() as u64;
@@ -185,7 +191,8 @@ impl Measurement {
         }
     }
 
-    /// Reads chunks in sequence until the time is up, and returns the bytes per second.
+    /// Reads chunks in sequence with `streams` threads until the duration is over. Returns the
+    /// total throughput in bytes per second.
     fn sequential_reads(&self, file: &dyn ReadFile, streams: u64) -> Result<f64> {
         let next = AtomicU64::new(0);
         let started = monotonic_ns();
@@ -224,7 +231,7 @@ fn read_whole(file: &dyn ReadFile, buffer: &mut AlignedBuffer, offset: u64) -> R
     Err(Error::at(Operation::Read, file.path(), offset + count as u64, source))
 }
 
-/// Durations in nanoseconds, sorted, at least one.
+/// Sorted durations in nanoseconds. There is at least one.
 struct Latencies(Vec<u64>);
 
 impl Latencies {

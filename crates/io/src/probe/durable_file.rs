@@ -1,9 +1,9 @@
-//! A file whose blocks are overwritten durably with direct I/O: an upper bound on what a synced log
-//! can achieve on a device.
+//! A file whose blocks are durably overwritten with direct I/O. It measures the highest rate of
+//! synced writes that a log can achieve on a device.
 //!
-//! The file is filled with zeros and synced before the first overwrite, so that no overwrite
-//! allocates space or changes metadata. Its name is removed immediately: however the measurement
-//! ends, its space is freed.
+//! Before the first overwrite, the file is filled with zeros and synced, so that no overwrite
+//! allocates space or changes metadata. The file's name is removed immediately after its creation,
+//! so its space is freed even if the process crashes.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -17,16 +17,16 @@ use crate::posix::{PosixStorage, system};
 use crate::storage::{Create, Storage, WriteFile};
 use crate::{Error, IoMode, Operation, Purpose, Result};
 
-/// Number of bytes that one write fills with zeros.
+/// Length of the writes that fill the file with zeros, in bytes.
 const CHUNK_BYTES: usize = 1 << 20;
 
-/// How an overwrite becomes durable.
+/// The method by which an overwrite becomes durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DurableBy {
-    /// The write itself is durable (`RWF_DSYNC`, which is O_DSYNC for one write). On systems other
-    /// than Linux a sync follows it.
+    /// The write itself is durable: it has the flag `RWF_DSYNC`, which is O_DSYNC for a single
+    /// write. On systems other than Linux a sync follows the write.
     Flag,
-    /// A sync of the file's data follows the write (`fdatasync`).
+    /// A sync of the file's data (`fdatasync`) follows the write.
     Sync,
 }
 
@@ -42,16 +42,17 @@ impl DurableFile {
     /// The length of a block in bytes.
     pub const BLOCK_BYTES: usize = 4096;
 
-    /// Creates a file of at least `blocks` blocks, in an existing directory.
+    /// Creates a file of at least `blocks` blocks in an existing directory, and fills it with
+    /// zeros.
     ///
     /// # Errors
-    /// I/O errors, of kind `Unsupported` if the filesystem refuses direct I/O.
+    /// I/O errors. The error is of kind `Unsupported` if the filesystem refuses direct I/O.
     pub fn create(directory: &Path, blocks: u64) -> Result<Self> {
         let path = directory.join(SCRATCH_NAME);
         let storage = PosixStorage::new();
         let opened = open_twice(&storage, &path);
-        // A crash before this removal leaves an empty file. A file may also exist if opening it was
-        // refused.
+        // A crash before this removal leaves an empty file. The file may also exist if creating or
+        // opening it failed.
         let removed = storage.remove(&path);
         let (mut writer, descriptor) = opened?;
         removed?;
@@ -66,12 +67,12 @@ impl DurableFile {
         Ok(Self { descriptor, path, blocks })
     }
 
-    /// Returns the number of blocks.
+    /// Returns the number of blocks in the file.
     pub fn blocks(&self) -> u64 {
         self.blocks
     }
 
-    /// Returns the bytes of a block, which no device can compress.
+    /// Returns a block of random bytes, which a device cannot compress.
     pub fn block() -> AlignedBuffer {
         let mut block = AlignedBuffer::with_capacity(Self::BLOCK_BYTES);
         block.set_length(Self::BLOCK_BYTES);
@@ -79,8 +80,8 @@ impl DurableFile {
         block
     }
 
-    /// Overwrites a block, whose number is below [`Self::blocks`], with a [`Self::block`], and
-    /// returns when the overwrite is durable.
+    /// Overwrites the block with this number, which must be below [`Self::blocks`], with the bytes
+    /// of `block`. Returns when the overwrite is durable.
     ///
     /// # Errors
     /// I/O errors, and a short write.
@@ -105,7 +106,8 @@ impl DurableFile {
     }
 }
 
-/// Creates the file, and opens it for filling and for overwriting.
+/// Creates the file, and opens it twice: a writer fills it, and the descriptor is used to overwrite
+/// its blocks.
 fn open_twice(storage: &PosixStorage, path: &Path) -> Result<(Box<dyn WriteFile>, OwnedFd)> {
     let writer = storage.create(path, Create::Truncate, IoMode::Direct, Purpose::Metadata)?;
     let descriptor = system::open(path, OFlags::WRONLY, IoMode::Direct)

@@ -1,7 +1,9 @@
-//! Measurements on the disk that a directory is on, by a small file that is removed afterwards.
+//! Measurements of the disk on which a directory is stored. They use a small file that is removed
+//! afterwards.
 //!
-//! [`probe`] determines whether an I/O mode does there what its name says. [`DeviceProbe`] measures
-//! the device without an engine, and [`DurableFile`] as a log would use it.
+//! [`probe`] determines whether an I/O mode works as intended in the directory. [`DeviceProbe`]
+//! measures the device without an engine. [`DurableFile`] measures durable overwrites, as a log
+//! makes them.
 
 mod device;
 mod durable_file;

@@ -1,9 +1,9 @@
-//! Determines what an I/O mode does in a directory, by trying it.
+//! Determines whether an I/O mode works in a directory, by trying it.
 //!
-//! A filesystem may refuse a mode, or accept it and do something else: tmpfs opens files for direct
-//! I/O and keeps them in memory, btrfs writes them through the page cache if it has checksums. So a
-//! small file is written, synced and read back in the mode, and the kernel then reports how much of
-//! it is in the page cache.
+//! A filesystem may refuse a mode. It may also accept a mode and do something else: tmpfs accepts
+//! direct I/O although its files are in memory, and btrfs makes direct writes through the page
+//! cache if checksums are enabled. So a small file is written, synced and read back in the mode.
+//! The kernel then reports how many of its pages are in the page cache.
 
 use std::fmt;
 use std::io::ErrorKind;
@@ -14,16 +14,16 @@ use crate::storage::{Create, Storage};
 use crate::sync::Mutex;
 use crate::{Error, IoMode, Purpose, Result};
 
-/// Held while a trial file exists, because its name contains only the process id: two threads that
-/// try a directory would use the same file.
+/// Held while a trial file exists. The file's name contains only the process id, so without the
+/// lock two threads that try the same directory would use the same file.
 static TRYING: Mutex<()> = Mutex::new(());
 
-/// What a mode is to be used for.
+/// The kind of access for which a mode is tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Access {
-    /// Reading files, however they were written.
+    /// Reading files that may have been written in any mode.
     Read,
-    /// Writing files, and reading them.
+    /// Writing files, and reading the files so written.
     Write,
 }
 
@@ -32,20 +32,22 @@ pub enum Access {
 pub struct Probe {
     /// The filesystem's name: `ext4`, `xfs`.
     pub filesystem: String,
-    /// Whether the mode works there, and how.
+    /// Whether the mode works in the directory.
     pub answer: Answer,
-    /// Alignment of the offsets, lengths and memory of direct transfers, in bytes.
+    /// Required alignment of the offset, the length and the memory of direct reads and writes, in
+    /// bytes.
     pub alignment: usize,
-    /// Number of pages of the file in the page cache afterwards, if the kernel reports it.
+    /// Number of pages of the file that were in the page cache after it was read; `None` if the
+    /// kernel does not report it.
     pub resident_pages: Option<u64>,
 }
 
-/// Whether a mode works.
+/// Whether a mode works in a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
-    /// The mode does what its name says, according to the kernel.
+    /// The mode is accepted, and the kernel reports nothing that contradicts it.
     Works,
-    /// The mode is accepted, but the bytes go through the page cache.
+    /// Direct I/O is accepted, but the bytes go through the page cache.
     Cached,
     /// The mode is refused, for this reason.
     Refused(String),
@@ -61,13 +63,13 @@ impl fmt::Display for Answer {
     }
 }
 
-/// Tries a mode in an existing, writable directory. A filesystem may write through the page cache
-/// but read past it, so the result depends on `access`. If the disk is full, a mode that the
-/// filesystem does not refuse counts as working.
+/// Tries a mode in an existing, writable directory. A filesystem may make writes through the page
+/// cache but reads past it, so the result depends on `access`. If the disk is full, a mode that the
+/// filesystem has not refused counts as working.
 ///
 /// # Errors
-/// Errors from writing and reading a small file there that have nothing to do with the mode. Bytes
-/// that read back differently than written are an error of kind `InvalidData`.
+/// Errors from writing and reading a small file in the directory that do not depend on the mode. If
+/// the file's contents differ from what was written, the error is of kind `InvalidData`.
 pub fn probe(
     storage: &dyn Storage,
     directory: &Path,
@@ -75,7 +77,7 @@ pub fn probe(
     access: Access,
 ) -> Result<Probe> {
     let capabilities = storage.capabilities(directory)?;
-    // RocksDB also removes files with such names as leftovers.
+    // If a crash leaves a file with such a name, RocksDB and Tailwater remove it.
     let path = directory.join(format!("{:06}.dbtmp", std::process::id()));
     let _trying = TRYING.lock();
     let mut probe = Probe {
@@ -91,7 +93,7 @@ pub fn probe(
         return Ok(probe);
     }
     let tried = Trial { storage, path: &path, mode, access }.run(&mut probe);
-    // A file may exist even if its creation failed.
+    // The file may exist even if its creation failed.
     let removed = match storage.remove(&path) {
         Err(error) if error.is_not_found() => Ok(()),
         removed => removed,
@@ -102,7 +104,7 @@ pub fn probe(
             probe.answer = Answer::Refused(error.to_string());
             removed.map(|()| probe)
         }
-        // A full disk says nothing about the mode.
+        // A full disk does not show whether the mode works.
         Err(error) if error.is_no_space() => removed.map(|()| probe),
         Err(error) => Err(error),
     }
@@ -119,7 +121,8 @@ impl Trial<'_> {
     fn run(&self, probe: &mut Probe) -> Result<()> {
         let mode = match self.access {
             Access::Write => self.mode,
-            // No page may stay in the page cache, because the reads would be served from it.
+            // Written pages must not stay in the page cache: they would still be there after the
+            // reads, even if these did not use the cache.
             Access::Read => IoMode::DropBehind,
         };
         let mut file = self.storage.create(self.path, Create::Truncate, mode, Purpose::Metadata)?;
@@ -144,7 +147,7 @@ impl Trial<'_> {
     }
 }
 
-/// Returns bytes that neither a hole nor another file contains.
+/// Returns bytes that are unlikely to be in another file, and that are not all zero as in a hole.
 fn trial_bytes(length: usize) -> AlignedBuffer {
     let mut bytes = AlignedBuffer::with_capacity(length);
     bytes.set_length(length);

@@ -1,11 +1,11 @@
 //! Memory that outlives the process that wrote it: files on an in-memory filesystem.
 //!
-//! What a process wrote there is available to the next process, however the first one ended. It is
-//! lost when the machine restarts, and with the container if containers do not share it. A region
-//! is allocated in full when it is created: creation fails if there is no space, but writing never
-//! does.
+//! The next process finds what the previous one wrote, even if that process crashed. The memory is
+//! lost when the machine restarts, and also when a container ends that has its own in-memory
+//! filesystem. All memory of a region is allocated when the region is created. Creation fails if
+//! there is too little space, but writing to a region never does.
 //!
-//! The simulated implementation ([`SimSharedMemory`]) survives a crash of the simulated process.
+//! In simulations, [`SimSharedMemory`] survives a crash of the simulated process.
 
 mod posix;
 mod sim;
@@ -19,12 +19,12 @@ pub use sim::SimSharedMemory;
 use crate::Result;
 use crate::buffer::Pages;
 
-/// A store of shared memory regions, by name. Safe to use from any thread.
+/// A store of named regions of shared memory. Safe to use from any thread.
 pub trait SharedMemory: Debug + Send + Sync + 'static {
-    /// Creates a region of `bytes`, which are zero. The name must not exist.
+    /// Creates and maps a region of `bytes` zeros. No region of this name may exist.
     ///
     /// # Errors
-    /// I/O errors, of kind `StorageFull` if there is no space.
+    /// I/O errors. The error is of kind `StorageFull` if there is too little space.
     fn create(&self, name: &str, bytes: usize) -> Result<Pages>;
 
     /// Returns the names of all regions, sorted.
@@ -39,16 +39,17 @@ pub trait SharedMemory: Debug + Send + Sync + 'static {
     /// I/O errors.
     fn read(&self, name: &str) -> Result<Vec<u8>>;
 
-    /// Removes a region. Existing mappings stay valid until they are unmapped.
+    /// Removes the region with this name. Existing mappings of it stay valid until they are
+    /// unmapped.
     ///
     /// # Errors
     /// I/O errors.
     fn remove(&self, name: &str) -> Result<()>;
 
-    /// Removes the store itself if it has no regions. Nothing may be created in it afterwards.
+    /// Removes the store itself if it has no regions. Afterwards no regions may be created in it.
     fn remove_if_empty(&self) {}
 
-    /// Returns the directory of the regions, if there is one.
+    /// Returns the directory that contains the regions; `None` if they are not in a directory.
     fn directory(&self) -> Option<&Path> {
         None
     }
@@ -101,7 +102,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         match PosixSharedMemory::open(&directory.path().join("tail")) {
             Err(error) => assert!(error.to_string().contains("tmpfs"), "{error}"),
-            // The temporary directory may be in memory.
+            // Opening succeeds if the system's temporary directory is in memory.
             Ok(_) => eprintln!("skipped: {} is a tmpfs", directory.path().display()),
         }
     }

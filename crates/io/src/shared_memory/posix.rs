@@ -1,4 +1,4 @@
-//! Regions of shared memory as files of a tmpfs.
+//! Shared memory regions as files on a tmpfs.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -14,28 +14,30 @@ use crate::buffer::{Pages, page_size};
 use crate::descriptors::with_relief;
 use crate::{Error, Operation, Result};
 
-/// Filesystem number of a tmpfs, as returned by `statfs`.
+/// Number that identifies tmpfs in the result of `statfs`.
 const TMPFS: u32 = 0x0102_1994;
-/// Only the owner of a directory or region may access it: others must not read messages.
+/// Permissions of directories and regions. They give access only to the owner, because others must
+/// not read messages.
 const DIRECTORY_MODE: Mode = Mode::from_raw_mode(0o700);
 const FILE_MODE: Mode = Mode::from_raw_mode(0o600);
 
-/// Name of the symbolic link to the directory whose data the regions hold.
+/// Name of a symbolic link in the directory of the regions. It leads to the directory of the log
+/// whose data the regions contain.
 const OWNER: &str = "owner";
 
-/// Another directory of shared memory in the same parent.
+/// A directory with shared memory regions that [`siblings`] found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sibling {
-    /// The directory of the regions.
+    /// The directory that contains the regions.
     pub directory: PathBuf,
-    /// The directory whose data they hold ([`PosixSharedMemory::set_owner`]).
+    /// The directory whose data the regions contain, see [`PosixSharedMemory::set_owner`].
     pub owner: PathBuf,
-    /// Total bytes of its regions.
+    /// Total size of the regions, in bytes.
     pub bytes: u64,
 }
 
-/// Returns the directories of shared memory in `parent` whose names begin with `prefix`, if this
-/// user may read them and their owners are recorded.
+/// Returns the directories with shared memory regions in `parent` whose names begin with `prefix`.
+/// Directories that this user may not read, or whose owner is not recorded, are left out.
 ///
 /// # Errors
 /// Errors from listing `parent`.
@@ -53,7 +55,7 @@ pub fn siblings(parent: &Path, prefix: &str) -> Result<Vec<Sibling>> {
     Ok(found)
 }
 
-/// Returns the names of everything in a directory.
+/// Returns the names of all entries of a directory.
 fn names_in(directory: &Path) -> rustix::io::Result<Vec<OsString>> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let directory = with_relief(|| rustix::fs::open(directory, flags, Mode::empty()))?;
@@ -62,25 +64,25 @@ fn names_in(directory: &Path) -> rustix::io::Result<Vec<OsString>> {
         .collect()
 }
 
-/// Returns the length of a region in bytes; `None` if the path leads to something else.
+/// Returns the length of the region at `path`, in bytes; `None` if there is no regular file.
 fn region_bytes(path: &Path) -> Option<u64> {
     let status = stat(path).ok()?;
     let kind = rustix::fs::FileType::from_raw_mode(status.st_mode);
     (kind == rustix::fs::FileType::RegularFile).then_some(status.st_size as u64)
 }
 
-/// Shared memory regions as files of a directory on a tmpfs: usually `/dev/shm`.
+/// Shared memory regions as files of one directory on a tmpfs, usually below `/dev/shm`.
 #[derive(Debug, Clone)]
 pub struct PosixSharedMemory {
     directory: PathBuf,
 }
 
 impl PosixSharedMemory {
-    /// Opens the directory, and creates it if it does not exist.
+    /// Opens the directory of the regions, and creates it if it does not exist.
     ///
     /// # Errors
-    /// Of kind `Unsupported` if it is not on a tmpfs; of kind `PermissionDenied` if it belongs to
-    /// another user, or others may write to it; otherwise those of the system.
+    /// I/O errors. The error is of kind `Unsupported` if the directory is not on a tmpfs, and of
+    /// kind `PermissionDenied` if it belongs to another user or others may write to it.
     pub fn open(directory: &Path) -> Result<Self> {
         let failed = |error: Errno| Error::new(Operation::CreateDirectory, directory, error);
         match mkdirat(CWD, directory, DIRECTORY_MODE) {
@@ -90,10 +92,11 @@ impl PosixSharedMemory {
         Self::open_existing(directory)
     }
 
-    /// Opens the directory, which must exist.
+    /// Opens the directory of the regions, which must exist.
     ///
     /// # Errors
-    /// As for [`PosixSharedMemory::open`], and of kind `NotFound`.
+    /// The errors of [`PosixSharedMemory::open`]. The error is of kind `NotFound` if the directory
+    /// does not exist.
     pub fn open_existing(directory: &Path) -> Result<Self> {
         let failed = |error: Errno| Error::new(Operation::Open, directory, error);
         let refused = |kind: io::ErrorKind, text: &str| {
@@ -103,7 +106,7 @@ impl PosixSharedMemory {
             let text = "shared memory must be on a tmpfs";
             return Err(refused(io::ErrorKind::Unsupported, text));
         }
-        // Another user with write access to /dev/shm could have created it before.
+        // All users can write to /dev/shm, so another user may have created the directory.
         let status = rustix::fs::statat(CWD, directory, rustix::fs::AtFlags::SYMLINK_NOFOLLOW)
             .map_err(failed)?;
         let is_own = status.st_uid == rustix::process::geteuid().as_raw();
@@ -116,13 +119,13 @@ impl PosixSharedMemory {
         Ok(Self { directory: directory.to_owned() })
     }
 
-    /// Returns the directory.
+    /// Returns the directory that contains the regions.
     pub fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// Records the directory whose data the regions hold, so that regions which outlive it can be
-    /// recognised ([`siblings`]).
+    /// Records the directory whose data the regions contain. If that directory is deleted,
+    /// [`siblings`] shows that the regions are left over.
     ///
     /// # Errors
     /// I/O errors.
@@ -146,15 +149,15 @@ impl PosixSharedMemory {
         let file = with_relief(|| rustix::fs::open(path, flags, FILE_MODE))?;
         let made = allocate_and_map(&file, bytes);
         if made.is_err() {
-            // Only an empty file could remain; the first error is the one to return.
+            // If this fails, an unusable file remains. The first error is still the one to return.
             let _ = unlink(path);
         }
         made
     }
 }
 
-/// Allocates a file's pages, and maps them: touching an unallocated page without space left would
-/// raise SIGBUS.
+/// Allocates all pages of a file and maps them. If pages were allocated on first touch and no space
+/// were left, the touch would raise SIGBUS.
 pub(super) fn allocate_and_map(file: &OwnedFd, bytes: usize) -> rustix::io::Result<Pages> {
     let bytes = bytes.max(1).next_multiple_of(page_size());
     retry_on_intr(|| rustix::fs::fallocate(file, FallocateFlags::empty(), 0, bytes as u64))?;
@@ -214,7 +217,7 @@ impl SharedMemory for PosixSharedMemory {
     fn remove_if_empty(&self) {
         if self.list().is_ok_and(|regions| regions.is_empty()) {
             let _ = unlink(self.directory.join(OWNER));
-            // A directory that is not empty cannot be removed, and stays.
+            // This fails, as it should, if the directory contains other files.
             let _ = rustix::fs::rmdir(&self.directory);
         }
     }

@@ -1,4 +1,5 @@
-//! Simulated shared memory: it outlives the simulated process, but not a restart of the machine.
+//! Simulated shared memory. It outlives the simulated process, but not a restart of the simulated
+//! machine.
 
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
@@ -14,7 +15,8 @@ use crate::buffer::{Pages, page_size};
 use crate::sync::Mutex;
 use crate::{Error, Operation, Result};
 
-/// Shared memory regions on the heap. A clone refers to the same regions.
+/// Shared memory regions as anonymous memory files (`memfd_create`). A clone refers to the same
+/// regions.
 #[derive(Debug, Clone)]
 pub struct SimSharedMemory {
     shared: Arc<Mutex<Regions>>,
@@ -34,12 +36,13 @@ impl SimSharedMemory {
         Self { shared: Arc::new(Mutex::new(regions)) }
     }
 
-    /// Changes the capacity, in bytes. Existing regions stay.
+    /// Changes the capacity, in bytes. Regions that exist are kept, even if they exceed it.
     pub fn set_limit(&self, limit: usize) {
         self.shared.lock().limit = limit;
     }
 
-    /// Returns a copy of all regions, as a process that starts now finds them.
+    /// Returns a copy of all regions with their current contents, as a process that is started now
+    /// would find them.
     ///
     /// # Errors
     /// I/O errors.

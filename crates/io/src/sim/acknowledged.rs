@@ -1,4 +1,5 @@
-//! Checks that no block with an acknowledged byte is written again.
+//! Detects writes to blocks that contain acknowledged bytes. A crash during such a write could tear
+//! the block and lose these bytes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -6,25 +7,25 @@ use std::path::{Path, PathBuf};
 
 use super::namespace::FileId;
 
-/// Unit that a device may tear when overwriting it, in bytes.
+/// Size of a block, the unit that a device may tear when it is overwritten, in bytes.
 const BLOCK: u64 = 4096;
 
-/// A write into a block that holds an acknowledged byte.
+/// A write to a block that contains an acknowledged byte.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Overwrite {
-    /// The number of the call that wrote.
+    /// The number of the storage call that made the write.
     pub call: u64,
-    /// The file, by the path it was opened by.
+    /// The path at which the file was opened.
     pub path: PathBuf,
-    /// Start of the write, in bytes.
+    /// Offset of the write in the file, in bytes.
     pub offset: u64,
     /// Length of the write, in bytes.
     pub length: u64,
-    /// Offset in the file of the first block with an acknowledged byte that the write touched.
+    /// Offset, in bytes, of the first block that contains an acknowledged byte and was written to.
     pub block: u64,
 }
 
-/// The acknowledged blocks of every file, and the writes over them.
+/// The blocks of each file that contain acknowledged bytes, and the writes to such blocks.
 #[derive(Debug, Default)]
 pub(super) struct Acknowledged {
     blocks: BTreeMap<FileId, BTreeSet<u64>>,
@@ -32,26 +33,27 @@ pub(super) struct Acknowledged {
 }
 
 impl Acknowledged {
-    /// Records that these bytes are acknowledged.
+    /// Records that these bytes of the file are acknowledged.
     pub(super) fn declare(&mut self, file: FileId, bytes: Range<u64>) {
         if !bytes.is_empty() {
             self.blocks.entry(file).or_default().extend(blocks_of(bytes));
         }
     }
 
-    /// Forgets the acknowledged bytes of this file.
+    /// Forgets all acknowledged bytes of this file.
     pub(super) fn release(&mut self, file: FileId) {
         self.blocks.remove(&file);
     }
 
-    /// Forgets the acknowledged blocks at and after `length`.
+    /// Forgets the acknowledged blocks that begin at or after `length`, to which the file is
+    /// truncated.
     pub(super) fn truncate(&mut self, file: FileId, length: u64) {
         if let Some(blocks) = self.blocks.get_mut(&file) {
             blocks.split_off(&length.div_ceil(BLOCK));
         }
     }
 
-    /// Checks a write before it is executed.
+    /// Records a write of these bytes, before it is executed, if it touches an acknowledged block.
     pub(super) fn check(&mut self, file: FileId, call: u64, path: &Path, bytes: Range<u64>) {
         if bytes.is_empty() {
             return;
@@ -74,7 +76,7 @@ impl Acknowledged {
     }
 }
 
-/// Returns the numbers of the blocks that a non-empty span touches.
+/// Returns the numbers of the blocks that contain these bytes. `bytes` is not empty.
 fn blocks_of(bytes: Range<u64>) -> Range<u64> {
     bytes.start / BLOCK..bytes.end.div_ceil(BLOCK)
 }

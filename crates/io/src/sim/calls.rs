@@ -1,4 +1,4 @@
-//! The list of calls, for counting what a test has covered.
+//! A list of storage calls, with which tests count the kinds of calls that they have covered.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,29 +10,30 @@ use crate::purpose::{IoMode, Purpose};
 /// One call to the storage.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call {
-    /// The number of the call: the storage's first call is 0.
+    /// The number of the call. The first call to the storage has number 0.
     pub number: u64,
     /// The operation.
     pub operation: Operation,
-    /// The purpose of the call; if the call has none, the purpose that its file was opened for.
-    /// Calls on names have no purpose.
+    /// The purpose of the call or, if the call itself has none, that for which its file was opened.
+    /// `None` for calls on paths, such as a rename.
     pub purpose: Option<Purpose>,
-    /// The file or directory.
+    /// The path of the file or directory.
     pub path: Arc<Path>,
 }
 
 /// A file that was opened or created.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Opening {
-    /// The file.
+    /// The path of the file.
     pub path: Arc<Path>,
-    /// The file's I/O mode.
+    /// The I/O mode of the open file.
     pub mode: IoMode,
-    /// The purpose that it was opened for.
+    /// The purpose for which the file was opened.
     pub purpose: Purpose,
 }
 
-/// Number of calls of each kind: by operation, purpose and class of path ([`path_class`]).
+/// Number of calls of each kind. A kind is an operation, a purpose and a class of paths
+/// ([`path_class`]).
 pub type Coverage = BTreeMap<(Operation, Option<Purpose>, String), u64>;
 
 /// Returns the last part of a path with each run of digits replaced by `#`: `000012.sst` and

@@ -1,27 +1,29 @@
-//! One file's bytes: the current ones, the durable ones, and the changes between the two.
+//! The contents of a simulated file: the bytes that reads return, the bytes that are durable, and
+//! the changes that lead from the durable to the current bytes.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Unit that the disk writes atomically, in bytes.
+/// Size of a sector, which the simulated disk writes atomically, in bytes.
 pub const SECTOR: u64 = 512;
 
-/// A change of a file's bytes that no sync has covered.
+/// A change of a file's bytes that was not made durable by a sync.
 #[derive(Debug, Clone)]
 enum Pending {
     Write { offset: u64, bytes: Arc<[u8]> },
     Truncate { length: u64 },
 }
 
-/// A file.
+/// The contents of a simulated file.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Contents {
     current: Vec<u8>,
     durable: Vec<u8>,
-    /// The changes since the last sync, oldest first.
+    /// The changes that are not durable, oldest first.
     pending: Vec<Pending>,
-    /// Whether a sync failed, so that the page cache has bytes that the device lacks.
+    /// Whether a sync failed and lost changes, so that the page cache has bytes that the device
+    /// lacks.
     has_lost: bool,
     pub(super) modified_us: u64,
 }
@@ -41,7 +43,8 @@ impl Contents {
         self.current.len() as u64
     }
 
-    /// Copies the bytes at `offset` into `buffer` and returns their number.
+    /// Copies the current bytes at `offset` into `buffer`. Returns the number of bytes copied,
+    /// which is lower than the length of `buffer` at the end of the file.
     pub(super) fn read(&self, buffer: &mut [u8], offset: u64) -> usize {
         let start = offset.min(self.length()) as usize;
         let count = buffer.len().min(self.current.len() - start);
@@ -49,7 +52,8 @@ impl Contents {
         count
     }
 
-    /// Reads as direct I/O does: without the bytes that a failed sync left in the page cache only.
+    /// Reads from the device, as direct I/O does. Bytes that a failed sync lost are only in the
+    /// page cache, so they are not returned.
     pub(super) fn read_direct(&self, buffer: &mut [u8], offset: u64) -> usize {
         if !self.has_lost {
             return self.read(buffer, offset);
@@ -73,7 +77,7 @@ impl Contents {
         self.modified_us = modified_us;
     }
 
-    /// Makes everything written so far durable.
+    /// Makes all changes so far durable.
     pub(super) fn sync(&mut self) {
         for change in self.pending.drain(..) {
             match change {
@@ -83,9 +87,11 @@ impl Contents {
         }
     }
 
-    /// Makes the bytes written so far into a span durable, but no others.
+    /// Makes durable what has been written so far to the bytes of `span`. Other bytes do not become
+    /// durable, except those written before the last truncation.
     pub(super) fn sync_span(&mut self, span: Range<u64>) {
-        // Earlier truncations are metadata that may be needed to read the span.
+        // Truncations are metadata that may be needed to read the span, so they become durable
+        // together with everything before them.
         let is_cut = |change: &Pending| matches!(change, Pending::Truncate { .. });
         if let Some(last_cut) = self.pending.iter().rposition(is_cut) {
             let later = self.pending.split_off(last_cut + 1);
@@ -112,22 +118,23 @@ impl Contents {
         }
     }
 
-    /// Fails a sync: a random part of the pending changes becomes durable, but the system treats
-    /// all of them as written to the device.
+    /// Simulates a failed sync. A random part of the pending changes becomes durable. The rest is
+    /// lost, because the system treats all changes as written to the device.
     pub(super) fn fail_sync(&mut self, random: &mut fastrand::Rng) {
         self.durable = self.bytes_after_crash(random);
         self.pending.clear();
         self.has_lost |= self.durable != self.current;
     }
 
-    /// Returns the file that a power cut may leave.
+    /// Returns the contents after a power cut, in which a random part of the pending changes
+    /// survives.
     pub(super) fn after_crash(&self, random: &mut fastrand::Rng) -> Self {
         Self::new_durable(self.bytes_after_crash(random), self.modified_us)
     }
 
     fn bytes_after_crash(&self, random: &mut fastrand::Rng) -> Vec<u8> {
-        // Independent random choices would hardly ever keep all or none of many sectors, as disks
-        // usually do.
+        // In half of the cases none or all of the changes survive, as is usual with disks.
+        // Independent random choices for many sectors would hardly ever have this result.
         match random.u8(..4) {
             0 => self.durable.clone(),
             1 => {
@@ -140,7 +147,8 @@ impl Contents {
     }
 }
 
-/// Writes into `file`, which grows as needed; a gap reads as zeros.
+/// Writes `bytes` at `offset` of `file`, which grows if necessary. A gap before `offset` is filled
+/// with zeros.
 fn put(file: &mut Vec<u8>, offset: u64, bytes: &[u8]) {
     let start = offset as usize;
     let end = start + bytes.len();
@@ -150,15 +158,17 @@ fn put(file: &mut Vec<u8>, offset: u64, bytes: &[u8]) {
     file[start..end].copy_from_slice(bytes);
 }
 
-/// Chooses which pending changes survive, separately for each sector.
+/// The contents of a file after a power cut. Chooses separately for each sector which of the
+/// pending changes reached the disk.
 ///
-/// Truncations are metadata and arrive in order: a random number of the oldest ones arrived. They
-/// bound the choice for each sector. If a truncation that cut the sector arrived, all earlier
-/// writes to the sector count as arrived. If a truncation that would have cut it did not arrive, no
-/// later write to the sector arrived.
+/// Truncations are metadata, which reaches the disk in order: a random number of the oldest
+/// truncations reached it. They limit the choice for each sector. If a truncation that cut the
+/// sector reached the disk, all earlier writes to the sector count as having reached it. If a
+/// truncation that would have cut the sector did not reach the disk, no later write to the sector
+/// did.
 struct Survivor<'a> {
     pending: &'a [Pending],
-    /// Truncations among the pending changes before this index have arrived.
+    /// Index in `pending`. The truncations before this index reached the disk, the others did not.
     truncated_before: usize,
     bytes: Vec<u8>,
 }
@@ -178,8 +188,9 @@ impl<'a> Survivor<'a> {
         survivor
     }
 
-    /// Chooses a length that the file had from the last truncation that arrived to the next one, or
-    /// a length between two of those.
+    /// Chooses the length of the file after the power cut. It is a length that the file had between
+    /// the last truncation that reached the disk and the next one, or lies between two such
+    /// lengths.
     fn choose_length(&self, random: &mut fastrand::Rng) -> u64 {
         let mut length = self.bytes.len() as u64;
         let mut seen = vec![length];
@@ -222,8 +233,8 @@ impl<'a> Survivor<'a> {
         }
     }
 
-    /// Chooses an index for every written sector: the writes to the sector before this index in the
-    /// pending changes arrived, the others did not.
+    /// Chooses an index in `pending` for each written sector. The writes to the sector before this
+    /// index reached the disk, the others did not.
     fn choose_versions(&self, random: &mut fastrand::Rng) -> BTreeMap<u64, usize> {
         let mut writes: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
         for (index, change) in self.pending.iter().enumerate() {
@@ -246,9 +257,10 @@ impl<'a> Survivor<'a> {
         writes.into_iter().map(choose).collect()
     }
 
-    /// Returns the lowest and the highest index that may be chosen for a sector: the last
-    /// truncation that arrived and cut the sector, and the first that did not arrive and would have
-    /// cut it.
+    /// Returns the lowest and the highest index that may be chosen for a sector. The lowest is that
+    /// of the last truncation that reached the disk and cut the sector, or 0. The highest is that
+    /// of the first truncation that did not reach the disk and would have cut the sector, or the
+    /// end.
     fn bounds(&self, sector: u64) -> (usize, usize) {
         let cuts = |index: &usize| match self.pending[*index] {
             Pending::Truncate { length } => length < (sector + 1) * SECTOR,
@@ -260,7 +272,7 @@ impl<'a> Survivor<'a> {
     }
 }
 
-/// Splits a write by sector; each part comes with its offset.
+/// Splits a write at the boundaries of sectors. Returns the offset and the bytes of each part.
 fn sectors(offset: u64, bytes: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
     let mut start = offset;
     let mut rest = bytes;

@@ -1,4 +1,5 @@
-//! Compares cursors on blocks written by RocksDB with lists of the same entries.
+//! Tests of block cursors. Each test moves a cursor over a block that RocksDB wrote and compares
+//! the cursor's entries with a list of all entries of the block.
 
 mod random;
 
@@ -10,16 +11,16 @@ use crate::Result;
 use crate::comparator::Comparator;
 use crate::key::{self, MAX_SEQUENCE, ValueType, compare_internal, pack_trailer};
 
-/// A cursor of either kind, with the block and layout that it needs to move.
+/// A cursor over a data block or an index block, together with that block and its layout.
 trait Walk {
-    /// The kind of entry.
+    /// The type of the block's entries.
     type Entry: Clone + PartialEq + std::fmt::Debug;
 
     fn first(&mut self) -> Result<()>;
     fn last(&mut self) -> Result<()>;
     fn next(&mut self) -> Result<()>;
     fn previous(&mut self) -> Result<()>;
-    /// Moves to the first entry at or above a key.
+    /// Moves to the first entry whose key is at or after `key`.
     fn seek(&mut self, key: &[u8], order: &Order) -> Result<()>;
     /// Returns the current entry.
     fn entry(&self) -> Option<Self::Entry>;
@@ -37,7 +38,7 @@ struct IndexWalk<'a> {
     block: &'a [u8],
     layout: Layout,
     format: IndexFormat,
-    /// Whether seeks go through [`RestartPrefixes`].
+    /// Whether [`RestartPrefixes`] narrow the range of restart points that a seek searches.
     prefixes: bool,
 }
 
@@ -140,10 +141,10 @@ impl Walk for IndexWalk<'_> {
     }
 }
 
-/// The order of keys in a block.
+/// The order and the kind of the keys in a block.
 struct Order {
     comparator: Comparator,
-    /// Whether keys are without a trailer.
+    /// Whether the block's keys are user keys instead of internal keys.
     user_keys: bool,
 }
 
@@ -158,8 +159,8 @@ impl Order {
     }
 }
 
-/// Runs `check` on a walk over every data and index block of every table, passing the entries that
-/// the block holds.
+/// Runs `check` on every data block and every index block of every table. `check` receives a
+/// [`Walk`] over the block and the list of the block's entries.
 fn on_every_block(mut check: impl Check) {
     let (mut cursor, mut index_cursor) = (Cursor::default(), IndexCursor::default());
     for table in tables() {
@@ -180,7 +181,7 @@ fn on_every_block(mut check: impl Check) {
     }
 }
 
-/// A check of a walk.
+/// A test that runs on one block: `model` lists the entries that `walk` must visit.
 trait Check {
     fn check<W: Walk>(&mut self, walk: &mut W, model: &[W::Entry], order: &Order);
 }
@@ -216,7 +217,8 @@ fn every_entry_is_visited_once_in_each_direction() {
     }
 }
 
-/// Returns keys around those of a block: each key, its neighbours, and the extremes.
+/// Returns seek targets for a block with these keys: each key, keys slightly before and after it,
+/// and two targets for the ends of the block.
 fn targets<'a>(keys: impl Iterator<Item = &'a [u8]>) -> Vec<Vec<u8>> {
     let mut targets = vec![vec![0; 8], vec![0xff; 40]];
     for key in keys {
@@ -238,7 +240,7 @@ impl Check for SeekAgainstScan {
             walk.seek(&target, order).unwrap();
             let found = model.iter().find(|entry| order.compare(W::key(entry), &target).is_ge());
             assert_eq!(walk.entry().as_ref(), found, "sought {}", target.escape_ascii());
-            // A step back also works from past the last entry.
+            // If the seek found no entry, a step back must lead to the last entry.
             let place = found.and_then(|found| model.iter().position(|entry| entry == found));
             let before = place.unwrap_or(model.len()).checked_sub(1);
             walk.previous().unwrap();
@@ -324,7 +326,7 @@ fn block_footers_match_the_table_properties() {
     }
 }
 
-/// The trailer with which a get of the newest version begins.
+/// The trailer with which a get seeks the newest version of a key.
 const FIRST: u64 = pack_trailer(MAX_SEQUENCE, ValueType::FOR_SEEK);
 
 fn user_keys(table: &Table) -> Vec<Vec<u8>> {
@@ -350,7 +352,8 @@ fn a_hash_index_finds_what_a_search_finds() {
                 let found = cursor.valid().then(|| cursor.key()).filter(|key| has(key));
                 assert_eq!(found, expected.map(|entry| &entry.key[..]), "{}", table.name);
                 if expected.is_none() && cursor.valid() {
-                    // A get must see that it is past the key, not that the block has ended.
+                    // The key is absent, so the cursor must be on a later key. A cursor on an
+                    // earlier key would make the get search on.
                     assert_eq!(target.compare(cursor.key()), Ordering::Greater);
                 }
             }
@@ -358,8 +361,8 @@ fn a_hash_index_finds_what_a_search_finds() {
     }
 }
 
-/// Moves a cursor in every way over bytes that may not form a valid block. The results do not
-/// matter, but it must terminate and stay inside the block.
+/// Moves a cursor in every way over bytes that may not form a valid block. Checks only that no walk
+/// is endless and that nothing panics; the entries may be arbitrary.
 fn wander<W: Walk>(walk: &mut W, limit: usize, target: &[u8]) {
     let mut forwards = walk.first();
     for steps in 0.. {
@@ -420,7 +423,8 @@ fn damage(block: &[u8], mut read: impl FnMut(&[u8])) {
 fn no_damage_makes_a_cursor_panic_or_loop() {
     let (mut cursor, mut index_cursor) = (Cursor::default(), IndexCursor::default());
     for table in tables() {
-        // The last block of each table is the smallest, and has every feature of the others.
+        // The last block of a table is its smallest, and has the same format as the table's other
+        // blocks.
         let block = table.data_blocks().pop().unwrap();
         let target = entries(block).swap_remove(0).key;
         damage(block, |damaged| wander_data(&mut cursor, damaged, &target));
@@ -474,8 +478,8 @@ fn one_cursor_serves_block_after_block() {
         let model = entries(block);
         let place = random.usize(..model.len());
         let target = &model[place].key;
-        // Steps back leave entries decoded ahead, which must not be returned as entries of the next
-        // block.
+        // The step back below leaves entries that the cursor decoded ahead. The cursor must not
+        // return them after it moves to the next block.
         let mut walk = DataWalk::new(&mut kept, block).unwrap();
         walk.seek(target, &Order::BYTEWISE).unwrap();
         assert_eq!(walk.entry().as_ref(), Some(&model[place]));

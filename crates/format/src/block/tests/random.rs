@@ -1,4 +1,5 @@
-//! Compares seeks in random blocks of every form with scans.
+//! Tests of block cursors on blocks with random keys and options: a seek must find the entry that a
+//! scan of the block finds.
 
 use super::{Check, DataWalk, IndexWalk, Order, RandomMoves, SeekAgainstScan, random, targets};
 use crate::block::golden::{entries, index_entries};
@@ -10,13 +11,13 @@ use crate::comparator::Comparator;
 use crate::key::{self, MAX_SEQUENCE, pack_trailer};
 use crate::table::{BLOCK_TRAILER_LENGTH, BlockHandle};
 
-/// Returns one of the choices.
+/// Returns a random element of `choices`.
 fn one<T: Copy>(random: &mut fastrand::Rng, choices: &[T]) -> T {
     choices[random.usize(..choices.len())]
 }
 
-/// Returns sorted internal keys, many of them prefixes of others, made of bytes that also occur in
-/// trailers, in many versions.
+/// Returns sorted random internal keys. Many user keys are prefixes of others, consist of bytes
+/// that also occur in trailers, and have several versions.
 fn random_keys(random: &mut fastrand::Rng, order: &Order) -> Vec<Vec<u8>> {
     let mut keys = Vec::new();
     for _ in 0..random.usize(1..40) {
@@ -37,7 +38,7 @@ fn random_keys(random: &mut fastrand::Rng, order: &Order) -> Vec<Vec<u8>> {
     keys
 }
 
-/// Compares gets of keys around those of a block with a scan.
+/// Checks that a get finds the entry that a scan finds, for keys in the block and near them.
 fn check_gets(cursor: &mut Cursor, block: &[u8], keys: &[Vec<u8>], order: &Order) {
     let layout = Layout::parse(block).unwrap();
     for sought in targets(keys.iter().map(Vec::as_slice)) {
@@ -48,7 +49,8 @@ fn check_gets(cursor: &mut Cursor, block: &[u8], keys: &[Vec<u8>], order: &Order
         let first = keys.iter().find(|key| order.compare(key, &sought).is_ge());
         let found = cursor.valid().then(|| cursor.key()).filter(has);
         assert_eq!(found, first.map(Vec::as_slice).filter(has), "got {}", sought.escape_ascii());
-        // A get that reaches the end continues with the next block.
+        // If the cursor is past the end, the get continues in the next block. That is wrong if the
+        // user key sorts before the block's last user key.
         let last = key::user_key(keys.last().unwrap());
         assert!(cursor.valid() || order.comparator.compare(last, user_key).is_le());
     }

@@ -10,7 +10,7 @@ use crate::varint::{Reader, put_varint64};
 use crate::{Error, Result};
 
 impl Properties {
-    /// Returns the properties from the entries of a properties block, in order.
+    /// Creates properties from the entries of a properties block, which are in the block's order.
     ///
     /// # Errors
     /// Corruption, for names that do not ascend or a value that is not of its property's kind;
@@ -35,7 +35,7 @@ impl Properties {
         Ok(properties)
     }
 
-    /// Sets the property of one entry of a properties block.
+    /// Sets the property that one entry of a properties block states.
     ///
     /// # Errors
     /// Corruption, for a value that is not of its property's kind; unsupported, for an unknown
@@ -67,8 +67,8 @@ impl Properties {
         Ok(())
     }
 
-    /// Returns the entries of the properties block, sorted by name, without those that RocksDB
-    /// omits when they carry no information.
+    /// Returns the entries of the properties block, sorted by name. Properties without information
+    /// are left out if RocksDB also omits them.
     pub fn to_entries(&self) -> Vec<(Vec<u8>, Vec<u8>)> {
         let mut entries = self.user_collected.clone();
         let mut put = |name: &str, value: Vec<u8>| {
@@ -122,10 +122,10 @@ impl Properties {
         Ok(())
     }
 
-    /// Returns the compression types that blocks of this table may have, besides none, for a table
-    /// whose footer has this `format_version`. Below version 7 the property is the name of one
-    /// type; from there on it is the name of the compression manager and the numbers of the types
-    /// in hex: `BuiltinV2;0407;`.
+    /// Returns the compression types other than [`Compression::None`] that blocks of this table may
+    /// have. `format_version` is that of the table's footer. Below version 7 the property is the
+    /// name of one type. From version 7 on it consists of the name of the compression manager and
+    /// the numbers of the types in hex: `BuiltinV2;0407;`.
     ///
     /// # Errors
     /// Corruption, for a malformed property; unsupported, for a user-defined compression manager.
@@ -137,7 +137,7 @@ impl Properties {
             .map_err(|_| malformed(name, expected, found()))?;
         if format_version < 7 || text.is_empty() {
             if text.is_empty() {
-                // A writer that did not record the property may have used any type.
+                // A writer that did not record the property may have used any compression type.
                 return Ok(Compression::BUILT_IN.into_iter().skip(1).collect());
             }
             let kind = Compression::from_property_name(text)
@@ -165,9 +165,9 @@ impl Properties {
             .collect()
     }
 
-    /// Returns the compression property of a table of `format_version` that was written with
-    /// `configured` and contains blocks of the types in `used`. A table below version 7 can name
-    /// only one type, which is ZSTD if present.
+    /// Returns the value of the compression property for a table of `format_version`. `configured`
+    /// is the compression type in the options, and `used` has the types of the table's blocks.
+    /// Below version 7 the property can name only one type: ZSTD if it was used.
     pub fn compression_property(
         format_version: u32,
         configured: Compression,

@@ -9,8 +9,9 @@
 //! `table/table_properties.cc`, `table/meta_blocks.cc`,
 //! `table/block_based/block_based_table_factory.cc`.
 //!
-//! A table that was built for ingestion contains a global sequence number that ingestion may have
-//! overwritten in place: the checksum of its properties block is computed with that number as zero.
+//! A table that was built for ingestion contains a global sequence number. Ingestion may have
+//! overwritten this number in place, so the checksum of the properties block is computed with zero
+//! in place of the number.
 
 mod codec;
 mod names;
@@ -29,7 +30,7 @@ pub enum IndexType {
     BinarySearch = 0,
     /// One block, with an additional hash index over prefixes.
     HashSearch = 1,
-    /// Partitions and an index over them.
+    /// An index with two levels: partitions, and a top-level index of the partitions.
     TwoLevelIndexSearch = 2,
     /// One block whose entries also hold the first key of their data block.
     BinarySearchWithFirstKey = 3,
@@ -51,22 +52,22 @@ impl IndexType {
 /// The properties of a block-based table. Sizes are in bytes, times in seconds since 1970.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Properties {
-    /// The file number when the table was made, or 0.
+    /// The number of the file when the table was written; 0 if unknown.
     pub original_file_number: u64,
     /// The size of all data blocks with their trailers.
     pub data_size: u64,
     /// The size of the index, including partitions and one trailer.
     pub index_size: u64,
-    /// Number of partitions of a two-level index, else 0.
+    /// Number of partitions of a two-level index; 0 for other indexes.
     pub index_partitions: u64,
-    /// The size of the top level of a two-level index, else 0.
+    /// The size of the top level of a two-level index; 0 for other indexes.
     pub top_level_index_size: u64,
     /// Whether index keys are user keys, without trailers.
     pub index_key_is_user_key: bool,
     /// Whether index values are delta-encoded.
     pub index_value_is_delta_encoded: bool,
-    /// Whether the writer used a user-defined index as its primary one. The ordinary index is
-    /// complete in any case.
+    /// Whether the writer declared that a user-defined index is the primary one. The ordinary index
+    /// is complete in any case.
     pub user_defined_index_is_primary: bool,
     /// The size of the filter, partitions included.
     pub filter_size: u64,
@@ -82,7 +83,7 @@ pub struct Properties {
     pub num_data_blocks_compression_bypassed: u64,
     /// Number of index blocks that are marked as having evenly spread keys.
     pub num_uniform_blocks: u64,
-    /// Number of entries: everything in data blocks, and range deletions.
+    /// Number of entries: all records in data blocks and all range deletions.
     pub num_entries: u64,
     /// Number of keys and prefixes that were added to the filter.
     pub num_filter_entries: u64,
@@ -94,9 +95,9 @@ pub struct Properties {
     pub num_range_deletions: u64,
     /// The format version, if recorded; 0 in RocksDB's tables below version 6.
     pub format_version: u64,
-    /// The length of every key, or 0.
+    /// The length of every key if all keys have the same length; else 0.
     pub fixed_key_length: u64,
-    /// The column family, or [`UNKNOWN_COLUMN_FAMILY_ID`].
+    /// Id of the column family, or [`UNKNOWN_COLUMN_FAMILY_ID`].
     pub column_family_id: u64,
     /// Time when the oldest data in the table was flushed ("oldest ancester time"); 0 if unknown.
     pub creation_time: u64,
@@ -106,9 +107,9 @@ pub struct Properties {
     pub newest_key_time: u64,
     /// Time when the file was created; 0 if unknown.
     pub file_creation_time: u64,
-    /// Estimated size with a slower compression, or 0.
+    /// Estimated size of the data blocks with a slower compression; 0 if not estimated.
     pub slow_compression_estimated_data_size: u64,
-    /// Estimated size with a faster compression, or 0.
+    /// Estimated size of the data blocks with a faster compression; 0 if not estimated.
     pub fast_compression_estimated_data_size: u64,
     /// Offset where the data blocks end and everything else begins; 0 if unknown.
     pub tail_start_offset: u64,
@@ -122,13 +123,14 @@ pub struct Properties {
     pub data_block_restart_interval: u64,
     /// The restart interval of index blocks; 0 if unknown.
     pub index_block_restart_interval: u64,
-    /// Whether data blocks store values separately from keys; each block also states it.
+    /// Whether data blocks store all keys before all values. Each data block also states this
+    /// itself.
     pub separate_key_value_in_data_block: bool,
-    /// The database's identity.
+    /// The id of the database that wrote the table.
     pub db_id: Vec<u8>,
-    /// The session in which the table was made.
+    /// The id of the session in which the table was written.
     pub db_session_id: Vec<u8>,
-    /// The host on which the table was made.
+    /// The name of the host on which the table was written.
     pub db_host_id: Vec<u8>,
     /// The column family's name.
     pub column_family_name: Vec<u8>,
@@ -146,7 +148,8 @@ pub struct Properties {
     pub compression_name: Vec<u8>,
     /// The compression options, as human-readable text.
     pub compression_options: Vec<u8>,
-    /// Write times of sequence numbers, in RocksDB's encoding; empty if unknown.
+    /// Samples of the times at which sequence numbers were written, see
+    /// [`sequence_times`](crate::table::sequence_times); empty if unknown.
     pub sequence_to_time_mapping: Vec<u8>,
     /// The index type. RocksDB refuses a table without one.
     pub index_type: Option<IndexType>,
@@ -156,16 +159,17 @@ pub struct Properties {
     pub prefix_filtering: bool,
     /// Whether a filter is partitioned independently of the index.
     pub decoupled_partitioned_filters: bool,
-    /// The version of a table that was built for ingestion.
+    /// The version of the ingestion format; `None` if the table was not built for ingestion.
     pub external_version: Option<u32>,
-    /// The sequence number of every key in a table that was ingested by an old RocksDB.
+    /// The sequence number that all keys have, in a table that an old RocksDB ingested.
     pub external_global_sequence: Option<u64>,
-    /// All other properties: the user's and those of later versions.
+    /// All other properties: those that the user's property collectors added, and those of later
+    /// versions of RocksDB.
     pub user_collected: BTreeMap<Vec<u8>, Vec<u8>>,
 }
 
 impl Default for Properties {
-    /// The meaning of absent properties.
+    /// Returns the values that properties have if they are absent from the properties block.
     fn default() -> Self {
         Self {
             original_file_number: 0,

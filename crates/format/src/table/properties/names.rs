@@ -10,18 +10,18 @@ pub(super) const EXTERNAL_VERSION: &str = "rocksdb.external_sst_file.version";
 pub(super) const EXTERNAL_GLOBAL_SEQUENCE: &str = "rocksdb.external_sst_file.global_seqno";
 /// Present in tables with embedded blob records.
 pub(super) const EMBEDDED_BLOB_STATS: &str = "rocksdb.embedded.blob.stats";
-/// The compatibility name of RocksDB's own compression types.
+/// The name that RocksDB's own compression types have in the compression property.
 pub(super) const COMPRESSION_MANAGER: &str = "BuiltinV2";
 
 /// A property that is stored as a varint.
 pub(super) struct Number {
     pub(super) name: &'static str,
-    /// The number to write, or `None` to omit the property.
+    /// Returns the number to write, or `None` to omit the property.
     pub(super) written: fn(&Properties) -> Option<u64>,
     pub(super) set: fn(&mut Properties, u64),
 }
 
-/// A property that is stored as is, and omitted if empty.
+/// A property that is stored as a string of bytes, and omitted if empty.
 pub(super) struct Text {
     pub(super) name: &'static str,
     pub(super) value: fn(&Properties) -> &Vec<u8>,
@@ -31,12 +31,12 @@ pub(super) struct Text {
 /// A property that is stored as the character `1` or `0`.
 pub(super) struct Flag {
     pub(super) name: &'static str,
-    /// The flag to write, or `None` to omit the property.
+    /// Returns the flag to write, or `None` to omit the property.
     pub(super) written: fn(&Properties) -> Option<bool>,
     pub(super) place: fn(&mut Properties) -> &mut bool,
 }
 
-/// A number that is always written.
+/// A varint property that is always written.
 macro_rules! always {
     ($name:literal, $field:ident) => {
         Number {
@@ -47,7 +47,7 @@ macro_rules! always {
     };
 }
 
-/// A number that is omitted if zero.
+/// A varint property that is omitted if it is zero.
 macro_rules! unless_zero {
     ($name:literal, $field:ident) => {
         Number {
@@ -58,7 +58,7 @@ macro_rules! unless_zero {
     };
 }
 
-/// A flag stored as a number; it is written if its value is among `$written`.
+/// A flag that is stored as a varint. It is written only if its value is one of `$written`.
 macro_rules! yes_or_no {
     ($name:literal, $field:ident, $written:expr) => {
         Number {
@@ -71,7 +71,7 @@ macro_rules! yes_or_no {
     };
 }
 
-/// A number that is omitted if unknown.
+/// A varint property with an optional value, omitted if the value is `None`.
 macro_rules! if_known {
     ($name:literal, $field:ident) => {
         Number {

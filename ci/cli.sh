@@ -16,6 +16,9 @@ cd "$(dirname "$0")/.."
 
 iggy=${TAILWATER_IGGY:-$PWD/target/iggy-cli/bin/iggy}
 [ -x "$iggy" ] || cargo install --quiet --locked iggy-cli --version 0.14.0 --root target/iggy-cli
+address=${1:-}
+tailwater=${TAILWATER_SERVER:-${CARGO_TARGET_DIR:-target}/debug/tailwater}
+[ -n "$address" ] || [ -n "${TAILWATER_SERVER:-}" ] || cargo build --quiet --locked -p tailwater-cli
 
 scratch=$(mktemp -d)
 server=
@@ -24,12 +27,10 @@ cleanup() {
     rm -rf "$scratch"
 }
 trap cleanup EXIT
+# `iggy` reads and writes files in the home directory. cargo may need the real one, and has run before.
 export HOME=$scratch
 
-address=${1:-}
 if [ -z "$address" ]; then
-    tailwater=${TAILWATER_SERVER:-target/debug/tailwater}
-    [ -n "${TAILWATER_SERVER:-}" ] || cargo build --quiet --locked -p tailwater-cli
     "$tailwater" serve --path "$scratch/data" --with-default-root-credentials \
         --address 127.0.0.1:0 --set http.enabled=false 2>"$scratch/log" &
     server=$!

@@ -111,8 +111,8 @@ pub(super) fn produce(
     Ok(measured)
 }
 
-/// Runs consumer number `consumer`: polls its partitions in turn, until the producers have ended
-/// and all messages are polled.
+/// Runs consumer number `consumer`: polls its partitions in turn until the producers have ended and
+/// no messages are left.
 pub(super) fn consume(
     arguments: &LogBenchArguments,
     schedule: Schedule,

@@ -1,4 +1,4 @@
-//! The command's arguments.
+//! The arguments of `tailwater tail`.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -117,7 +117,7 @@ pub enum Engines {
     Tailwater,
     /// RocksDB
     Rocksdb,
-    /// Both, alternating
+    /// A published experiment whose parameters can be used.
     Both,
 }
 

@@ -105,7 +105,7 @@ mod starts {
         static LEFT: Cell<usize> = const { Cell::new(usize::MAX) };
     }
 
-    /// Restores the previous limit on drop, so also after a panic.
+    /// Restores the previous limit when dropped, even during a panic.
     struct Restoring(usize);
 
     impl Drop for Restoring {

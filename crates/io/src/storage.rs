@@ -273,8 +273,8 @@ pub trait ReadFile: Debug + Send + Sync {
     /// `buffer`, which grows as needed and should be reused for the next read.
     ///
     /// # Errors
-    /// The errors of [`Self::read_at`]. If `offset + length` exceeds 2^64, the error is of kind
-    /// `InvalidInput`.
+    /// The errors of [`Self::read_at`]. If `offset + length` does not fit into 64 bits, the error
+    /// is of kind `InvalidInput`.
     fn read_span<'a>(
         &self,
         buffer: &'a mut AlignedBuffer,

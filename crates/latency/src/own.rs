@@ -1,10 +1,10 @@
 //! Directories that this program creates, fills and removes. It never removes a directory that it
 //! did not create.
 //!
-//! Creating a directory fails if the path exists. The first file written into the directory is a
-//! mark file. The program removes a directory only if it contains the mark or is empty. If
-//! something else exists at the path, the result is an error that names the path. Symbolic links
-//! are never followed.
+//! The first file written into a new directory is a mark file. The program removes a directory only
+//! if it contains the mark or is empty. Before it creates a directory, it removes such a directory
+//! at the same path. If anything else exists there, the result is an error that names the path.
+//! Symbolic links are never followed.
 //!
 //! Before a directory is removed, it is renamed, so that threads that still create files at the old
 //! path fail. The mark is removed last.

@@ -69,7 +69,8 @@ pub struct SegmentFile {
 /// How serious a finding of a verification is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// Harmless: an index is missing or wrong. It is rebuilt when the log is opened.
+    /// Harmless: an index is missing or wrong. It is rebuilt from its segment when a reader needs
+    /// it.
     Note,
     /// The last segment ends with an incomplete batch, because of a crash or because it is being
     /// written.

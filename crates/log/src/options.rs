@@ -38,8 +38,8 @@ impl Durability {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PartialBlocks {
-    /// The block is padded with zeros and not written again. After its segment is sealed, the
-    /// segment may be rewritten without the gaps that this leaves.
+    /// The rest of the block is filled with padding, and the block is not written again. After its
+    /// segment is sealed, the segment may be rewritten without the gaps that the padding leaves.
     #[default]
     Pad,
     /// The bytes of the block are kept in memory, and the block is written again with the batches

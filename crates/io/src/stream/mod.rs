@@ -1,16 +1,17 @@
 //! Reads and writes files from front to back, with requests in flight while the caller works.
 //!
 //! The system provides neither read-ahead nor write-behind for direct I/O. These streams provide
-//! both, with bounded memory: a stream takes all its buffers from a [`crate::buffer::BufferPool`]
-//! when it is created.
+//! both. Their memory is bounded, because all their buffers come from a
+//! [`crate::buffer::BufferPool`] and their number is limited.
 //!
 //! A reader submits its requests to io_uring if that is allowed and the file has a descriptor; then
 //! no thread besides the caller's is needed. Otherwise a thread of [`Workers`] makes the requests,
 //! or the caller's thread makes them one at a time ([`RequestPath`]). `TAILWATER_IO_URING=off` in
-//! the environment disables io_uring, and a storage can do without it. A writer's requests are made
-//! by a thread of [`Workers`] or by the caller. Writers do not use io_uring: the kernel hands a
-//! write past the end of a file to a kernel thread, and more than one write in flight gains
-//! nothing.
+//! the environment disables io_uring for all storages, and
+//! [`crate::posix::PosixStorage::without_io_uring`] creates a storage that does not use it. A
+//! writer's requests are made by a thread of [`Workers`] or by the caller. Writers do not use
+//! io_uring: the kernel hands a write past the end of a file to a kernel thread, and more than one
+//! write in flight gains nothing.
 //!
 //! # Ownership
 //! A request owns its buffer and a reference to its file from its submission until its call has

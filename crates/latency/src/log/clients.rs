@@ -17,7 +17,7 @@ use crate::failure::Failure;
 /// Time that a consumer waits after a round in which none of its partitions had new messages.
 const EMPTY_WAIT: Duration = Duration::from_micros(200);
 
-/// What one client, or all clients of a kind, measured.
+/// What one client measured, or all producers or all consumers together.
 pub(super) struct Measured {
     /// Latencies of messages or batches, in nanoseconds.
     pub(super) latencies: Histogram<u64>,

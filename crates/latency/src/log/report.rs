@@ -22,8 +22,8 @@ const COLUMNS: [(&str, &str); 7] = [
     ("stddev_us", "stddev"),
 ];
 
-/// The kernel's figures in the table: name of the figure, column heading, and the unit by which the
-/// figure is divided.
+/// The kernel's figures in the table: name of the figure, column heading, and the divisor that
+/// converts the figure to the unit in the heading.
 const KERNEL: [(&str, &str, f64); 6] = [
     ("dirtied_pages_per_second", "dirty/s", 1.0),
     ("memory_stall_us_per_second", "mem us/s", 1.0),

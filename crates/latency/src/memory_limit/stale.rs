@@ -1,4 +1,4 @@
-//! Removes cgroups that earlier runs left behind because they were killed.
+//! Removes cgroups that were left behind by earlier runs of the program that were killed.
 //!
 //! The name of a group is `tailwater-limit-NAMESPACE-PROCESS-START-NUMBER-LRU`:
 //! - NAMESPACE is the PID namespace of the process that created the group. Processes of other

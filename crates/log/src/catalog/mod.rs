@@ -305,8 +305,8 @@ impl Catalog {
     /// directory of the new incarnation must already exist and be durable.
     ///
     /// # Errors
-    /// Not found, if the partition's current incarnation is not `from`, because the partition was
-    /// deleted, even if a partition with the same id was created since; errors from the journal.
+    /// Not found, if the partition was deleted. If a partition with the same id was created since,
+    /// its incarnation is not `from`, and the error is the same. Errors from the journal.
     pub(crate) fn purge(&self, id: PartitionId, from: u64, incarnation: u64) -> Result<()> {
         let mut inner = self.lock();
         if inner.state.partition(id)?.incarnation != from {

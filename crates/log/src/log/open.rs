@@ -51,8 +51,8 @@ pub struct Modes {
     pub index: &'static str,
     /// Mode of the journals of the catalog and of the consumers' offsets: always `buffered`.
     pub offsets: &'static str,
-    /// Where the tails of topics with durability `process` are: in `shared memory` or in `private
-    /// memory`.
+    /// Where the tails of topics with durability `process` are: `shared memory` or
+    /// `private memory`.
     pub tail: &'static str,
     /// Size of a block in bytes. Writes to segments consist of whole blocks.
     pub block: u64,

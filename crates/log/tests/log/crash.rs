@@ -140,8 +140,8 @@ impl History {
         for index in lowest..=highest {
             let step = &self.steps[index];
             let (first, last) = self.starts(index, call);
-            // A truncation removes one segment after another. A crash during it may leave any part
-            // of the messages to be removed.
+            // A truncation removes one segment after another, from the end. A crash during it may
+            // leave a prefix of the messages to be removed.
             let before = index.checked_sub(1).map(|before| &self.steps[before].after);
             let full = match (step.what, before) {
                 (What::Truncate, Some(before)) => before,

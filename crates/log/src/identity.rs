@@ -52,7 +52,7 @@ pub(crate) fn read(storage: &dyn Storage, directory: &Path) -> Result<Option<u12
 /// What [`LastOpening::record`] records when a log is opened.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct LastOpening {
-    /// The id that the kernel gave the current boot; empty if unknown.
+    /// The id of the boot in which the log was opened; empty if unknown.
     boot: String,
     /// The directory with the log's shared memory; `None` if it uses none.
     pub(crate) shared_memory: Option<PathBuf>,

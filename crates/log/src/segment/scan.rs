@@ -87,7 +87,7 @@ impl Scanner {
             if self.position >= self.end {
                 return Ok(None);
             }
-            // A gap may be shorter than a batch header and be the last thing in the span. So first
+            // A gap may be shorter than a batch header, and the reader cannot go back. So first
             // read only as many bytes as the shortest gap has. Read the rest of the header when it
             // is certain that these bytes do not begin a gap.
             let shortest_gap = gap_end(self.position, BLOCK) - self.position;

@@ -29,8 +29,8 @@ struct Step {
     what: What,
     /// Number of storage calls made before the operation began.
     begun: u64,
-    /// Number of storage calls made before the operation had ended and its effect was durable;
-    /// `None` if that has not been observed.
+    /// Number of storage calls made by the time when the operation had ended and its effect was
+    /// durable; `None` if that has not been observed.
     done: Option<u64>,
     /// The expected content of the partition after the operation.
     after: Model,

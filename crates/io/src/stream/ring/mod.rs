@@ -181,7 +181,7 @@ impl RingRequests {
     /// Returns a completed request if there is one; does not wait.
     pub(super) fn ended(&mut self) -> Option<Chunk> {
         if self.done.is_empty() && !self.pending.is_empty() {
-            // The kernel posts completions only when this thread enters it.
+            // Entering the kernel makes it post the completions of this thread's requests.
             self.enter(0);
             self.reap();
         }

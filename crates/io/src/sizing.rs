@@ -1,68 +1,72 @@
-//! The capacity of a cache that sizes itself: the engine's block cache, the message log's recent
-//! data.
+//! Decides the capacity of a cache that sizes itself. Such caches are the engine's block cache and
+//! the message log's cache of recent messages.
 //!
-//! The page cache uses free memory and gives it back automatically. A reader that bypasses the page
-//! cache must do both itself. A [`Sizing`] makes these decisions from the memory left and from the
-//! misses that a slightly larger cache would have avoided:
+//! The page cache uses free memory and gives it back automatically. A cache for direct I/O must do
+//! both itself. A [`Sizing`] decides from the memory that is left, from how long tasks stall on
+//! memory, and from the misses that a slightly larger cache would have avoided:
 //!
-//! - The capacity never exceeds the memory that everything else leaves, less a reserve for
-//!   what others may take before the next decision.
-//! - While tasks stall on memory, the cache gives some back, whatever the other figures say.
-//! - A full cache takes half of the memory that is free, as the page cache would.
-//! - If no memory is free because the page cache holds it, the cache grows as long as keys return
-//!   shortly after their eviction.
+//! - The capacity never exceeds the memory that all other users leave, minus a reserve for what
+//!   they may allocate before the next decision.
+//! - While tasks stall on memory, the cache shrinks, even if memory appears to be free.
+//! - A full cache takes half of the free memory, as the page cache would.
+//! - If no memory is free because the page cache holds it, the cache still grows as long as keys
+//!   are inserted again shortly after their eviction.
 
 use std::time::Duration;
 
 use crate::kernel::MemoryLeft;
 
-/// Interval between two decisions.
+/// Normal interval between two decisions.
 pub const LOOK: Duration = Duration::from_millis(100);
-/// Interval between two decisions while little memory is left: others may quickly take the rest.
+/// Interval between two decisions while little memory is left, because other users of memory may
+/// quickly take the rest.
 const CLOSE_LOOK: Duration = Duration::from_millis(20);
-/// Lower bound on the capacity, in bytes.
+/// Lower bound on the capacity of the cache, in bytes.
 const SMALLEST: usize = 4 << 20;
-/// Reserve for others, as a fraction of the memory limit: 1/RESERVE_PART.
+/// Memory reserved for other users, as a fraction of the memory limit: 1/RESERVE_PART.
 const RESERVE_PART: u64 = 16;
 /// Lower bound on the reserve, in bytes.
 const RESERVE_MIN: u64 = 16 << 20;
-/// Highest tolerable share of time that tasks stall on memory: 1/STALL_PART.
+/// Share of time, as 1/STALL_PART, that tasks may stall on memory before the cache shrinks.
 const STALL_PART: u64 = 20;
-/// Time after a reduction because of stalls, in which only the ceiling resizes the cache, so that
-/// the effect of the reduction shows first.
+/// Time after a reduction because of stalls during which the cache neither grows nor shrinks again
+/// because of stalls, so that the reduction can take effect. The ceiling still applies.
 const REST: Duration = Duration::from_secs(2);
-/// A lower ceiling reduces the capacity only if the reduction exceeds this fraction of the ceiling:
-/// 1/DEAD_PART.
+/// Dead band: a lower ceiling reduces the capacity only if the reduction exceeds this fraction of
+/// the ceiling, 1/DEAD_PART.
 const DEAD_PART: usize = 32;
-/// Resize step, as a fraction of the capacity: 1/STEP_PART.
+/// Step by which the cache grows because of ghost hits or shrinks because of stalls, as a fraction
+/// of the capacity or of the used bytes: 1/STEP_PART.
 const STEP_PART: usize = 8;
 /// Lower bound on a step of growth, in bytes.
 const STEP_MIN: usize = 4 << 20;
-/// Share of the inserted keys, as 1/NEAR_PART, that must have been evicted shortly before their
-/// insertion for the cache to grow.
+/// The cache grows because of ghost hits if at least this share of the inserted keys, 1/NEAR_PART,
+/// had been evicted shortly before.
 const NEAR_PART: u64 = 50;
-/// Number of sampled inserts that are needed to judge this share.
+/// Minimum number of sampled inserts from which the share of recently evicted keys is judged.
 const ENOUGH: u64 = 8;
 
-/// Sampled keys that were inserted, so far.
+/// Cumulative counts of the keys inserted into a cache, over a sample of all keys. A ghost hit is
+/// the insertion of a key that the cache evicted recently.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct GhostHits {
-    /// Keys that a cache larger by a quarter, or by 64 MiB, would have kept.
+    /// Sampled inserts of recently evicted keys: a cache larger by a quarter, or by 64 MiB if that
+    /// is more, would still have held them.
     pub near: u64,
-    /// All sampled keys.
+    /// All sampled inserts.
     pub inserted: u64,
 }
 
-/// Decisions so far.
+/// Figures about the decisions so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct AutoSizes {
     /// Upper bound on the capacity at the last decision, in bytes.
     pub ceiling: usize,
-    /// Number of times that the cache grew.
+    /// Number of decisions that raised the capacity.
     pub grown: u64,
-    /// Number of times that the cache gave memory back.
+    /// Number of decisions that lowered the capacity.
     pub shrunk: u64,
-    /// Sampled keys that returned shortly after their eviction, and all that were inserted.
+    /// The ghost hits at the last decision, counted since the cache was created.
     pub ghosts: GhostHits,
 }
 
@@ -70,26 +74,26 @@ pub struct AutoSizes {
 #[derive(Debug, Default)]
 pub struct Sizing {
     sizes: AutoSizes,
-    /// Ghost hits at the last judgement.
+    /// The ghost hits when growth was last judged.
     judged: GhostHits,
     stalled_us: Option<u64>,
     /// Time since stalls were last judged.
     unjudged: Duration,
-    /// Time for which stalls neither grow nor shrink the cache: the last reduction must take effect
-    /// first.
+    /// Time left of `REST`, during which only the ceiling changes the capacity.
     rest: Duration,
-    /// Whether less memory was left than twice the reserve.
+    /// Whether, at the last decision, less than twice the reserve was left.
     is_short: bool,
 }
 
 impl Sizing {
-    /// Returns the decisions so far.
+    /// Returns figures about the decisions so far.
     pub fn sizes(&self) -> AutoSizes {
         self.sizes
     }
 
-    /// Returns the next capacity of a cache that holds `usage` of `capacity` bytes, `elapsed` after
-    /// the last decision. A cache that does not count ghost hits passes the default.
+    /// Returns the next capacity, in bytes, of a cache that holds `usage` bytes and has a capacity
+    /// of `capacity` bytes. `elapsed` is the time since the last decision. A cache that does not
+    /// count ghost hits passes `GhostHits::default()`.
     pub fn next(
         &mut self,
         capacity: usize,
@@ -111,7 +115,8 @@ impl Sizing {
         let free = usize::try_from((left.free - reserve as i64) / 2).unwrap_or(0);
         let wanted = match is_stalled {
             _ if !self.rest.is_zero() => capacity,
-            // Others may cause the stalls, so a part of the cache stays.
+            // Other users of memory may cause the stalls, so the cache keeps at least half of the
+            // ceiling.
             true => (used - used / STEP_PART).max(ceiling / 2).min(capacity),
             false if is_full && free >= STEP_MIN => capacity + free,
             false if is_full && would_gain => capacity + (capacity / STEP_PART).max(STEP_MIN),
@@ -121,9 +126,11 @@ impl Sizing {
             self.rest = REST;
         }
         let next = match wanted.clamp(SMALLEST, ceiling) {
-            // The memory that is left fluctuates, so a slightly lower ceiling changes nothing.
+            // The memory that is left fluctuates, so a ceiling slightly below the capacity changes
+            // nothing.
             little if little < capacity && capacity - little <= ceiling / DEAD_PART => capacity,
-            // Others continue to take memory while this is released.
+            // The ceiling forces a reduction. Release half of the reserve in addition, since others
+            // continue to allocate meanwhile.
             next if next < capacity && next == ceiling => {
                 ceiling.saturating_sub(reserve as usize / 2).max(SMALLEST)
             }
@@ -139,7 +146,8 @@ impl Sizing {
         if self.is_short { CLOSE_LOOK } else { LOOK }
     }
 
-    /// Returns whether tasks stalled on memory for too large a share of the time.
+    /// Returns whether tasks stalled on memory for more than 1/STALL_PART of the time since the
+    /// last judgement. `stalled_us` is the cumulative stall time, in microseconds.
     fn is_stalled(&mut self, stalled_us: Option<u64>, elapsed: Duration) -> bool {
         self.unjudged += elapsed;
         if self.unjudged < LOOK {
@@ -152,8 +160,8 @@ impl Sizing {
         waited_us * STALL_PART > elapsed.as_micros() as u64
     }
 
-    /// Returns whether a slightly larger cache would have kept enough of the keys that were
-    /// inserted since the last judgement.
+    /// Returns whether a slightly larger cache would have kept enough of the keys inserted since
+    /// the last judgement. Returns false while fewer than `ENOUGH` were inserted.
     fn would_gain(&mut self, ghosts: GhostHits) -> bool {
         let inserted = ghosts.inserted.saturating_sub(self.judged.inserted);
         if inserted < ENOUGH {
@@ -189,10 +197,10 @@ mod tests {
         assert_eq!(next(&mut sizing, left(512), 0), CAPACITY);
         assert_eq!(next(&mut sizing, left(512), 1), CAPACITY);
         assert_eq!(next(&mut sizing, left(512), 10), CAPACITY + CAPACITY / STEP_PART);
-        // The memory left, less a reserve of 64 MiB.
+        // 74 MiB are left. Of these, 64 MiB are the reserve, so the cache grows by 10 MiB.
         assert_eq!(next(&mut sizing, left(74), 10), CAPACITY + (10 << 20));
         assert_eq!((sizing.sizes().grown, sizing.sizes().shrunk), (2, 0));
-        // A cache that is not full needs no more capacity.
+        // A cache that is only half full does not grow, whatever its ghost hits.
         let ghosts = GhostHits { near: 1000, inserted: 2000 };
         let half = sizing.next(CAPACITY, CAPACITY / 2, left(512), ghosts, LOOK);
         assert_eq!(half, CAPACITY);
@@ -207,7 +215,7 @@ mod tests {
         assert_eq!(half_full, CAPACITY);
         let little = MemoryLeft { free: 70 << 20, ..left(512) };
         assert_eq!(next(&mut sizing, little, 0), CAPACITY, "is not worth a change");
-        // Nothing counts as free while tasks stall.
+        // While tasks stall, the cache does not take free memory.
         let stalled = MemoryLeft { stalled_us: Some(90_000), ..free };
         assert!(next(&mut sizing, stalled, 0) <= CAPACITY);
     }
@@ -215,10 +223,11 @@ mod tests {
     #[test]
     fn a_cache_gives_back_memory_that_others_take_at_once() {
         let mut sizing = Sizing::default();
-        // 4 MiB are left, 60 MiB less than the reserve. Half of the reserve is released in
-        // addition.
+        // 4 MiB are left, which is 60 MiB less than the reserve of 64 MiB. The cache releases these
+        // 60 MiB and half of the reserve.
         assert_eq!(next(&mut sizing, left(4), 0), CAPACITY - (92 << 20));
-        // The limit was lowered to 128 MiB, of which others use 20 MiB.
+        // The limit drops to 128 MiB, of which others use 20 MiB. The reserve is then 16 MiB, so
+        // the ceiling is 92 MiB, and half of the reserve is released in addition.
         let lowered = MemoryLeft { limit: 128 * MIB, ..left(-148) };
         assert_eq!(next(&mut sizing, lowered, 10), 84 << 20);
         assert_eq!(sizing.next(SMALLEST, 0, left(0), GhostHits::default(), LOOK), SMALLEST);
@@ -242,9 +251,11 @@ mod tests {
         assert_eq!(next(&mut sizing, stalled(1_000_000, 100), 0), CAPACITY, "that was long ago");
         assert_eq!(next(&mut sizing, stalled(1_004_000, 100), 0), CAPACITY);
         assert_eq!(next(&mut sizing, stalled(1_010_000, 100), 10), less);
-        // The last reduction must take effect first.
+        // Tasks still stall, but the cache rests after the last reduction so that it can take
+        // effect.
         assert_eq!(next(&mut sizing, stalled(1_020_000, 100), 10), CAPACITY);
-        // A cache with less than half of the memory is not the cause of the stalls.
+        // This cache has less than half of the memory, so it is not the cause of the stalls and
+        // does not shrink.
         let mut sizing = Sizing::default();
         next(&mut sizing, stalled(0, 512), 0);
         assert_eq!(next(&mut sizing, stalled(90_000, 512), 0), CAPACITY);

@@ -1,8 +1,8 @@
-//! Counts, sizes and durations of reads, writes and syncs, by purpose.
+//! Counts, sizes and durations of reads, writes and syncs, per [`Purpose`].
 //!
-//! Recording takes no lock. Counters are sharded, and a thread always uses the same shard, so that
-//! cores that read concurrently do not contend for a cache line. A shard's counters for a purpose
-//! are allocated when that purpose is first used there.
+//! Recording takes no lock. Counters are sharded, and each thread always uses the same shard, so
+//! that cores that record concurrently do not contend for a cache line. The counters of a shard for
+//! one purpose are allocated when a thread of that shard first records that purpose.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
@@ -21,7 +21,7 @@ pub struct Statistics {
     foreground: Arc<Foreground>,
 }
 
-/// Aligned to two cache lines: processors fetch lines in pairs.
+/// Aligned to two cache lines, because processors prefetch cache lines in pairs.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Shard {
@@ -63,7 +63,7 @@ impl Statistics {
         Self { shards: Default::default(), foreground: Arc::new(Foreground::new(clock)) }
     }
 
-    /// Counts one file opened or created.
+    /// Counts one opened or created file.
     pub fn record_open(&self, purpose: Purpose) {
         self.counters(purpose).opens.fetch_add(1, Relaxed);
     }
@@ -78,7 +78,7 @@ impl Statistics {
         }
     }
 
-    /// Returns the tracker of users' reads at the device.
+    /// Returns the tracker of the device reads that users' requests wait for.
     pub fn foreground(&self) -> &Arc<Foreground> {
         &self.foreground
     }
@@ -95,7 +95,7 @@ impl Statistics {
         self.counters(purpose).syncs.record(duration_ns);
     }
 
-    /// Returns the figures of one purpose so far.
+    /// Returns the figures of one purpose so far, summed over all shards.
     pub fn snapshot(&self, purpose: Purpose) -> PurposeStatistics {
         let mut sum = PurposeStatistics::default();
         for shard in &self.shards {

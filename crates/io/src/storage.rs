@@ -5,15 +5,15 @@
 //!
 //! # Durability
 //!
-//! Every backend guarantees the following. In a crash, the simulated backend may lose everything
-//! that these guarantees do not cover:
-//! - Written bytes are durable once a sync of the file that began after the write has returned, or
-//!   once [`WriteFile::write_durably_at`] has returned. That call guarantees nothing for the bytes
-//!   of earlier calls.
-//! - A name (a file created, renamed, linked or removed) is durable once a sync of its directory
-//!   has returned. A file's own sync does not make its name durable.
-//! - After a failed sync nothing is known about the bytes written since the last successful sync. A
-//!   failed sync is never retried.
+//! Every backend guarantees the following. The simulated backend may lose in a crash everything
+//! that these guarantees do not cover.
+//! - Written bytes are durable after a sync of the file that began after the write has returned.
+//!   Bytes written by [`WriteFile::write_durably_at`] are durable when it returns; it does not make
+//!   the bytes of earlier writes durable.
+//! - A change of a name (a file created, renamed, linked or removed) is durable after a sync of its
+//!   directory has returned. A sync of the file does not make its name durable.
+//! - After a failed sync, any bytes written since the last successful sync may be lost, even if a
+//!   later sync succeeds. Therefore a failed sync must not be retried.
 
 use std::fmt::Debug;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -27,28 +27,28 @@ use crate::purpose::{IoMode, Purpose};
 use crate::statistics::Statistics;
 use crate::{Error, Operation, Result};
 
-/// What to do about a file that may already exist.
+/// What [`Storage::create`] does if the file already exists or does not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Create {
     /// The file must not exist.
     New,
-    /// The file is truncated if it exists.
+    /// An existing file is truncated to length 0; a missing file is created.
     Truncate,
-    /// The file must exist and is kept: a log that is continued or recycled.
+    /// The file must exist, and its content is kept. Used to continue or recycle a log file.
     Existing,
 }
 
 /// One name in a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DirectoryEntry {
-    /// The name, without its directory. A name that is not UTF-8 is given with replacement
-    /// characters.
+    /// The name, without its directory. In a name that is not UTF-8, invalid bytes are replaced by
+    /// U+FFFD.
     pub name: String,
-    /// Whether the name is that of a directory.
+    /// Whether the entry is a directory.
     pub is_directory: bool,
 }
 
-/// One name in a directory, while the directory is being read.
+/// An entry of a directory, passed to a visitor while the directory is being read.
 pub struct ListedEntry<'a> {
     /// Like [`DirectoryEntry::name`].
     pub name: &'a str,
@@ -58,8 +58,8 @@ pub struct ListedEntry<'a> {
 }
 
 impl ListedEntry<'_> {
-    /// Reads the file's length now and returns it, in bytes. This is faster than
-    /// [`Storage::metadata`], which resolves a path.
+    /// Returns the file's current length in bytes. This is faster than [`Storage::metadata`], which
+    /// resolves a path.
     ///
     /// # Errors
     /// The errors of [`Storage::metadata`].
@@ -79,11 +79,12 @@ pub struct FileMetadata {
     pub modified_us: u64,
 }
 
-/// Identifies a file or directory, whatever path leads to it. A rename does not change it; the
-/// system may reuse the inode of a removed file.
+/// The identity of a file or directory, which is the same for every path that leads to it. A rename
+/// does not change it. After a file is removed, the filesystem may give its inode number to a new
+/// file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileIdentity {
-    /// The device number. Some filesystems get a new one each time they are mounted.
+    /// The device number. On some filesystems it changes with each mount.
     pub device: u64,
     /// The inode number.
     pub inode: u64,
@@ -92,11 +93,13 @@ pub struct FileIdentity {
 /// What a filesystem reports about direct I/O on a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DirectIo {
-    /// Supported. Offset, length and memory must be multiples of this many bytes.
+    /// Direct I/O is supported. Offset, length and memory address must be multiples of this many
+    /// bytes.
     Aligned(u32),
-    /// Not supported.
+    /// Direct I/O is not supported.
     Refused,
-    /// Not reported. Only trying shows whether direct I/O works.
+    /// The filesystem does not report it. Whether direct I/O works can only be found out by trying
+    /// it.
     Unknown,
 }
 
@@ -107,20 +110,21 @@ pub struct Capabilities {
     pub filesystem: String,
     /// Direct I/O on the queried file.
     pub direct_io: DirectIo,
-    /// Why direct writes lose data there, if they do.
+    /// Why direct writes lose data on this filesystem under the running kernel; `None` if no fault
+    /// is known.
     pub direct_write_fault: Option<&'static str>,
-    /// The largest request that the device accepts as one, in bytes (`max_sectors_kb`), if it
-    /// reports that.
+    /// The largest request in bytes that the block layer sends to the device unsplit
+    /// (`max_sectors_kb`); `None` if unknown.
     pub request_bytes_max: Option<usize>,
 }
 
 /// A filesystem: the real one, or a simulated one.
 pub trait Storage: Debug + Send + Sync + 'static {
-    /// Opens a file for reading at any offset. If the filesystem refuses [`IoMode::Direct`], the
-    /// error is of kind `Unsupported`, here and in [`Self::create`].
+    /// Opens a file for reading. If the filesystem refuses [`IoMode::Direct`], the error is of kind
+    /// `Unsupported`; the same is true of [`Self::create`].
     fn open(&self, path: &Path, mode: IoMode, purpose: Purpose) -> Result<Arc<dyn ReadFile>>;
 
-    /// Opens a file for writing at any offset.
+    /// Opens a file for writing, as `create` specifies.
     fn create(
         &self,
         path: &Path,
@@ -129,7 +133,7 @@ pub trait Storage: Debug + Send + Sync + 'static {
         purpose: Purpose,
     ) -> Result<Box<dyn WriteFile>>;
 
-    /// Renames a file or directory; a file or an empty directory with the new name is replaced.
+    /// Renames a file or directory. If `to` names a file or an empty directory, it is replaced.
     fn rename(&self, from: &Path, to: &Path) -> Result<()>;
 
     /// Removes a file.
@@ -138,18 +142,18 @@ pub trait Storage: Debug + Send + Sync + 'static {
     /// Removes an empty directory.
     fn remove_directory(&self, path: &Path) -> Result<()>;
 
-    /// Gives a file a second name, which must not exist. For a symbolic link, the target gets the
-    /// name.
+    /// Gives a file a second name, which must not exist yet (a hard link). If `existing` is a
+    /// symbolic link, the new name is given to the link's target.
     fn link(&self, existing: &Path, new: &Path) -> Result<()>;
 
     /// Returns the names in a directory, sorted.
     fn list(&self, directory: &Path) -> Result<Vec<DirectoryEntry>>;
 
-    /// Visits the names in a directory, in any order, until a visit fails. For many names this
-    /// takes less time and memory than [`Self::list`].
+    /// Calls the visitor with each name in a directory, in any order, until the visitor returns an
+    /// error. For directories with many names this takes less time and memory than [`Self::list`].
     ///
     /// # Errors
-    /// Errors from listing, and the visit's.
+    /// The error of reading the directory, or the visitor's.
     fn visit_entries(
         &self,
         directory: &Path,
@@ -162,17 +166,18 @@ pub trait Storage: Debug + Send + Sync + 'static {
         Ok(())
     }
 
-    /// Creates a directory and its parents; an existing one is left as it is.
+    /// Creates a directory, and its parents if they are missing. An existing directory is not an
+    /// error.
     fn create_directory(&self, path: &Path) -> Result<()>;
 
-    /// Returns a file's length, kind and modification time.
+    /// Returns a file's metadata.
     fn metadata(&self, path: &Path) -> Result<FileMetadata>;
 
-    /// Returns the identity of the file or directory that a path leads to; symbolic links are
+    /// Returns the identity of the file or directory that a path leads to. Symbolic links are
     /// followed.
     ///
-    /// The default distinguishes files by the text of their paths. A backend in which a directory
-    /// can have several names must do better.
+    /// The default implementation treats two files as the same if their paths are equal as text. A
+    /// backend in which several paths can lead to one directory must override it.
     fn identity(&self, path: &Path) -> Result<FileIdentity> {
         self.metadata(path)?;
         let mut hasher = DefaultHasher::new();
@@ -197,14 +202,16 @@ pub trait Storage: Debug + Send + Sync + 'static {
     /// Makes the names in a directory durable.
     fn sync_directory(&self, directory: &Path) -> Result<()>;
 
-    /// Takes the exclusive lock on a file, which is created if it does not exist, and holds it
-    /// until the guard is dropped. It never waits: if the lock is held by another process, or by
-    /// another user in this process, the error is of kind `WouldBlock`. Others may open the file.
-    /// The path leads to the locked file when the lock is taken. If the file loses that name later,
-    /// its lock excludes no one.
+    /// Takes the exclusive lock on a file and holds it until the returned guard is dropped. The
+    /// file is created if it does not exist.
+    ///
+    /// The call never waits: if the lock is held, by another process or through another guard in
+    /// this process, the error is of kind `WouldBlock`. The lock does not prevent others from
+    /// opening the file. It belongs to the file, not the path: if the file is later renamed or
+    /// removed, the same path can be locked again.
     fn lock(&self, path: &Path) -> Result<Box<dyn FileLock>>;
 
-    /// Returns the statistics of everything opened, read, written and synced through this storage.
+    /// Returns the statistics of all files opened, read, written and synced through this storage.
     fn statistics(&self) -> &Statistics;
 }
 
@@ -213,12 +220,14 @@ pub trait FileLock: Debug + Send + Sync {}
 
 /// A file open for reading. Reads at different offsets may run concurrently.
 ///
-/// In [`IoMode::Direct`] offset, length and memory are multiples of [`ReadFile::alignment`];
-/// anything else is an error of kind `InvalidInput`. A direct read across an unaligned end of the
-/// file is short. [`ReadFile::read_span`] reads any span in every mode.
+/// In [`IoMode::Direct`] offset, length and memory address must be multiples of
+/// [`ReadFile::alignment`], or the error is of kind `InvalidInput`. If the file's length is not a
+/// multiple of the alignment, a direct read across the end of the file is short.
+/// [`ReadFile::read_span`] reads unaligned spans in every mode.
 pub trait ReadFile: Debug + Send + Sync {
-    /// Reads at `offset` into `buffer` and returns the number of bytes read: fewer than requested
-    /// at the end of the file or if the system returned fewer; zero only at the end.
+    /// Reads at `offset` into `buffer` and returns the number of bytes read. It may be less than
+    /// requested, at the end of the file or because the system returned fewer bytes. It is zero
+    /// only at the end of the file.
     fn read_at(&self, buffer: &mut [u8], offset: u64, purpose: Purpose) -> Result<usize>;
 
     /// Returns the current length in bytes.
@@ -230,38 +239,42 @@ pub trait ReadFile: Debug + Send + Sync {
     /// Returns the file's I/O mode.
     fn mode(&self) -> IoMode;
 
-    /// Returns the alignment of direct transfers, in bytes: a power of two from [`ALIGNMENT`] to
-    /// [`MAX_ALIGNMENT`](crate::buffer::MAX_ALIGNMENT).
+    /// Returns the required alignment of direct transfers, in bytes: a power of two from
+    /// [`ALIGNMENT`] to [`MAX_ALIGNMENT`](crate::buffer::MAX_ALIGNMENT).
     fn alignment(&self) -> usize {
         ALIGNMENT
     }
 
-    /// Returns the file's descriptor if streams may read through it by io_uring
-    /// ([`crate::stream`]). A stream then reports each such read to [`Self::was_read`].
+    /// Returns the file's descriptor if streams ([`crate::stream`]) may read through it with
+    /// io_uring, without calling [`Self::read_at`]. The stream then reports each read to
+    /// [`Self::was_read`].
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         None
     }
 
-    /// Accounts for `count` bytes at `offset` that were read through the descriptor, as
-    /// [`Self::read_at`] does: counts them, and drops their pages if the mode requires it.
+    /// Called after `count` bytes at `offset` were read through [`Self::descriptor`]. Does what
+    /// [`Self::read_at`] does after a read: updates the statistics and, if the mode requires it,
+    /// drops the pages from the page cache.
     fn was_read(&self, _offset: u64, _count: usize, _purpose: Purpose, _duration_ns: u64) {}
 
-    /// Advises the system that reads will be random, so that it reads nothing ahead. A failure is
+    /// Advises the system that reads will be random, so that it does not read ahead. A failure is
     /// ignored.
     fn advise_random(&self) {}
 
-    /// Returns the number of pages of a span, in bytes, in the page cache; `None` if unknown.
+    /// Returns how many pages of a span are in the page cache; `None` if unknown. The span is given
+    /// in bytes.
     fn resident_pages(&self, _offset: u64, _length: u64) -> Option<u64> {
         None
     }
 
-    /// Reads the `length` bytes at `offset`, which need not be aligned in any mode, and returns
-    /// them: fewer only at the end of the file. In [`IoMode::Direct`] the aligned span around them
-    /// is read, otherwise exactly those bytes. The returned slice is part of `buffer`, which grows
-    /// as needed and should be kept for the next read.
+    /// Reads `length` bytes at `offset` and returns them; the span need not be aligned in any mode.
+    /// The result is shorter only if the file ends earlier. In [`IoMode::Direct`] the surrounding
+    /// aligned span is read, otherwise exactly the requested span. The returned slice is a part of
+    /// `buffer`, which grows as needed and should be reused for the next read.
     ///
     /// # Errors
-    /// The errors of [`Self::read_at`]; a span that ends past 2^64 is of kind `InvalidInput`.
+    /// The errors of [`Self::read_at`]. If `offset + length` does not fit into 64 bits, the error
+    /// is of kind `InvalidInput`.
     fn read_span<'a>(
         &self,
         buffer: &'a mut AlignedBuffer,
@@ -302,19 +315,19 @@ pub trait ReadFile: Debug + Send + Sync {
     }
 }
 
-/// A file open for writing, by one writer at a time. Alignment is as for [`ReadFile`].
+/// A file open for writing, by one writer at a time. The alignment rules of [`ReadFile`] apply.
 pub trait WriteFile: Debug + Send + Sync {
-    /// Writes at `offset` and returns the number of bytes written: fewer than given only if the
-    /// system wrote fewer.
+    /// Writes at `offset` and returns the number of bytes written, which may be less than the
+    /// length of `bytes` (a short write).
     fn write_at(&mut self, bytes: &[u8], offset: u64, purpose: Purpose) -> Result<usize>;
 
-    /// Makes the bytes, and the length needed to read them, durable.
+    /// Makes all written bytes durable, with the metadata needed to read them (`fdatasync`).
     fn sync_data(&mut self, purpose: Purpose) -> Result<()>;
 
-    /// Makes the bytes and all metadata durable.
+    /// Makes all written bytes and all metadata of the file durable (`fsync`).
     fn sync_all(&mut self, purpose: Purpose) -> Result<()>;
 
-    /// Changes the length; a longer file reads as zeros.
+    /// Sets the length in bytes. Bytes added at the end read as zeros.
     fn truncate(&mut self, length: u64) -> Result<()>;
 
     /// Reserves space for `length` bytes from `offset` without changing the file's length.
@@ -353,9 +366,10 @@ pub trait WriteFile: Debug + Send + Sync {
         Ok(())
     }
 
-    /// Writes all of `parts`, one after the other, at `offset`: in one call if the system accepts
-    /// all parts in one, and durably, as [`Self::write_durably_at`] does, if `is_durable`. Each
-    /// part's memory and length have the alignment of `offset`.
+    /// Writes all of `parts` in sequence, beginning at `offset`, in one call if the system accepts
+    /// that many parts. If `is_durable`, the bytes are durable on return, as after
+    /// [`Self::write_durably_at`]. In direct mode, each part's address and length must be aligned
+    /// as `offset` is.
     fn write_vectored_at(
         &mut self,
         parts: &[IoSlice<'_>],
@@ -371,17 +385,18 @@ pub trait WriteFile: Debug + Send + Sync {
         if is_durable { self.sync_data(purpose) } else { Ok(()) }
     }
 
-    /// Writes all of `bytes` at `offset`, and makes them durable with the metadata needed to read
-    /// them: one call (`RWF_DSYNC`) where the system supports it. After an error their state is
-    /// unknown.
+    /// Writes all of `bytes` at `offset` and makes them durable, with the metadata needed to read
+    /// them. Where the system supports it, this is one call (`RWF_DSYNC`). After an error it is
+    /// unknown which of the bytes were written.
     fn write_durably_at(&mut self, bytes: &[u8], offset: u64, purpose: Purpose) -> Result<()> {
         self.write_all_at(bytes, offset, purpose)?;
         self.sync_data(purpose)
     }
 }
 
-/// Reads until `enough` bytes are read, the file ends or a read fails, and returns the number of
-/// bytes read before that: possibly more than enough, up to the whole buffer.
+/// Reads until at least `enough` bytes are read, the file ends or a read fails. Returns the number
+/// of bytes read, which may exceed `enough` up to the buffer's length, and the error if a read
+/// failed.
 pub(crate) fn read_as_far_as_possible<F: ReadFile + ?Sized>(
     file: &F,
     buffer: &mut [u8],
@@ -392,7 +407,8 @@ pub(crate) fn read_as_far_as_possible<F: ReadFile + ?Sized>(
     read_on_as_far_as_possible(file, buffer, 0, enough, offset, purpose)
 }
 
-/// Continues [`read_as_far_as_possible`] after `done` bytes.
+/// Continues [`read_as_far_as_possible`] if the first `done` bytes of `buffer` have already been
+/// read.
 pub(crate) fn read_on_as_far_as_possible<F: ReadFile + ?Sized>(
     file: &F,
     buffer: &mut [u8],
@@ -413,8 +429,8 @@ pub(crate) fn read_on_as_far_as_possible<F: ReadFile + ?Sized>(
     (done, None)
 }
 
-/// Called when a direct read that resumed at a block boundary returned nothing new: correct at the
-/// end of the file, an error elsewhere.
+/// Called when a direct read, repeated from the last block boundary, returned no bytes beyond those
+/// already read. That is correct at the end of the file (`Ok`) and an error elsewhere.
 fn stuck_before_the_end<F: ReadFile + ?Sized>(file: &F, offset: u64) -> Result<()> {
     if offset >= file.length()? {
         return Ok(());
@@ -422,8 +438,8 @@ fn stuck_before_the_end<F: ReadFile + ?Sized>(file: &F, offset: u64) -> Result<(
     Err(Error::at(Operation::Read, file.path(), offset, ErrorKind::UnexpectedEof))
 }
 
-/// Returns where to resume a transfer after `done` bytes. A direct transfer that stopped inside a
-/// block repeats that block, since it must begin at a block boundary.
+/// Returns the position in the buffer at which to resume a transfer after `done` bytes. A direct
+/// transfer must begin at a block boundary, so one that stopped inside a block repeats that block.
 pub(crate) fn resume_at(done: usize, mode: IoMode, alignment: usize) -> usize {
     match mode {
         IoMode::Direct => done - done % alignment,

@@ -1,15 +1,16 @@
-//! Locks and condition variables that survive a panic, and a record of which threads take them.
+//! Locks and condition variables that ignore poisoning, and debugging aids that record which
+//! threads take which locks.
 //!
-//! A panic while a lock is held does not poison it: every critical section keeps its data
-//! consistent between statements, so other threads may continue.
+//! A panic while a lock is held does not poison it. This is safe because every critical section
+//! keeps its data consistent between any two statements, so other threads may continue.
 //!
 //! In builds with debug assertions [`locks_taken`] reports which locks a piece of work takes in its
-//! thread, so that a test can assert that a path takes none.
+//! thread, so that a test can assert that a code path takes none.
 
 use std::sync::{self, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
-/// A lock on a value.
+/// A mutual-exclusion lock that contains the value it guards.
 #[derive(Debug, Default)]
 pub struct Mutex<T: ?Sized> {
     #[cfg(debug_assertions)]
@@ -29,7 +30,7 @@ impl<T> Mutex<T> {
 }
 
 impl<T: ?Sized> Mutex<T> {
-    /// Takes the lock; waits until it is free.
+    /// Takes the lock, and waits until it is free.
     #[inline]
     #[cfg_attr(debug_assertions, track_caller)]
     pub fn lock(&self) -> MutexGuard<'_, T> {
@@ -43,7 +44,7 @@ impl<T: ?Sized> Mutex<T> {
         self.inner.get_mut().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes the lock if it is free.
+    /// Takes the lock if it is free; otherwise returns `None` without waiting.
     #[inline]
     #[cfg_attr(debug_assertions, track_caller)]
     pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
@@ -67,7 +68,8 @@ impl Condvar {
         Self(sync::Condvar::new())
     }
 
-    /// Releases the lock until this is notified, then takes it again. It may wake spuriously.
+    /// Releases the lock, waits until this is notified, and takes the lock again. May also return
+    /// without a notification.
     pub fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
         self.0.wait(guard).unwrap_or_else(PoisonError::into_inner)
     }
@@ -81,20 +83,20 @@ impl Condvar {
         self.0.wait_timeout(guard, limit).unwrap_or_else(PoisonError::into_inner).0
     }
 
-    /// Wakes one thread that waits.
+    /// Wakes one waiting thread.
     pub fn notify_one(&self) {
         self.0.notify_one();
     }
 
-    /// Wakes all threads that wait.
+    /// Wakes all waiting threads.
     pub fn notify_all(&self) {
         self.0.notify_all();
     }
 }
 
-/// Marks this thread as one that users wait for. Its locks are recorded, and those that
-/// low-priority threads also take are reported by `locks_shared_with_low_priority_threads`. Has no
-/// effect without debug assertions.
+/// Marks this thread as one that users wait for. A lock that it shares with a low-priority thread
+/// could delay users, so `locks_shared_with_low_priority_threads` reports such locks. Has no effect
+/// without debug assertions.
 pub fn serve_users() {
     #[cfg(debug_assertions)]
     recording::become_foreground();
@@ -118,14 +120,15 @@ mod recording {
         static TAKEN: RefCell<Option<Vec<&'static Location<'static>>>> = const { RefCell::new(None) };
     }
 
-    /// Runs `work` and returns the locations in the code at which it took locks.
+    /// Runs `work` on this thread and returns the source locations at which it took locks.
     pub fn locks_taken(work: impl FnOnce()) -> Vec<&'static Location<'static>> {
         TAKEN.set(Some(Vec::new()));
         work();
         TAKEN.take().unwrap_or_default()
     }
 
-    /// A location at which one kind of thread took a lock that the other kind also takes.
+    /// A source location at which a lock was taken that both low-priority threads and threads that
+    /// users wait for have taken.
     pub type SharedLock = &'static Location<'static>;
 
     static SHARED: Mutex<Vec<SharedLock>> = Mutex::new(Vec::new());
@@ -135,7 +138,8 @@ mod recording {
         static FOREGROUND: Cell<bool> = const { Cell::new(false) };
     }
 
-    /// The kinds of threads that have taken a lock.
+    /// A bit set that says which kinds of threads have taken a lock: low-priority ones and those
+    /// that users wait for.
     #[derive(Debug, Default)]
     pub(super) struct LockUsers(AtomicU8);
 
@@ -159,7 +163,7 @@ mod recording {
         }
     }
 
-    /// Marks this thread as low-priority.
+    /// Marks this thread as a low-priority thread for the recording of locks.
     pub(crate) fn become_low_priority() {
         LOW_PRIORITY.set(true);
     }
@@ -168,7 +172,7 @@ mod recording {
         FOREGROUND.set(true);
     }
 
-    /// Runs work that a user waits for.
+    /// Runs `work`, and during it marks this thread as one that users wait for.
     pub fn in_foreground<T>(work: impl FnOnce() -> T) -> T {
         FOREGROUND.set(true);
         let answer = work();
@@ -176,9 +180,9 @@ mod recording {
         answer
     }
 
-    /// Returns the locations in the code at which locks were taken, so far and in any thread, that
-    /// both low-priority threads and threads marked by [`in_foreground`] or
-    /// [`serve_users`](super::serve_users) have taken.
+    /// Returns the source locations, so far and in all threads, at which locks were taken that two
+    /// kinds of threads share: low-priority threads, and threads marked by [`in_foreground`] or
+    /// [`serve_users`](super::serve_users).
     pub fn locks_shared_with_low_priority_threads() -> Vec<SharedLock> {
         SHARED.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -187,7 +191,8 @@ mod recording {
     pub(super) fn note(takers: &LockUsers) {
         let caller = Location::caller();
         takers.note(caller);
-        // Locks that a thread takes while it exits do not matter.
+        // The thread-local list may already be destroyed while a thread exits. Locks taken then do
+        // not matter.
         let _ = TAKEN.try_with(|taken| {
             if let Some(taken) = taken.borrow_mut().as_mut() {
                 taken.push(caller);

@@ -1,4 +1,5 @@
-//! Starts threads, each with a name and joined, and numbers them. No other code starts threads.
+//! Starts named threads, which are joined when dropped, and numbers threads. All threads of this
+//! project are started here.
 
 use std::cell::Cell;
 use std::fmt;
@@ -7,14 +8,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Returns the calling thread's number, starting at 1. Numbers are assigned in the order of first
-/// use and never reused. Use them to spread threads over shards. Threads can share a shard, because
-/// numbers are reduced modulo the number of shards, so a shard must not assume a single writer.
+/// Returns the calling thread's number. Numbers start at 1, are assigned when a thread first calls
+/// this, and are never reused. Use them to spread threads over shards, modulo the number of shards.
+/// Several threads can then have the same shard, so a shard must not assume a single writer.
 #[inline]
 pub fn ordinal() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(1);
     thread_local! {
-        /// 0 before the first use.
+        /// This thread's number; 0 if it has none yet.
         static ORDINAL: Cell<usize> = const { Cell::new(0) };
     }
     ORDINAL.with(|ordinal| match ordinal.get() {
@@ -27,26 +28,27 @@ pub fn ordinal() -> usize {
     })
 }
 
-/// A thread's scheduling weight.
+/// The scheduling priority of a thread, for processors and devices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Weight {
-    /// The default weight.
+    /// The default priority.
     Normal,
-    /// Low priority: the thread runs only when others leave processor time. A thread of normal
-    /// weight preempts it immediately (`SCHED_IDLE`). A device whose scheduler supports priorities
-    /// also serves the requests of threads of normal weight first. The weight stays until the
-    /// thread ends, since raising it takes a privilege. The thread must hold no lock that a thread
-    /// of normal weight waits for.
+    /// The thread runs only when no thread of normal weight wants the processor, and such a thread
+    /// preempts it immediately (`SCHED_IDLE`). A device whose I/O scheduler supports priorities
+    /// serves the thread's requests after those of normal threads. The weight cannot be raised
+    /// again, since that takes a privilege. The thread must not hold a lock that a thread of normal
+    /// weight waits for.
     LowPriority,
 }
 
-/// A running thread. Dropping it joins the thread, which must have been asked to end before.
+/// A running thread, which is joined when this is dropped. Before that, the thread must have been
+/// asked to end.
 #[derive(Debug)]
 pub struct Thread<T = ()> {
     handle: Option<JoinHandle<T>>,
 }
 
-/// The source of an error from [`spawn`]: the system did not start the thread.
+/// The source of an error of [`spawn`]. It names the thread that the system did not start.
 #[derive(Debug)]
 pub struct NotStarted {
     name: String,
@@ -71,11 +73,11 @@ impl std::error::Error for NotStarted {
     }
 }
 
-/// Starts a thread. Linux shows the first 15 bytes of its name.
+/// Starts a thread with this name. Linux shows only the first 15 bytes of the name.
 ///
 /// # Errors
-/// The system's error kind if it cannot start another thread, with a [`NotStarted`] that names the
-/// thread.
+/// The error with which the system refused to start a thread. Its kind is the system's, and its
+/// source is a [`NotStarted`] that names the thread.
 ///
 /// # Panics
 /// If `name` contains a NUL byte.
@@ -93,7 +95,7 @@ pub fn spawn<T: Send + 'static>(
 #[cfg(debug_assertions)]
 pub use starts::with_starts_left;
 
-/// Simulates, for tests, a system that cannot start more threads.
+/// Simulates, for tests, that the system cannot start more threads.
 #[cfg(debug_assertions)]
 mod starts {
     use std::cell::Cell;
@@ -103,7 +105,7 @@ mod starts {
         static LEFT: Cell<usize> = const { Cell::new(usize::MAX) };
     }
 
-    /// Restores the limit, even after a panic.
+    /// Restores the previous limit when dropped, even during a panic.
     struct Restoring(usize);
 
     impl Drop for Restoring {
@@ -112,8 +114,8 @@ mod starts {
         }
     }
 
-    /// Runs `work` as if the system could start only `count` more threads: starting any more in the
-    /// calling thread fails. Only with debug assertions.
+    /// Runs `work` with a limit on the threads that the calling thread can start: after `count`
+    /// threads, starting another one fails. Only in builds with debug assertions.
     pub fn with_starts_left<T>(count: usize, work: impl FnOnce() -> T) -> T {
         let _restoring = Restoring(LEFT.replace(count));
         work()
@@ -122,7 +124,7 @@ mod starts {
     pub(super) fn take_one() -> io::Result<()> {
         match LEFT.get() {
             usize::MAX => {}
-            // The error that Linux returns at a limit on processes.
+            // Linux returns EAGAIN (`WouldBlock`) when the limit on processes is reached.
             0 => return Err(io::ErrorKind::WouldBlock.into()),
             left => LEFT.set(left - 1),
         }
@@ -130,13 +132,14 @@ mod starts {
     }
 }
 
-/// Starts a thread of the given weight. If the system refuses to lower it, the weight stays normal.
+/// Starts a thread of the given weight. If the system does not allow the weight to be lowered, it
+/// stays normal.
 ///
 /// # Errors
 /// The errors of [`spawn`].
 ///
 /// # Panics
-/// Like [`spawn`].
+/// If `name` contains a NUL byte.
 pub fn spawn_with<T: Send + 'static>(
     weight: Weight,
     name: &str,
@@ -153,20 +156,20 @@ pub fn spawn_with<T: Send + 'static>(
     }
 }
 
-/// Lowers the scheduling weight of this thread permanently, for processors and devices. Errors are
-/// ignored.
+/// Gives this thread low priority for processors and devices, permanently. Errors are ignored.
 #[cfg(target_os = "linux")]
 #[expect(unsafe_code, reason = "rustix has no wrapper for sched_setscheduler and ioprio_set")]
 fn become_low_priority() {
-    /// `IOPRIO_WHO_PROCESS`: the next argument is a thread's id, and 0 denotes this thread.
+    /// `IOPRIO_WHO_PROCESS`: the next argument of the call is a thread id, of which 0 means this
+    /// thread.
     const THREAD: libc::c_int = 1;
-    /// The lowest level of `IOPRIO_CLASS_BE`. The idle class, which is lower, is not used: it may
+    /// The lowest level of `IOPRIO_CLASS_BE`. The idle class is even lower, but its requests can
     /// starve.
     const LAST: libc::c_int = 2 << 13 | 7;
     let parameters = libc::sched_param { sched_priority: 0 };
     // SAFETY: the struct lives as long as the call, which changes nothing but this thread's weight.
     let _ = unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const parameters) };
-    // SAFETY: it accesses no memory of ours.
+    // SAFETY: the call accesses no memory of this process.
     let _ = unsafe { libc::syscall(libc::SYS_ioprio_set, THREAD, 0, LAST) };
 }
 
@@ -174,7 +177,7 @@ fn become_low_priority() {
 fn become_low_priority() {}
 
 impl<T> Thread<T> {
-    /// Waits for the thread to end and returns its result, or what it panicked with.
+    /// Waits for the thread to end and returns its result, or the payload of its panic.
     pub fn join(mut self) -> std::thread::Result<T> {
         match self.handle.take() {
             Some(handle) => handle.join(),
@@ -193,9 +196,10 @@ impl<T> Thread<T> {
 impl<T> Drop for Thread<T> {
     fn drop(&mut self) {
         let Some(handle) = self.handle.take() else { return };
-        // A thread that drops its own guard cannot wait for itself; it is ending anyway.
+        // A thread that drops its own guard cannot join itself. It is about to end anyway.
         if handle.thread().id() != std::thread::current().id() {
-            // The panic hook has already reported a panic; raising it again in a drop would abort.
+            // Ignore a panic of the thread: the panic hook has already reported it, and panicking
+            // again inside a drop could abort the process.
             let _ = handle.join();
         }
     }

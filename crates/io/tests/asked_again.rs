@@ -1,5 +1,5 @@
-//! Repeated and concurrent requests: streams after an error, several concurrent streams, and trials
-//! of one directory.
+//! Repeated and concurrent requests: reads repeated after an error, several concurrent streams, and
+//! concurrent tests of a directory for direct I/O.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -49,8 +49,9 @@ fn a_directory_can_be_probed_concurrently() {
     });
 }
 
-/// Checks that streams that have read ahead, and whose callers stopped reading, count no requests
-/// as being at the device.
+/// Checks that completed read-ahead of a stream does not count as requests at the device, even if
+/// the stream's caller has stopped reading. Otherwise idle streams would use up the depth of
+/// others.
 #[test]
 fn completed_requests_leave_depth_for_other_streams() {
     let clock = Arc::new(ManualClock::new(0));
@@ -80,7 +81,8 @@ fn completed_requests_leave_depth_for_other_streams() {
         .collect();
     std::thread::sleep(std::time::Duration::from_millis(200));
     assert_eq!(storage.statistics().snapshot(READ).reads.count, 8, "all have ended");
-    // Users' reads take twice as long: of 12 requests at the device 6 may remain.
+    // Users' reads now take twice as long, so the limiter halves the number of requests that may be
+    // at the device. The 8 completed requests must not count against this limit.
     users_read(200_000);
     let depth = foreground.depth(4, 0, false);
     assert!(depth > 0, "nothing is at the device, and a fifth stream gets {depth}");

@@ -15,7 +15,8 @@ use tailwater_io::{
 const MODE: IoMode = IoMode::Buffered;
 const PURPOSE: Purpose = Purpose::Metadata;
 
-/// Runs the same test against both backends, each in an empty directory.
+/// Runs the same test against both backends, the real disk and the simulated one, each in an empty
+/// directory.
 fn on_both(test: impl Fn(&dyn Storage, &Path)) {
     let directory = tempfile::tempdir().unwrap();
     test(&PosixStorage::new(), directory.path());
@@ -110,7 +111,7 @@ fn renaming() {
             (names(storage, base), get(storage, &b)),
             (vec![("b".into(), false)], b"a".into())
         );
-        // A handle to the replaced file still reads it.
+        // A handle to the replaced file still reads the replaced file.
         let mut byte = [0];
         assert_eq!((old.read_full_at(&mut byte, 0, PURPOSE).unwrap(), byte), (1, *b"b"));
         storage.rename(&b, &b).unwrap();
@@ -127,7 +128,7 @@ fn renaming() {
         assert_eq!(kind(storage.rename(&moved, &moved.join("d"))), Some(ErrorKind::InvalidInput));
         storage.rename(&moved, &directory).unwrap();
         assert_eq!(names(storage, base), [("directory".into(), true)]);
-        // Both names refer to the same file: nothing happens.
+        // Both names refer to the same file. POSIX requires that rename then changes nothing.
         let (c, d) = (directory.join("c"), directory.join("d"));
         storage.link(&c, &d).unwrap();
         storage.rename(&c, &d).unwrap();
@@ -249,11 +250,12 @@ fn files_stay_open_while_their_directories_move() {
         let mut buffer = [0; 6];
         assert_eq!(reader.read_full_at(&mut buffer, 0, PURPOSE).unwrap(), 6);
         assert_eq!((&buffer, file.path()), (b"Before", path.as_path()));
-        // The path with which the handle was opened no longer exists.
+        // The directory was renamed, so the path through which the handle was opened no longer
+        // exists.
         assert_eq!(kind(storage.sync_directory(&one)), Some(ErrorKind::NotFound));
         assert_eq!(kind(storage.open(&path, MODE, PURPOSE)), Some(ErrorKind::NotFound));
         assert_eq!(kind(storage.lock(&two.join("LOCK"))), Some(ErrorKind::WouldBlock));
-        // Another directory is created at that path.
+        // A new directory at the old path is independent of the renamed one.
         storage.create_directory(&one.join("inner")).unwrap();
         put(storage, &path, b"other");
         drop(storage.lock(&one.join("LOCK")).unwrap());
@@ -270,7 +272,7 @@ fn locks_are_of_files_and_not_of_names() {
         let lock = storage.lock(&path).unwrap();
         storage.link(&path, &other).unwrap();
         assert_eq!(kind(storage.lock(&other)), Some(ErrorKind::WouldBlock));
-        // Reading the file does not release the lock.
+        // Reading the locked file opens and closes another handle. That must not release the lock.
         assert_eq!(get(storage, &other), b"");
         assert_eq!(kind(storage.lock(&path)), Some(ErrorKind::WouldBlock));
         storage.rename(&path, &more).unwrap();
@@ -278,7 +280,8 @@ fn locks_are_of_files_and_not_of_names() {
         let second = storage.lock(&path).unwrap();
         storage.remove(&more).unwrap();
         storage.remove(&other).unwrap();
-        // The file that was locked first is no longer reachable.
+        // The file that was locked first has no name any more, so a new file at `other` can be
+        // locked.
         let third = storage.lock(&other).unwrap();
         drop((lock, second));
         assert_eq!(kind(storage.lock(&other)), Some(ErrorKind::WouldBlock));
@@ -323,7 +326,7 @@ fn locking() {
         let path = base.join("LOCK");
         let lock = storage.lock(&path).unwrap();
         assert_eq!(kind(storage.lock(&path)), Some(ErrorKind::WouldBlock));
-        // Closing another handle must not release the lock.
+        // Opening and closing another handle to the file must not release the lock.
         assert_eq!(get(storage, &path), b"");
         drop(storage.create(&path, Create::Existing, MODE, PURPOSE).unwrap());
         assert_eq!(kind(storage.lock(&path)), Some(ErrorKind::WouldBlock));
@@ -341,7 +344,7 @@ fn direct_transfers_are_aligned() {
         let created = storage.create(&path, Create::New, IoMode::Direct, PURPOSE);
         let mut file = match created {
             Ok(file) => file,
-            // This machine's temporary directory may be on a filesystem that has no direct I/O.
+            // This machine's temporary directory may be on a filesystem without direct I/O.
             Err(error) => return assert!(error.is_unsupported(), "{error}"),
         };
         let mut buffer = AlignedBuffer::with_capacity(3 * 4096);
@@ -355,7 +358,8 @@ fn direct_transfers_are_aligned() {
         assert_eq!(read.read_at(&mut buffer, 0, PURPOSE).unwrap(), 6000);
         assert_eq!(read.read_full_at(&mut buffer, 4096, PURPOSE).unwrap(), 1904);
         assert_eq!(read.read_full_at(&mut buffer, 8192, PURPOSE).unwrap(), 0);
-        // No filesystem accepts odd lengths, offsets or addresses, whatever its block size.
+        // All filesystems refuse odd lengths, offsets and addresses in direct I/O, whatever their
+        // block size.
         assert_eq!(
             kind(read.read_at(&mut buffer[..4095], 0, PURPOSE)),
             Some(ErrorKind::InvalidInput)
@@ -366,7 +370,7 @@ fn direct_transfers_are_aligned() {
     });
 }
 
-/// Makes random calls and records every result.
+/// Makes random calls on one backend and records every result, to compare the backends.
 struct Script<'a> {
     storage: &'a dyn Storage,
     base: PathBuf,
@@ -563,7 +567,7 @@ fn a_filesystem_says_what_it_can_do() {
     assert_eq!(sim.capabilities(&file).unwrap().direct_io, DirectIo::Refused);
     assert!(sim.capabilities(&directory.join("none")).unwrap_err().is_not_found());
 
-    // The filesystem's reported alignment must match that of an opened file.
+    // What the real filesystem reports about direct I/O must match whether a direct open succeeds.
     let posix = PosixStorage::new();
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("file");
@@ -577,7 +581,8 @@ fn a_filesystem_says_what_it_can_do() {
     }
 }
 
-/// Runs the same test against both backends, with a function that creates a symbolic link.
+/// Runs the same test against both backends. The test also receives a function that creates a
+/// symbolic link.
 fn on_both_with_links(test: impl Fn(&dyn Storage, &Path, &dyn Fn(&str, &Path))) {
     let directory = tempfile::tempdir().unwrap();
     let base = directory.path().canonicalize().unwrap();
@@ -643,14 +648,14 @@ fn symbolic_links_lead_where_they_point() {
             kind(storage.create_directory(&base.join("dangling"))),
             Some(ErrorKind::AlreadyExists)
         );
-        // A file is created where the link leads, unless it must be new.
+        // Creating a file at a dangling link creates the link's target, except with `Create::New`.
         assert_eq!(
             kind(storage.create(&base.join("dangling"), Create::New, MODE, PURPOSE)),
             Some(ErrorKind::AlreadyExists)
         );
         put(storage, &base.join("dangling"), b"y");
         assert_eq!(get(storage, &base.join("nowhere")), b"y");
-        // Removing and renaming apply to the link itself.
+        // Removing or renaming a link affects the link itself, not its target.
         assert!(storage.remove_directory(&base.join("link")).is_err());
         storage.rename(&base.join("link"), &base.join("renamed")).unwrap();
         assert_eq!(get(storage, &base.join("renamed/file")), b"x");
@@ -676,6 +681,6 @@ fn relative_paths_begin_in_the_working_directory() {
     assert_eq!(get(&sim, Path::new("../file")), b"root");
     assert_eq!(sim.canonical_path(Path::new(".")).unwrap(), Path::new("/a/b"));
     assert_eq!(kind(sim.set_working_directory(Path::new("c"))), Some(ErrorKind::NotFound));
-    // Relative paths of a new process begin at the root.
+    // In a new process, relative paths begin at the root again.
     assert_eq!(get(&sim.process_crash_image(1), Path::new("a/file")), b"root");
 }

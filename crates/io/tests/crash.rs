@@ -1,4 +1,4 @@
-//! The state that the simulated disk keeps and loses in a crash.
+//! Checks what the simulated disk keeps and what it may lose in a crash.
 #![expect(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,7 +32,7 @@ fn read(storage: &SimStorage, path: &str) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Every file on the disk with its contents.
+/// Returns every file on the disk with its content, by path.
 fn dump(storage: &SimStorage) -> BTreeMap<String, Vec<u8>> {
     let mut files = BTreeMap::new();
     let mut directories = vec![String::new()];
@@ -48,7 +48,8 @@ fn dump(storage: &SimStorage) -> BTreeMap<String, Vec<u8>> {
     files
 }
 
-/// The possible states of one file after many crashes at this point.
+/// Returns the set of contents that one file has in many crash images taken at this point; `None`
+/// if the file does not exist in an image.
 fn outcomes(storage: &SimStorage, path: &str) -> BTreeSet<Option<Vec<u8>>> {
     (0..300).map(|seed| read(&storage.crash_image(seed), path)).collect()
 }
@@ -146,7 +147,7 @@ fn a_rename_leaves_the_old_file_or_the_new_one() {
             let image = replay.crash_image(seed);
             let current = read(&image, "/CURRENT").unwrap();
             assert!(current == b"old" || current == b"new", "call {call}, seed {seed}");
-            // The change is atomic: the old name disappears when the new one appears.
+            // The rename is atomic: if the new content is at the new name, the old name is gone.
             assert!(current == b"old" || read(&image, "/CURRENT.tmp").is_none());
             assert!(call <= renamed || current == b"new", "the directory was synced");
             seen.insert((call == renamed, current));
@@ -205,7 +206,8 @@ fn an_open_file_without_a_name_stays_until_it_is_closed() {
     write_and_sync(&storage, "/a", b"still here");
     let file = storage.open(Path::new("/a"), MODE, PURPOSE).unwrap();
     storage.remove(Path::new("/a")).unwrap();
-    // Enough durable removals that unreachable files are forgotten.
+    // Make enough durable changes of names that the storage sweeps unreachable files. The open file
+    // must survive the sweep.
     for _ in 0..200 {
         create(&storage, "/b");
         storage.remove(Path::new("/b")).unwrap();
@@ -221,7 +223,7 @@ fn a_directory_sync_persists_earlier_changes_that_its_names_depend_on() {
     let storage = SimStorage::new(1);
     storage.create_directory(Path::new("/d")).unwrap();
     sync_directory(&storage, ROOT);
-    // The file is created in the root, which is not synced again, and is then moved to `/d`.
+    // Create the file in the root, which is not synced after this, and move it to `/d`.
     write_and_sync(&storage, "/a", b"bytes");
     storage.rename(Path::new("/a"), Path::new("/d/a")).unwrap();
     create(&storage, "/other");
@@ -237,7 +239,7 @@ fn removed_files_come_back_until_the_directory_is_synced() {
     write_and_sync(&storage, "/a", b"first");
     sync_directory(&storage, ROOT);
     storage.remove(Path::new("/a")).unwrap();
-    // Enough other removals for the storage to forget unreachable files.
+    // Make enough other changes of names that the storage sweeps unreachable files.
     for _ in 0..200 {
         create(&storage, "/b");
         storage.remove(Path::new("/b")).unwrap();
@@ -265,7 +267,8 @@ fn unsynced_sectors_arrive_each_on_its_own() {
         assert!(bytes.chunks(SECTOR as usize).all(|sector| sector.iter().all(|&b| b == sector[0])));
         seen.insert(sectors);
     }
-    // Every combination occurs: three sectors have two versions, one has three.
+    // Every combination of sector versions occurs: three of the sectors were written once since the
+    // sync, so they have two possible versions, and one was written twice, so it has three.
     assert_eq!(seen.len(), 2 * 3 * 2 * 2, "{seen:?}");
 }
 
@@ -285,9 +288,9 @@ fn a_crash_may_leave_intermediate_lengths() {
     assert!(holes, "a sector inside the length may not have arrived");
 }
 
-/// Checks one file under random writes, truncations and syncs: after a crash each sector has
-/// contents that it had at some point since the last sync, cut at the length, and the length is a
-/// possible one.
+/// Makes random writes, truncations and syncs on one file, and checks crash images. Each sector
+/// must have a content that it had at some point since the last sync, cut off at the file's length,
+/// and the length must be a possible one.
 #[test]
 fn every_sector_has_some_state_since_the_last_sync() {
     let first = fastrand::u64(..1 << 40);
@@ -345,7 +348,8 @@ fn a_later_sync_does_not_persist_what_a_failed_one_lost() {
         let error = file.sync_data(PURPOSE).unwrap_err();
         assert_eq!(error.operation, Operation::Sync);
         file.sync_data(PURPOSE).unwrap();
-        // The process still reads bytes that the disk may have lost.
+        // Bytes whose sync failed can still be read by the process, although the disk may have lost
+        // them.
         assert_eq!(read(&storage, "/a").unwrap(), b"precious");
         let images: BTreeSet<_> = outcomes(&storage, "/a");
         assert_eq!(images.len(), 1, "all of it is durable, or lost for good");
@@ -363,22 +367,24 @@ fn a_crash_of_the_process_loses_nothing() {
     let _lock = storage.lock(Path::new("/LOCK")).unwrap();
     let image = storage.process_crash_image(2);
     assert_eq!(dump(&image), before);
-    // The lock ended with the process.
+    // The crash of the process released the lock.
     drop(image.lock(Path::new("/LOCK")).unwrap());
-    // The name of the file is still not durable in the image.
+    // The name of `/a` was not synced, so a power cut after the crash of the process can still lose
+    // it.
     assert!(outcomes(&image, "/a").contains(&None));
-    // The image is a separate disk.
+    // The image is a separate disk: removing a file there does not affect the original.
     image.remove(Path::new("/a")).unwrap();
     assert_eq!(read(&storage, "/a").unwrap(), b"written");
 }
 
-/// Makes some random calls on a few files and directories.
+/// Makes `count` random calls on a few files and directories.
 fn random_calls(storage: &SimStorage, random: &mut fastrand::Rng, count: u32) {
     let names = ["/a", "/b", "/d/a", "/d/b", "/e/a"];
     let mut files: Vec<Box<dyn WriteFile>> = Vec::new();
     for _ in 0..count {
         let path = Path::new(random.choice(names).unwrap());
-        // Many of these calls cannot succeed, which does not matter.
+        // Many of these calls fail, for example because a file does not exist. That does not
+        // matter.
         match random.u8(..10) {
             0 | 1 => files.extend(storage.create(path, Create::Truncate, MODE, PURPOSE)),
             2..=4 if !files.is_empty() => {
@@ -424,7 +430,8 @@ fn images_are_decided_by_the_seed() {
             .collect();
         decided += u32::from(images.len() > 1);
     }
-    // A disk on which everything or nothing is synced has only one image.
+    // If everything is synced, or nothing can survive, all crashes leave the same disk. That must
+    // not be the case in most runs.
     assert!(decided > 25, "seeds from {first} decide {decided} of 50");
 }
 
@@ -439,7 +446,8 @@ fn a_replay_passes_through_the_same_disks() {
         let mut live = Vec::new();
         for _ in 0..30 {
             random_calls(&storage, &mut random, 5);
-            // Calls that examine an image are the image's own and do not count here.
+            // Examining an image makes calls on the image only, so they do not change the call
+            // count of `storage`.
             let crashed = dump(&storage.crash_image(7));
             live.push((storage.call_count(), crashed, dump(&storage.process_crash_image(7))));
         }

@@ -1,4 +1,4 @@
-//! Checks that each fault of the simulated disk strikes exactly where the plan says.
+//! Checks that each fault of the simulated disk strikes at exactly the calls that the plan selects.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ const MODE: IoMode = IoMode::Buffered;
 const EIO: i32 = 5;
 const ENOSPC: i32 = 28;
 
-/// Makes twenty calls of every kind, and stops at the first failure.
+/// Makes 20 calls, at least one of every kind, and stops at the first failure.
 fn workload(storage: &dyn Storage) -> Result<()> {
     let [directory, log, table, renamed, linked] =
         ["/db", "/db/000001.log", "/db/000002.sst", "/db/000003.sst", "/db/link"].map(Path::new);
@@ -207,7 +207,8 @@ fn overwriting_an_acknowledged_block_is_reported() {
     assert_eq!((found[0].offset, found[0].length, found[0].block), (4095, 2, 4096));
     assert_eq!((found[1].block, found[1].path.as_path()), (8192, path));
     assert_eq!(found[1].call, storage.call_count() - 1);
-    // The acknowledgement follows the file to a new name, and ends when the block is truncated.
+    // An acknowledgement belongs to the file, so a rename keeps it. It ends when the file is
+    // truncated below the block.
     let renamed = Path::new("/000002.log");
     storage.rename(path, renamed).unwrap();
     file.truncate(8192).unwrap();

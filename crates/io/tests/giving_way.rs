@@ -1,5 +1,5 @@
-//! Checks that streams reduce their requests while users wait for the device, and continue
-//! afterwards.
+//! Checks that streams have fewer requests in flight while users' reads are slowed down at the
+//! device, and return to their full depth afterwards.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,14 +15,15 @@ use tailwater_io::stream::{
 };
 use tailwater_io::{IoMode, Purpose, ReadFile, Result, Storage, WriteFile};
 
-/// Simulated reads of users.
+/// Simulates users' reads by recording their durations in a [`Foreground`].
 struct Users {
     clock: Arc<ManualClock>,
     foreground: Arc<Foreground>,
 }
 
 impl Users {
-    /// Creates users who read for a while before the first stream.
+    /// Creates users whose reads have a normal duration of 100 us, and checks that streams then get
+    /// their full depth.
     fn new() -> Self {
         let clock = Arc::new(ManualClock::new(0));
         let foreground = Arc::new(Foreground::new(Arc::clone(&clock) as Arc<_>));
@@ -32,13 +33,13 @@ impl Users {
         users
     }
 
-    /// Reads for 10 ms, with reads of this duration.
+    /// Records ten reads of this duration and advances the clock by 10 ms.
     fn read(&self, duration_ns: u64) {
         (0..10).for_each(|_| self.foreground.record(4096, duration_ns));
         self.clock.advance(10_000_000);
     }
 
-    /// Slows reads down until streams are limited to one request.
+    /// Records slow reads until streams are limited to one request.
     fn suffer(&self) {
         for _ in 0..4 {
             self.read(1_000_000);
@@ -47,7 +48,7 @@ impl Users {
         assert_eq!(self.foreground.depth(8, 0, true), 1);
     }
 
-    /// Stops reading.
+    /// Lets time pass without reads until streams get their full depth again.
     fn leave(&self) {
         let mut depths = (0..12).map(|_| {
             self.clock.advance(100_000_000);
@@ -57,13 +58,14 @@ impl Users {
     }
 }
 
-/// A file whose calls take a while, and which counts the concurrent ones.
+/// A file each of whose calls takes at least 2 ms, and which counts the calls and how many run
+/// concurrently.
 #[derive(Debug, Default)]
 struct SlowFile {
     inside: AtomicUsize,
     most_inside: AtomicUsize,
     calls: AtomicUsize,
-    /// Calls do not return while this is set.
+    /// While this is set, calls do not return.
     held: AtomicBool,
 }
 
@@ -193,11 +195,12 @@ fn readers_of_one_thread_share_the_reduced_depth_while_users_wait() {
             assert_eq!(reader.read(request * 4096, 4096).unwrap().len(), 4096);
         }
     }
-    // One stream has one request ahead, and another stream has the one request that its caller
-    // waits for.
+    // All streams together have at most two requests in flight: one ahead of its caller, and one
+    // that the caller of another stream waits for.
     assert!(file.most_inside_since() <= 2);
     drop(readers);
-    // Ended requests do not count against other streams, which may use the full depth again.
+    // Requests that ended when the readers were dropped must no longer count, so other streams get
+    // the full depth again.
     users.leave();
     users.suffer();
     assert_eq!(users.foreground.depth(8, 0, false), 1);
@@ -219,7 +222,8 @@ fn a_writer_waits_for_each_write_while_users_wait() {
         assert_eq!((file.calls.load(SeqCst), file.inside.load(SeqCst)), (written, 0));
     }
     users.leave();
-    // The writer does not wait for the next requests, which cannot end while `held` is set.
+    // Now the writer must not wait for its writes: none of them can end while `held` is set, and
+    // `append` must return.
     file.held.store(true, SeqCst);
     writer.append(&[1; 3 * 8192]).unwrap();
     file.held.store(false, SeqCst);
@@ -227,8 +231,8 @@ fn a_writer_waits_for_each_write_while_users_wait() {
     assert_eq!(file.calls.load(SeqCst), 12);
 }
 
-/// Records reads of 4 KiB for `purpose` with this duration over some windows, and returns the depth
-/// then allowed to a stream of depth 8.
+/// Records slow or fast 4 KiB reads with this purpose for four windows of 10 ms. Returns the depth
+/// that a stream with a depth of 8 is then allowed.
 fn depth_after_reads(disk: &SimStorage, purpose: Purpose, duration_ns: u64) -> usize {
     let statistics = disk.statistics();
     for _ in 0..4 {

@@ -1,5 +1,5 @@
-//! Features of the real disk only: locks between processes, direct I/O that is refused, statistics
-//! with real durations.
+//! Tests of the real disk only: locks between processes, refused direct I/O, and statistics with
+//! measured durations.
 #![expect(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 
 use std::io::ErrorKind;
@@ -10,12 +10,14 @@ use tailwater_io::buffer::AlignedBuffer;
 use tailwater_io::posix::PosixStorage;
 use tailwater_io::{Create, IoMode, Operation, Purpose, Storage};
 
-/// Environment variable with the path that the child process locks.
+/// Environment variable that tells the child process the path to lock.
 const LOCK_PATH: &str = "TAILWATER_TEST_LOCK_PATH";
-/// Environment variable that says whether the child should find the lock free: `yes` or `no`.
+/// Environment variable that tells the child process whether to expect the lock to be free (`yes`
+/// or `no`).
 const LOCK_FREE: &str = "TAILWATER_TEST_LOCK_FREE";
 
-/// Starts this test binary again to run only [`child_takes_the_lock`].
+/// Starts this test binary again as a child process that runs only [`child_takes_the_lock`]. The
+/// child fails unless it finds the lock as expected: free or held.
 fn assert_seen_by_another_process(path: &Path, free: bool) {
     let output = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "child_takes_the_lock", "--nocapture"])
@@ -31,7 +33,7 @@ fn assert_seen_by_another_process(path: &Path, free: bool) {
 #[test]
 fn child_takes_the_lock() {
     let Some(path) = std::env::var_os(LOCK_PATH).map(PathBuf::from) else { return };
-    // Locks the file as RocksDB does.
+    // Lock the file as RocksDB does.
     let file = std::fs::File::options().read(true).write(true).open(&path).unwrap();
     let operation = rustix::fs::FlockOperation::NonBlockingLockExclusive;
     let is_free = rustix::fs::fcntl_lock(&file, operation).is_ok();
@@ -55,7 +57,8 @@ fn a_lock_keeps_out_this_process_and_others() {
     let storage = PosixStorage::new();
     assert!(!storage.is_locked(&path).unwrap() && !path.exists());
     let lock = storage.lock(&path).unwrap();
-    // The query must not release the lock, which the child below must see.
+    // `is_locked` opens and closes the file. That must not release the lock, which the child
+    // process below must still see.
     assert!(storage.is_locked(&path).unwrap());
     assert_seen_by_another_process(&path, false);
     for storage in [storage.clone(), PosixStorage::new()] {
@@ -63,7 +66,7 @@ fn a_lock_keeps_out_this_process_and_others() {
         assert_eq!(refused.operation, Operation::Lock);
         assert_eq!(refused.source.kind(), ErrorKind::WouldBlock);
     }
-    // The refused attempts closed no descriptor of the file: the lock is still held.
+    // The refused attempts above opened and closed the file. The lock must still be held.
     assert_seen_by_another_process(&path, false);
     drop(lock);
     assert_seen_by_another_process(&path, true);
@@ -84,8 +87,8 @@ fn a_locked_file_is_known_by_any_path() {
     assert_seen_by_another_process(&path, false);
 }
 
-/// Regression test: the symbolic link itself got the second name, which dangled once the link's
-/// target was removed.
+/// Regression test: hard-linking a symbolic link gave the second name to the link itself, so the
+/// name dangled after the link's target was removed.
 #[test]
 fn a_second_name_by_a_symbolic_link_is_that_of_the_file() {
     let directory = tempfile::tempdir().unwrap();
@@ -100,8 +103,8 @@ fn a_second_name_by_a_symbolic_link_is_that_of_the_file() {
     assert_eq!(dangling.source.kind(), ErrorKind::NotFound);
 }
 
-/// Regression test: the lock belonged to the process, like RocksDB's, and reading the file anywhere
-/// in the process released it.
+/// Regression test: the lock belonged to the process (`fcntl`), as RocksDB's does, so it was
+/// released when any code in the process closed the file after reading it.
 #[test]
 fn opening_a_locked_file_keeps_the_lock() {
     let directory = tempfile::tempdir().unwrap();
@@ -144,7 +147,8 @@ fn statistics_are_kept_by_purpose() {
     assert_eq!((log.opens, log.writes.count, log.written_bytes, log.syncs.count), (1, 2, 1500, 1));
     assert!(log.syncs.max_ns > 0 && log.syncs.percentile_ns(50.0) <= log.syncs.max_ns);
     let check = storage.statistics().snapshot(Purpose::Verification);
-    // The first read returns the bytes, the second finds the end of the file.
+    // `read_full_at` made two reads: one that returned the bytes, and one that found the end of the
+    // file.
     assert_eq!((check.opens, check.reads.count, check.read_bytes), (1, 2, 1500));
     assert_eq!(storage.statistics().snapshot(Purpose::Manifest).opens, 0);
 }

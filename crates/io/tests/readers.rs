@@ -1,4 +1,4 @@
-//! Reading streams that move from file to file, change their depth and are rate-limited.
+//! Reading streams that are restarted on other files, change their depth, and drop pages.
 #![expect(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use tailwater_io::{Create, IoMode, Operation, Purpose, Storage};
 
 const READ: Purpose = Purpose::CompactionRead;
 
-/// The contents of file `number`, which differ from those of all others.
+/// Returns the content of test file `number`, which differs from that of every other number.
 fn pattern(number: usize, length: usize) -> Vec<u8> {
     (0..length).map(|index| (index / 251 + index * (2 * number + 1)) as u8).collect()
 }
@@ -26,7 +26,7 @@ fn options(request_bytes: usize, depth: usize) -> ReaderOptions {
     ReaderOptions { request_bytes, depth, first: depth, purpose: READ }
 }
 
-/// Reads many files with one stream, not always to their ends.
+/// Reads random spans of several files with one stream, and stops in some spans before their end.
 fn go_through_files(storage: &dyn Storage, directory: &Path, random: &mut fastrand::Rng) {
     let files: Vec<(PathBuf, Vec<u8>)> = (0..4)
         .map(|number| {
@@ -132,7 +132,7 @@ fn nothing_beyond_the_span_is_read() {
         let mut reader = SequentialReader::new(file, span, opts, &pool, Some(&workers)).unwrap();
         assert_eq!(reader.read(10_000, 50_000).unwrap().len(), 20_000);
         drop(reader);
-        // The bytes from offset 8192 to offset 32768 were read.
+        // The span 10000..30000 was read with aligned requests that cover 8192..32768.
         assert_eq!(storage.statistics().snapshot(READ).read_bytes - before, 24_576);
     }
 }
@@ -200,7 +200,7 @@ fn pages_are_dropped_behind_a_stream_with_readahead() {
     file.sync_data(READ).unwrap();
     drop(file);
     match storage.resident_pages(&path).unwrap() {
-        // For example on tmpfs, where the pages are the file.
+        // Pages cannot be dropped on tmpfs, for example, where they are the file itself.
         Some(pages) if pages > PAGES => return println!("skipped: pages cannot be dropped here"),
         None => return println!("skipped: the kernel does not report what is in the page cache"),
         Some(_) => {}
@@ -223,8 +223,8 @@ fn pages_are_dropped_behind_a_stream_with_readahead() {
             drop(reader);
             let left = storage.resident_pages(&path).unwrap().unwrap();
             println!("{request_bytes} depth {depth}: {left} pages left");
-            // Requests that complete out of order may leave the folio between them in the page
-            // cache.
+            // If requests complete out of order, the page cache may keep the folio between two of
+            // them.
             assert!(left <= 4 * PAGES, "{left} pages are left, {request_bytes} depth {depth}");
         }
     }

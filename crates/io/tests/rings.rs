@@ -1,4 +1,5 @@
-//! Streams that use io_uring: short and failed requests, and requests in flight when a stream ends.
+//! Streams that use io_uring: short and failed requests, and streams that end with requests in
+//! flight.
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 
@@ -24,12 +25,13 @@ fn options(request_bytes: usize, depth: usize) -> ReaderOptions {
     ReaderOptions { request_bytes, depth, first: depth, purpose: READ }
 }
 
-/// A file whose descriptor refers to another file.
+/// A file that returns `bytes` from ordinary reads, while its descriptor refers to a different
+/// file, so that tests can control the result of reads through the ring.
 #[derive(Debug)]
 struct Elsewhere {
     bytes: Vec<u8>,
     descriptor: OwnedFd,
-    /// Bytes read by plain reads; `by_ring` counts those read through the ring.
+    /// Number of bytes read by ordinary reads. `by_ring` counts the bytes read through the ring.
     plainly: AtomicU64,
     by_ring: AtomicU64,
 }
@@ -75,8 +77,8 @@ impl ReadFile for Elsewhere {
     }
 }
 
-/// A stream over a file whose descriptor refers to another file; `None`, with a message, if
-/// io_uring is not allowed.
+/// Returns a stream over such a file; prints a message and returns `None` if io_uring is not
+/// allowed.
 fn stream(file: &Arc<Elsewhere>, depth: usize, pool: &BufferPool) -> Option<SequentialReader> {
     let file = Arc::clone(file) as Arc<dyn ReadFile>;
     let length = file.length().unwrap();
@@ -88,7 +90,7 @@ fn stream(file: &Arc<Elsewhere>, depth: usize, pool: &BufferPool) -> Option<Sequ
     Some(reader)
 }
 
-/// An unnamed file with these bytes.
+/// Returns an open file without a name that contains these bytes.
 fn unnamed(bytes: &[u8]) -> std::fs::File {
     let mut file = tempfile::tempfile().unwrap();
     file.write_all(bytes).unwrap();
@@ -174,12 +176,13 @@ fn a_stream_takes_the_best_way_for_each_of_its_files() {
 fn short_ring_reads_are_completed_by_plain_reads() {
     let bytes = pattern(50_000);
     let pool = BufferPool::new(1 << 20);
-    // The file ends early: first inside a request, then at its beginning.
+    // The descriptor's file ends at 22,222: one request is short, and the requests after it read
+    // nothing through the ring. All are completed with ordinary reads.
     let file = Elsewhere::new(&bytes, unnamed(&bytes[..22_222]));
     let Some(mut reader) = stream(&file, 4, &pool) else { return };
     assert!(reader.read(0, 50_000).unwrap() == bytes);
     assert_eq!(file.counts(), (50_000 - 22_222, 22_222));
-    // A descriptor that cannot be read from, being open only for writing.
+    // The descriptor is open only for writing, so every read through the ring fails.
     let directory = tempfile::tempdir().unwrap();
     let (_, kept) = tempfile::NamedTempFile::new_in(&directory).unwrap().keep().unwrap();
     let flags = rustix::fs::OFlags::WRONLY;
@@ -204,7 +207,7 @@ fn a_failed_ring_request_is_reported_at_its_offset() {
         assert_eq!(error.source.kind(), ErrorKind::IsADirectory);
     }
     assert_eq!(file.counts(), (0, 0));
-    // The stream continues with a readable file.
+    // After the error, the stream can be restarted on a readable file.
     let bytes = pattern(9000);
     reader.restart(Elsewhere::new(&bytes, unnamed(&bytes)), 0..9000).unwrap();
     assert!(reader.read(0, 9000).unwrap() == bytes);
@@ -213,7 +216,7 @@ fn a_failed_ring_request_is_reported_at_its_offset() {
 #[test]
 fn a_dropped_stream_waits_for_requests_in_flight() {
     let pool = BufferPool::new(1 << 20);
-    // Requests on an empty pipe stay in flight until data arrives.
+    // Read requests on an empty pipe stay in flight until bytes are written to it.
     let (reading, mut writing) = std::io::pipe().unwrap();
     let file = Elsewhere::new(&pattern(50_000), reading);
     let Some(reader) = stream(&file, 3, &pool) else { return };
@@ -222,7 +225,7 @@ fn a_dropped_stream_waits_for_requests_in_flight() {
         let dropping = scope.spawn(|| drop(reader));
         std::thread::sleep(Duration::from_millis(30));
         assert!(!dropping.is_finished(), "the kernel has the buffers");
-        // The free buffer was returned immediately.
+        // The buffer that no request used was returned to the pool immediately.
         assert_eq!(pool.in_use(), 3 * 4096);
         for _ in 0..3 {
             writing.write_all(&[7; 4096]).unwrap();
@@ -237,7 +240,7 @@ fn a_stream_can_be_restarted_by_another_thread_with_requests_in_flight() {
     let pool = BufferPool::new(1 << 20);
     let (reading, mut writing) = std::io::pipe().unwrap();
     let file = Elsewhere::new(&bytes, reading);
-    // The submitting thread ends while its requests are in flight.
+    // The thread that submits the requests ends while they are in flight.
     let begun = std::thread::scope(|scope| scope.spawn(|| stream(&file, 3, &pool)).join().unwrap());
     let Some(mut reader) = begun else { return };
     writing.write_all(&[7; 3 * 4096]).unwrap();

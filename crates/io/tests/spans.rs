@@ -1,4 +1,5 @@
-//! Spans of files at any offset, in every mode, on both backends.
+//! Tests of `read_span`: spans at any offset, in every I/O mode, on the real and the simulated
+//! disk.
 #![expect(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 
 use std::io::ErrorKind;
@@ -20,7 +21,7 @@ fn put(storage: &dyn Storage, path: &Path, bytes: &[u8]) {
     file.write_all_at(bytes, 0, READ).unwrap();
 }
 
-/// Reads random spans with one buffer, in each mode that the filesystem supports.
+/// Reads random spans with one reused buffer, in each mode that the filesystem supports.
 fn read_spans(storage: &dyn Storage, directory: &Path, random: &mut fastrand::Rng) {
     let path = directory.join("file");
     let bytes = pattern(random.usize(..150_000));
@@ -88,7 +89,7 @@ fn a_direct_span_takes_one_call_into_its_own_buffer() {
     assert_eq!(found.as_ptr(), memory.wrapping_add(16_000));
     assert_eq!(storage.calls().len(), 1);
     assert_eq!(storage.statistics().snapshot(READ).read_bytes, 3 * 16_384);
-    // An empty span is not read.
+    // Reading an empty span makes no read call.
     assert!(file.read_span(&mut buffer, 40_000, 0, READ).unwrap().is_empty());
     assert_eq!(storage.calls().len(), 1);
 }

@@ -1,5 +1,5 @@
-//! Sequential readers and writers: every alignment, both modes, with and without threads, under
-//! faults.
+//! Sequential readers and writers with every alignment, buffered and direct, with and without
+//! threads, and under faults.
 #![expect(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 
 use std::io::ErrorKind;
@@ -39,7 +39,7 @@ fn reader_options(request_bytes: usize, depth: usize) -> ReaderOptions {
     ReaderOptions { request_bytes, depth, first: depth, purpose: READ }
 }
 
-/// The modes that the filesystem supports, of buffered and direct I/O.
+/// Returns buffered mode, and direct mode if the filesystem supports it.
 fn modes(storage: &dyn Storage, directory: &Path) -> Vec<IoMode> {
     let probe = directory.join("probe");
     match storage.create(&probe, Create::New, IoMode::Direct, WRITE) {
@@ -51,7 +51,7 @@ fn modes(storage: &dyn Storage, directory: &Path) -> Vec<IoMode> {
     }
 }
 
-/// Reads random pieces of random spans of random files front to back.
+/// Reads random spans of files of random length, in pieces of random length from front to back.
 fn read_at_random(storage: &dyn Storage, directory: &Path, random: &mut fastrand::Rng) {
     let workers = Arc::new(Workers::new("reader", 3).unwrap());
     let path = directory.join("file");
@@ -168,7 +168,8 @@ fn a_failed_request_is_reported_at_its_offset() {
                 assert_eq!((error.operation, error.offset), (Operation::Read, Some(broken.start)));
                 assert_eq!(error.source.raw_os_error(), Some(5));
             }
-            // A read inside the broken part fails too; the part after it can be read.
+            // A read that begins in the failed request fails, even if it ends after it. A read
+            // after the failed request succeeds.
             if failing < 6 {
                 reader.read(broken.end - 1, 2).unwrap_err();
                 assert!(reader.read(broken.end, 3).unwrap() == &bytes[broken.end as usize..][..3]);
@@ -184,7 +185,7 @@ fn bytes_before_an_error_are_returned() {
     let storage = SimStorage::new(5);
     put(&storage, path, &bytes);
     let file = storage.open(path, IoMode::Buffered, READ).unwrap();
-    // The first read is short and the one that resumes it fails.
+    // The first read call is short, and the call that continues it fails.
     storage.set_faults(
         FaultPlan::none()
             .with(FaultRule::new(Fault::Short).operation(Operation::Read).at(0))
@@ -218,7 +219,7 @@ fn reading_backward_and_an_exhausted_pool_are_errors() {
     reader.read(150, 1).unwrap();
 }
 
-/// A file whose calls wait until they are released, or panic.
+/// A file whose calls block until the test releases them, and can be made to panic.
 #[derive(Debug, Default)]
 struct GatedFile {
     open: Mutex<bool>,
@@ -273,7 +274,7 @@ impl ReadFile for GatedFile {
     }
 }
 
-/// The writing side of a gated file.
+/// Write access to a [`GatedFile`].
 #[derive(Debug)]
 struct GatedWriter(Arc<GatedFile>);
 
@@ -329,7 +330,8 @@ fn requests_run_concurrently_and_a_dropped_reader_waits_for_them() {
         let dropping = scope.spawn(|| drop(reader));
         std::thread::sleep(Duration::from_millis(30));
         assert!(!dropping.is_finished(), "running calls own their buffers");
-        // Three requests are running; the buffers of the others were returned immediately.
+        // Three requests are inside their calls. The buffers of the other requests were returned to
+        // the pool immediately.
         assert_eq!(pool.in_use(), 3 * 4096);
         file.let_through();
         dropping.join()
@@ -372,7 +374,7 @@ fn write_behind_is_bounded() {
     let options = WriterOptions { depth: 2, buffer_bytes: 8192, ..WriterOptions::new(WRITE) };
     let gated = Box::new(GatedWriter(Arc::clone(&file)));
     let mut writer = SequentialWriter::new(gated, options, &pool, Some(&workers)).unwrap();
-    // One buffer is being written, one waits and the third collects bytes.
+    // Fill the three buffers: one is being written, one is queued and the third collects bytes.
     writer.append(&[1; 2 * 8192 + 100]).unwrap();
     file.wait_for(1);
     std::thread::scope(|scope| {
@@ -389,8 +391,8 @@ fn write_behind_is_bounded() {
     assert_eq!(pool.peak(), 3 * 8192);
 }
 
-/// Appends random pieces with random flushes and syncs, checks the file's contents after each, and
-/// closes.
+/// Appends pieces of random length, flushes or syncs at random and checks the content of the file
+/// after each flush, and finally closes the stream.
 fn write_at_random(storage: &dyn Storage, directory: &Path, random: &mut fastrand::Rng) {
     let workers = Arc::new(Workers::new("writer", 2).unwrap());
     let path = directory.join("file");
@@ -520,7 +522,8 @@ fn synced_bytes_survive_a_crash_at_any_later_call() {
             synced.push((storage.call_count(), end));
         }
         writer.close().unwrap();
-        // Durable bytes are not written again when the file is closed.
+        // Closing makes no call, because everything is already written and no space was
+        // preallocated.
         assert_eq!(storage.call_count(), synced[3].0);
         let mut replay = storage.replay();
         for call in 0..=storage.call_count() {
@@ -555,7 +558,7 @@ fn space_is_reserved_and_written_back_in_steps() {
     let mut writer = SequentialWriter::new(file, options, &pool, None).unwrap();
     writer.append(&pattern(200_000)).unwrap();
     writer.flush().unwrap();
-    // A flush without new bytes does nothing.
+    // The second flush has no new bytes and does nothing.
     writer.flush().unwrap();
     writer.close().unwrap();
     let count = |wanted| storage.calls().iter().filter(|call| call.operation == wanted).count();

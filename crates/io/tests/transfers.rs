@@ -1,5 +1,5 @@
-//! Checks that transfers on files that move fewer bytes than requested are resumed until they are
-//! complete, or fail, but never loop.
+//! Checks that short reads and writes are continued until the transfer is complete. If a transfer
+//! makes no progress, it must fail and not loop.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::path::Path;
 use tailwater_io::buffer::AlignedBuffer;
 use tailwater_io::{Error, IoMode, Operation, Purpose, ReadFile, Result, WriteFile};
 
-/// A file of `length` bytes that moves at most `step` in one call.
+/// A file of `length` bytes that transfers at most `step` bytes in one call.
 #[derive(Debug)]
 struct Reluctant {
     length: u64,
@@ -91,8 +91,8 @@ fn short_transfers_are_resumed_to_the_end() {
         assert_eq!(file.read_full_at(&mut buffer(), 20_000, Purpose::UserRead).unwrap(), 0);
         file.write_all_at(&buffer(), 0, Purpose::Wal).unwrap();
     }
-    // A direct transfer can stop anywhere and resumes at the start of the block in which it
-    // stopped.
+    // A direct transfer can stop anywhere in a block. It then continues from the start of that
+    // block.
     for step in [4097, 5000, 100_000] {
         let mut file = file(step, IoMode::Direct);
         assert_eq!(file.read_full_at(&mut buffer(), 0, Purpose::UserRead).unwrap(), 20_000);

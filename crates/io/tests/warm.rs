@@ -1,4 +1,4 @@
-//! Direct streams that keep some spans in the page cache.
+//! Direct writing streams that leave some spans of the file, the warm ones, in the page cache.
 #![expect(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 
 use std::path::Path;
@@ -13,7 +13,7 @@ use tailwater_io::{Create, IoMode, Purpose, Storage};
 const PURPOSE: Purpose = Purpose::CompactionWrite;
 const PAGE: u64 = 4096;
 
-/// Returns a writer of a new file past the page cache, with a second handle through it.
+/// Returns a direct writer of a new file, with a second, buffered handle for warm spans.
 fn writer(storage: &dyn Storage, path: &Path, buffer_bytes: usize) -> SequentialWriter {
     let direct = storage.create(path, Create::New, IoMode::Direct, PURPOSE).unwrap();
     let options = WriterOptions { buffer_bytes, depth: 1, ..WriterOptions::new(PURPOSE) };
@@ -57,7 +57,7 @@ fn warm_spans_do_not_change_the_files_bytes() {
         writer.sync().unwrap();
         assert_eq!(writer.close().unwrap(), expected.len() as u64);
         assert!(read(&storage, path, expected.len()) == expected);
-        // Synced bytes survive a crash, in either mode.
+        // Synced bytes survive a crash, whichever of the two handles wrote them.
         storage.sync_directory(Path::new("/")).unwrap();
         let image = storage.crash_image(seed);
         assert!(read(&image, path, expected.len()) == expected);
@@ -74,7 +74,8 @@ fn only_warm_spans_are_in_the_page_cache() {
     }
     let mut writer = writer(&storage, &path, PIECE);
     let bytes = vec![7; PIECE];
-    // Four pieces are cold, four warm, one half and half, and four have only one warm page.
+    // Write 16 pieces: four cold, four warm, four with a warm first half, and four with one warm
+    // page.
     for _ in 0..4 {
         writer.append(&bytes).unwrap();
     }

@@ -1,7 +1,7 @@
-//! Keys and values as `db_bench` generates them.
+//! Generates keys and values as `db_bench` does.
 //!
-//! A key is a number as 8 big-endian bytes, padded with the digit 0. Values are pieces of one long
-//! text that compresses to about half, or incompressible bytes.
+//! A key is a number as 8 big-endian bytes, padded with the character `0`. Values are taken from
+//! one long text that compresses to about half its size, or are incompressible random bytes.
 
 use fastrand::Rng;
 
@@ -10,11 +10,11 @@ pub const KEY_BYTES: usize = 16;
 
 /// Length of the text from which values are taken, in bytes.
 const TEXT_BYTES: usize = 1 << 20;
-/// Length in bytes of a piece of the text. The second half of each piece repeats its first half, so
-/// that the text compresses to about half.
+/// Length of a piece of the text, in bytes. In each piece the second half repeats the first, so
+/// that the text compresses to about half its size.
 const PIECE_BYTES: usize = 100;
 
-/// Returns the key of a number.
+/// Returns the key of the entry with this number.
 #[inline]
 pub fn key(number: u64) -> [u8; KEY_BYTES] {
     let mut key = [b'0'; KEY_BYTES];
@@ -22,7 +22,7 @@ pub fn key(number: u64) -> [u8; KEY_BYTES] {
     key
 }
 
-/// Values that all have the same length.
+/// Compressible values, all of the same length.
 pub struct Values {
     text: Vec<u8>,
     length: usize,
@@ -41,8 +41,9 @@ impl Values {
         Self { text, length }
     }
 
-    /// Returns the value of a number. The values of consecutive numbers are consecutive parts of
-    /// the text; after its end they start again at its beginning.
+    /// Returns the value of the entry with this number. Consecutive entries have consecutive,
+    /// non-overlapping parts of the text. When the text is used up, the values repeat from its
+    /// beginning.
     #[inline]
     pub fn get(&self, number: u64) -> &[u8] {
         let count = TEXT_BYTES / self.length.max(1);
@@ -51,7 +52,7 @@ impl Values {
     }
 }
 
-/// Values that all have the same length and do not compress.
+/// Incompressible values, all of the same length.
 pub struct RandomValues {
     bytes: Vec<u8>,
     length: usize,
@@ -65,10 +66,12 @@ impl RandomValues {
         Self { bytes, length }
     }
 
-    /// Returns the value of a number: one of 1,048,576 overlapping parts of the random bytes.
+    /// Returns the value of the entry with this number. It begins at one of 1,048,576 offsets in
+    /// the random bytes, so values overlap.
     #[inline]
     pub fn get(&self, number: u64) -> &[u8] {
-        // The factor moves the values of consecutive numbers more than 100 KB apart.
+        // Multiplying by this odd constant spreads the values: those of consecutive numbers begin
+        // more than 100 KB apart.
         let begin = (number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) as usize % TEXT_BYTES;
         &self.bytes[begin..begin + self.length]
     }

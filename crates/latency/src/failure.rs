@@ -2,5 +2,6 @@
 
 use std::error::Error;
 
-/// An error from an engine or the system; its text is for the user.
+/// An error of an engine or of the operating system. The commands only print its message for the
+/// user.
 pub type Failure = Box<dyn Error + Send + Sync>;

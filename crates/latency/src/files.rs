@@ -1,4 +1,4 @@
-//! Reads and writes the small files of reports. A write replaces the whole file atomically.
+//! Reads and writes small files, such as reports. A write replaces the whole file atomically.
 
 use std::path::Path;
 
@@ -10,13 +10,13 @@ use tempfile::TempDir;
 use crate::failure::Failure;
 use crate::memory_limit::interrupt::{Guard, on_interrupt};
 
-/// Number of attempts to remove a directory in which files are still being created.
+/// Number of attempts to remove a directory while threads may still be creating files in it.
 const REMOVALS: u32 = 100;
 
-/// Reads a file; `None` if it does not exist.
+/// Reads and parses a JSON file; `None` if it does not exist.
 ///
 /// # Errors
-/// A file that cannot be read or parsed.
+/// If the file exists but cannot be read or parsed.
 #[expect(clippy::disallowed_methods, reason = "not a database's file")]
 pub fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, Failure> {
     let text = match std::fs::read_to_string(path) {
@@ -28,7 +28,7 @@ pub fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, Failure>
     value.map(Some).map_err(|error| format!("{}: {error}", path.display()).into())
 }
 
-/// Replaces a file.
+/// Writes a value as JSON to a file, which is replaced if it exists.
 ///
 /// # Errors
 /// Errors from writing the file.
@@ -38,7 +38,7 @@ pub fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Failure> {
     write_text(path, &text)
 }
 
-/// Replaces a file.
+/// Writes a text to a file, which is replaced if it exists.
 ///
 /// # Errors
 /// Errors from writing the file.
@@ -63,7 +63,7 @@ pub fn create_directory(path: &Path) -> Result<(), Failure> {
     created.map_err(|error| format!("{}: {error}", path.display()).into())
 }
 
-/// A directory with a unique name, removed when the value is dropped or at an interruption.
+/// A temporary directory, which is removed when the value is dropped or the program is interrupted.
 #[derive(Debug)]
 pub struct Temporary {
     directory: TempDir,
@@ -71,15 +71,15 @@ pub struct Temporary {
 }
 
 impl Temporary {
-    /// Takes ownership of an existing directory.
+    /// Makes sure that an existing temporary directory is also removed at an interruption.
     ///
     /// # Errors
-    /// An error if this process already has another interrupt handler.
+    /// If this process already has another interrupt handler.
     pub fn new(directory: TempDir) -> Result<Self, Failure> {
         let path = directory.path().to_owned();
         let _on_interrupt = on_interrupt(move || {
-            // A removal fails while threads create files in the directory, so it is repeated. Once
-            // the directory is removed, the threads cannot create files in it.
+            // Removing the directory fails if a thread creates a file in it meanwhile, so try
+            // again. After a successful removal, threads can no longer create files in it.
             let is_removed = |_: &u32| remove_temporary(&path);
             let _ = (0..REMOVALS).find(is_removed);
         })?;

@@ -1,12 +1,14 @@
-//! Two commands of the program that measure latency on the user's own machine.
+//! Two commands of the `tailwater` program that measure latency on the user's own machine.
 //!
-//! - [`tail`]: `tailwater tail`, the effect of direct I/O on the tail latency of reads during
-//!   compactions; other engines can be measured in the same way, as a [`tail::TailEngine`];
-//! - [`log`]: `tailwater log bench`, the effect of persisting on the latency of a message log.
+//! - [`tail`] implements `tailwater tail`, which measures the effect of direct I/O on the tail
+//!   latency of reads during compactions. Other engines can be measured in the same way by
+//!   implementing [`tail::TailEngine`].
+//! - [`log`] implements `tailwater log bench`, which measures how the way of persisting messages
+//!   affects the latency of a message log.
 //!
-//! The other modules are shared by both commands, and other benchmarks may use them, too:
-//! [`memory_limit`] limits the page cache of a measured process, [`entries`] generates keys and
-//! values, [`files`] stores reports.
+//! Both commands share the other modules, which other benchmarks may use too: [`memory_limit`]
+//! limits the memory of a measured process, page cache included, [`entries`] generates keys and
+//! values, and [`files`] stores reports.
 
 #[macro_use]
 pub mod say;

@@ -1,8 +1,8 @@
-//! Medians, and formatting of figures with three significant digits.
+//! Computes medians, and formats figures with up to three significant digits.
 
 use std::fmt;
 
-/// Returns the median of at least one figure.
+/// Returns the median. There must be at least one figure.
 pub fn median(mut figures: Vec<f64>) -> f64 {
     figures.sort_by(f64::total_cmp);
     let middle = figures.len() / 2;
@@ -13,7 +13,7 @@ pub fn median(mut figures: Vec<f64>) -> f64 {
     }
 }
 
-/// A number of operations per second, formatted with three significant digits.
+/// A number of operations per second, formatted with up to three significant digits.
 #[derive(Debug, Clone, Copy)]
 pub struct Rate(pub f64);
 
@@ -30,7 +30,7 @@ impl fmt::Display for Rate {
     }
 }
 
-/// Formats a number of microseconds with three significant digits.
+/// Formats a duration in microseconds with three significant digits; `k` means thousands.
 pub fn micros(us: f64) -> String {
     match us {
         us if us >= 99_950.0 => format!("{:.0}k", us / 1e3),

@@ -1,15 +1,16 @@
-//! Directories that this program creates, fills and removes. A directory that the program did not
-//! create is never removed.
+//! Directories that this program creates, fills and removes. It never removes a directory that it
+//! did not create.
 //!
-//! A directory is created exclusively, and a mark file is written into it before anything else.
-//! Only a directory with the mark, or an empty directory, is removed. If anything else exists at
-//! its path, an error names the path. Symbolic links are never followed.
+//! The first file written into a new directory is a mark file. The program removes a directory only
+//! if it contains the mark or is empty. Before it creates a directory, it removes such a directory
+//! at the same path. If anything else exists there, the result is an error that names the path.
+//! Symbolic links are never followed.
 //!
-//! A directory is renamed before it is removed, so that threads that are still creating files in it
-//! fail, and its mark is removed last.
+//! Before a directory is removed, it is renamed, so that threads that still create files at the old
+//! path fail. The mark is removed last.
 //!
-//! A crash is safe at each step: the next run removes an empty or marked directory, and the remains
-//! of a renamed one.
+//! A crash is safe at each step: the next run removes a directory that is marked or empty, and what
+//! is left of a renamed one.
 
 use std::ffi::OsString;
 use std::fs::symlink_metadata;
@@ -19,12 +20,12 @@ use std::path::{Path, PathBuf};
 use crate::failure::Failure;
 use crate::memory_limit::interrupt::{Guard, on_interrupt};
 
-/// Name of the mark file.
+/// Name of the mark file in a directory that this program created.
 pub(crate) const MARK: &str = "MADE-BY-TAILWATER";
-/// Text of the mark file.
+/// Content of the mark file, for a user who finds it.
 const MARK_TEXT: &str =
     "This directory and everything in it is removed when it is no longer needed.\n";
-/// Suffix of a directory's name while it is being removed.
+/// Suffix that a directory's name gets before its removal.
 const REMOVED: &str = ".removed";
 
 /// A directory created by this program, which is removed when the value is dropped or at an
@@ -32,16 +33,17 @@ const REMOVED: &str = ".removed";
 #[derive(Debug)]
 pub(crate) struct OwnDirectory {
     path: PathBuf,
-    /// Whether the directory is kept when the value is dropped.
+    /// Whether dropping the value leaves the directory in place.
     is_kept: bool,
     _on_interrupt: Guard,
 }
 
 impl OwnDirectory {
-    /// Creates a directory, after removing an earlier directory of this program at the same path.
+    /// Creates a directory. If this program created a directory at the same path earlier, that is
+    /// removed first.
     ///
     /// # Errors
-    /// Something else exists at `path`, which this program did not create; errors from the
+    /// If something exists at `path` that this program did not create; other errors of the
     /// filesystem.
     pub(crate) fn create(path: &Path) -> Result<Self, Failure> {
         let own = Self::at(path)?;
@@ -50,11 +52,12 @@ impl OwnDirectory {
         Ok(own)
     }
 
-    /// Registers a path for removal when the returned value is dropped or at an interruption. The
-    /// directory may be created later, and is removed only if this program created it.
+    /// Registers a path, so that the directory there is removed when the value is dropped or the
+    /// program is interrupted. The directory need not exist yet. It is removed only if this program
+    /// created it.
     ///
     /// # Errors
-    /// An error if this process already has another interrupt handler.
+    /// If this process already has another interrupt handler.
     pub(crate) fn at(path: &Path) -> Result<Self, Failure> {
         let interrupted = path.to_owned();
         let _on_interrupt = on_interrupt(move || {
@@ -63,15 +66,15 @@ impl OwnDirectory {
         Ok(Self { path: path.to_owned(), is_kept: false, _on_interrupt })
     }
 
-    /// Keeps the directory.
+    /// Keeps the directory instead of removing it on drop.
     pub(crate) fn keep(mut self) {
         self.is_kept = true;
     }
 
-    /// Removes the directory.
+    /// Removes the directory now.
     ///
     /// # Errors
-    /// Errors from the filesystem.
+    /// Errors of the filesystem.
     pub(crate) fn remove(mut self) -> Result<(), Failure> {
         self.is_kept = true;
         remove_own(&self.path)
@@ -81,20 +84,21 @@ impl OwnDirectory {
 impl Drop for OwnDirectory {
     fn drop(&mut self) {
         if !self.is_kept {
-            // An earlier failure has already been reported.
+            // Ignore errors: if the directory was not created because of a failure, that failure
+            // has already been reported.
             let _ = remove_own(&self.path);
         }
     }
 }
 
-/// Removes a directory that this program created, if it exists.
+/// Removes a directory that this program created. Does nothing if it does not exist.
 ///
 /// # Errors
-/// This program did not create the directory, which is then left unchanged; errors from the
+/// If this program did not create the directory, which is then left unchanged; other errors of the
 /// filesystem.
 pub(crate) fn remove_own(path: &Path) -> Result<(), Failure> {
     let removed = for_removal(path);
-    // An interrupted earlier removal may have left the renamed directory.
+    // An earlier removal may have been interrupted after the rename, so remove its remains first.
     if is_own(&removed)? {
         remove_whole(&removed)?;
     }
@@ -105,7 +109,7 @@ pub(crate) fn remove_own(path: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns the path to which a directory is renamed before it is removed.
+/// Returns the path that a directory is renamed to before its removal.
 fn for_removal(path: &Path) -> PathBuf {
     let mut name = OsString::from(path);
     name.push(REMOVED);
@@ -125,7 +129,7 @@ fn is_own(path: &Path) -> Result<bool, Failure> {
     };
     let is_own = metadata.is_dir()
         && (symlink_metadata(path.join(MARK)).is_ok_and(|mark| mark.is_file())
-            // An empty directory may be left by a crash before its mark was written or after its
+            // An empty directory may be left from a crash before its mark was written, or after its
             // mark was removed.
             || std::fs::read_dir(path).map_err(named)?.next().is_none());
     if is_own {
@@ -151,7 +155,7 @@ fn rename(from: &Path, to: &Path) -> Result<(), Failure> {
     std::fs::rename(from, to).map_err(|error| format!("{}: {error}", from.display()).into())
 }
 
-/// Removes a directory with its contents, the mark last.
+/// Removes a directory and everything in it; the mark is removed last.
 #[expect(clippy::disallowed_methods, reason = "a directory that was created here")]
 fn remove_whole(path: &Path) -> Result<(), Failure> {
     let removed = || -> std::io::Result<()> {
@@ -188,7 +192,8 @@ mod tests {
         std::fs::write(path.join("deeper/file"), "1").unwrap();
         drop(own);
         assert!(!path.exists());
-        // A kept directory is removed when another directory is created at its path.
+        // A kept directory is still this program's own, so it is removed when another one is
+        // created at its path.
         OwnDirectory::create(&path).unwrap().keep();
         std::fs::write(path.join("file"), "1").unwrap();
         let again = OwnDirectory::create(&path).unwrap();
@@ -209,8 +214,8 @@ mod tests {
         assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 0);
     }
 
-    /// Regression test: creating a directory removed whatever existed at its path, with its
-    /// contents.
+    /// Regression test: creating a directory first removed whatever existed at its path, even if
+    /// this program had not created it.
     #[test]
     fn directories_of_others_are_not_removed() {
         let scratch = tempfile::tempdir().unwrap();
@@ -225,8 +230,8 @@ mod tests {
         let unmarked = scratch.path().join("unmarked");
         std::fs::create_dir(&unmarked).unwrap();
         std::fs::write(unmarked.join("thesis"), "1").unwrap();
-        // A directory of others at the path to which `taken` would be renamed is not removed
-        // either.
+        // The path that `taken` is renamed to before its removal holds a directory that this
+        // program did not create. That directory must not be removed either.
         let taken = scratch.path().join("taken");
         std::fs::create_dir(&taken).unwrap();
         std::fs::rename(&unmarked, for_removal(&taken)).unwrap();

@@ -1,6 +1,6 @@
-//! Parsers of argument values.
+//! Parsers of command-line argument values.
 
-/// Returns a number above 0, for the command line.
+/// Parses a finite number above 0.
 pub fn above_zero(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(number) if number > 0.0 && f64::is_finite(number) => Ok(number),
@@ -8,7 +8,7 @@ pub fn above_zero(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Returns a whole number above 0, for the command line.
+/// Parses a whole number of at least 1.
 pub fn at_least_one(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(number) if number > 0 => Ok(number),

@@ -1,6 +1,6 @@
-//! Messages on standard error. Failures to write them are ignored.
+//! Progress messages on standard error. If writing one fails, the error is ignored.
 
-/// Writes a line to standard error.
+/// Formats a line and writes it to standard error.
 #[macro_export]
 macro_rules! say {
     ($($what:tt)*) => {

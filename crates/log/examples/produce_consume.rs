@@ -1,4 +1,5 @@
-//! Produces two messages and consumes them: `cargo run -p tailwater-log --example produce_consume`.
+//! Produces two messages and consumes them. Run it with
+//! `cargo run -p tailwater-log --example produce_consume`.
 
 use tailwater_format::message::batch::{Batch, Builder};
 use tailwater_log::{Consumer, Log, LogOptions, Strategy, TopicOptions};

@@ -1,13 +1,14 @@
-//! Backpressure: refused appends wait until bytes are persisted, memory is freed, or a command
-//! completes.
+//! Backpressure: lets callers whose append was refused wait until it may succeed. That is the case
+//! after bytes have been persisted, memory has been freed, or a command has completed.
 
 use std::fmt;
 
 use crate::panics;
 use crate::sync::{Condvar, Mutex};
 
-/// Wakes all waiters whenever an append may be possible again. A waiter passes a [`Moment`] taken
-/// before its refused call, so that no wake-up between that call and the wait is lost.
+/// Wakes all waiters whenever an append may succeed again. A waiter takes a [`Moment`] before it
+/// makes the call that may be refused, and then waits for a change after that moment. So it does
+/// not miss a change that comes between the call and the wait.
 #[derive(Default)]
 pub(crate) struct Backpressure {
     state: Mutex<State>,
@@ -20,8 +21,8 @@ struct State {
     wakers: Vec<Box<dyn FnOnce() + Send>>,
 }
 
-/// The number of changes so far. It identifies the point in time after which
-/// [`Backpressure::wait_after`] expects a change.
+/// A point in time, identified by the number of changes before it. A waiter waits for the first
+/// change after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Moment(u64);
 
@@ -30,7 +31,7 @@ impl Backpressure {
         Moment(self.state.lock().changes)
     }
 
-    /// Waits until there has been a change after `moment`.
+    /// Waits until at least one change has come after `moment`.
     pub(crate) fn wait_after(&self, moment: Moment) {
         let mut state = self.state.lock();
         while state.changes == moment.0 {
@@ -38,8 +39,8 @@ impl Backpressure {
         }
     }
 
-    /// Calls `wake` at the next change after `moment`, or immediately if there has already been a
-    /// change.
+    /// Arranges for `wake` to be called once, at the first change after `moment`. If there has
+    /// already been one, calls it immediately.
     pub(crate) fn on_change_after(&self, moment: Moment, wake: Box<dyn FnOnce() + Send>) {
         let mut state = self.state.lock();
         if state.changes == moment.0 {
@@ -50,7 +51,7 @@ impl Backpressure {
         call(wake);
     }
 
-    /// Wakes all waiters, because an append may be possible again.
+    /// Reports a change: an append that was refused may succeed now. Wakes all waiters.
     pub(crate) fn changed(&self) {
         let wakers = {
             let mut state = self.state.lock();
@@ -62,10 +63,10 @@ impl Backpressure {
     }
 }
 
-/// Calls a waker. If the waker panics, the panic is caught: the other wakers must still be called,
-/// and the thread that calls them must continue.
+/// Calls a waker and catches its panic, because the remaining wakers must still be called and the
+/// calling thread must go on.
 fn call(wake: Box<dyn FnOnce() + Send>) {
-    // The panic hook has reported the panic.
+    // The panic hook has already reported a panic.
     let _ = panics::catch("a waker", || {
         wake();
         Ok(())

@@ -1,4 +1,4 @@
-//! State shared by all partitions of a log.
+//! What all partitions of a log share.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,25 +11,25 @@ use crate::scheduler::Scheduler;
 use crate::segment::{Cursors, SegmentFiles};
 use crate::tail::ChunkPool;
 
-/// State shared by all partitions of a log.
+/// What all partitions of a log share: files, memory, threads and settings.
 #[derive(Debug)]
 pub(crate) struct Env {
     pub(crate) segment_files: SegmentFiles,
     pub(crate) clock: Arc<dyn Clock>,
     /// The log's directory.
     pub(crate) directory: PathBuf,
-    /// Id of the log.
+    /// The id of the log.
     pub(crate) log: u128,
-    /// The current opening of the log: this boot, and the shared memory in use.
+    /// The boot of the machine in which the log was opened, and the shared-memory directory in use.
     pub(crate) opening: LastOpening,
-    /// Whether the log was last opened in this boot of the machine.
+    /// Whether the previous opening of the log was in the same boot of the machine.
     pub(crate) is_same_boot: bool,
-    /// Size of a block, the unit of writes to segments, in bytes: a multiple of 4096.
+    /// Size of a block in bytes, a multiple of 4096. Writes to segments consist of whole blocks.
     pub(crate) block: u64,
     pub(crate) memory: Arc<ChunkPool>,
     pub(crate) backpressure: Arc<Backpressure>,
     pub(crate) scheduler: Arc<Scheduler>,
-    /// Scanners of consumers that are catching up.
+    /// Open scanners of consumers that are catching up.
     pub(crate) cursors: Cursors,
     pub(crate) partition_unpersisted_bytes_max: u64,
     pub(crate) batch_bytes_max: usize,

@@ -7,38 +7,38 @@ use std::sync::Arc;
 use tailwater_format as format;
 use tailwater_io as io;
 
-/// The kind of an [`Error`]: what the caller must do about it.
+/// The kind of an [`Error`], which says what the caller must do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// Bytes on disk contradict their checksum or other bytes: restore the file.
+    /// Bytes on disk do not match their checksum, or contradict other bytes. Restore the file.
     Corruption,
-    /// The call, an option or a batch is wrong: fix the call.
+    /// The call, an option or a batch is invalid. Fix the call.
     InvalidArgument,
     /// The stream, topic, partition or offset does not exist.
     NotFound,
-    /// A name or id is taken.
+    /// The name or id is already in use.
     AlreadyExists,
-    /// The directory or file needs a feature that this version lacks.
+    /// The directory or file needs a feature that this version does not have.
     NotSupported,
-    /// The disk or quota is full: free space; the log resumes on its own.
+    /// The disk or a quota is full. Free space; the log then resumes on its own.
     NoSpace,
-    /// Unpersisted data has reached its bound, or a command that changes files is in progress: wait
-    /// until memory is free or the command is done, then repeat the call.
+    /// The data not yet persisted has reached its limit, or a command that changes files is in
+    /// progress. Wait until data has been persisted or the command has ended, then repeat the call.
     Full,
-    /// Another process or handle holds the log: try again later.
+    /// Another process or another handle has the log open. Try again later.
     Busy,
-    /// A system call failed for another reason: open the log again.
+    /// A system call failed for another reason. Open the log again.
     Io,
-    /// The log or partition was closed or deleted.
+    /// The log or partition has been closed or deleted.
     Closed,
-    /// A violated invariant: report it.
+    /// An invariant was violated, which is a bug. Report it.
     Internal,
 }
 
-/// A failed operation: its kind, a message, and the file and offset if known.
+/// A failed operation: its kind, a message and, if known, the file and the offset in it.
 ///
-/// Errors are cheap to clone, because one failure may fail many appends.
+/// Errors are cheap to clone, because one failure can fail many appends.
 #[derive(Clone)]
 pub struct Error(Arc<Inner>);
 
@@ -55,7 +55,7 @@ struct Inner {
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// Creates an error without a file.
+    /// Creates an error that concerns no file.
     #[cold]
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         let message = message.into();
@@ -68,19 +68,19 @@ impl Error {
         Self::new(ErrorKind::InvalidArgument, message)
     }
 
-    /// Creates the error for an object that does not exist.
+    /// Creates the error for something that does not exist.
     #[cold]
     pub(crate) fn not_found(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::NotFound, message)
     }
 
-    /// Creates the error for a call on an object that was closed or deleted.
+    /// Creates the error for a call on something that has been closed or deleted.
     #[cold]
     pub(crate) fn closed(what: impl fmt::Display) -> Self {
         Self::new(ErrorKind::Closed, format!("{what} was closed"))
     }
 
-    /// Creates the error for damage at an offset of a file, in bytes.
+    /// Creates the error for damage in a file, at an offset in bytes.
     #[cold]
     pub(crate) fn corruption(path: &Path, offset: u64, message: impl Into<String>) -> Self {
         Self(Arc::new(Inner {
@@ -100,7 +100,8 @@ impl Error {
         failed
     }
 
-    /// Converts a decoder's error about bytes of `path` that begin at `base`.
+    /// Converts the error of a decoder. The decoded bytes begin at offset `base` of the file
+    /// `path`.
     #[cold]
     pub(crate) fn decoding(path: &Path, base: u64, error: format::Error) -> Self {
         match error.at(base) {
@@ -117,7 +118,7 @@ impl Error {
         }
     }
 
-    /// Prefixes the error's message with a description of the operation that failed.
+    /// Puts a description of the operation that failed in front of the message.
     #[must_use]
     pub(crate) fn while_doing(mut self, what: impl fmt::Display) -> Self {
         let inner = Arc::make_mut(&mut self.0);
@@ -125,8 +126,8 @@ impl Error {
         self
     }
 
-    /// Returns the error after which nothing is retried: a full disk is reported as an I/O error,
-    /// because callers retry after the error for a full disk.
+    /// Converts the error for a failure that is never retried. A full disk becomes an I/O error,
+    /// because the kind [`ErrorKind::NoSpace`] tells callers that the log resumes on its own.
     #[must_use]
     pub(crate) fn into_final(mut self) -> Self {
         if self.kind() == ErrorKind::NoSpace {
@@ -140,12 +141,12 @@ impl Error {
         self.0.kind
     }
 
-    /// Returns the file that the error concerns, if any.
+    /// Returns the file that the error concerns; `None` if it concerns none.
     pub fn path(&self) -> Option<&Path> {
         self.0.path.as_deref()
     }
 
-    /// Returns the offset of the error in the file that [`Self::path`] names, in bytes.
+    /// Returns the offset of the failure in the file [`Self::path`], in bytes; `None` if unknown.
     pub fn offset(&self) -> Option<u64> {
         self.0.offset
     }
@@ -176,7 +177,7 @@ impl fmt::Display for Error {
         let Inner { message, path, offset, source, .. } = &*self.0;
         f.write_str(message)?;
         match (path, offset) {
-            // Errors from the storage already name their file.
+            // The message of a storage error already names the file.
             _ if source.is_some() => Ok(()),
             (Some(path), Some(offset)) => write!(f, " ({} at offset {offset})", path.display()),
             (Some(path), None) => write!(f, " ({})", path.display()),

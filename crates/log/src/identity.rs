@@ -1,6 +1,6 @@
-//! The identity of a log: a file with the format version and the log's id.
+//! The identity of a log: a file in its directory with the version of the format and the log's id.
 //!
-//! A directory that contains other files but no identity is not a log, and is never written to.
+//! A directory that contains other files but no identity is not a log. It is never written to.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -11,16 +11,17 @@ use tailwater_io::{Create, IoMode, Purpose, Storage};
 use crate::layout::{BOOT, IDENTITY, LOCK};
 use crate::{Error, ErrorKind, Result};
 
-/// First line of the file.
+/// First line of the identity file. The number is the version of the format.
 const HEADING: &str = "TAILWATER-LOG 1";
-/// Maximum number of bytes that are read from the identity or from the record of the last opening.
+/// At most this many bytes are read of the identity file, and of the file that records the last
+/// opening.
 const LENGTH_MAX: u64 = 4096;
 
-/// Returns the id of the log in a directory; `None` if there is no log.
+/// Returns the id of the log in a directory; `None` if the directory has no identity file.
 ///
 /// # Errors
-/// Not supported, for a log of another version; corruption, for a file that is not an identity;
-/// I/O errors.
+/// Not supported, if the log has another version of the format; corruption, if the file is not an
+/// identity; I/O errors.
 pub(crate) fn read(storage: &dyn Storage, directory: &Path) -> Result<Option<u128>> {
     let path = directory.join(IDENTITY);
     let file = match storage.open(&path, IoMode::Buffered, Purpose::Metadata) {
@@ -48,23 +49,24 @@ pub(crate) fn read(storage: &dyn Storage, directory: &Path) -> Result<Option<u12
     id.map(Some).ok_or_else(|| Error::corruption(&path, HEADING.len() as u64, "it has no id"))
 }
 
-/// The last opening of a log, as [`LastOpening::record`] recorded it.
+/// What [`LastOpening::record`] records when a log is opened.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct LastOpening {
-    /// The id of the machine's boot.
+    /// The id of the boot in which the log was opened; empty if unknown.
     boot: String,
-    /// The directory of the log's shared memory.
+    /// The directory with the log's shared memory; `None` if it uses none.
     pub(crate) shared_memory: Option<PathBuf>,
 }
 
 impl LastOpening {
-    /// Returns an opening in the boot with this id.
+    /// Describes an opening in the boot with this id.
     pub(crate) fn new(boot: Option<&str>, shared_memory: Option<&Path>) -> Self {
         let boot = boot.unwrap_or_default().to_owned();
         Self { boot, shared_memory: shared_memory.map(Path::to_owned) }
     }
 
-    /// Reads the record in a log's directory.
+    /// Reads the record of the last opening in a log's directory. If there is none, the result has
+    /// no boot id.
     ///
     /// # Errors
     /// I/O errors.
@@ -86,16 +88,18 @@ impl LastOpening {
         Ok(Self { boot, shared_memory: path.map(|path| OsStr::from_bytes(path).into()) })
     }
 
-    /// Returns whether both openings were in the same boot of the machine.
+    /// Returns whether both openings were in the same boot of the machine. An unknown boot equals
+    /// no other.
     pub(crate) fn is_same_boot(&self, other: &Self) -> bool {
         !self.boot.is_empty() && self.boot == other.boot
     }
 
-    /// Records the opening, once all partitions are recovered.
+    /// Records this opening in the log's directory. Must be called after all partitions are
+    /// recovered.
     ///
-    /// The record is not synced: only a crash of the machine can lose it, and after a crash the
-    /// boot differs in any case. A process that dies while writing the record leaves it empty; an
-    /// empty record counts as a record from another boot.
+    /// The record is not synced. Only a crash of the machine can lose it, and then the next opening
+    /// is in another boot anyway. If the process dies while it writes the record, the record may be
+    /// empty, which counts as another boot.
     ///
     /// # Errors
     /// I/O errors.
@@ -114,10 +118,10 @@ impl LastOpening {
     }
 }
 
-/// Makes a directory a log, unless the directory contains other files. Returns the log's id.
+/// Creates a log in a directory, by writing its identity. Returns the log's id.
 ///
 /// # Errors
-/// Invalid argument, if there are other files; I/O errors.
+/// Invalid argument, if the directory contains other files; I/O errors.
 pub(crate) fn create(storage: &dyn Storage, directory: &Path, id: u128) -> Result<u128> {
     let others = storage.list(directory)?;
     let other = others.iter().find(|entry| entry.name != LOCK && !entry.name.starts_with(IDENTITY));
@@ -136,7 +140,8 @@ pub(crate) fn create(storage: &dyn Storage, directory: &Path, id: u128) -> Resul
     let mut file = storage.create(&temporary, Create::Truncate, mode, Purpose::Metadata)?;
     file.write_all_at(text.as_bytes(), 0, Purpose::Metadata)?;
     file.sync_all(Purpose::Metadata)?;
-    // A crash before the rename is safe: a temporary file does not make the directory a log.
+    // A crash before the rename is safe: the temporary file alone does not make the directory a
+    // log.
     storage.rename(&temporary, &path)?;
     storage.sync_directory(directory)?;
     Ok(id)

@@ -1,9 +1,11 @@
-//! Inspects a log's directory without opening the log: nothing is written and no lock is taken, so
-//! another process may have the log open. The result is the state on disk at a point in time.
+//! Inspects the directory of a log without opening the log. Nothing is written and no lock is
+//! taken, so another process may have the log open. The result is the state of the files at a point
+//! in time.
 //!
 //! Batches that are only in the memory of the process that has the log open are not visible. That
-//! process may be writing to the end of a partition's last segment. The incomplete write is
-//! distinguished from damage by the trailers of later blocks ([`Severity`]).
+//! process may be writing at the end of a partition's last segment. Such an incomplete write is
+//! distinguished from damage: it is not followed by a later block with a valid trailer
+//! ([`Severity`]).
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -27,10 +29,11 @@ use crate::segment::{Cursors, Segment, SegmentFiles, dense};
 use crate::tail::{ChunkPool, SegmentStart};
 use crate::{Error, ErrorKind, Result, identity, layout};
 
-/// Memory for read-ahead, in bytes.
+/// Memory for read-ahead while segments are read, in bytes.
 const READ_AHEAD_BYTES: usize = 16 << 20;
 
-/// A log's directory at a point in time.
+/// The directory of a log, with the catalog and the consumers' offsets as they were when it was
+/// read.
 #[derive(Debug)]
 pub struct LogDirectory {
     env: Env,
@@ -38,7 +41,7 @@ pub struct LogDirectory {
     offsets: BTreeMap<(PartitionId, u64, Consumer), u64>,
 }
 
-/// A partition's files.
+/// The files of a partition.
 #[derive(Debug)]
 pub struct PartitionFiles<'a> {
     log: &'a LogDirectory,
@@ -47,7 +50,7 @@ pub struct PartitionFiles<'a> {
     segments: Vec<Segment>,
 }
 
-/// A segment's file.
+/// The file of a segment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SegmentFile {
     /// The file's path.
@@ -56,54 +59,57 @@ pub struct SegmentFile {
     pub base_offset: u64,
     /// Lower bound on the timestamps of the segment's batches, in microseconds since 1970.
     pub base_timestamp_us: u64,
-    /// Generation of the file: 0 as first written, 1 after it was rewritten without gaps.
+    /// Generation of the file: 0 as first written, 1 if it was rewritten without the gaps between
+    /// batches.
     pub generation: u8,
-    /// The file's length in bytes, including unused preallocated space.
+    /// Length of the file in bytes, including space that is preallocated but unused.
     pub bytes: u64,
 }
 
-/// The severity of a finding.
+/// How serious a finding of a verification is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// Harmless: an index is missing or wrong, and will be rebuilt when the log is opened.
+    /// Harmless: an index is missing or wrong. It is rebuilt from its segment when a reader needs
+    /// it.
     Note,
-    /// The last segment ends in a torn batch, after a crash or during a write.
+    /// The last segment ends with an incomplete batch, because of a crash or because it is being
+    /// written.
     TornTail,
-    /// Bytes are damaged, or missing.
+    /// Bytes are damaged or missing.
     Damage,
 }
 
-/// A finding of a verification.
+/// A problem that a verification found.
 #[derive(Debug, Clone)]
 pub struct Finding {
     /// The finding's severity.
     pub severity: Severity,
-    /// The description of the finding.
+    /// A description of the problem.
     pub error: Error,
 }
 
-/// The result of a verification.
+/// The result of a verification: the problems found, and how much was read.
 #[derive(Debug, Clone, Default)]
 pub struct VerifyReport {
-    /// All findings.
+    /// All problems found.
     pub findings: Vec<Finding>,
-    /// Number of partitions read.
+    /// Number of partitions whose files were found.
     pub partitions: u64,
-    /// Number of segments verified.
+    /// Number of segments that were read.
     pub segments: u64,
-    /// Number of batches with valid checksums.
+    /// Number of valid batches.
     pub batches: u64,
-    /// Number of messages in these batches.
+    /// Number of messages in the valid batches.
     pub messages: u64,
     /// Number of bytes read.
     pub bytes: u64,
 }
 
 impl LogDirectory {
-    /// Reads the catalog of the log in a directory.
+    /// Reads the catalog and the consumers' offsets of the log in a directory.
     ///
     /// # Errors
-    /// Not found, if there is no log; corruption; I/O errors.
+    /// Not found, if the directory contains no log; corruption; I/O errors.
     pub fn read(storage: Arc<dyn Storage>, directory: &Path) -> Result<Self> {
         let Some(log) = identity::read(&*storage, directory)? else {
             let message = format!("{} has no message log", directory.display());
@@ -141,12 +147,12 @@ impl LogDirectory {
         self.env.log
     }
 
-    /// Returns the log's streams, by their ids.
+    /// Returns the log's streams by id.
     pub fn streams(&self) -> &BTreeMap<u32, StreamInfo> {
         &self.streams
     }
 
-    /// Returns all partitions, with their incarnations.
+    /// Returns the id and the current incarnation of every partition.
     pub fn partitions(&self) -> impl Iterator<Item = (PartitionId, u64)> {
         self.streams.iter().flat_map(|(&stream, info)| {
             info.topics.iter().flat_map(move |(&topic, info)| {
@@ -157,7 +163,7 @@ impl LogDirectory {
         })
     }
 
-    /// Returns the offsets of a partition's consumers.
+    /// Returns the stored offsets of the consumers and groups of a partition's current incarnation.
     pub fn offsets(&self, id: PartitionId) -> impl Iterator<Item = (Consumer, u64)> {
         let incarnation = self.partitions().find(|(of, _)| *of == id).map(|(_, at)| at);
         let of_it =
@@ -168,7 +174,7 @@ impl LogDirectory {
             .map(|((_, _, consumer), offset)| (*consumer, *offset))
     }
 
-    /// Returns the files of a partition.
+    /// Lists the files of a partition.
     ///
     /// # Errors
     /// Not found; I/O errors.
@@ -187,11 +193,12 @@ impl LogDirectory {
         Ok(PartitionFiles { log: self, id, incarnation, segments: segments.collect() })
     }
 
-    /// Reads every segment. Verifies that all checksums are right, that offsets are consecutive,
-    /// and that indexes agree with segments. Calls `seen` with the number of bytes read so far.
+    /// Reads all segments and verifies them: all checksums must be valid, offsets must be
+    /// consecutive, and indexes must agree with their segments. Calls `seen` repeatedly with the
+    /// number of bytes read so far.
     ///
     /// # Errors
-    /// Errors from listing directories. Findings are in the report and are not errors.
+    /// None: errors from listing and reading files are findings in the report.
     pub fn verify(&self, mut seen: impl FnMut(u64)) -> Result<VerifyReport> {
         let mut report = VerifyReport::default();
         for (id, _) in self.partitions() {
@@ -214,12 +221,12 @@ impl PartitionFiles<'_> {
         self.id
     }
 
-    /// Returns the partition's incarnation.
+    /// Returns the partition's current incarnation.
     pub fn incarnation(&self) -> u64 {
         self.incarnation
     }
 
-    /// Returns the partition's segments, in the order of their offsets.
+    /// Returns the partition's segments in ascending order of their offsets.
     pub fn segments(&self) -> impl Iterator<Item = SegmentFile> {
         self.segments.iter().map(|segment| SegmentFile {
             path: segment.path(Kind::Log),
@@ -230,8 +237,8 @@ impl PartitionFiles<'_> {
         })
     }
 
-    /// Returns the offset of the partition's first message, and the offset after its last message
-    /// in a segment. Only the end of the last segment is read.
+    /// Returns the offset of the partition's first message, and the offset after the last message
+    /// that is in a segment. Reads only the end of the last segment.
     ///
     /// # Errors
     /// Corruption; I/O errors.
@@ -243,11 +250,12 @@ impl PartitionFiles<'_> {
         Ok((first.base_offset(), end.next_offset))
     }
 
-    /// Visits the batches in order, beginning with the batch that contains an offset, until `visit`
-    /// returns false.
+    /// Calls `visit` with each batch in order, and stops when `visit` returns false. Begins with
+    /// the batch that contains the offset `from`.
     ///
     /// # Errors
-    /// Corruption, with file and offset, unless it is at the end of the last segment; I/O errors.
+    /// Corruption, with file and offset; I/O errors. Corruption in the last segment is not an error
+    /// but ends the visit, because a torn batch at its end is normal.
     pub fn visit(
         &self,
         from: u64,
@@ -262,7 +270,8 @@ impl PartitionFiles<'_> {
                 let scanned = match scanner.read_verified() {
                     Ok(Some(scanned)) => scanned,
                     Ok(None) => break,
-                    // The last segment may end in a torn batch, after a crash or during a write.
+                    // The last segment may end with an incomplete batch, because of a crash or
+                    // because it is being written.
                     Err(error) if is_last && error.kind() == ErrorKind::Corruption => break,
                     Err(error) => return Err(error),
                 };
@@ -359,8 +368,8 @@ impl PartitionFiles<'_> {
         }
     }
 
-    /// Returns the severity of bytes at the end of the last segment that are not a whole batch: a
-    /// torn tail, or damage.
+    /// Classifies bytes after the last valid batch of the last segment: an incomplete write, or
+    /// damage.
     fn severity_of_end(&self, segment: &Segment) -> Severity {
         let hole = recovery::find_end(&self.log.env, segment)
             .and_then(|end| recovery::find_hole(&self.log.env, segment, &end));
@@ -371,21 +380,21 @@ impl PartitionFiles<'_> {
     }
 }
 
-/// The result of compacting a log.
+/// What the compaction of a log has done.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CompactReport {
     /// Number of segments rewritten.
     pub segments: u64,
-    /// Total size of the rewritten segments in bytes: before, and after.
+    /// Total size in bytes of the rewritten segments, before and after.
     pub bytes: [u64; 2],
 }
 
-/// Rewrites the sealed segments of a log without the gaps between their batches. The log must not
-/// be open.
+/// Rewrites the sealed segments of a log that have gaps between their batches, so that the gaps
+/// disappear. The log must not be open.
 ///
 /// # Errors
-/// Busy, if the log is open: its owner rewrites sealed segments itself; corruption, if a segment is
-/// damaged: that segment stays unchanged; I/O errors.
+/// Busy, if the log is open (its process then rewrites sealed segments itself); corruption, if a
+/// segment is damaged, which is then left unchanged; I/O errors.
 pub fn compact(storage: Arc<dyn Storage>, directory: &Path) -> Result<CompactReport> {
     let _lock = storage.lock(&directory.join(layout::LOCK)).map_err(|error| {
         Error::from(error).while_doing(format_args!(

@@ -1,7 +1,9 @@
-//! A journal: a file of records that is rewritten when most of them are obsolete.
+//! A journal: a file of records, to which new records are appended. It is rewritten when most of
+//! its records are obsolete.
 //!
-//! Files are named `NAME-NNNNNN.journal`. The first record of each file is a snapshot that replaces
-//! all earlier records, so the journal is always the single file with the highest number.
+//! Files are named `NAME-NNNNNN.journal`. The first record of each file is a snapshot that includes
+//! the effect of all earlier records. So the file with the highest number is the journal, and older
+//! files are obsolete.
 //!
 //! # Order of a rewrite
 //!
@@ -14,8 +16,9 @@
 //! Either file is removed when the journal is next opened.
 //!
 //! # Crash while appending
-//! The end of the file may be torn, and is cut off when the journal is opened. Damage that is
-//! followed by a whole record cannot result from a crash: it is an error.
+//! A crash may leave an incomplete record at the end of the file. It is cut off when the journal is
+//! opened. If a valid record follows the damage, the damage cannot be the result of a crash, and is
+//! reported as an error.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -26,14 +29,14 @@ use tailwater_io::{Create, IoMode, Purpose, Storage, WriteFile};
 
 use crate::{Error, ErrorKind, Result};
 
-/// Extension of a journal's file.
+/// Extension of the names of journal files.
 const EXTENSION: &str = ".journal";
-/// Size below which a journal is never rewritten, in bytes.
+/// A journal of at most this many bytes is not rewritten.
 const REWRITE_MIN: u64 = 64 << 10;
-/// Size at which a journal is rewritten, as a multiple of the size of its snapshot.
+/// A journal is rewritten when it is larger than this multiple of the snapshot at its beginning.
 const GROWTH: u64 = 4;
 
-/// An open journal.
+/// A journal that is open for appending.
 #[derive(Debug)]
 pub(crate) struct Journal {
     storage: Arc<dyn Storage>,
@@ -45,15 +48,16 @@ pub(crate) struct Journal {
     length: u64,
     next_record: u64,
     snapshot_length: u64,
-    /// The first error that left the file's contents uncertain: the next record must begin a new
-    /// file.
+    /// The first error that left it unknown whether the file contains the last record. While it is
+    /// set, the next append must begin a new file.
     failed: Option<Error>,
 }
 
-/// The contents of a journal when it was opened.
+/// The content of a journal's file when it was read.
 #[derive(Debug)]
 pub(crate) struct Contents {
-    /// The journal's file, and its number.
+    /// Path of the file. `number` is the number in its name, and `end` the end of the last whole
+    /// record in `bytes`.
     pub(crate) path: PathBuf,
     number: u64,
     bytes: Vec<u8>,
@@ -61,16 +65,16 @@ pub(crate) struct Contents {
 }
 
 impl Contents {
-    /// Returns the journal's records in order, the snapshot first.
+    /// Returns the journal's records in order. The first one is the snapshot.
     pub(crate) fn records(&self) -> impl Iterator<Item = &[u8]> {
         Reader::new(self.bytes.get(..self.end).unwrap_or_default())
     }
 }
 
-/// Reads a journal without opening it for writing; `None` if there is none.
+/// Reads a journal without opening it for appending; `None` if it does not exist.
 ///
 /// # Errors
-/// Corruption, for damage other than a torn end; I/O errors.
+/// Corruption, for damage other than an incomplete last record; I/O errors.
 pub(crate) fn read(
     storage: &dyn Storage,
     directory: &Path,
@@ -98,7 +102,7 @@ fn path(directory: &Path, name: &str, number: u64) -> PathBuf {
     directory.join(format!("{name}-{number:06}{EXTENSION}"))
 }
 
-/// Returns the numbers of a journal's files.
+/// Returns the numbers of all files of a journal, in no particular order.
 fn numbers(storage: &dyn Storage, directory: &Path, name: &str) -> Result<Vec<u64>> {
     let entries = storage.list(directory)?;
     let number = |entry: &str| {
@@ -109,10 +113,11 @@ fn numbers(storage: &dyn Storage, directory: &Path, name: &str) -> Result<Vec<u6
 }
 
 impl Journal {
-    /// Opens a journal, or creates it with `first_snapshot`. Returns the journal and its contents.
+    /// Opens a journal. If it does not exist, creates it with the snapshot that `first_snapshot`
+    /// returns. Returns the journal and, unless it was created, its content.
     ///
     /// # Errors
-    /// The errors of [`read`], and of `first_snapshot`.
+    /// The errors of [`read`] and of `first_snapshot`; I/O errors.
     pub(crate) fn open(
         storage: &Arc<dyn Storage>,
         directory: &Path,
@@ -144,7 +149,7 @@ impl Journal {
         if file.length()? != end {
             file.truncate(end)?;
         }
-        // The process that wrote the records may not have synced them.
+        // The process that wrote the records may have ended before it synced them.
         file.sync_all(Purpose::LogJournal)?;
         storage.sync_directory(directory)?;
         let mut reader = Reader::new(&contents.bytes);
@@ -167,7 +172,8 @@ impl Journal {
         Ok((journal, Some(contents)))
     }
 
-    /// Begins a file with a snapshot.
+    /// Creates the file with this number, whose first record is `snapshot`, and makes it durable.
+    /// The snapshot gets the record number `record`.
     fn begin(
         storage: &Arc<dyn Storage>,
         directory: &Path,
@@ -184,7 +190,8 @@ impl Journal {
         file.write_all_at(&bytes, 0, Purpose::LogJournal)?;
         file.sync_all(Purpose::LogJournal)?;
         let path = path(directory, name, number);
-        // A crash before the rename is safe: the file with the lower number is still the journal.
+        // A crash before the rename is safe: the file with the next lower number is still the
+        // journal.
         storage.rename(&temporary, &path)?;
         storage.sync_directory(directory)?;
         let length = bytes.len() as u64;
@@ -202,18 +209,20 @@ impl Journal {
         })
     }
 
-    /// Returns the journal's file.
+    /// Returns the path of the journal's current file.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Appends a record. With `is_durable` the record is durable on return; otherwise it survives
-    /// only the process. If a new file has to be started, `snapshot` is called for its first
-    /// record; that snapshot must already include `record`.
+    /// Appends a record. If `is_durable`, the record is durable on return; otherwise it survives a
+    /// crash of the process but not a power cut.
+    ///
+    /// If a new file must be begun instead, `snapshot` is called for its first record. The snapshot
+    /// must already include the effect of `record`.
     ///
     /// # Errors
-    /// I/O errors. The file may then or may not contain the record; the next call begins a new
-    /// file, which resolves the uncertainty. Errors from `snapshot`; nothing was then written.
+    /// I/O errors: the file may or may not contain the record. The next append begins a new file,
+    /// which settles that. Errors of `snapshot`: nothing was written.
     pub(crate) fn append(
         &mut self,
         record: &[u8],
@@ -240,8 +249,8 @@ impl Journal {
         Ok(())
     }
 
-    /// Records that it is unknown whether the file contains the last record: the next append begins
-    /// a new file.
+    /// Notes that it is unknown whether the file contains the last record. The next append then
+    /// begins a new file.
     pub(crate) fn fail(&mut self, error: &Error) {
         self.failed.get_or_insert_with(|| error.clone());
     }
@@ -249,7 +258,7 @@ impl Journal {
     /// Makes all records durable.
     ///
     /// # Errors
-    /// The errors of [`Self::append`].
+    /// I/O errors, and the error of an earlier failed append or sync until a new file is begun.
     pub(crate) fn sync(&mut self) -> Result<()> {
         if let Some(error) = &self.failed {
             return Err(error.clone());
@@ -261,8 +270,8 @@ impl Journal {
         })
     }
 
-    /// Begins a new file with a snapshot, durably; the contents of the old file then no longer
-    /// matter.
+    /// Begins a new file with a snapshot, and makes it durable. Then the content of the old file is
+    /// obsolete, whatever it is.
     ///
     /// # Errors
     /// I/O errors.
@@ -278,15 +287,15 @@ impl Journal {
         let old = match next {
             Ok(next) => std::mem::replace(self, next),
             Err(error) => {
-                // The new file may or may not exist. A later attempt must not use this number
-                // again: only a file with a higher number is certain to supersede the new file.
+                // The new file may or may not exist. The next attempt must use a higher number:
+                // only then does its file certainly supersede this one.
                 self.number += 1;
                 self.failed = Some(error.clone());
                 return Err(error);
             }
         };
         drop(old.file);
-        // A file that cannot be removed now is removed when the journal is next opened.
+        // If the old file cannot be removed now, it is removed when the journal is next opened.
         let _ = self.storage.remove(&old.path);
         Ok(())
     }

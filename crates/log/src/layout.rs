@@ -12,9 +12,9 @@
 //!       OFFSET-TIMESTAMP-G.log      its segments, and their indexes
 //! ```
 //!
-//! An incarnation begins when a partition is created or purged, and its number is never reused. A
-//! file of an obsolete incarnation is therefore recognized by its path: a directory that the
-//! catalog does not name is obsolete and is removed.
+//! A new incarnation begins when a partition is created or purged, and its number is never reused.
+//! Obsolete files are therefore recognized by their path: if the catalog does not name the
+//! incarnation of a directory, the directory is obsolete and is removed.
 
 use std::path::{Path, PathBuf};
 
@@ -30,10 +30,10 @@ pub(crate) const IDENTITY: &str = "TAILWATER-LOG";
 /// Name of the file that records the boot ID and the shared-memory directory used when the log was
 /// last opened.
 pub(crate) const BOOT: &str = "BOOT";
-/// Name of the directory of all streams.
+/// Name of the directory that contains the directories of all streams.
 pub(crate) const STREAMS: &str = "streams";
 
-/// Returns the directory with all incarnations of a topic's partitions.
+/// Returns the directory that contains the incarnations of all partitions of a topic.
 pub(crate) fn partitions_directory(log: &Path, stream: u32, topic: u32) -> PathBuf {
     log.join(STREAMS)
         .join(stream.to_string())
@@ -42,21 +42,21 @@ pub(crate) fn partitions_directory(log: &Path, stream: u32, topic: u32) -> PathB
         .join("partitions")
 }
 
-/// Returns the directory of one incarnation of a partition.
+/// Returns the directory with the files of one incarnation of a partition.
 pub(crate) fn incarnation_directory(log: &Path, id: PartitionId, incarnation: u64) -> PathBuf {
     let name = format!("{}.{incarnation}", id.partition);
     partitions_directory(log, id.stream, id.topic).join(name)
 }
 
-/// Parses the name of an incarnation's directory. Returns the id of the partition and the
-/// incarnation.
+/// Parses the name of an incarnation's directory (`P.I`). Returns the partition's id within its
+/// topic, and the number of the incarnation.
 pub(crate) fn parse_incarnation(name: &str) -> Option<(u32, u64)> {
     let (partition, incarnation) = name.split_once('.')?;
     let parsed = (partition.parse().ok()?, incarnation.parse().ok()?);
     (format!("{}.{}", parsed.0, parsed.1) == name).then_some(parsed)
 }
 
-/// Removes the directory of an incarnation with its files. Files that cannot be removed now are
+/// Removes the directory of an incarnation and its files. Errors are ignored: what remains is
 /// removed when the log is next opened.
 pub(crate) fn remove_incarnation(storage: &dyn Storage, directory: &Path) {
     let Ok(entries) = storage.list(directory) else { return };
@@ -66,7 +66,7 @@ pub(crate) fn remove_incarnation(storage: &dyn Storage, directory: &Path) {
     let _ = storage.remove_directory(directory);
 }
 
-/// Removes the directories of incarnations that the catalog does not name: the incarnation was
+/// Removes the directories of incarnations that the catalog does not name. Their partition was
 /// purged or deleted, or its creation was interrupted.
 ///
 /// # Errors

@@ -1,5 +1,5 @@
-//! A message log that persists outside the append path and states what each acknowledgement
-//! survives.
+//! A message log. Appends do not wait for the disk unless the requested durability requires it, and
+//! a topic's durability states which failures an acknowledged append survives.
 //!
 //! Streams contain topics, topics contain partitions, and a partition is a sequence of messages
 //! that grows at its end and can be read from any offset. Batches have the layout of Apache Iggy's
@@ -31,15 +31,17 @@
 //!
 //! # Durability
 //!
-//! A topic's [`Durability`] states what an acknowledged append survives: nothing, the death of the
-//! process, or a power cut. Batches are copied once, into the tail (recent data in memory). Threads
-//! called persisters write them from the tail to segments in direct mode. An acknowledgement waits
-//! for that write only if the durability requires it.
+//! A topic's [`Durability`] states what an acknowledged append survives: nothing, a crash of the
+//! process, or a power cut. An append copies its batch once, into the tail, which holds recent
+//! batches in memory. Threads called persisters write batches from the tail to segment files, by
+//! default with direct I/O. An append is acknowledged after that write only if the durability
+//! requires it.
 //!
 //! # Threads
 //!
-//! The API is synchronous and needs no runtime. An append returns immediately with a [`Ticket`]. A
-//! caller can wait for the ticket, or register a function that is called when the append completes.
+//! The API is synchronous and needs no async runtime. An append returns a [`Ticket`] without
+//! waiting for its acknowledgement. The caller can wait for the ticket, or register a function that
+//! is called when the append is acknowledged or has failed.
 
 mod backpressure;
 mod catalog;

@@ -1,9 +1,9 @@
-//! Offsets of consumers and groups: a small journal for all partitions of a log.
+//! The stored offsets of consumers and groups, in one small journal for all partitions of a log.
 //!
 //! A stored offset is visible in memory immediately. Its ticket completes when the journal contains
-//! the offset and, if the caller requested durability, is synced. All pending offsets are written
-//! with one write and at most one sync. An entry contains the incarnation of its partition, so that
-//! a purge makes the entry obsolete.
+//! the offset and, if the caller asked for durability, has been synced. All offsets that are
+//! waiting are written with one write and at most one sync. An entry in the journal contains the
+//! incarnation of its partition, so that a purge of the partition makes the entry obsolete.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,27 +19,27 @@ use crate::sync::{Condvar, Mutex};
 use crate::ticket::{Signal, Ticket};
 use crate::{Error, Result};
 
-/// Name of the journal.
+/// Name of the offsets' journal, the prefix of its files' names.
 const NAME: &str = "offsets";
-/// Length of an entry, in bytes.
+/// Length of an entry in a record of the journal, in bytes.
 const ENTRY_BYTES: usize = 34;
 
-/// The owner of a stored offset in a partition.
+/// Who has stored an offset in a partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Consumer {
-    /// A single consumer, identified by its id.
+    /// A single consumer with this id.
     Single(u32),
-    /// A consumer group, identified by its id.
+    /// A consumer group with this id.
     Group(u32),
 }
 
-/// The key of an offset: a partition, its incarnation, and the consumer.
+/// What identifies a stored offset: the partition, its incarnation, and the consumer.
 type Key = (PartitionId, u64, Consumer);
 
-/// The offsets of a log.
+/// The stored offsets of an open log. Safe to use from any thread.
 pub(crate) struct Offsets {
     state: Mutex<State>,
-    /// Locked while pending offsets are written.
+    /// Locked while waiting offsets are written. Must be locked before `state`.
     journal: Mutex<Journal>,
     changed: Condvar,
 }
@@ -53,7 +53,7 @@ struct State {
 }
 
 impl State {
-    /// Sets an offset, or deletes it with `None`, and queues the change to be written.
+    /// Sets an offset, or deletes it if `offset` is `None`, and queues the change for the journal.
     fn set(&mut self, key: Key, offset: Option<u64>, is_durable: bool) -> Ticket {
         let signal = Signal::new();
         match offset {
@@ -68,9 +68,10 @@ impl State {
 }
 
 impl Offsets {
-    /// Opens the offsets in a directory, and creates their journal if it does not exist. `end_of`
-    /// returns the offset after a partition's last message, or `None` if the incarnation does not
-    /// exist. A stored offset beyond the last message becomes the offset of that message.
+    /// Opens the offsets in a log's directory, and creates their journal if it does not exist.
+    /// `end_of` returns the offset after the last message of a partition's incarnation, or `None`
+    /// if the incarnation does not exist. A stored offset beyond the last message is lowered to the
+    /// offset of the last message.
     ///
     /// # Errors
     /// Corruption; I/O errors.
@@ -93,8 +94,8 @@ impl Offsets {
             })
         });
         if offsets != stored {
-            // If the journal still contained an offset beyond the end, that offset would become
-            // valid again once the partition has grown.
+            // Store the lowered offsets. Otherwise the journal would still contain offsets beyond
+            // the end, which would become valid again when the partition has grown.
             journal.rewrite(&encode_all(&offsets))?;
         }
         let state = State {
@@ -107,25 +108,25 @@ impl Offsets {
         Ok(Self { state: Mutex::new(state), journal: Mutex::new(journal), changed: Condvar::new() })
     }
 
-    /// Returns the offset of a consumer.
+    /// Returns a consumer's stored offset; `None` if there is none.
     pub(crate) fn get(&self, id: PartitionId, incarnation: u64, consumer: Consumer) -> Option<u64> {
         self.state.lock().offsets.get(&(id, incarnation, consumer)).copied()
     }
 
-    /// Returns all offsets of an incarnation.
+    /// Returns all offsets stored for one incarnation of a partition.
     pub(crate) fn all(&self, id: PartitionId, incarnation: u64) -> Vec<(Consumer, u64)> {
         let state = self.state.lock();
         let of_it = state.offsets.iter().filter(|((of, at, _), _)| (*of, *at) == (id, incarnation));
         of_it.map(|((_, _, consumer), offset)| (*consumer, *offset)).collect()
     }
 
-    /// Stores an offset below the end of its partition. `end` returns the partition's incarnation
-    /// and end, and is called under the lock. A concurrent truncation lowers the end before it
-    /// calls [`Self::clamp`]: either this call sees the lower end and fails, or `clamp` sees the
-    /// stored offset.
+    /// Stores an offset, which must be below the end of its partition. `end` returns the
+    /// partition's incarnation and end, and is called while this state is locked. A truncation
+    /// first lowers the end and then calls [`Self::clamp`]. So either this call sees the lower end
+    /// and fails, or `clamp` sees the stored offset.
     ///
     /// # Errors
-    /// Invalid argument, for an offset at or above the end.
+    /// Invalid argument, if the offset is at or above the end.
     pub(crate) fn store(
         &self,
         id: PartitionId,
@@ -150,7 +151,7 @@ impl Offsets {
         Ok(ticket)
     }
 
-    /// Deletes an offset; `None` if there is none.
+    /// Deletes a stored offset. Returns `None` if it does not exist.
     pub(crate) fn delete(
         &self,
         id: PartitionId,
@@ -172,7 +173,8 @@ impl Offsets {
         Some(ticket)
     }
 
-    /// After a truncation, lowers stored offsets to that of the partition's last message, durably.
+    /// After a truncation, lowers stored offsets at or above `end` to `end - 1`, or deletes them if
+    /// `end` is 0. The change is durable on return.
     ///
     /// # Errors
     /// Errors from the journal.
@@ -191,13 +193,14 @@ impl Offsets {
         tickets.into_iter().try_for_each(Ticket::wait)
     }
 
-    /// Drops the offsets of a partition's incarnations below `incarnation`.
+    /// Drops from memory the offsets of all incarnations of a partition below `incarnation`.
     pub(crate) fn forget(&self, id: PartitionId, incarnation: u64) {
         let is_gone = |(of, at, _): &Key| *of == id && *at < incarnation;
         self.state.lock().offsets.retain(|key, _| !is_gone(key));
     }
 
-    /// Writes pending offsets. Returns false if there were none.
+    /// Writes the waiting offsets to the journal and completes their tickets. Returns false if none
+    /// were waiting.
     pub(crate) fn write_pending(&self) -> bool {
         let mut journal = self.journal.lock();
         let (pending, waiting, is_durable) = {
@@ -212,7 +215,8 @@ impl Offsets {
         let append = || journal.append(&pending, is_durable, || Ok(self.snapshot()));
         let outcome = panics::catch("storing offsets", append);
         if let Err(error) = &outcome {
-            // After a panic it is unknown what the journal's file contains.
+            // If the append panicked, it is unknown what the file contains, so make the next append
+            // begin a new file.
             journal.fail(error);
         }
         drop(journal);
@@ -222,12 +226,12 @@ impl Offsets {
         true
     }
 
-    /// Returns a record with all offsets.
+    /// Encodes all offsets as one record.
     fn snapshot(&self) -> Vec<u8> {
         encode_all(&self.state.lock().offsets)
     }
 
-    /// Writes pending offsets until the log is closed.
+    /// Runs the thread that writes waiting offsets, until the log is closed.
     pub(crate) fn work(&self) {
         loop {
             if self.write_pending() {
@@ -244,13 +248,13 @@ impl Offsets {
         }
     }
 
-    /// Rejects further offsets and ends [`Self::work`].
+    /// Makes later changes fail, and ends [`Self::work`].
     pub(crate) fn close(&self) {
         self.state.lock().is_closed = true;
         self.changed.notify_all();
     }
 
-    /// Makes all offsets durable.
+    /// Writes the waiting offsets and makes all offsets durable.
     ///
     /// # Errors
     /// I/O errors.
@@ -316,7 +320,7 @@ fn decode(entry: &[u8]) -> Option<(Key, Option<u64>)> {
     Some(((id, u64_at(12)?, consumer), offset))
 }
 
-/// Reads the offsets of a log without opening it.
+/// Reads the stored offsets of a log that need not be open.
 ///
 /// # Errors
 /// Corruption; I/O errors.

@@ -10,21 +10,21 @@ use tailwater_io::{Clock, SharedMemory, Storage};
 
 use crate::{Error, Result};
 
-/// The most severe kind of failure that an acknowledged append survives.
+/// What an acknowledged append survives. A later variant includes the earlier ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Durability {
-    /// Nothing: the append is lost when the process dies.
+    /// Nothing: the append can be lost when the process ends without closing the log.
     Memory,
-    /// The death of the process (SIGKILL), but not of the machine or the container.
+    /// A crash of the process (for example by SIGKILL), but not of the machine or the container.
     #[default]
     Process,
-    /// A power cut. Readers see only messages that are durable.
+    /// A power cut. Consumers see a message only when it is durable.
     Disk,
 }
 
 impl Durability {
-    /// Returns the name of the durability.
+    /// Returns the durability's name, as used in configuration files.
     pub fn name(self) -> &'static str {
         match self {
             Self::Memory => "memory",
@@ -34,44 +34,44 @@ impl Durability {
     }
 }
 
-/// The handling of a partial block: the last block of a write, which the written batches do not
-/// fill.
+/// What happens to a partial block: the last block of a write, if the batches do not fill it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PartialBlocks {
-    /// The block is padded and never rewritten. Once its segment is sealed, the segment is
-    /// rewritten without the gaps.
+    /// The rest of the block is filled with padding, and the block is not written again. After its
+    /// segment is sealed, the segment may be rewritten without the gaps that the padding leaves.
     #[default]
     Pad,
-    /// The contents of the block are kept in memory, and the block is written again when it is
-    /// full.
+    /// The bytes of the block are kept in memory, and the block is written again with the batches
+    /// that follow.
     Carry,
 }
 
-/// Options of a topic, which apply to all its partitions.
+/// Options of a topic. They apply to all its partitions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TopicOptions {
-    /// The most severe kind of failure that an acknowledged append survives.
+    /// What an acknowledged append survives.
     pub durability: Durability,
-    /// Number of unpersisted messages in a partition that triggers a persist.
+    /// A partition persists its batches when it has at least this many unpersisted messages.
     pub messages_required_to_save: u32,
-    /// Unpersisted bytes in a partition that trigger a persist.
+    /// A partition persists its batches when it has at least this many unpersisted bytes.
     pub size_of_messages_required_to_save: u64,
-    /// Maximum time that a message stays unpersisted, in microseconds.
+    /// Longest time that a message stays unpersisted, in microseconds.
     pub save_interval_us: u64,
-    /// Size at which a segment is sealed, in bytes.
+    /// Size at which a segment is sealed and a new one begun, in bytes.
     pub segment_bytes: u64,
-    /// Age at which messages may be removed, in microseconds; `None` keeps them indefinitely.
+    /// Messages older than this may be removed, in microseconds; `None` keeps them indefinitely.
     pub message_expiry_us: Option<u64>,
-    /// Size of a partition beyond which its oldest segments are removed, in bytes.
+    /// If a partition's segments have more bytes than this, the oldest ones are removed; `None` for
+    /// no limit.
     pub partition_bytes_max: Option<u64>,
-    /// Handling of partial blocks.
+    /// What happens to partial blocks.
     pub partial_blocks: PartialBlocks,
-    /// Whether stored offsets of consumers should survive a power cut. The log only keeps this
-    /// value: callers read it and pass it on when they store an offset.
+    /// Whether consumers' stored offsets should survive a power cut. The log only stores this
+    /// value. Callers must pass it on as `is_durable` when they store an offset.
     pub are_offsets_durable: bool,
-    /// Text that an application keeps with the topic; the log does not interpret it.
+    /// A text that an application stores with the topic. The log does not interpret it.
     pub attributes: String,
 }
 
@@ -93,7 +93,7 @@ impl Default for TopicOptions {
 }
 
 impl TopicOptions {
-    /// Checks every value.
+    /// Checks that every option has a valid value.
     ///
     /// # Errors
     /// Invalid argument, naming the option.
@@ -117,16 +117,16 @@ impl TopicOptions {
     }
 }
 
-/// The mode in which bytes move between a file and memory.
+/// How the I/O mode for segments is chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum IoModeChoice {
-    /// Direct if the filesystem supports it, otherwise buffered, with a warning.
+    /// Direct I/O if the filesystem supports it; otherwise buffered I/O and a warning.
     #[default]
     Auto,
-    /// Direct: bypassing the page cache. If the filesystem does not support it, opening the log
-    /// fails.
+    /// Direct I/O, which bypasses the page cache. If the filesystem does not support it, opening
+    /// the log fails.
     Direct,
-    /// Buffered: through the page cache.
+    /// Buffered I/O, through the page cache.
     Buffered,
 }
 
@@ -134,7 +134,7 @@ impl IoModeChoice {
     /// All choices.
     pub const ALL: [Self; 3] = [Self::Auto, Self::Direct, Self::Buffered];
 
-    /// Returns the name of the choice in configuration files.
+    /// Returns the choice's name, as used in configuration files.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Auto => "auto",
@@ -144,58 +144,60 @@ impl IoModeChoice {
     }
 }
 
-/// The memory of unpersisted batches of topics with durability [`Process`](Durability::Process).
+/// Where the tails of topics with durability [`Process`](Durability::Process) are kept. If this is
+/// not shared memory, an append to such a topic is acknowledged only after it has been written to
+/// the segment.
 #[derive(Debug, Clone, Default)]
 pub enum TailMemory {
-    /// Shared memory in `/dev/shm`. If there is no shared memory, appends wait for the write to the
-    /// segment, with a warning.
+    /// In shared memory in `/dev/shm`. If that is not possible, in private memory, with a warning.
     #[default]
     Automatic,
-    /// Shared memory in this directory, which must be on a tmpfs.
+    /// In shared memory in this directory, which must be on a tmpfs.
     Directory(PathBuf),
-    /// This shared memory.
+    /// In this shared memory.
     Shared(Arc<dyn SharedMemory>),
-    /// Private memory of the process: appends wait for the write to the segment.
+    /// In private memory of the process.
     Private,
 }
 
 /// Options of a log.
 #[derive(Debug, Clone)]
 pub struct LogOptions {
-    /// Storage that contains the log.
+    /// The storage that contains the log.
     pub storage: Arc<dyn Storage>,
-    /// Source of time.
+    /// The source of time.
     pub clock: Arc<dyn Clock>,
-    /// Memory of unpersisted batches of topics with durability `process`.
+    /// Where the tails of topics with durability `process` are kept.
     pub tail_memory: TailMemory,
-    /// Mode of writes to segments.
+    /// I/O mode of writes to segments.
     pub append_io_mode: IoModeChoice,
-    /// Whether every write to a segment is durable when it returns, whatever the topic's
-    /// durability.
+    /// Whether every write to a segment is durable when it returns, even if the topic's durability
+    /// does not require it.
     pub syncs_appends: bool,
-    /// Mode of reads of segments.
+    /// I/O mode of reads from segments.
     pub read_io_mode: IoModeChoice,
-    /// Memory for recent data, in bytes: unpersisted batches and, as space permits, persisted
-    /// batches that consumers may still poll. An append that would exceed this memory waits or
-    /// fails.
+    /// Hard limit on the memory of all tails, in bytes. Tails hold unpersisted batches and, as a
+    /// cache, persisted batches that consumers may still poll. An append that would exceed the
+    /// limit waits or fails.
     ///
-    /// 0 (the default) selects the size automatically: an eighth of the memory available to the
-    /// process, between 64 MiB and 1 GiB. Within this limit, the memory for persisted batches grows
-    /// while memory is free and shrinks under memory pressure, provided that the log has
-    /// persisters.
+    /// 0 (the default) selects the limit automatically: an eighth of the process's memory limit or,
+    /// without a limit, of the machine's memory, but at least 64 MiB and at most 1 GiB. The cache
+    /// then grows within the limit while memory is free, and shrinks under memory pressure,
+    /// provided that the log has persisters.
     pub tail_bytes_max: usize,
-    /// Upper bound on a partition's unpersisted bytes; appends beyond it wait or fail.
+    /// Limit on the unpersisted bytes of one partition. An append that would exceed it waits or
+    /// fails.
     pub partition_unpersisted_bytes_max: u64,
-    /// Maximum size of an accepted batch, in bytes.
+    /// Maximum length of a batch, in bytes. Longer batches are rejected.
     pub batch_bytes_max: usize,
-    /// Number of threads that persist batches. With 0, the caller must call
+    /// Number of threads that persist batches. If it is 0, the caller must call
     /// [`Log::run_pending`](crate::Log::run_pending).
     pub persisters: usize,
-    /// Memory for prefetching from segments, in bytes.
+    /// Memory for read-ahead from segments, in bytes.
     pub read_ahead_bytes_max: usize,
-    /// Identifier of the machine's current boot; `None` if it is unknown. If the log was last
-    /// opened in the same boot, no write that completed can have been lost, so missing bytes are
-    /// damage.
+    /// Identifier of the machine's current boot; `None` if unknown. If the log was last opened in
+    /// the same boot, the machine has not crashed since, so no completed write can have been lost.
+    /// Missing bytes are then treated as damage.
     pub boot_id: Option<String>,
 }
 

@@ -1,8 +1,7 @@
-//! Conversion of panics into errors.
+//! Converts panics into errors.
 //!
-//! Without the conversion, a panic in one of the log's threads would end the thread. The partition
-//! that the thread worked for would never complete another ticket, and closing the log would wait
-//! forever.
+//! A panic that ends one of the log's threads would leave tickets of its partition incomplete
+//! forever, and closing the log would wait for them.
 
 use std::any::Any;
 use std::fmt::Display;
@@ -10,13 +9,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::{Error, ErrorKind, Result};
 
-/// Runs `work`, and returns an error if it panics. `what` names the work in the message.
+/// Runs `work` and converts a panic into an error. `what` names the work in the error's message.
 ///
 /// # Errors
-/// Errors from the work; `Internal` if it panics.
+/// The error of `work`; `Internal` if it panics.
 pub(crate) fn catch<R>(what: impl Display, work: impl FnOnce() -> Result<R>) -> Result<R> {
-    // Unwind safety: a panic is handled like an error; the caller refuses further operations that
-    // the state may no longer support.
+    // Asserting unwind safety is justified: the caller treats a panic like an error, and refuses
+    // later operations that the state may no longer support.
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|payload| {
         let message = match text(&*payload) {
             Some(text) => format!("{what} panicked: {text}"),
@@ -26,7 +25,7 @@ pub(crate) fn catch<R>(what: impl Display, work: impl FnOnce() -> Result<R>) -> 
     })
 }
 
-/// Returns the message of a panic, if it is text.
+/// Returns the message of a panic; `None` if its payload is not a string.
 fn text(payload: &(dyn Any + Send)) -> Option<&str> {
     let owned = payload.downcast_ref::<String>().map(String::as_str);
     owned.or_else(|| payload.downcast_ref::<&str>().copied())

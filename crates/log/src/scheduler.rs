@@ -1,13 +1,12 @@
-//! Threads that take the steps of partitions: persists and commands.
+//! Schedules the work of partitions (persists and commands) on threads.
 //!
-//! A partition is queued, or one thread is taking a step for it, or it has no work. Two threads
-//! therefore never work on the same partition at the same time. If a partition has more work after
-//! a step, it is queued again at the end, so that partitions take turns. Writes of several
-//! partitions on one device can be in flight simultaneously, and the device merges the flushes of
-//! its cache.
+//! A partition is idle, or queued, or one thread is running a step of it. So two threads never work
+//! on the same partition at the same time. If a partition has more work after a step, it is put at
+//! the end of the queue, so that partitions take turns. Writes of several partitions can be in
+//! flight concurrently, and the kernel can merge their flush requests to the device.
 //!
-//! The scheduler also wakes each partition at its next deadline: the end of its save interval, its
-//! retention, or the release of its memory.
+//! The scheduler also wakes each partition at its deadlines: the end of its save interval, its
+//! retention, and the release of its memory.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -19,16 +18,16 @@ use tailwater_io::Clock;
 
 use crate::sync::{Condvar, Mutex};
 
-/// The unit that threads work on: a partition.
+/// What the scheduler schedules: a partition.
 pub(crate) trait Scheduled: Send + Sync {
-    /// Takes one step. If more work is left, queues the partition again.
+    /// Runs one step of the partition's work. If work is left, queues the partition again.
     fn run_step(&self);
 
-    /// Queues the partition if work is due.
+    /// Queues the partition if any of its work is due.
     fn wake(&self);
 }
 
-/// Queues partitions for the threads.
+/// Queues partitions with work, and runs it on the threads that call [`Scheduler::work`].
 #[derive(Default)]
 pub(crate) struct Scheduler {
     state: Mutex<State>,
@@ -67,7 +66,7 @@ impl Ord for Deadline {
     }
 }
 
-/// The next action of a thread.
+/// What a thread does next.
 enum Next {
     Work(Arc<dyn Scheduled>),
     Due(Arc<dyn Scheduled>),
@@ -75,13 +74,13 @@ enum Next {
 }
 
 impl Scheduler {
-    /// Queues a partition that is neither queued nor being worked on.
+    /// Queues a partition. It must be neither queued already nor running a step.
     pub(crate) fn push(&self, partition: Arc<dyn Scheduled>) {
         self.state.lock().ready.push_back(partition);
         self.changed.notify_one();
     }
 
-    /// Registers that a partition is to be woken at a time of the monotonic clock.
+    /// Arranges for a partition to be woken at a time of the monotonic clock, in nanoseconds.
     pub(crate) fn wake_at(&self, at_ns: u64, partition: Weak<dyn Scheduled>) {
         let deadline = Deadline { at_ns, partition };
         let mut state = self.state.lock();
@@ -93,7 +92,7 @@ impl Scheduler {
         }
     }
 
-    /// Immediately wakes all partitions with a deadline.
+    /// Makes all deadlines due immediately, so that their partitions are woken now.
     pub(crate) fn wake_all(&self) {
         let mut state = self.state.lock();
         let waiting = std::mem::take(&mut state.deadlines);
@@ -119,7 +118,8 @@ impl Scheduler {
         }
     }
 
-    /// Works until the scheduler is closed and the queue is empty.
+    /// Runs the work of partitions in the calling thread, until the scheduler is closed and its
+    /// queue is empty.
     pub(crate) fn work(&self, clock: &dyn Clock) {
         loop {
             let now_ns = clock.monotonic_ns();
@@ -156,7 +156,7 @@ impl Scheduler {
         }
     }
 
-    /// Ends the threads once the queue is empty.
+    /// Makes [`Self::work`] return in all threads as soon as the queue is empty.
     pub(crate) fn close(&self) {
         self.state.lock().is_closed = true;
         self.changed.notify_all();

@@ -1,5 +1,6 @@
-//! Locks, atomics and published values. With `--cfg shuttle` they are those of the model checker
-//! shuttle, which then schedules the threads; otherwise they are the system's.
+//! Locks, condition variables, atomics and published values for this crate. Normally they are the
+//! usual ones. With `--cfg shuttle` they are those of the model checker `shuttle`, which controls
+//! the order in which threads run.
 
 #[cfg(not(shuttle))]
 pub(crate) use std::sync::atomic;
@@ -18,7 +19,8 @@ pub(crate) type Guard<'a, T> = std::sync::MutexGuard<'a, T>;
 #[cfg(shuttle)]
 pub(crate) type Guard<'a, T> = shuttle::sync::MutexGuard<'a, T>;
 
-/// A value that readers load as a whole. They do not wait for a writer that is replacing the value.
+/// An optional value that is replaced as a whole. Readers get the old or the new value, and never
+/// wait for a writer.
 #[cfg(not(shuttle))]
 #[derive(Debug)]
 pub(crate) struct Published<T>(arc_swap::ArcSwapOption<T>);
@@ -29,7 +31,7 @@ impl<T> Published<T> {
         Self(arc_swap::ArcSwapOption::new(value))
     }
 
-    /// Returns the current value.
+    /// Returns the current value; `None` if there is none.
     pub(crate) fn load(&self) -> Option<Arc<T>> {
         self.0.load_full()
     }
@@ -39,7 +41,7 @@ impl<T> Published<T> {
     }
 }
 
-/// The published value, for runs under the model checker.
+/// [`Published`] for tests under the model checker, with a lock.
 #[cfg(shuttle)]
 #[derive(Debug)]
 pub(crate) struct Published<T>(Mutex<Option<Arc<T>>>);
@@ -91,7 +93,8 @@ mod shuttled {
             self.0.wait(guard).unwrap_or_else(PoisonError::into_inner)
         }
 
-        /// Waits until notified, without a time limit, because the model checker has no time.
+        /// Waits until notified. The time limit is ignored, because there is no time in the model
+        /// checker.
         pub(crate) fn wait_timeout<'a, T>(
             &self,
             guard: MutexGuard<'a, T>,

@@ -1,4 +1,4 @@
-//! Completion of appends and commands.
+//! Tickets, through which callers learn the outcome of appends and commands.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use crate::{Error, Result};
 
 type Callback = Box<dyn FnOnce(Result<()>) + Send>;
 
-/// The outcome of an append or a command: already known, or still to come.
+/// The outcome of an append or a command, which may still be pending.
 ///
-/// Waiting does not require a thread: [`Self::on_complete`] registers a function. Dropping a ticket
-/// has no effect on the append.
+/// A caller need not block a thread to wait: [`Self::on_complete`] registers a function instead.
+/// Dropping a ticket does not cancel the append or command.
 #[must_use = "the append is acknowledged when the ticket is complete"]
 #[derive(Debug)]
 pub struct Ticket(State);
@@ -24,17 +24,17 @@ enum State {
 }
 
 impl Ticket {
-    /// Creates a complete ticket.
+    /// Creates a ticket whose outcome is already known.
     pub(crate) fn complete(outcome: Result<()>) -> Self {
         Self(State::Complete(outcome))
     }
 
-    /// Creates a ticket that completes with a signal.
+    /// Creates a pending ticket, which completes when `signal` does.
     pub(crate) fn pending(signal: Arc<Signal>) -> Self {
         Self(State::Pending(signal))
     }
 
-    /// Returns whether the ticket is complete.
+    /// Returns whether the outcome is known.
     pub fn is_complete(&self) -> bool {
         match &self.0 {
             State::Complete(_) => true,
@@ -42,10 +42,10 @@ impl Ticket {
         }
     }
 
-    /// Waits until the ticket is complete.
+    /// Waits for the outcome and returns it.
     ///
     /// # Errors
-    /// The error from the append or command.
+    /// The error of the append or command.
     pub fn wait(self) -> Result<()> {
         match self.0 {
             State::Complete(outcome) => outcome,
@@ -53,8 +53,9 @@ impl Ticket {
         }
     }
 
-    /// Calls `then` with the outcome: immediately if the ticket is complete, otherwise in the
-    /// thread that completes it; `then` must not block that thread.
+    /// Calls `then` once with the outcome. If the outcome is known, it is called immediately.
+    /// Otherwise it is called later by the thread that completes the ticket, which it must not
+    /// block.
     pub fn on_complete(self, then: impl FnOnce(Result<()>) + Send + 'static) {
         match self.0 {
             State::Complete(outcome) => then(outcome),
@@ -63,7 +64,7 @@ impl Ticket {
     }
 }
 
-/// The counterpart of a pending ticket, with which the ticket is completed.
+/// The other end of a pending ticket, through which the ticket is completed.
 #[derive(Default)]
 pub(crate) struct Signal {
     state: Mutex<SignalState>,
@@ -81,7 +82,7 @@ impl Signal {
         Arc::default()
     }
 
-    /// Completes the ticket. Later calls have no effect.
+    /// Sets the outcome of the ticket. Only the first call has an effect.
     pub(crate) fn complete(&self, outcome: Result<()>) {
         let callback = {
             let mut state = self.state.lock();
@@ -93,8 +94,8 @@ impl Signal {
         };
         self.completed.notify_all();
         if let Some(callback) = callback {
-            // A panic is caught, because this thread has other tickets to complete. The panic hook
-            // has reported it.
+            // Catch a panic of the callback, because this thread must complete other tickets too.
+            // The panic hook has already reported it.
             let _ = panics::catch("a callback", || {
                 callback(outcome);
                 Ok(())
@@ -126,8 +127,8 @@ impl Signal {
 
 impl Drop for Signal {
     fn drop(&mut self) {
-        // If the signal is dropped without an outcome, the callback is called here. Otherwise the
-        // owner of the callback would wait forever.
+        // If a callback is still registered, the signal has no outcome. Call the callback with an
+        // error, because its owner would otherwise wait forever.
         let mut state = self.state.lock();
         let callback = state.callback.take();
         drop(state);

@@ -1,4 +1,5 @@
-//! Checks that appending and polling allocate no memory per message.
+//! Checks that the number of allocations of an append or a poll does not depend on the number of
+//! messages.
 
 #[path = "../../engine/tests/common/counting.rs"]
 mod counting;
@@ -50,8 +51,8 @@ fn appends_and_polls_allocate_for_no_message() {
             );
             all.push((appending, polling));
         }
-        // An append may allocate a chunk, a ticket and occasionally a larger vector, but nothing
-        // per message.
+        // An append may allocate a chunk, a ticket and now and then a larger vector, but nothing
+        // for each message.
         for (appending, polling) in &all {
             assert!(*appending <= 20 * 8, "{all:?}");
             assert!(*polling <= 4, "{all:?}");

@@ -1,4 +1,4 @@
-//! Checks that a thousand idle partitions use little of the process's memory.
+//! Checks that idle partitions use little memory.
 
 use std::sync::Arc;
 
@@ -8,10 +8,11 @@ use tailwater_io::sim::SimStorage;
 use tailwater_log::{Durability, Log, LogOptions, TailMemory, TopicOptions};
 
 const PARTITIONS: u32 = 1000;
-/// Upper bound on the anonymous memory of an idle partition, in bytes.
+/// Maximum anonymous memory that an idle partition may use, in bytes.
 const BYTES_MAX: u64 = 16 << 10;
 
-/// Returns the anonymous memory of the process, in bytes.
+/// Returns the anonymous memory of this process in bytes, after freed memory has been returned to
+/// the kernel; `None` if the kernel does not report it.
 fn anonymous() -> Option<u64> {
     tailwater_io::release_free_memory();
     Memory::of_this_process(System::default()).anonymous()
@@ -19,8 +20,8 @@ fn anonymous() -> Option<u64> {
 
 #[test]
 fn a_thousand_idle_partitions_take_little_memory() {
-    // On a tmpfs syncs are fast, and the memory of its files is not part of the process's anonymous
-    // memory.
+    // Prefer a tmpfs: syncs are fast there, and its files do not count as anonymous memory of this
+    // process.
     let directory = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
     let directory = directory.expect("a directory");
     let clock = SimStorage::new(1).clock();
@@ -41,7 +42,8 @@ fn a_thousand_idle_partitions_take_little_memory() {
     for partition in log.partitions() {
         drop(partition.append(&batch).expect("an append"));
     }
-    // The first advance of the clock makes the partitions persist, the second one makes them idle.
+    // After the first advance of the clock the partitions persist; after the second one they are
+    // idle and release their memory.
     for _ in 0..2 {
         clock.advance(11_000_000_000);
         log.run_pending();

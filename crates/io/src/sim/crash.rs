@@ -1,4 +1,5 @@
-//! The disk after a crash: now, or before any recorded call.
+//! Crash images: copies of the simulated disk as a crash would leave it, either after all calls so
+//! far or just before any recorded call.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -23,16 +24,18 @@ impl SimStorage {
         }
     }
 
-    /// Returns what the disk may hold after a power cut now, depending on `seed`, which the new
-    /// storage also uses. The image is a separate disk, without faults, handles and locks, but with
-    /// the same refusals of direct I/O.
+    /// Returns a copy of the disk as a power cut at this point may leave it. `seed` selects which
+    /// pending changes survive, and seeds the randomness of the new storage. The image is a
+    /// separate disk without faults, handles and locks. It keeps this disk's clock, device
+    /// parameters and refusals of direct I/O.
     pub fn crash_image(&self, seed: u64) -> Self {
         let state = self.state();
         ImageContext::of(&state).crash_image(&state.disk, seed)
     }
 
-    /// Returns what the disk may hold after a power cut right before the call with this number. For
-    /// many images [`Self::replay`] is cheaper.
+    /// Returns a copy of the disk as a power cut just before call number `call` may leave it, as
+    /// [`Self::crash_image`] does for the current state. For many images [`Self::replay`] is
+    /// cheaper.
     ///
     /// # Panics
     /// If recording was not started.
@@ -42,27 +45,29 @@ impl SimStorage {
         replay.crash_image(seed)
     }
 
-    /// Returns the disk after a crash of the process alone now: everything that was written. Bytes
-    /// and names that were not synced are still not durable. `seed` is for the new storage.
+    /// Returns a copy of the disk after a crash of the process at this point, without a power cut.
+    /// Everything that was written survives. What was not synced is still pending, so a later power
+    /// cut can lose it. `seed` seeds the randomness of the new storage.
     pub fn process_crash_image(&self, seed: u64) -> Self {
         let state = self.state();
         ImageContext::of(&state).process_crash_image(&state.disk, seed)
     }
 }
 
-/// Steps forward through the recording and returns what a crash would leave before each call.
+/// Steps forward through a recording and returns, at each call, what a crash just before that call
+/// would leave.
 ///
 /// The recording is copied, so later calls on the storage do not change the replay.
 #[derive(Debug)]
 pub struct Replay {
     disk: Disk,
     journal: Vec<JournalEntry>,
-    /// Number of journal entries that were applied.
+    /// Number of journal entries that have been applied to `disk`.
     applied: usize,
     surroundings: ImageContext,
 }
 
-/// The state other than the disk that an image inherits from its storage.
+/// What a crash image inherits from its storage besides the content of the disk.
 #[derive(Debug, Clone)]
 struct ImageContext {
     next_id: u64,
@@ -87,12 +92,12 @@ impl ImageContext {
         }
     }
 
-    /// Returns what the disk may hold after a power cut now.
+    /// Returns the storage that a power cut may leave if the disk holds `disk` at that time.
     fn crash_image(&self, disk: &Disk, seed: u64) -> SimStorage {
         self.storage(disk.after_crash(&mut fastrand::Rng::with_seed(seed)), seed)
     }
 
-    /// Returns the disk after a crash of the process alone now.
+    /// Returns the storage that a crash of the process, without a power cut, leaves.
     fn process_crash_image(&self, disk: &Disk, seed: u64) -> SimStorage {
         self.storage(disk.after_process_crash(), seed)
     }
@@ -114,8 +119,8 @@ impl Replay {
         Self { disk, journal, applied: 0, surroundings }
     }
 
-    /// Steps forward to just before the call with this number. It never steps back: a number that
-    /// has been passed has no effect.
+    /// Steps forward to just before call number `call`. A replay never steps back: if `call` is at
+    /// or before the current position, nothing happens.
     pub fn advance_to(&mut self, call: u64) {
         while let Some(entry) = self.journal.get(self.applied).filter(|entry| entry.call < call) {
             self.disk.apply(&entry.effect, entry.now_us);
@@ -123,14 +128,15 @@ impl Replay {
         }
     }
 
-    /// Returns what the disk may hold after a power cut at this point, depending on `seed`.
+    /// Returns a copy of the disk as a power cut at this position may leave it. `seed` selects
+    /// which pending changes survive, and seeds the randomness of the new storage.
     pub fn crash_image(&self, seed: u64) -> SimStorage {
         self.surroundings.crash_image(&self.disk, seed)
     }
 
-    /// Returns the disk after a crash of the process alone at this point: everything that was
-    /// written. Bytes and names that were not synced are still not durable. `seed` is for the new
-    /// storage.
+    /// Returns a copy of the disk after a crash of the process at this position, without a power
+    /// cut. Everything that was written survives. What was not synced is still pending, so a later
+    /// power cut can lose it. `seed` seeds the randomness of the new storage.
     pub fn process_crash_image(&self, seed: u64) -> SimStorage {
         self.surroundings.process_crash_image(&self.disk, seed)
     }

@@ -1,4 +1,5 @@
-//! The whole disk as a value: names and bytes, and the effects of calls on them.
+//! The content of the simulated disk as a cloneable value (names and bytes), and the effects of
+//! calls on it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -8,17 +9,18 @@ use std::sync::Arc;
 use super::contents::Contents;
 use super::namespace::{Change, DirectoryId, FileId, LinkId, Namespace};
 
-/// The effect of a call on the disk. The same effect on the same disk always has the same result.
+/// The effect of a call on the disk. Applying an effect is deterministic, so a journal of effects
+/// can be replayed.
 #[derive(Debug, Clone)]
 pub(super) enum Effect {
-    /// Creates a file without a name.
+    /// Creates a file that no directory entry refers to yet.
     NewFile(FileId),
-    /// Creates a symbolic link without a name.
+    /// Creates a symbolic link that no directory entry refers to yet.
     NewLink {
         link: LinkId,
         target: PathBuf,
     },
-    /// Changes names.
+    /// Changes directory entries.
     Change(Change),
     Write {
         file: FileId,
@@ -30,20 +32,22 @@ pub(super) enum Effect {
         length: u64,
     },
     Sync(FileId),
-    /// A sync fails; the seed decides which bytes of the file are lost.
+    /// A sync of the file fails. The seed decides which of its unsynced bytes will never reach the
+    /// disk.
     FailSync {
         file: FileId,
         seed: u64,
     },
     SyncDirectory(DirectoryId),
-    /// Makes bytes of a file durable, with the metadata needed to read them.
+    /// Makes a span of a file durable, with the metadata needed to read it (the effect of a durable
+    /// write).
     SyncSpan {
         file: FileId,
         span: Range<u64>,
     },
 }
 
-/// A disk.
+/// The content of the disk.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Disk {
     pub(super) names: Namespace,
@@ -71,10 +75,10 @@ impl Disk {
         }
     }
 
-    /// Returns a file that a name or an open handle refers to.
+    /// Returns the content of a file that a name or an open handle refers to.
     ///
     /// # Panics
-    /// If the file was forgotten, which is a bug in this simulation.
+    /// If the file was already forgotten, which is a bug in this simulation.
     pub(super) fn file(&self, file: FileId) -> &Contents {
         match self.files.get(&file) {
             Some(contents) => contents,
@@ -89,7 +93,7 @@ impl Disk {
         }
     }
 
-    /// Returns the disk that a power cut may leave. Everything on it is durable.
+    /// Returns a random one of the disks that a power cut may leave. Everything on it is durable.
     pub(super) fn after_crash(&self, random: &mut fastrand::Rng) -> Self {
         let mut names = self.names.left_by_crash(self.names.after_crash(random));
         let files = names
@@ -100,7 +104,8 @@ impl Disk {
         Self { names, files }
     }
 
-    /// Returns the disk after a crash of the process: everything except files without a name.
+    /// Returns the disk after a crash of the process, without a power cut. Only files that were
+    /// open but had no name are lost.
     pub(super) fn after_process_crash(&self) -> Self {
         let mut disk = self.clone();
         disk.names.leave_working_directory();
@@ -108,8 +113,8 @@ impl Disk {
         disk
     }
 
-    /// Forgets files that are not open and that no name leads to, neither for the process nor after
-    /// a crash.
+    /// Forgets every file that is not open and that no name leads to, neither a current name nor
+    /// one that a crash may bring back.
     pub(super) fn forget_unreachable(&mut self, is_open: impl Fn(FileId) -> bool) {
         let reached: BTreeSet<FileId> = self.names.prune();
         self.files.retain(|file, _| reached.contains(file) || is_open(*file));

@@ -1,4 +1,4 @@
-//! Injected faults, and the calls that they apply to.
+//! Injected faults, and the rules that select the calls they apply to.
 
 use std::path::Path;
 
@@ -8,20 +8,22 @@ use crate::purpose::Purpose;
 /// What happens to a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// The call fails with an I/O error (EIO). A failed write may have written a part of its bytes.
-    /// A failed sync, with this or with [`Self::NoSpace`], may have lost what was not synced.
+    /// The call fails with an I/O error (EIO). A failed write may have written a prefix of its
+    /// bytes. A sync that fails with this error or with [`Self::NoSpace`] may have lost unsynced
+    /// bytes for good.
     InputOutput,
     /// The call fails because the disk is full (ENOSPC).
     NoSpace,
-    /// A read or write moves fewer bytes than requested: at least one and, if direct, whole blocks
-    /// of the alignment. Calls that cannot be cut short succeed.
+    /// A read or write transfers fewer bytes than requested: at least one byte or, in direct mode,
+    /// a whole number of blocks of the disk's alignment. A transfer of one byte, or of one block in
+    /// direct mode, is complete. Calls that do not transfer bytes succeed.
     Short,
-    /// The power is cut: this call and all after it fail, and the disk stays as it was before this
-    /// call.
+    /// The power is cut. This call and all later calls fail, and the disk stays as it was just
+    /// before this call.
     PowerCut,
 }
 
-/// A fault rule: which calls match it, at which of those it strikes, and with what fault.
+/// A fault rule: a filter for calls, which of the matching calls fail, and the fault they get.
 #[derive(Debug, Clone)]
 pub struct FaultRule {
     fault: Fault,
@@ -34,7 +36,8 @@ pub struct FaultRule {
 }
 
 impl FaultRule {
-    /// Creates a rule that strikes at the first call; the methods below narrow it down.
+    /// Creates a rule that matches every call and strikes at the first one. The methods below
+    /// restrict the calls that match and choose the ones at which it strikes.
     pub fn new(fault: Fault) -> Self {
         Self {
             fault,
@@ -69,8 +72,8 @@ impl FaultRule {
         self
     }
 
-    /// Strikes at one call only: number `index`, from 0, of the calls that match since the plan was
-    /// set.
+    /// Strikes at one call only: the one with this index among the matching calls since the plan
+    /// was set, counted from 0.
     #[must_use]
     pub fn at(mut self, index: u64) -> Self {
         self.first = index;
@@ -78,7 +81,7 @@ impl FaultRule {
         self
     }
 
-    /// Strikes at call number `index` and every later one, counted as for [`Self::at`].
+    /// Strikes at every matching call from this index on, counted from 0 since the plan was set.
     #[must_use]
     pub fn from(mut self, index: u64) -> Self {
         self.first = index;
@@ -103,7 +106,8 @@ impl FaultRule {
     }
 }
 
-/// All fault rules. If several rules strike at one call, the first applies.
+/// A list of fault rules. If several rules strike at the same call, the first rule in the list
+/// applies.
 #[derive(Debug, Clone, Default)]
 pub struct FaultPlan {
     rules: Vec<FaultRule>,
@@ -115,13 +119,14 @@ impl FaultPlan {
         Self::default()
     }
 
-    /// Creates a plan with a fault at one call, counted from 0 since the plan was set.
+    /// Creates a plan that fails one call: the one with this index among all calls since the plan
+    /// was set, counted from 0.
     pub fn at(index: u64, fault: Fault) -> Self {
         Self::none().with(FaultRule::new(fault).at(index))
     }
 
-    /// Creates a plan with a fault at call `index` and every later one, counted from 0 since the
-    /// plan was set.
+    /// Creates a plan that fails every call from this index on, counted from 0 since the plan was
+    /// set.
     pub fn from(index: u64, fault: Fault) -> Self {
         Self::none().with(FaultRule::new(fault).from(index))
     }
@@ -133,7 +138,7 @@ impl FaultPlan {
         self
     }
 
-    /// Returns what happens to this call.
+    /// Counts the call in every rule and returns the fault that strikes, if any.
     pub(super) fn strike(
         &mut self,
         operation: Operation,
@@ -142,7 +147,8 @@ impl FaultPlan {
     ) -> Option<Fault> {
         let mut struck = None;
         for rule in &mut self.rules {
-            // Every rule counts every call, whether or not another has struck.
+            // Evaluate `strikes` first: it counts the call in this rule even if an earlier rule has
+            // already struck.
             if rule.strikes(operation, path, purpose) && struck.is_none() {
                 struck = Some(rule.fault);
             }

@@ -15,7 +15,8 @@ use crate::purpose::{IoMode, Purpose};
 use crate::storage::{FileLock, ReadFile, WriteFile};
 use crate::{Error, Operation, Result};
 
-/// A handle. It keeps the file alive, whatever happens to its names.
+/// A handle on an open file. The file exists as long as the handle does, even if its names are
+/// removed.
 #[derive(Debug)]
 pub(super) struct SimFile {
     shared: Arc<Machine>,
@@ -49,7 +50,8 @@ impl SimFile {
         self.shared.state.lock()
     }
 
-    /// Checks that offset, length and memory of a direct transfer are aligned.
+    /// In direct mode, checks that offset, length and memory address are multiples of the
+    /// alignment.
     fn check_alignment(&self, memory: &[u8], offset: u64) -> io::Result<()> {
         let aligned = memory.as_ptr().addr().is_multiple_of(self.alignment)
             && memory.len().is_multiple_of(self.alignment)
@@ -85,7 +87,7 @@ impl SimFile {
         })
     }
 
-    /// Writes, durably if `is_durable`.
+    /// Writes and returns the number of bytes written. If `is_durable`, they are durable on return.
     fn write(
         &mut self,
         bytes: &[u8],
@@ -141,7 +143,7 @@ impl SimFile {
     }
 }
 
-/// Checks that an offset fits into 63 bits, as the system requires.
+/// Checks that an offset fits into 63 bits, as Linux requires (`off_t` is signed).
 fn check_offset(offset: u64) -> io::Result<()> {
     match i64::try_from(offset) {
         Ok(_) => Ok(()),
@@ -201,7 +203,8 @@ impl WriteFile for SimFile {
         is_durable: bool,
         purpose: Purpose,
     ) -> Result<()> {
-        // A vectored write is one system call, so a crash or fault affects it as a whole.
+        // A vectored write is one system call, so it is simulated as one call with one fault and
+        // one crash point.
         let total: usize = parts.iter().map(|part| part.len()).sum();
         let mut bytes = AlignedBuffer::with_capacity(total.next_multiple_of(self.alignment));
         for part in parts {
@@ -279,7 +282,8 @@ impl WriteFile for SimFile {
     }
 }
 
-/// The lock on a file. Releasing it is not a numbered call: a process that ends does it too.
+/// An exclusive lock on a file, released on drop. The release is not a numbered call, because the
+/// kernel also releases the lock when a process crashes.
 #[derive(Debug)]
 pub(super) struct SimLock {
     shared: Arc<Machine>,
@@ -287,7 +291,7 @@ pub(super) struct SimLock {
 }
 
 impl SimLock {
-    /// Takes the lock on a file. `state` is the locked state of `shared`.
+    /// Takes the lock on a file, or fails if it is held. `state` is the locked state of `shared`.
     pub(super) fn take(shared: &Arc<Machine>, state: &mut State, file: FileId) -> io::Result<Self> {
         if !state.locked.insert(file) {
             let text = "this process already holds the lock";

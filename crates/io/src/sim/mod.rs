@@ -9,8 +9,9 @@
 //!
 //! - **Bytes.** A sector ([`SECTOR`] bytes) is written atomically and independently of others, so a
 //!   write of several sectors can be torn anywhere and writes can arrive in any order. A sector
-//!   that was written more than once may hold any of its versions. A sector inside the length, none
-//!   of whose writes arrived, holds what was durable there, or zeros.
+//!   that was written more than once may hold any of its versions. If none of the writes to a
+//!   sector arrived, but the file's length includes the sector, it holds what was durable there, or
+//!   zeros.
 //! - **Length.** The length may be any that the file had since its last sync, or lie between two of
 //!   them. Truncations arrive in order, each whole. A truncation that arrived cuts what was written
 //!   before it. If a truncation did not arrive, neither did later writes to the part that it would
@@ -31,13 +32,13 @@
 //! # Crash at any call
 //! A storage that records ([`SimStorage::start_recording`]) keeps a journal of the effects of each
 //! call on the disk. [`SimStorage::replay`] applies the journal, up to any call, to the disk as it
-//! was when recording began. A journal was chosen over a hook before each call: it runs no code of
-//! the caller inside the storage's lock, one run of the engine provides any number of images, and
-//! stepping through all calls costs one application of the journal.
+//! was when recording began. A journal has advantages over a hook that is called before each call.
+//! No code of the caller runs while the storage is locked, one run of the engine provides any
+//! number of images, and stepping through all calls costs no more than applying the journal once.
 //!
 //! # Faults
-//! Every call passes one numbered point, where a [`FaultPlan`] can make it fail, cut it short or
-//! cut the power.
+//! Every call gets a number when it begins. A [`FaultPlan`] can make calls with certain numbers
+//! fail, cut them short or cut the power.
 
 mod acknowledged;
 mod calls;

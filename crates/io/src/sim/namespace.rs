@@ -1,4 +1,5 @@
-//! Directories: the current names, the durable ones, and the changes between the two.
+//! Directories of the simulated disk: the current names, the durable names, and the pending changes
+//! that lead from the durable to the current ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
@@ -8,22 +9,22 @@ use rustix::io::Errno;
 /// Maximum length of a name in bytes, as in ext4, XFS and btrfs.
 const NAME_LENGTH_MAX: usize = 255;
 
-/// A file, independent of its names.
+/// The identity of a file, which does not depend on its names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct FileId(pub(super) u64);
 
-/// A directory, independent of its path.
+/// The identity of a directory, which does not depend on its path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct DirectoryId(pub(super) u64);
 
-/// A symbolic link.
+/// The identity of a symbolic link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct LinkId(pub(super) u64);
 
 /// The root directory, which always exists.
 pub(super) const ROOT: DirectoryId = DirectoryId(0);
 
-/// Maximum number of symbolic links that one path may lead through, as on Linux.
+/// Maximum number of symbolic links that the resolution of one path may follow, as on Linux.
 const LINKS_MAX: usize = 40;
 
 /// What a name refers to.
@@ -34,15 +35,15 @@ pub(super) enum Node {
     Link(LinkId),
 }
 
-/// What to do about a symbolic link that is the last name of a path.
+/// Whether to follow a symbolic link that is the last component of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LastLink {
     Followed,
     Kept,
 }
 
-/// What a path leads to: a directory entry, which may not exist, or a directory that was reached
-/// without a name (the root, or by `..`).
+/// What a path resolves to: a directory entry, which need not exist, or a directory that was
+/// reached without an entry (the root, or through `..`).
 #[derive(Debug)]
 enum Target {
     EntryName(EntryName),
@@ -57,31 +58,33 @@ struct Resolved {
     path: PathBuf,
 }
 
-/// A directory entry, whether or not it exists: a name in a directory. Also called a place.
+/// A position for a directory entry: a directory and a name in it. The entry need not exist.
+/// Variables of this type are called `place`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct EntryName {
     pub(super) directory: DirectoryId,
     pub(super) name: String,
 }
 
-/// The atomic effect of one call on directory entries: what each name refers to afterwards.
+/// The atomic effect of one call on directory entries: for each entry, the node that it refers to
+/// afterwards (`None` if it is removed).
 #[derive(Debug, Clone)]
 pub(super) struct Change {
     assignments: Vec<(EntryName, Option<Node>)>,
 }
 
 impl Change {
-    /// Creates or replaces a name.
+    /// Creates an entry, or makes an existing entry refer to `node`.
     pub(super) fn set(place: EntryName, node: Node) -> Self {
         Self { assignments: vec![(place, Some(node))] }
     }
 
-    /// Removes a name.
+    /// Removes an entry.
     pub(super) fn unset(place: EntryName) -> Self {
         Self { assignments: vec![(place, None)] }
     }
 
-    /// Removes one name and sets another in the same step.
+    /// Removes the entry `from` and makes the entry `to` refer to `node`, in one atomic step.
     pub(super) fn rename(from: EntryName, to: EntryName, node: Node) -> Self {
         Self { assignments: vec![(from, None), (to, Some(node))] }
     }
@@ -91,7 +94,7 @@ impl Change {
     }
 }
 
-/// Names in directories.
+/// All directories with their names, in one version (current, durable or after a crash).
 #[derive(Debug, Clone, Default)]
 pub(super) struct Tree {
     directories: BTreeMap<DirectoryId, BTreeMap<String, Node>>,
@@ -134,8 +137,8 @@ impl Tree {
         reached
     }
 
-    /// Forgets directories that cannot be reached from the given ones, and returns the files that
-    /// can be reached.
+    /// Forgets directories that cannot be reached from the directories `from`, and returns the
+    /// files that can be reached.
     fn prune(&mut self, from: Vec<DirectoryId>) -> BTreeSet<FileId> {
         let reached = self.reach(from);
         self.directories.retain(|directory, _| reached.directories.contains(directory));
@@ -156,27 +159,27 @@ pub(super) struct Namespace {
     durable: Tree,
     /// The changes from `durable` to `current`, oldest first.
     pending: Vec<Change>,
-    /// The targets of symbolic links. An entry in this map is kept when the link's name is removed.
+    /// The targets of symbolic links. A target is kept even after the name of its link is removed.
     links: BTreeMap<LinkId, PathBuf>,
-    /// The directory where relative paths begin.
+    /// The directory that relative paths are resolved in; empty for the root.
     working_directory: PathBuf,
 }
 
 impl Namespace {
-    /// Returns the namespace after a crash: exactly these names, all durable. Relative paths begin
-    /// at the root again.
+    /// Returns the namespace after a crash that leaves exactly the names in `tree`, all durable.
+    /// The working directory becomes the root.
     pub(super) fn left_by_crash(&self, tree: Tree) -> Self {
         Self { current: tree.clone(), durable: tree, links: self.links.clone(), ..Self::default() }
     }
 
-    /// Sets the directory where relative paths begin.
+    /// Sets the directory that relative paths are resolved in.
     pub(super) fn set_working_directory(&mut self, path: &Path) -> Result<(), Errno> {
         self.directory(path)?;
         self.working_directory = self.canonical_path(path)?;
         Ok(())
     }
 
-    /// Makes relative paths begin at the root, as for a new process.
+    /// Resets the working directory to the root, as for a new process.
     pub(super) fn leave_working_directory(&mut self) {
         self.working_directory = PathBuf::new();
     }
@@ -222,14 +225,15 @@ impl Namespace {
         }
     }
 
-    /// Returns the directory entry that a path names, in a directory that must exist; `None` for
-    /// the root and for paths that end with `..`, which have no name. If the entry is a link, it is
-    /// not followed.
+    /// Returns the position of the directory entry that a path names. Its directory must exist, the
+    /// entry need not. Returns `None` for the root and for paths that end with `..`, which name no
+    /// entry. A symbolic link in the last component is not followed.
     pub(super) fn place(&self, path: &Path) -> Result<Option<EntryName>, Errno> {
         self.named_place(path, LastLink::Kept)
     }
 
-    /// Returns the entry as [`Self::place`] does, but follows a link with that name to its target.
+    /// Returns the position as [`Self::place`] does, but follows a symbolic link in the last
+    /// component.
     pub(super) fn place_behind_links(&self, path: &Path) -> Result<Option<EntryName>, Errno> {
         self.named_place(path, LastLink::Followed)
     }
@@ -241,14 +245,15 @@ impl Namespace {
         }
     }
 
-    /// Returns the absolute path of what `path` refers to, without links, `.` and `..`.
+    /// Returns the absolute path of what `path` refers to, with symbolic links, `.` and `..`
+    /// resolved.
     pub(super) fn canonical_path(&self, path: &Path) -> Result<PathBuf, Errno> {
         self.node(path)?;
         Ok(self.resolve(path, LastLink::Followed)?.path)
     }
 
-    /// Resolves a path name by name, as Linux does: `..` leads to the parent of the directory that
-    /// was reached, even if a link led there.
+    /// Resolves a path component by component, as Linux does. In particular, `..` after a symbolic
+    /// link leads to the parent of the link's target, not of the link.
     fn resolve(&self, path: &Path, last: LastLink) -> Result<Resolved, Errno> {
         if path.as_os_str().as_encoded_bytes().contains(&0) {
             return Err(Errno::INVAL);
@@ -299,13 +304,14 @@ impl Namespace {
         self.current.reach(vec![outer]).directories.contains(&inner)
     }
 
-    /// Changes names for the process; the change is not yet durable.
+    /// Applies a change to the current names. The change is pending until a sync.
     pub(super) fn change(&mut self, change: &Change) {
         self.current.apply(change);
         self.pending.push(change.clone());
     }
 
-    /// Makes the names in a directory durable, with every earlier change that they depend on.
+    /// Makes the pending changes of the names in a directory durable, and with them every earlier
+    /// change that they depend on.
     pub(super) fn sync(&mut self, directory: DirectoryId) {
         let mut needed: BTreeSet<EntryName> = BTreeSet::new();
         let mut kept = vec![false; self.pending.len()];
@@ -325,15 +331,16 @@ impl Namespace {
         }
     }
 
-    /// Returns the names that a power cut may leave: the durable ones and a random part of the
-    /// pending changes. A change is kept only if all earlier changes of its directory entries are
-    /// kept.
+    /// Returns the names that a power cut may leave: the durable names with a random subset of the
+    /// pending changes applied. A change is kept only if all earlier changes of the same directory
+    /// entries are kept.
     pub(super) fn after_crash(&self, random: &mut fastrand::Rng) -> Tree {
         let keep_probability = [0.0, 0.25, 0.5, 0.75, 1.0][random.usize(..5)];
         let mut tree = self.durable.clone();
         let mut lost: BTreeSet<&EntryName> = BTreeSet::new();
         for change in &self.pending {
-            // One random number is drawn for each change, even if an earlier loss already decides.
+            // Draw a number for every change, even if an earlier lost change already decides: then
+            // the numbers for later changes do not depend on which changes were lost.
             let kept = random.f64() < keep_probability;
             if kept && !change.places().any(|place| lost.contains(place)) {
                 tree.apply(change);
@@ -345,7 +352,8 @@ impl Namespace {
         tree
     }
 
-    /// Forgets directories that can no longer be reached, and returns the files that can be.
+    /// Forgets directories that can no longer be reached, now or after a crash, and returns the
+    /// files that can be reached.
     pub(super) fn prune(&mut self) -> BTreeSet<FileId> {
         let mut files = self.current.prune(vec![ROOT]);
         let mut roots = vec![ROOT];
@@ -362,8 +370,7 @@ impl Namespace {
     }
 }
 
-/// Returns the steps of a path, the last first. A step is a name, or `None` for the parent
-/// directory.
+/// Returns the components of a path in reverse order: a name, or `None` for `..`.
 fn steps_backwards(path: &Path) -> Vec<Option<String>> {
     let steps = path.components().filter_map(|component| match component {
         Component::Normal(name) => Some(Some(name.to_string_lossy().into_owned())),
@@ -375,7 +382,7 @@ fn steps_backwards(path: &Path) -> Vec<Option<String>> {
     steps
 }
 
-/// Returns the path that leads through these directory entries.
+/// Returns the absolute path whose components are the names of these directory entries.
 fn path_of(passed: &[EntryName]) -> PathBuf {
     Path::new("/").join(passed.iter().map(|place| place.name.as_str()).collect::<PathBuf>())
 }

@@ -1,9 +1,10 @@
-//! A recording of calls, and a journal of their effects on the disk.
+//! The recording of a simulated disk: the calls made on it, and a journal of their effects.
 
 use super::calls::{Call, Opening};
 use super::disk::{Disk, Effect};
 
-/// One effect of a call on the disk.
+/// One effect of a call on the disk, with the number of the call and the clock's time, in
+/// microseconds since 1970, when it was applied.
 #[derive(Debug, Clone)]
 pub(super) struct JournalEntry {
     pub(super) call: u64,
@@ -11,10 +12,10 @@ pub(super) struct JournalEntry {
     pub(super) effect: Effect,
 }
 
-/// The calls since recording began and their effects.
+/// The calls since recording began, and their effects.
 #[derive(Debug)]
 pub(super) struct Recording {
-    /// The disk before the first recorded call.
+    /// A copy of the disk before the first recorded call.
     pub(super) base: Disk,
     pub(super) calls: Vec<Call>,
     pub(super) openings: Vec<Opening>,
@@ -22,7 +23,7 @@ pub(super) struct Recording {
 }
 
 impl Recording {
-    /// Begins a recording on this disk.
+    /// Begins a recording. `base` is a copy of the disk at this point.
     pub(super) fn of(base: Disk) -> Self {
         Self { base, calls: Vec::new(), openings: Vec::new(), journal: Vec::new() }
     }

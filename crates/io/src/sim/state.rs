@@ -1,5 +1,5 @@
-//! The state that all handles on a simulated disk share behind one lock, and the common entry point
-//! of every call.
+//! The state that all handles on a simulated disk share behind one lock, and the entry point that
+//! every simulated call passes (`State::begin`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -21,10 +21,11 @@ use crate::purpose::Purpose;
 use crate::statistics::Statistics;
 use crate::sync::Mutex;
 
-/// Number of removed names after which unreachable files are collected.
+/// Number of changes of names between two sweeps, which free the files that can no longer be
+/// reached.
 const REMOVALS_BETWEEN_SWEEPS: u32 = 64;
 
-/// The outcome of a call that is not refused outright.
+/// How much of its work a call does: all of it, a part of a transfer, or nothing with an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
     Whole,
@@ -33,7 +34,8 @@ pub(super) enum Verdict {
 }
 
 impl Verdict {
-    /// Converts the outcome of a call that cannot be cut short: it succeeds or fails as a whole.
+    /// Converts the verdict for calls that succeed or fail as a whole. For them a short transfer
+    /// means success.
     pub(super) fn all_or_nothing(self) -> io::Result<()> {
         match self {
             Self::Whole | Self::Short => Ok(()),
@@ -42,11 +44,11 @@ impl Verdict {
     }
 }
 
-/// Durations of writes and syncs on a simulated device, in nanoseconds of its clock. Zero by
-/// default.
+/// Durations of writes and syncs on a simulated device, in nanoseconds by which a call advances the
+/// simulated clock. All zero by default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DeviceTimes {
-    /// Duration of a write that a crash may lose.
+    /// Duration of an ordinary write, which is not durable when it returns.
     pub write_ns: u64,
     /// Duration of a write that is durable when it returns.
     pub durable_write_ns: u64,
@@ -54,7 +56,7 @@ pub struct DeviceTimes {
     pub sync_ns: u64,
 }
 
-/// What all handles on a disk share: the storage, its open files and their locks.
+/// What all handles on a disk share: the content of the disk, its open files and their locks.
 #[derive(Debug)]
 pub(super) struct Machine {
     pub(super) state: Mutex<State>,
@@ -67,20 +69,21 @@ pub(super) struct State {
     pub(super) clock: Arc<ManualClock>,
     pub(super) plan: FaultPlan,
     pub(super) recording: Option<Recording>,
-    /// Number of open files for which random reads were advised.
+    /// Number of calls that advised the system of random reads (`advise_random`).
     pub(super) advised_random: u64,
     pub(super) acknowledged: Acknowledged,
     pub(super) locked: BTreeSet<FileId>,
     pub(super) direct_refused: Vec<PathBuf>,
-    /// Alignment of direct transfers, in bytes.
+    /// Required alignment of direct transfers, in bytes.
     pub(super) alignment: usize,
-    /// Largest request that the device reports, in bytes.
+    /// The largest request that the device reports, in bytes; `None` if it reports none.
     pub(super) request_bytes_max: Option<usize>,
-    /// Why direct writes would lose data, if they would.
+    /// The reported reason why direct writes lose data on this disk; `None` if they are safe.
     pub(super) direct_write_fault: Option<&'static str>,
-    /// The device's durations.
+    /// Durations of writes and syncs.
     pub(super) times: DeviceTimes,
-    /// Number of calls so far, which is also the number of the next call.
+    /// Number of calls begun so far. Calls are numbered from 0, so this is also the number of the
+    /// next call.
     pub(super) calls: u64,
     pub(super) next_id: u64,
     random: fastrand::Rng,
@@ -114,7 +117,8 @@ impl State {
         }
     }
 
-    /// Begins a call: numbers and records it, and fails it if a fault strikes.
+    /// Begins a call: assigns its number, records it and applies the fault plan. Returns an error
+    /// if the power is cut.
     pub(super) fn begin(
         &mut self,
         operation: Operation,
@@ -141,7 +145,8 @@ impl State {
         })
     }
 
-    /// Like [`Self::begin`], for calls that either succeed or fail as a whole.
+    /// Begins a call as [`Self::begin`] does, for calls that succeed or fail as a whole. An
+    /// injected error is returned as an error.
     pub(super) fn begin_whole(
         &mut self,
         operation: Operation,
@@ -151,14 +156,15 @@ impl State {
         self.begin(operation, path, purpose)?.all_or_nothing()
     }
 
-    /// Advances the clock by the duration of the call that began last.
+    /// Advances the clock by the duration of the current call.
     pub(super) fn take_time(&self, duration_ns: u64) {
         if duration_ns > 0 {
             self.clock.advance(duration_ns);
         }
     }
 
-    /// Applies an effect to the disk, as part of the call that began last.
+    /// Applies an effect of the current call (the last one begun) to the disk, and records it in
+    /// the journal.
     pub(super) fn apply(&mut self, effect: Effect) {
         let now_us = self.clock.wall_us();
         self.disk.apply(&effect, now_us);
@@ -167,7 +173,8 @@ impl State {
         }
     }
 
-    /// Changes names, which may remove some.
+    /// Changes names. Every `REMOVALS_BETWEEN_SWEEPS` changes, files that became unreachable are
+    /// freed.
     pub(super) fn change_names(&mut self, change: Change) {
         self.apply(Effect::Change(change));
         self.removals += 1;
@@ -178,15 +185,15 @@ impl State {
         }
     }
 
-    /// Returns a number that no file or directory had before.
+    /// Returns an identifier that no file, directory or symbolic link of this disk has had before.
     pub(super) fn new_id(&mut self) -> u64 {
         let id = self.next_id;
         self.next_id += 1;
         id
     }
 
-    /// Returns the file of a path, which is created if it does not exist; fails if it exists and
-    /// `must_be_new`.
+    /// Returns the file at a path and creates it if it does not exist. If `must_be_new`, an
+    /// existing file is an error.
     pub(super) fn find_or_make(&mut self, path: &Path, must_be_new: bool) -> io::Result<FileId> {
         let names = &self.disk.names;
         let place =
@@ -219,8 +226,9 @@ impl State {
         }
     }
 
-    /// Returns the number of bytes that a short transfer of `length` bytes moves: at least one
-    /// byte, or one aligned block if direct, and fewer than `length` if possible.
+    /// Returns the number of bytes that a short transfer of `length` bytes moves. The unit is one
+    /// byte, or one aligned block if `direct`. The result is at least one unit and less than
+    /// `length`; if `length` is at most one unit, the result is `length`.
     pub(super) fn short_length(&mut self, length: usize, direct: bool) -> usize {
         let unit = if direct { self.alignment } else { 1 };
         match length.div_ceil(unit) {
@@ -229,7 +237,8 @@ impl State {
         }
     }
 
-    /// Returns the number of bytes that a failed write has written, from its start.
+    /// Returns the number of bytes, from the start of the buffer, that a failed write leaves
+    /// written. It is random, from zero to `length`, and a multiple of the alignment if `direct`.
     pub(super) fn part_of_failed_write(&mut self, length: usize, direct: bool) -> usize {
         let part = self.random.usize(..=length);
         if direct { part - part % self.alignment } else { part }

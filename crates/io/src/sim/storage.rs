@@ -1,4 +1,4 @@
-//! The simulated storage, and the methods by which a test controls it.
+//! The simulated storage, and the methods with which a test controls it.
 
 use std::io;
 use std::ops::Range;
@@ -25,29 +25,30 @@ use crate::storage::{
 use crate::sync::Mutex;
 use crate::{Error, Operation, Result};
 
-/// Initial time of a new disk's clock, in microseconds since 1970.
+/// Initial wall-clock time of a new disk's clock, in microseconds since 1970.
 const FIRST_WALL_US: u64 = 1_700_000_000_000_000;
 
-/// The device number of everything on a simulated disk.
+/// The device number that every file on a simulated disk reports.
 const DEVICE: u64 = 1;
 
 /// A simulated disk, see [the module](crate::sim).
 ///
-/// A clone is another handle on the same disk in the same process; a lock taken through one handle
-/// excludes the others. Relative paths begin at the root, until
-/// [`SimStorage::set_working_directory`]; the root exists and is durable. Safe to use from any
-/// thread; with several threads the order, and so the numbers, of their calls are not
-/// deterministic.
+/// A clone is another handle on the same disk in the same process. A file lock taken through one
+/// handle also excludes the other handles. The root directory exists and is durable. Relative paths
+/// are resolved in the root unless a test calls [`SimStorage::set_working_directory`].
+///
+/// Safe to use from any thread. If several threads make calls concurrently, the order of the calls,
+/// and therefore their numbers, are not deterministic.
 #[derive(Debug, Clone)]
 pub struct SimStorage {
     shared: Arc<Machine>,
 }
 
-/// Methods by which tests control the disk; `super::crash` has more. None of them counts as a
-/// numbered call, and no fault applies to them.
+/// Methods with which tests control the disk; `super::crash` has more. They are not numbered as
+/// calls, and faults do not apply to them.
 impl SimStorage {
-    /// Creates an empty disk. The seed determines how much short transfers move and what failing
-    /// calls destroy.
+    /// Creates an empty disk. The seed determines the length of short transfers, how much a failed
+    /// write leaves written, and which bytes a failed sync loses.
     pub fn new(seed: u64) -> Self {
         let clock = Arc::new(ManualClock::new(FIRST_WALL_US));
         Self::with_state(State::new(Disk::default(), ROOT.0 + 1, clock, seed))
@@ -59,23 +60,24 @@ impl SimStorage {
         Self { shared: Arc::new(shared) }
     }
 
-    /// Returns the clock that provides files' modification times. Crash images share it.
+    /// Returns the clock from which files get their modification times. Crash images of this disk
+    /// use the same clock.
     pub fn clock(&self) -> Arc<ManualClock> {
         Arc::clone(&self.state().clock)
     }
 
-    /// Replaces the fault plan, starting with the next call. A power cut stays in effect.
+    /// Replaces the fault plan from the next call on. If a fault has cut the power, it stays cut.
     pub fn set_faults(&self, plan: FaultPlan) {
         self.state().plan = plan;
     }
 
-    /// Refuses [`IoMode::Direct`] for everything in this directory from now on, like a filesystem
-    /// without direct I/O.
+    /// From now on, refuses to open files below this directory in [`IoMode::Direct`], like a
+    /// filesystem without direct I/O.
     pub fn refuse_direct(&self, directory: &Path) {
         self.state().direct_refused.push(directory.to_owned());
     }
 
-    /// Sets the directory where relative paths begin, for every handle on this disk.
+    /// Sets the directory that relative paths are resolved in, for every handle on this disk.
     ///
     /// # Errors
     /// If there is no such directory.
@@ -103,36 +105,39 @@ impl SimStorage {
         created.map_err(|error| Error::new(Operation::Link, path, error))
     }
 
-    /// Sets the alignment of direct transfers of files opened from now on, in bytes: a power of two
-    /// from 4096 to [`MAX_ALIGNMENT`](crate::buffer::MAX_ALIGNMENT).
+    /// Sets the alignment, in bytes, that direct transfers require of files opened from now on: a
+    /// power of two from 4096 to [`MAX_ALIGNMENT`](crate::buffer::MAX_ALIGNMENT).
     pub fn set_alignment(&self, alignment: usize) {
         self.state().alignment = alignment;
     }
 
-    /// Sets the largest request that the device reports, in bytes. Larger ones still succeed.
+    /// Sets the largest request that the device reports ([`Capabilities::request_bytes_max`]), in
+    /// bytes. The simulation itself accepts larger requests.
     pub fn set_request_bytes_max(&self, bytes: usize) {
         self.state().request_bytes_max = Some(bytes);
     }
 
-    /// Sets the reported reason why direct writes lose data here, as they do under some kernels.
+    /// Makes the disk report that direct writes lose data, for this reason, as they do under some
+    /// kernels. The simulation itself loses nothing.
     pub fn set_direct_write_fault(&self, fault: &'static str) {
         self.state().direct_write_fault = Some(fault);
     }
 
-    /// Sets the duration of writes and syncs of files from now on: each advances the
-    /// [clock](Self::clock).
+    /// Sets how long writes and syncs of files take from now on. Each one advances the
+    /// [clock](Self::clock) by its duration.
     pub fn set_times(&self, times: DeviceTimes) {
         self.state().times = times;
     }
 
-    /// Returns the number of calls so far, which is also the number of the next call.
+    /// Returns the number of calls so far. Calls are numbered from 0, so this is also the number of
+    /// the next call.
     pub fn call_count(&self) -> u64 {
         self.state().calls
     }
 
-    /// Starts recording the calls and the journal for [`Self::replay`]; an earlier recording is
-    /// dropped. It costs a copy of the disk now and of every name changed from now on; written
-    /// bytes are shared.
+    /// Starts recording the calls and the journal that [`Self::replay`] needs, and drops an earlier
+    /// recording. This costs a copy of the disk's names and metadata now, and a copy of every name
+    /// that changes later. Written bytes are shared, not copied.
     pub fn start_recording(&self) {
         let mut state = self.state();
         state.recording = Some(Recording::of(state.disk.clone()));
@@ -143,7 +148,7 @@ impl SimStorage {
         self.state().recording.as_ref().map(|recording| recording.calls.clone()).unwrap_or_default()
     }
 
-    /// Returns the number of open files for which random reads were advised.
+    /// Returns the number of calls of [`ReadFile::advise_random`] on this disk.
     pub fn advised_random(&self) -> u64 {
         self.state().advised_random
     }
@@ -165,9 +170,9 @@ impl SimStorage {
             .unwrap_or_default()
     }
 
-    /// Declares bytes of a file as acknowledged: from now on a write into a block of 4096 bytes
-    /// that holds one of them is reported by [`Self::overwrites`], until the file is truncated
-    /// below that block or [released](Self::release).
+    /// Declares bytes of a file as acknowledged. From now on, every write into a block of 4096
+    /// bytes that contains an acknowledged byte is reported by [`Self::overwrites`]. A block stops
+    /// being acknowledged when the file is truncated below it or [released](Self::release).
     ///
     /// # Errors
     /// If there is no such file.
@@ -178,7 +183,7 @@ impl SimStorage {
         Ok(())
     }
 
-    /// Declares that nothing of a file is acknowledged any more, because it is recycled.
+    /// Declares that no byte of a file is acknowledged any more, because the file is recycled.
     ///
     /// # Errors
     /// If there is no such file.
@@ -189,7 +194,8 @@ impl SimStorage {
         Ok(())
     }
 
-    /// Returns the writes so far that touched a block with an acknowledged byte, in order.
+    /// Returns, in order, the writes so far that touched a block with an acknowledged byte
+    /// ([`Self::acknowledge`]).
     pub fn overwrites(&self) -> Vec<Overwrite> {
         self.state().acknowledged.overwrites().to_vec()
     }
@@ -198,8 +204,8 @@ impl SimStorage {
         self.shared.state.lock()
     }
 
-    /// Makes a numbered call on names: applies faults, and then runs `body`. An error is reported
-    /// for `path`.
+    /// Makes a numbered call on names: applies the fault plan, and then runs `body`. An error names
+    /// `path`.
     fn on_names<T>(
         &self,
         operation: Operation,
@@ -219,12 +225,13 @@ fn file_at(state: &State, path: &Path) -> Result<FileId> {
     state.disk.names.file(path).map_err(|error| Error::new(Operation::Metadata, path, error))
 }
 
-/// Returns the directory entry of a path, or `root_error` for the root, which has no entry.
+/// Returns the directory entry of a path, or the error `root_error` for the root, which has no
+/// entry.
 fn place_of(state: &State, path: &Path, root_error: Errno) -> io::Result<EntryName> {
     Ok(state.disk.names.place(path)?.ok_or(root_error)?)
 }
 
-/// Returns whether the test asked for direct I/O on this path to be refused.
+/// Returns whether the test made direct I/O fail for this path ([`SimStorage::refuse_direct`]).
 fn refuses_direct(state: &State, path: &Path) -> bool {
     let canonical = |path: &Path| {
         state.disk.names.canonical_path(path).unwrap_or_else(|_| Path::new("/").join(path))
@@ -237,7 +244,7 @@ fn refuses_direct(state: &State, path: &Path) -> bool {
     state.direct_refused.iter().any(|directory| path.starts_with(canonical(directory)))
 }
 
-/// Refuses direct I/O where the test asked for it.
+/// Fails if the test made direct I/O fail for this path and `mode` is direct.
 fn check_open(state: &State, path: &Path, mode: IoMode) -> io::Result<()> {
     if mode == IoMode::Direct && refuses_direct(state, path) {
         let text = "the simulated filesystem refuses direct I/O (O_DIRECT); use buffered I/O there";
@@ -258,11 +265,12 @@ fn rename(state: &mut State, from: &Path, to: &Path) -> io::Result<()> {
     if let Some(Node::Directory(there)) = names.get(&to)
         && names.is_within(from.directory, there)
     {
-        // Linux checks this before it checks whether one is a file and the other a directory.
+        // The new name is a directory that contains the old name, so it is not empty. Linux checks
+        // this first, even if the old name is a file.
         return Err(Errno::NOTEMPTY.into());
     }
     match (node, names.get(&to)) {
-        // Both names refer to the same file: POSIX changes nothing.
+        // Both names refer to the same file. POSIX requires that rename then changes nothing.
         (node, Some(there)) if node == there => return Ok(()),
         (_, None) | (Node::File(_) | Node::Link(_), Some(Node::File(_) | Node::Link(_))) => {}
         (Node::File(_) | Node::Link(_), Some(Node::Directory(_))) => {
@@ -293,7 +301,7 @@ fn create_directories(state: &mut State, path: &Path) -> io::Result<()> {
     }
     let place = place_of(state, path, Errno::NOENT)?;
     if state.disk.names.get(&place).is_some() {
-        // A dangling link.
+        // The entry exists but did not resolve above: it is a dangling symbolic link.
         return Err(Errno::EXIST.into());
     }
     let new = DirectoryId(state.new_id());

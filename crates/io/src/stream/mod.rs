@@ -1,20 +1,22 @@
 //! Reads and writes files from front to back, with requests in flight while the caller works.
 //!
-//! The system provides neither read-ahead nor write-behind for direct I/O. These streams do, with
-//! bounded memory: a stream takes its buffers from a [`crate::buffer::BufferPool`] when it begins
-//! and needs no more.
+//! The system provides neither read-ahead nor write-behind for direct I/O. These streams provide
+//! both. Their memory is bounded, because all their buffers come from a
+//! [`crate::buffer::BufferPool`] and their number is limited.
 //!
-//! A reader's requests are made by the kernel (io_uring) if that is allowed and the file has a
-//! descriptor, so that only the stream's own thread works; otherwise by [`Workers`], or by the
-//! caller's thread, one at a time ([`RequestPath`]). `TAILWATER_IO_URING=off` in the environment,
-//! or a storage without io_uring, disables it. A writer's requests are made by one of [`Workers`]
-//! or by the caller: with io_uring, writing past the end of a file also takes a kernel thread, and
-//! more than one write in flight gains nothing.
+//! A reader submits its requests to io_uring if that is allowed and the file has a descriptor; then
+//! no thread besides the caller's is needed. Otherwise a thread of [`Workers`] makes the requests,
+//! or the caller's thread makes them one at a time ([`RequestPath`]). `TAILWATER_IO_URING=off` in
+//! the environment disables io_uring for all storages, and
+//! [`crate::posix::PosixStorage::without_io_uring`] creates a storage that does not use it. A
+//! writer's requests are made by a thread of [`Workers`] or by the caller. Writers do not use
+//! io_uring: the kernel hands a write past the end of a file to a kernel thread, and more than one
+//! write in flight gains nothing.
 //!
 //! # Ownership
 //! A request owns its buffer and a reference to its file from its submission until its call has
-//! returned. Dropping a stream waits for the calls that run, and cancels the requests whose calls
-//! have not begun.
+//! returned. Dropping a stream cancels the requests whose calls have not begun and waits for the
+//! calls that are running.
 
 mod reader;
 mod requests;
@@ -36,14 +38,14 @@ use std::path::Path;
 use crate::buffer::{BufferPool, PooledBuffer};
 use crate::{Error, Operation, Result};
 
-/// Returns whether streams that read ahead use io_uring here, for files with a descriptor:
-/// determined by trying it.
+/// Returns whether streams that read ahead use io_uring in this process, for files with a
+/// descriptor. The first call finds out by setting up a ring.
 pub fn uses_io_uring() -> bool {
     ring::is_allowed()
 }
 
-/// Takes up to `count` buffers from a pool, and at least one. It never waits, so streams that share
-/// a pool cannot deadlock.
+/// Takes between one and `count` buffers from a pool, as many as it has at once. It fails if the
+/// pool cannot provide even one. It never waits, so streams that share a pool cannot deadlock.
 fn take_buffers(
     pool: &BufferPool,
     bytes: usize,

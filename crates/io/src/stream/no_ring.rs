@@ -1,11 +1,11 @@
-//! The stub for systems without io_uring.
+//! Replaces `ring` on systems without io_uring.
 
 use std::sync::Arc;
 
 use super::span::{Chunk, Source};
 use crate::buffer::PooledBuffer;
 
-/// Never constructed.
+/// Never constructed, because [`is_allowed`] returns false.
 #[derive(Debug)]
 pub(super) enum RingRequests {}
 

@@ -1,4 +1,4 @@
-//! Reads a span of a file from front to back.
+//! Reads a span of a file from front to back, with requests in flight ahead of the caller.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -16,86 +16,87 @@ use crate::purpose::Purpose;
 use crate::storage::ReadFile;
 use crate::{Error, Operation, Result};
 
-/// Duration of a wait, in nanoseconds, below which the caller does not count as having waited:
-/// noticing a completion alone takes this long.
+/// Shortest wait for a request, in nanoseconds, after which the stream reads further ahead. Shorter
+/// waits do not count: even a completed request takes about this long to be noticed.
 const WAITED_NS: u64 = 20_000;
 
 /// Options of a reading stream.
 #[derive(Debug, Clone, Copy)]
 pub struct ReaderOptions {
-    /// Size of a request in bytes, rounded up to a multiple of [`ALIGNMENT`], and of the file's
-    /// alignment: usually 256 KiB to 2 MiB.
+    /// Size of a request in bytes, rounded up to a multiple of [`ALIGNMENT`] and of the file's
+    /// alignment. 256 KiB to 2 MiB are usual.
     pub request_bytes: usize,
-    /// Maximum number of requests in flight ahead of the caller. There are fewer while the caller
-    /// is slower than the device. With 1 or 0 the caller's thread makes each request when it needs
-    /// it. A greater depth needs io_uring or as many [`Workers`].
+    /// Maximum number of requests ahead of the caller. The stream adapts the actual number: it is
+    /// lower while the caller is slower than the device. With 0 or 1 nothing is read ahead: the
+    /// caller's thread makes each request when it needs it. A larger depth needs io_uring, or that
+    /// many threads in [`Workers`].
     pub depth: usize,
-    /// Number of requests ahead of the caller at the start.
+    /// Number of requests ahead of the caller at the start, clamped to the range from 1 to `depth`.
     pub first: usize,
     /// Why the bytes are read.
     pub purpose: Purpose,
 }
 
-/// Reads a span of a file from front to back, through aligned requests into buffers of a pool. Some
-/// requests are made before the caller needs their bytes. Every I/O mode is supported; the bounds
-/// of span and file need not be aligned. Nothing past the end of the span is read, except up to the
-/// next aligned offset.
+/// Reads a span of a file from front to back with aligned requests, some of which are made ahead of
+/// the caller. Every I/O mode is supported. Neither the bounds of the span nor the end of the file
+/// need be aligned: the first and the last request extend to the next aligned offset outside the
+/// span.
 ///
-/// The depth adapts to the caller: it grows by one request each time that the caller had to wait,
-/// up to the maximum, and shrinks by one whenever another span begins. Requests in flight delay the
-/// requests of others at the device, and a caller that is slower than the device gains nothing from
-/// them.
+/// The number of requests ahead adapts to the caller. It grows by one, up to the maximum, each time
+/// that the caller had to wait, and shrinks by one whenever another span begins. It is kept low
+/// because requests in flight delay the requests of others at the device, and a caller that is
+/// slower than the device gains nothing from more of them.
 ///
-/// One stream can read many spans and files, one after the other ([`Self::restart`]), with the same
-/// buffers.
+/// One stream can read many spans and files in turn ([`Self::restart`]), with the same buffers.
 ///
-/// Memory: one buffer more than the requests ahead, if the pool has that many, and as many bytes as
-/// the longest read that needed more than one request.
+/// Memory: one buffer for each request ahead and one more, as far as the pool has that many. In
+/// addition, a copy of the longest read that needed more than one request.
 #[derive(Debug)]
 pub struct SequentialReader {
     source: Arc<Source>,
     requests: Requests,
-    /// Chunks that have arrived and are needed later.
+    /// Chunks that have arrived but that the caller has not reached yet, by index.
     ready: BTreeMap<u64, Chunk>,
     current: Option<Chunk>,
     /// Unused buffers. Every buffer is here, in `requests`, in `ready` or in `current`.
     free: Vec<PooledBuffer>,
-    /// Number of buffers.
+    /// Number of buffers that the stream owns.
     buffers: usize,
     /// Size of each buffer, in bytes.
     request_bytes: usize,
     pool: BufferPool,
     workers: Option<Arc<Workers>>,
-    /// Whether the options asked for several requests in flight.
+    /// Whether the options ask for more than one request in flight.
     several: bool,
     depth: usize,
-    /// Number of requests ahead of the caller, in flight or arrived: from 1 to `depth`.
+    /// Target number of requests ahead of the caller, in flight or arrived: from 1 to `depth`. It
+    /// adapts to the caller.
     ahead: usize,
-    /// Number of requests ahead at the start.
+    /// Initial value of `ahead`, and its lower bound when another span begins.
     first: usize,
-    /// Index of the first chunk that was neither given to the caller nor skipped.
+    /// Index of the first chunk that the caller has neither received nor skipped.
     given: u64,
-    /// Index of the next request to hand out.
+    /// Index of the next request to submit.
     next: u64,
     /// Number of requests in flight.
     under_way: usize,
-    /// A read that spans more than one request is assembled here.
+    /// A copy of the last read, if it spanned more than one chunk.
     assembled: Vec<u8>,
     /// End of the last read, in bytes from the start of the file.
     position: u64,
-    /// Limits the requests in flight while users wait, if set.
+    /// If set, limits the requests in flight while users' reads are slowed down at the device.
     foreground: Option<Arc<Foreground>>,
 }
 
 impl SequentialReader {
-    /// Begins to read `span` of `file`, in bytes, up to the file's current end. Requests ahead of
-    /// the caller begin immediately: by io_uring if that is allowed and the file has a descriptor,
-    /// otherwise by `workers`. Without either the depth is 1. The depth is also lower than
-    /// requested if the pool does not have enough buffers now.
+    /// Begins to read `span`, a range of byte offsets in `file`, up to the file's current end. The
+    /// first requests ahead of the caller are submitted immediately: to io_uring if that is allowed
+    /// and the file has a descriptor, otherwise to `workers`. Without either, or if the pool has
+    /// too few buffers, fewer requests are made ahead than the options ask for.
     ///
     /// # Errors
-    /// Of kind `OutOfMemory` if the pool does not have even one buffer, without waiting for one;
-    /// otherwise the error from reading the file's length.
+    /// Of kind `OutOfMemory` if the pool cannot provide even one buffer at once; otherwise the
+    /// error from reading the file's length.
     pub fn new(
         file: Arc<dyn ReadFile>,
         span: Range<u64>,
@@ -131,18 +132,20 @@ impl SequentialReader {
         Ok(reader)
     }
 
-    /// Begins to read `span` of `file`, with the same buffers. This waits for requests in flight
-    /// for the previous file, so a stream is best restarted after it has read its span to the end.
+    /// Begins to read `span` of `file` with the same buffers. This waits for the requests that are
+    /// in flight for the previous span, so it is best called when that span has been read to its
+    /// end.
     ///
     /// # Errors
-    /// The errors of [`Self::new`]. The stream then has nothing to read, and can be restarted.
+    /// The errors of [`Self::new`]. After an error the stream has nothing to read, and can be
+    /// restarted.
     pub fn restart(&mut self, file: Arc<dyn ReadFile>, span: Range<u64>) -> Result<()> {
         self.settle();
         let purpose = self.source.purpose;
         let nothing = Plan::new(0..0, self.request_bytes, ALIGNMENT);
         self.source = Arc::new(Source { file: Arc::clone(&file), plan: nothing, purpose });
         (self.given, self.next, self.position) = (0, 0, span.start);
-        // The previous span may have needed a greater depth than this one.
+        // Start one below the previous target: the new span may need less read-ahead.
         self.ahead = (self.ahead - 1).max(self.first.min(self.depth));
         let end = span.end.min(file.length()?);
         let alignment = file.alignment();
@@ -155,8 +158,8 @@ impl SequentialReader {
         Ok(())
     }
 
-    /// Reduces the requests in flight whenever users' reads are slowed down at the device, starting
-    /// with the next request.
+    /// From the next request on, reduces the requests in flight while users' reads are slowed down
+    /// at the device.
     pub fn give_way_to(&mut self, foreground: Arc<Foreground>) {
         self.count_ended(self.under_way);
         self.foreground = Some(foreground);
@@ -165,19 +168,21 @@ impl SequentialReader {
         }
     }
 
-    /// Returns how the requests are made.
+    /// Returns which of the three ways the stream uses to make its requests.
     pub fn request_path(&self) -> RequestPath {
         self.requests.path()
     }
 
-    /// Returns the `length` bytes at `offset`; fewer only at the end of the span or the file. Reads
-    /// go forward: `offset` is not below the end of the previous read. The bytes between the two
-    /// reads are skipped, and whole requests among them are not read at all.
+    /// Returns the `length` bytes at `offset`, or fewer if the span or the file ends earlier. Reads
+    /// go forward: `offset` must not be below the end of the previous read. Bytes between the two
+    /// reads are skipped, and requests that lie completely between them are not made, unless they
+    /// have already begun.
     ///
     /// # Errors
-    /// The error from the request for the first byte. The error is returned again each time that
-    /// those bytes are requested. Bytes before the failed position are returned. Going back is an
-    /// error of kind `InvalidInput`.
+    /// If the request for the byte at `offset` failed, its error, and the same error each time
+    /// these bytes are read again. If a later request of this read failed, the bytes before the
+    /// failure are returned instead. An `offset` below the end of the previous read is an error of
+    /// kind `InvalidInput`.
     pub fn read(&mut self, offset: u64, length: usize) -> Result<&[u8]> {
         if offset < self.position {
             let text = format!("a sequential read cannot go back from {}", self.position);
@@ -218,8 +223,8 @@ impl SequentialReader {
         self.position
     }
 
-    /// Makes the chunk `index` the current one and returns the range of the `wanted` bytes in it,
-    /// without those beyond the chunk's end.
+    /// Makes chunk `index` the current one and returns the range in its buffer that holds the bytes
+    /// `wanted` (offsets in the file). Wanted bytes after the end of the chunk are left out.
     fn part(&mut self, index: u64, wanted: Range<u64>) -> Result<Range<usize>> {
         let chunk = match self.current.take() {
             Some(chunk) if chunk.index == index => chunk,
@@ -240,10 +245,11 @@ impl SequentialReader {
         }
     }
 
-    /// Returns a chunk, and releases all earlier chunks.
+    /// Waits for chunk `index` and returns it. Releases all earlier chunks.
     fn fetch(&mut self, index: u64) -> Chunk {
         if index < self.given {
-            // The chunk was released when a later one failed; its bytes are requested again.
+            // The caller already received this chunk, and it was released when a later chunk
+            // failed. Request its bytes again.
             self.settle();
             self.next = index;
         }
@@ -271,7 +277,7 @@ impl SequentialReader {
         }
     }
 
-    /// Releases the chunks before `index`.
+    /// Releases the chunks before `index`, and cancels their requests that have not begun.
     fn skip_to(&mut self, index: u64) {
         self.next = self.next.max(index);
         let later = self.ready.split_off(&index);
@@ -287,7 +293,7 @@ impl SequentialReader {
         self.free.extend(taken);
     }
 
-    /// Collects the requests that have ended, so that they do not count as in flight.
+    /// Collects the requests that have completed, so that they no longer count as in flight.
     fn collect_ended(&mut self) {
         while self.under_way > 0
             && let Some(chunk) = self.requests.ended()
@@ -316,15 +322,17 @@ impl SequentialReader {
         }
     }
 
-    /// Returns the limiter to report requests to. Requests that the caller's thread makes are not
-    /// reported, because they are sent to the device only when the caller waits for them.
+    /// Returns the [`Foreground`] to which requests in flight are reported, if it is set. With
+    /// [`RequestPath::Caller`] nothing is reported: such a request reaches the device only when the
+    /// caller waits for it.
     fn foreground_of_requests(&self) -> Option<&Foreground> {
         let foreground = self.foreground.as_deref();
         foreground.filter(|_| self.requests.path() != RequestPath::Caller)
     }
 
-    /// Hands out requests as long as there are buffers and the limiter allows. A request that the
-    /// caller waits for (`needed`) is always handed out.
+    /// Submits requests as long as a buffer is free and the read-ahead target and the limiter
+    /// allow. If `needed`, the caller waits for the next request, and at least that one may be in
+    /// flight.
     fn request_ahead(&mut self, needed: bool) {
         self.collect_ended();
         if self.free.is_empty() || self.next >= self.source.plan.count() {
@@ -348,7 +356,7 @@ impl SequentialReader {
         }
     }
 
-    /// Quiesces the stream: nothing is in flight, and every buffer is free.
+    /// Quiesces the stream: cancels or waits for all requests, and frees every buffer.
     fn settle(&mut self) {
         self.take_back(u64::MAX);
         while self.under_way > 0 {
@@ -366,7 +374,8 @@ impl SequentialReader {
         }
     }
 
-    /// Replaces buffers that do not suit a file of this alignment. All buffers are free.
+    /// Replaces the buffers if their size is not a multiple of `alignment`, the alignment of the
+    /// new file. All buffers must be free.
     fn fit_buffers(&mut self, alignment: usize) -> Result<()> {
         if !self.request_bytes.is_multiple_of(alignment) {
             self.free.clear();
@@ -382,14 +391,15 @@ impl SequentialReader {
         Ok(())
     }
 
-    /// Returns surplus buffers to the pool after the depth shrank.
+    /// Returns free buffers to the pool while the stream has more than its current depth needs.
     fn drop_surplus_buffers(&mut self) {
         while self.buffers > self.wanted_buffers() && self.free.pop().is_some() {
             self.buffers -= 1;
         }
     }
 
-    /// Takes as many buffers as the stream needs and the pool has.
+    /// Takes buffers from the pool until the stream has as many as its current depth needs, or the
+    /// pool has no more.
     fn take_more_buffers(&mut self) {
         while self.buffers < self.wanted_buffers()
             && let Ok(buffer) = self.pool.try_acquire(self.request_bytes)
@@ -402,7 +412,7 @@ impl SequentialReader {
 
 impl Drop for SequentialReader {
     fn drop(&mut self) {
-        // Buffers that no request writes to are released before waiting for the requests in flight.
+        // Return the buffers that no request uses before waiting for the requests in flight.
         self.free.clear();
         self.ready.clear();
         self.current = None;

@@ -1,4 +1,4 @@
-//! Requests in flight, and how they are made.
+//! The requests of a reading stream that are in flight, and the three ways to make them.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,20 +13,20 @@ use crate::storage::ReadFile;
 /// How the requests of a stream are made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RequestPath {
-    /// By the caller's thread, each when it is needed.
+    /// By the caller's thread, one at a time, when the caller waits for the request.
     Caller,
-    /// By [`Workers`], several concurrently.
+    /// By the threads of [`Workers`], several concurrently.
     Threads,
-    /// By the kernel through io_uring, several concurrently: submitted and awaited by the caller's
-    /// thread.
+    /// By the kernel through io_uring, several concurrently. The caller's thread submits them and
+    /// waits for them.
     Ring,
 }
 
-/// Requests in flight, all of one source. Dropping this waits for the requests whose call is
-/// running, since the call uses their buffer.
+/// Requests in flight, all for the same source. Dropping this waits for the requests that are
+/// inside their system call, because the call writes to their buffer.
 #[derive(Debug)]
 pub(super) enum Requests {
-    /// Made when the caller waits for them.
+    /// Requests with their indices, oldest first. Each is made when the caller waits for it.
     Caller(VecDeque<(u64, PooledBuffer)>),
     Threads(ThreadRequests),
     Ring(Box<RingRequests>),
@@ -37,8 +37,8 @@ impl Requests {
         Self::Caller(VecDeque::new())
     }
 
-    /// Chooses the best way to have several requests of a file in flight, if `several` is set. To
-    /// be called while nothing is in flight.
+    /// Chooses how to make the requests of a file: if `several`, by io_uring or else by workers,
+    /// otherwise by the caller. Must be called while nothing is in flight.
     pub(super) fn choose(
         &mut self,
         file: &dyn ReadFile,
@@ -68,7 +68,7 @@ impl Requests {
         }
     }
 
-    /// Submits a request.
+    /// Submits the request with this index, which reads into `buffer`.
     pub(super) fn submit(&mut self, source: &Arc<Source>, index: u64, buffer: PooledBuffer) {
         match self {
             Self::Caller(waiting) => waiting.push_back((index, buffer)),
@@ -92,7 +92,7 @@ impl Requests {
         }
     }
 
-    /// Returns a request that has ended, if there is one, without waiting.
+    /// Returns a completed request if there is one; does not wait.
     pub(super) fn ended(&mut self) -> Option<Chunk> {
         match self {
             Self::Caller(_) => None,
@@ -101,7 +101,8 @@ impl Requests {
         }
     }
 
-    /// Takes back the buffers of requests before `index` that have not begun.
+    /// Cancels the requests with an index below `index` that have not begun, and returns their
+    /// buffers.
     pub(super) fn take_back(&mut self, index: u64) -> Vec<PooledBuffer> {
         match self {
             Self::Caller(waiting) => {
@@ -109,7 +110,7 @@ impl Requests {
                 waiting.drain(..taken).map(|(_, buffer)| buffer).collect()
             }
             Self::Threads(threads) => threads.take_back(index),
-            // Requests submitted to the ring have begun.
+            // The kernel may have begun every request that was submitted to the ring.
             Self::Ring(_) => Vec::new(),
         }
     }

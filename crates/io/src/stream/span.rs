@@ -1,4 +1,4 @@
-//! The division of a span into requests, and the results of requests.
+//! Divides a span of a file into requests, and makes single requests.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -8,19 +8,20 @@ use crate::buffer::PooledBuffer;
 use crate::purpose::Purpose;
 use crate::storage::{ReadFile, read_on_as_far_as_possible};
 
-/// The requests that read a span: aligned, in order, the last one possibly shorter.
+/// The requests that cover a span, in order of their offsets and numbered from 0. All begin and end
+/// at aligned offsets and have the same size, except the last one, which may be shorter.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Plan {
-    /// Start of the first request: the start of the span, aligned down.
+    /// Offset of the first request: the start of the span, rounded down to the alignment.
     begin: u64,
-    /// End of the span or of the file, as the caller sees it.
+    /// End of the span or of the file, whichever is first; not rounded to the alignment.
     pub(super) end: u64,
     request_bytes: u64,
     alignment: u64,
 }
 
 impl Plan {
-    /// `request_bytes` is a multiple of `alignment`.
+    /// Plans the requests for `span`. `request_bytes` must be a multiple of `alignment`.
     pub(super) fn new(span: Range<u64>, request_bytes: usize, alignment: usize) -> Self {
         let alignment = alignment as u64;
         let begin = (span.start - span.start % alignment).min(span.end);
@@ -31,7 +32,7 @@ impl Plan {
         (self.end - self.begin).div_ceil(self.request_bytes)
     }
 
-    /// Returns the request that reads the byte at `offset`, which is inside the plan.
+    /// Returns the index of the request that covers `offset`, which must be inside the span.
     pub(super) fn index_of(&self, offset: u64) -> u64 {
         (offset - self.begin) / self.request_bytes
     }
@@ -42,7 +43,7 @@ impl Plan {
     }
 }
 
-/// The file, plan and purpose of requests.
+/// What all requests of a stream have in common: the file, the plan and the purpose.
 #[derive(Debug)]
 pub(super) struct Source {
     pub(super) file: Arc<dyn ReadFile>,
@@ -51,12 +52,14 @@ pub(super) struct Source {
 }
 
 impl Source {
-    /// Makes a request on this thread.
+    /// Makes request `index` with read calls on this thread. Afterwards `buffer` holds the bytes
+    /// read, up to the end of the file or to the returned error.
     pub(super) fn read(&self, index: u64, buffer: &mut PooledBuffer) -> Option<Error> {
         self.read_on(index, buffer, 0)
     }
 
-    /// Completes a request of which `done` bytes have been read, on this thread.
+    /// Continues request `index` on this thread, after `done` of its bytes have been read into
+    /// `buffer`.
     pub(super) fn read_on(
         &self,
         index: u64,
@@ -71,15 +74,15 @@ impl Source {
         error
     }
 
-    /// Returns the number of bytes that a request must read. The last request is padded for
-    /// alignment, and need not read to its end.
+    /// Returns the number of bytes of a request that lie before the end of the plan. The last
+    /// request extends to an aligned offset, and its read may stop earlier.
     fn enough(&self, index: u64) -> usize {
         let range = self.plan.range(index);
         (range.end.min(self.plan.end) - range.start) as usize
     }
 }
 
-/// The result of a request: the bytes before the end of the file, or before the error.
+/// The result of a request. `buffer` holds the bytes up to the end of the file, or up to the error.
 #[derive(Debug)]
 pub(super) struct Chunk {
     pub(super) index: u64,

@@ -9,7 +9,7 @@ use crate::buffer::PooledBuffer;
 use crate::sync::{Condvar, Mutex};
 use crate::{Error, Operation};
 
-/// The requests of one stream that [`Workers`] make.
+/// The requests of one stream that are made by the threads of [`Workers`].
 #[derive(Debug)]
 pub(super) struct ThreadRequests {
     workers: Arc<Workers>,
@@ -22,13 +22,15 @@ struct RequestQueue {
     changed: Condvar,
 }
 
-/// Every buffer is in `reserved`, with a request that is inside its call, or in `done`.
+/// Each buffer is in exactly one place: in `reserved`, in `done`, or with a request that is inside
+/// its read call.
 #[derive(Debug, Default)]
 struct State {
-    /// Requests that have not begun. A job that does not find its request here has been cancelled.
+    /// Requests that have not begun, by index. A job looks up its request here; if it is missing,
+    /// it has been cancelled and the job does nothing.
     reserved: BTreeMap<u64, (Arc<Source>, PooledBuffer)>,
     done: Vec<Chunk>,
-    /// Number of requests inside their call.
+    /// Number of requests inside their read call.
     running: usize,
     closed: bool,
 }
@@ -78,8 +80,8 @@ impl Drop for ThreadRequests {
     }
 }
 
-/// A request inside its call. However the call ends, dropping this delivers the result or releases
-/// the buffer.
+/// A request inside its read call. When this is dropped, the result is delivered, or, if the stream
+/// has ended, the buffer released. This happens even if the call panics.
 struct Request {
     shared: Arc<RequestQueue>,
     source: Arc<Source>,

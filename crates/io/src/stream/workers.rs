@@ -1,4 +1,4 @@
-//! The worker threads that make the calls of streams.
+//! The worker threads that make read and write calls for streams.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -11,17 +11,17 @@ use crate::thread::{self, Thread};
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// A thread pool that serves requests in the order of submission; several streams share it.
+/// A thread pool that runs jobs in the order of submission. Several streams can share it.
 ///
-/// A read occupies a thread for one call, a writer occupies a thread as long as it has something to
-/// write. So provide one thread for each writer, and for readers as many threads as requests should
-/// be in flight simultaneously.
+/// A reader occupies a thread for one read call at a time. A writer occupies a thread as long as it
+/// has buffers to write. So provide one thread for each writer, and for readers one thread for each
+/// request that should be in flight.
 ///
-/// Dropping the pool completes the submitted requests and joins the threads. Safe to use from any
+/// Dropping the pool completes the submitted jobs and joins the threads. Safe to use from any
 /// thread.
 pub struct Workers {
     queue: Arc<Queue>,
-    /// Joined on drop.
+    /// The threads, which are joined on drop.
     threads: Vec<Thread>,
 }
 
@@ -38,11 +38,11 @@ struct Jobs {
 }
 
 impl Workers {
-    /// Starts `count` threads, but at least one. Each makes one request at a time. Their names are
-    /// `name` and a number.
+    /// Starts `count` threads, or one if `count` is 0. Each runs one job at a time. A thread's name
+    /// is `name` followed by its number, from 0.
     ///
     /// # Errors
-    /// The errors of [`thread::spawn`]; threads that were already started have then been joined.
+    /// The errors of [`thread::spawn`]. Threads that had already been started are then joined.
     ///
     /// # Panics
     /// If `name` contains a NUL byte.
@@ -55,7 +55,7 @@ impl Workers {
         Ok(workers)
     }
 
-    /// Submits a job. It must not wait for another job.
+    /// Submits a job. The job must not wait for another job, which might never get a thread.
     pub(super) fn submit(&self, job: impl FnOnce() + Send + 'static) {
         let job = Box::new(job);
         self.queue.jobs.lock().waiting.push_back(job);
@@ -66,8 +66,8 @@ impl Workers {
 impl Queue {
     fn work(&self) {
         while let Some(job) = self.next() {
-            // The panic hook has reported the panic, and the job's own drop notifies the waiting
-            // thread; the worker continues.
+            // Ignore a panic of the job and continue with the next one. The panic hook has already
+            // reported it, and dropping the job notifies the stream that waits for it.
             let _ = catch_unwind(AssertUnwindSafe(job));
         }
     }
@@ -106,8 +106,8 @@ mod tests {
 
     use super::*;
 
-    /// Regression test: threads that were already started were joined without closing their queue,
-    /// and so never ended.
+    /// Regression test: if one thread could not be started, the threads started before were joined
+    /// although their queue was still open, so the join never returned.
     #[test]
     #[cfg(debug_assertions)]
     fn a_failed_start_leaves_no_worker() {

@@ -1,4 +1,4 @@
-//! Writes a new file from front to back.
+//! Writes a new file from front to back, with buffers written in the background.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -17,76 +17,84 @@ use crate::{Error, Operation, Result};
 /// Options of a writing stream.
 #[derive(Debug, Clone, Copy)]
 pub struct WriterOptions {
-    /// Number of bytes collected for one write, rounded up to a multiple of the file's
-    /// [alignment](WriteFile::alignment). RocksDB's `writable_file_max_buffer_size`.
+    /// Size of a buffer, in bytes: bytes are collected until it is full and then written in one
+    /// call. Rounded up to a multiple of the file's [alignment](WriteFile::alignment). Corresponds
+    /// to RocksDB's `writable_file_max_buffer_size`.
     pub buffer_bytes: usize,
     /// Maximum number of full buffers that wait for [`Workers`] to write them. With 0 the caller's
     /// thread writes.
     pub depth: usize,
-    /// Number of newly written bytes after which writeback is started, in buffered mode; 0 leaves
-    /// it to the system.
+    /// In buffered mode, number of newly written bytes after which their writeback is started. With
+    /// 0 the system decides when to start it.
     pub bytes_per_sync: u64,
-    /// Unit in which space is preallocated, in bytes; 0 for none. [`SequentialWriter::close`] frees
-    /// unused space.
+    /// Unit of preallocation, in bytes; 0 disables preallocation. [`SequentialWriter::close`] frees
+    /// the space that was preallocated but not used.
     pub preallocate_bytes: u64,
     /// Why the bytes are written.
     pub purpose: Purpose,
 }
 
 impl WriterOptions {
-    /// Writes of 1 MiB by the caller's thread, without preallocation and early writeback.
+    /// Returns options for buffers of 1 MiB that the caller's thread writes, without preallocation
+    /// and without early writeback.
     pub fn new(purpose: Purpose) -> Self {
         Self { buffer_bytes: 1 << 20, depth: 0, bytes_per_sync: 0, preallocate_bytes: 0, purpose }
     }
 }
 
-/// Gap between two warm spans, in bytes, below which they are written as one.
+/// Two warm spans with a gap of fewer bytes than this between them are written as one span.
 const WARM_GAP: u64 = 32 << 10;
 
-/// Appends to a new file through aligned buffers of a pool. Some of the buffers are written in the
-/// background. Every I/O mode is supported.
+/// Appends to a new file. Bytes are collected in aligned buffers from a pool, and full buffers can
+/// be written in the background. Every I/O mode is supported.
 ///
 /// # Warm spans
-/// A direct stream may be given a second handle to the file, open through the page cache
-/// ([`Self::warm_through`]). Warm bytes ([`Self::append_warm`]) are written through this handle in
-/// whole blocks, with small gaps between them; the rest bypasses the page cache. No page is written
-/// through both handles except the last one, which may be written again. The system treats both
-/// handles as one file: [`Self::sync`] makes all bytes durable.
+/// A warm span is a part of the file that should be in the page cache after it is written. To use
+/// warm spans, give a direct stream a second handle to the file, opened in a mode that uses the
+/// page cache ([`Self::warm_through`]). Bytes appended with [`Self::append_warm`] are written
+/// through this handle, rounded to whole blocks and together with small gaps between warm spans.
+/// All other bytes bypass the page cache. No page is written through both handles, except possibly
+/// the last page if it is written again. [`Self::sync`] makes the bytes of both handles durable.
 ///
 /// # Invariants
 /// - Buffers reach the file in order, one at a time.
-/// - Direct writes are whole blocks at block boundaries. The last block is padded with zeros and
-///   the file then truncated to its true length; when more is appended, that block is written
-///   again.
-/// - The first failure latches: nothing is written after it, and every later call returns it.
+/// - Direct writes are whole blocks at block boundaries. A partial last block is padded with zeros,
+///   and the file is then truncated to its true length. When more is appended, that block is
+///   written again.
+/// - The first failure is latched: nothing is written after it, and every later call returns the
+///   same error.
 ///
 /// # Crash
-/// Nothing is durable before [`Self::sync`] has returned; this never makes the name durable. Synced
-/// bytes survive a crash, but in direct mode zeros may follow them if the crash came between a
-/// padded write and the truncation.
+/// Nothing is guaranteed to be durable before [`Self::sync`] has returned, and a stream never makes
+/// the file's name durable. Synced bytes survive a crash. In direct mode zeros may follow them if
+/// the crash came between a padded write and the truncation after it.
 #[derive(Debug)]
 pub struct SequentialWriter {
     shared: Arc<PieceQueue>,
     workers: Option<Arc<Workers>>,
-    /// The collected bytes, to be written at `offset`. `None` until there are some.
+    /// The buffer that collects appended bytes, which will be written at `offset`; `None` while it
+    /// is empty.
     collected: Option<PooledBuffer>,
-    /// Offset of the collected bytes; aligned in direct mode.
+    /// Offset in the file of the first collected byte. In direct mode it is a multiple of the
+    /// alignment.
     offset: u64,
-    /// The length at the last flush, so that another flush does not write the last block again.
+    /// Length of the file at the last flush. A flush at the same length does nothing, instead of
+    /// writing the last block again.
     flushed: u64,
     mode: IoMode,
     /// Alignment of direct writes, in bytes.
     alignment: usize,
     /// Size of a buffer, in bytes.
     buffer_bytes: usize,
-    /// Rate limiter that each write waits for, and the priority.
+    /// The rate limiter that each write waits for, with the priority of the writes.
     pace: Option<(Arc<RateLimiter>, Priority)>,
-    /// Limits the number of writes in flight while users wait, if set.
+    /// If set, limits the number of buffers queued or being written while users' reads are slowed
+    /// down at the device.
     foreground: Option<Arc<Foreground>>,
     depth: usize,
-    /// Whether there is a second handle, which writes through the page cache.
+    /// Whether there is a second handle, through which warm spans are written.
     warms: bool,
-    /// The warm spans of the collected bytes, in order, by their offsets in the file.
+    /// The warm spans of the collected bytes, as offsets in the file, in ascending order.
     warm: Vec<Range<u64>>,
 }
 
@@ -97,8 +105,9 @@ struct PieceQueue {
 }
 
 impl PieceQueue {
-    /// Queues a piece. Returns the output if no drain (the job that writes queued pieces) has it,
-    /// so that the caller starts a drain.
+    /// Queues a piece for writing. A drain is the job that writes queued pieces, and holds the
+    /// output while it runs. If no drain is running, the output is returned, and the caller must
+    /// start a drain with it.
     fn queue(&self, piece: Piece) -> Option<Output> {
         let mut state = self.state.lock();
         state.queue.push_back(piece);
@@ -106,26 +115,27 @@ impl PieceQueue {
     }
 }
 
-/// Every buffer is in `free`, in `queue`, being written, or is the collecting buffer.
+/// Each buffer is in `free`, in `queue`, being written, or collecting appended bytes.
 #[derive(Debug)]
 struct State {
     free: Vec<PooledBuffer>,
     queue: VecDeque<Piece>,
-    /// `None` while a drain has it.
+    /// The file; `None` while a drain holds it.
     output: Option<Output>,
     failure: Option<Error>,
     /// Whether a drain is inside a call on the file.
     writing: bool,
 }
 
-/// A buffer to be written to the file.
+/// A buffer to be written to the file at `offset`.
 #[derive(Debug)]
 struct Piece {
     buffer: PooledBuffer,
     offset: u64,
-    /// Length to truncate the file to afterwards, because the buffer's end is padding.
+    /// If set, the end of the buffer is padding, and the file is truncated to this length after the
+    /// write.
     cut_to: Option<u64>,
-    /// The warm spans of the buffer, in order.
+    /// The warm spans in the buffer, as offsets in the file, in ascending order.
     warm: Vec<Range<u64>>,
 }
 
@@ -134,7 +144,8 @@ impl Piece {
         self.offset + self.buffer.len() as u64
     }
 
-    /// Returns the parts to write through the page cache, in whole blocks and in order.
+    /// Returns the parts of the buffer to write through the page cache, as offsets in the file: the
+    /// warm spans, rounded to whole blocks, and joined if the gap between them is small.
     fn warm_runs(&self, alignment: u64) -> Vec<Range<u64>> {
         let mut runs: Vec<Range<u64>> = Vec::new();
         for span in &self.warm {
@@ -148,7 +159,7 @@ impl Piece {
         runs
     }
 
-    /// Returns the bytes of a range of offsets in the file.
+    /// Returns the bytes of the buffer at a range of offsets in the file.
     fn part(&self, range: Range<u64>) -> &[u8] {
         &self.buffer[(range.start - self.offset) as usize..(range.end - self.offset) as usize]
     }
@@ -160,11 +171,10 @@ struct Output {
     file: Box<dyn WriteFile>,
     options: WriterOptions,
     reserved: u64,
-    /// False after preallocation failed for lack of space.
+    /// Becomes false when preallocation fails for lack of space, and is then not tried again.
     reserving: bool,
     written_back: u64,
-    /// A second handle to the file, which writes through the page cache, if warm spans are to stay
-    /// there.
+    /// A second handle to the file, through which warm spans are written into the page cache.
     warm_file: Option<Box<dyn WriteFile>>,
 }
 
@@ -175,7 +185,7 @@ impl Output {
         self.write(piece)?;
         if let Some(length) = piece.cut_to {
             self.file.truncate(length)?;
-            // Truncating frees the space preallocated after the end.
+            // The truncation also freed the preallocated space after the new end.
             self.reserved = self.reserved.min(length);
         }
         self.start_writeback(end)
@@ -191,8 +201,8 @@ impl Output {
                 written = run.end;
                 let (start, length) = (run.start, run.end - run.start);
                 warm_file.write_all_at(piece.part(run), start, purpose)?;
-                // Writeback begins immediately, because these pages are not written again. If it
-                // fails, the sync writes them.
+                // Start writeback now: these pages are not written again, so nothing is gained by
+                // waiting. If this fails, the next sync writes them.
                 let _ = warm_file.start_writeback(start, length);
             }
         }
@@ -207,7 +217,8 @@ impl Output {
         while step > 0 && self.reserving && self.reserved < end {
             match self.file.allocate(self.reserved, step) {
                 Ok(()) => self.reserved += step,
-                // Preallocation failed, but the bytes themselves may still fit.
+                // There is not enough space to preallocate, but there may be enough for the bytes
+                // themselves.
                 Err(error) if error.is_no_space() => self.reserving = false,
                 Err(error) => return Err(error),
             }
@@ -217,8 +228,8 @@ impl Output {
 
     fn start_writeback(&mut self, end: u64) -> Result<()> {
         let step = self.options.bytes_per_sync;
-        // The last page is likely to be written again; if its writeback were started now, the next
-        // write would wait for it.
+        // Leave out the last page if it is not full. It will probably be written again, and a write
+        // to a page under writeback waits.
         let end = align_down(end);
         let waiting = end.saturating_sub(self.written_back);
         if step == 0 || waiting < step || self.file.mode() == IoMode::Direct {
@@ -231,11 +242,11 @@ impl Output {
 }
 
 impl SequentialWriter {
-    /// Begins to write `file`, which is empty. Without `workers` the depth is 0. The depth is also
-    /// lower than requested if the pool does not have enough buffers now.
+    /// Begins to write `file`, which must be empty. Without `workers`, the caller's thread writes
+    /// the buffers. If the pool has too few buffers, fewer can be queued than `depth`.
     ///
     /// # Errors
-    /// Of kind `OutOfMemory` if the pool does not have even one buffer, without waiting for one.
+    /// Of kind `OutOfMemory` if the pool cannot provide even one buffer at once.
     pub fn new(
         file: Box<dyn WriteFile>,
         options: WriterOptions,
@@ -244,8 +255,8 @@ impl SequentialWriter {
     ) -> Result<Self> {
         let workers = workers.filter(|_| options.depth > 0);
         let wanted = if workers.is_some() { options.depth + 1 } else { 1 };
-        // A padded tail block is carried over into the next buffer, so a buffer needs space for
-        // another block.
+        // A buffer may begin with the partial block that ended the previous buffer, so it needs
+        // space for one block more.
         let alignment = file.alignment();
         let bytes = options.buffer_bytes.max(2 * alignment).next_multiple_of(alignment);
         let free = take_buffers(pool, bytes, wanted, Operation::Write, file.path())?;
@@ -283,9 +294,9 @@ impl SequentialWriter {
         })
     }
 
-    /// Keeps warm spans in the page cache. `file` is a second handle to the stream's file, open
-    /// through the page cache. Must be called before the first byte; has no effect on a stream that
-    /// is not direct.
+    /// Sets `file` as the second handle to the stream's file, through which warm spans are written.
+    /// It must be open in a mode that uses the page cache. Must be called before anything is
+    /// appended. Has no effect if the stream is not direct.
     pub fn warm_through(&mut self, file: Box<dyn WriteFile>) {
         if self.mode == IoMode::Direct
             && let Some(output) = &mut self.shared.state.lock().output
@@ -295,21 +306,21 @@ impl SequentialWriter {
         }
     }
 
-    /// Makes each write wait for a rate limiter.
+    /// Makes each write wait for a rate limiter, with this priority.
     pub fn keep_to(&mut self, rate_limiter: Arc<RateLimiter>, priority: Priority) {
         self.pace = Some((rate_limiter, priority));
     }
 
-    /// Reduces the writes in flight whenever users' reads are slowed down at the device. They may
-    /// be reduced to none; the caller then waits for each write.
+    /// Reduces the buffers queued or being written while users' reads are slowed down at the
+    /// device. At the lowest limit, the caller waits for each write to end.
     pub fn give_way_to(&mut self, foreground: Arc<Foreground>) {
         self.foreground = Some(foreground);
     }
 
-    /// Appends bytes. They reach the file at the latest with [`Self::flush`].
+    /// Appends bytes. They may stay in the collecting buffer until [`Self::flush`] writes them.
     ///
     /// # Errors
-    /// The first failure of this stream, which may be of bytes appended long before.
+    /// The first failure of this stream, even if it concerns bytes appended long before.
     pub fn append(&mut self, mut bytes: &[u8]) -> Result<()> {
         self.check()?;
         while !bytes.is_empty() {
@@ -325,14 +336,14 @@ impl SequentialWriter {
         Ok(())
     }
 
-    /// Appends bytes that are to stay in the page cache, if the stream has a handle that writes
-    /// through it.
+    /// Appends bytes that should be in the page cache afterwards, as a warm span. Without a second
+    /// handle ([`Self::warm_through`]) this is the same as [`Self::append`].
     ///
     /// # Errors
     /// The errors of [`Self::append`].
     pub fn append_warm(&mut self, mut bytes: &[u8]) -> Result<()> {
         while self.warms && !bytes.is_empty() {
-            // A warm span does not continue in the next buffer.
+            // A warm span that does not fit into the buffer is split at the end of the buffer.
             let begin = self.length();
             let room = self.collected.as_ref().map_or(self.buffer_bytes, |it| it.remaining());
             let (now, later) = bytes.split_at(bytes.len().min(room));
@@ -373,17 +384,18 @@ impl SequentialWriter {
         self.wait_until_written().map(drop)
     }
 
-    /// Makes everything appended durable.
+    /// Writes everything appended and makes it durable.
     ///
     /// # Errors
-    /// The first failure of this stream; a sync that failed is never tried again.
+    /// The first failure of this stream. A failed sync is never retried.
     pub fn sync(&mut self) -> Result<()> {
         self.flush()?;
         self.with_output(|output| output.file.sync_data(output.options.purpose))
     }
 
     /// Writes everything appended, frees the preallocated space after the end, and returns the
-    /// length in bytes. It does not sync: call [`Self::sync`] before.
+    /// file's length in bytes. It does not sync, so call [`Self::sync`] before if the bytes must be
+    /// durable.
     ///
     /// # Errors
     /// The first failure of this stream.
@@ -403,8 +415,8 @@ impl SequentialWriter {
         }
     }
 
-    /// Returns the collecting buffer, or an empty one; waits for one that is being written if
-    /// necessary.
+    /// Returns the collecting buffer, or an empty one if nothing is collected. If no buffer is
+    /// free, waits until one has been written.
     fn take_collected(&mut self) -> Result<PooledBuffer> {
         if let Some(buffer) = self.collected.take() {
             return Ok(buffer);
@@ -422,9 +434,10 @@ impl SequentialWriter {
         }
     }
 
-    /// Hands over the last, partial buffer in direct mode. It is padded, and the file is truncated
-    /// to its true length after the write. The bytes of the last block are kept, since more of that
-    /// block may follow.
+    /// Queues the last buffer of a direct stream, which ends inside a block. The buffer is padded
+    /// with zeros, and the file is truncated to its true length after the write. The bytes of the
+    /// partial block are kept as the start of the next buffer, because the block is written again
+    /// when more is appended.
     fn hand_over_padded(&mut self, mut buffer: PooledBuffer) -> Result<()> {
         let whole = buffer.len() - buffer.len() % self.alignment;
         let tail = buffer[whole..].to_vec();
@@ -440,7 +453,8 @@ impl SequentialWriter {
         Ok(())
     }
 
-    /// Queues a buffer for the file and ensures that it is written.
+    /// Queues a buffer for writing, and starts a drain if none is running. With `cut_to`, the file
+    /// is truncated to that length afterwards.
     fn hand_over(&mut self, buffer: PooledBuffer, cut_to: Option<u64>) -> Result<()> {
         if let Some((rate_limiter, priority)) = &self.pace {
             rate_limiter.request(buffer.len() as u64, *priority);
@@ -448,7 +462,8 @@ impl SequentialWriter {
         let warm = std::mem::take(&mut self.warm);
         let piece = Piece { offset: self.offset, buffer, cut_to, warm };
         self.offset = piece.end();
-        // If a drain is running, it finds the piece before it ends.
+        // If a drain is already running, it will find this piece: it ends only when the queue is
+        // empty.
         if let Some(output) = self.shared.queue(piece) {
             let drain = Drain { shared: Arc::clone(&self.shared), output: Some(output) };
             match &self.workers {
@@ -460,10 +475,11 @@ impl SequentialWriter {
         self.check()
     }
 
-    /// Waits until no more buffers are queued and being written than the limiter allows.
+    /// Waits until the number of buffers queued or being written is within the limit of the
+    /// foreground limiter.
     fn give_way(&self) {
         let Some(foreground) = &self.foreground else { return };
-        // The limiter also counts the collecting buffer.
+        // The limiter's depth includes the collecting buffer, so subtract it.
         let behind = foreground.depth(self.depth + 1, 0, true) - 1;
         if behind < self.depth {
             let mut state = self.shared.state.lock();
@@ -485,7 +501,8 @@ impl SequentialWriter {
         }
     }
 
-    /// Runs a call on the file once everything is written; a failure latches.
+    /// Waits until everything queued is written, and then makes a call on the file. If the call
+    /// fails, the failure is latched.
     fn with_output(&self, call: impl FnOnce(&mut Output) -> Result<()>) -> Result<()> {
         let mut state = self.wait_until_written()?;
         let answer = state.output.as_mut().map_or(Ok(()), call);
@@ -503,15 +520,15 @@ impl Drop for SequentialWriter {
         while state.writing {
             state = self.shared.changed.wait(state);
         }
-        // A drain that is about to end may keep the shared state a little longer; buffers and file
-        // are released now.
+        // A drain that is about to end may still hold the shared state for a short time. Release
+        // the buffers and the file now.
         state.free.clear();
         state.output = None;
     }
 }
 
-/// Writes the queued pieces until there are none. Only one drain exists at a time: the one that
-/// holds the output.
+/// The job that writes the queued pieces until there are none. It holds the output, so there is at
+/// most one drain.
 struct Drain {
     shared: Arc<PieceQueue>,
     /// `None` only inside drop.
@@ -534,8 +551,8 @@ impl Drain {
         }
     }
 
-    /// Returns the next piece to write. If there is none, the output is returned in the same step,
-    /// so that a piece queued after it starts a new drain.
+    /// Returns the next piece to write. If the queue is empty, puts the output back under the same
+    /// lock, so that a piece queued after that starts a new drain.
     fn next(&mut self) -> Option<Piece> {
         let mut state = self.shared.state.lock();
         if state.failure.is_some() {
@@ -555,8 +572,8 @@ impl Drain {
 
 impl Drop for Drain {
     fn drop(&mut self) {
-        // The output is still here only if writing panicked. Threads that wait for it must get an
-        // error.
+        // `next` has already put the output back, unless writing panicked. After a panic, latch an
+        // error for the threads that wait for the output.
         let Some(output) = self.output.take() else { return };
         let failure = Error::panicked(Operation::Write, output.file.path(), None);
         let mut state = self.shared.state.lock();

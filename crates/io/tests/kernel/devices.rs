@@ -1,5 +1,5 @@
-//! The device behind a directory, with a directory that imitates the kernel's files, for devices
-//! that this machine lacks.
+//! Finding the device behind a directory. A directory tree imitates the kernel's files, so that
+//! devices can be tested that this machine does not have.
 
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -8,7 +8,7 @@ use tailwater_io::kernel::{Device, Environment, IoUring, System};
 
 use crate::put;
 
-/// Imitates a partition and its device in sysfs.
+/// Writes the sysfs files of a partition and of its device below `root`.
 fn play_partition(root: &Path) {
     let whole = "/sys/devices/pci/nvme0n1";
     for (file, text) in [
@@ -65,7 +65,7 @@ fn filesystems_with_numbers_of_their_own_name_their_device() {
         Device::of_directory(&system, root.path()).map(|device| device.filesystem_name().to_owned())
     };
     assert_eq!(of("btrfs /dev/nvme0n1p2 rw").as_deref(), Some("nvme0n1p2"));
-    // Names of the device mapper and of udev are links.
+    // The names that the device mapper and udev create are symbolic links to the device.
     put(root.path(), "/dev/nvme0n1p2", "");
     put(root.path(), "/dev/mapper/none", "");
     symlink("../nvme0n1p2", root.path().join("dev/mapper/data")).expect("a link");

@@ -1,4 +1,5 @@
-//! Figures of two snapshots of a directory that imitates the kernel's files.
+//! Checks the figures computed from two snapshots of the kernel's counters. A directory tree
+//! imitates the kernel's files.
 
 use std::path::Path;
 use std::time::Duration;
@@ -7,10 +8,11 @@ use tailwater_io::kernel::{MemoryGroup, Sampler, Scope, Snapshot, System, Target
 
 use crate::put;
 
-/// A second, in nanoseconds.
+/// One second, in nanoseconds.
 const SECOND: u64 = 1_000_000_000;
 
-/// Imitates a machine whose directory is on a partition of 259:0; `n` advances its counters.
+/// Writes the kernel's files of a machine with the device 259:0 below `root`. Every counter is
+/// proportional to `n`, so a second call with a larger `n` advances the counters.
 fn play(root: &Path, n: u64) {
     let vmstat = format!(
         "nr_file_pages 9000\nnr_dirty {}\nnr_writeback 0\nnr_active_file 1\nnr_inactive_file 2\n\
@@ -40,7 +42,7 @@ fn play(root: &Path, n: u64) {
     put(root, "/proc/pressure/io", &pressure);
 }
 
-/// A target whose device is 259:0.
+/// Returns a target whose directory is on the device 259:0.
 fn target(root: &Path) -> Target {
     let status = rustix::fs::stat(root).expect("a directory");
     let (major, minor) = (rustix::fs::major(status.st_dev), rustix::fs::minor(status.st_dev));
@@ -89,7 +91,8 @@ fn rates_are_per_second_and_levels_are_means() {
     assert_eq!(figures.missed_pages_per_second, Some(10.0));
     assert_eq!(figures.without_direct_reads(20 * 4096).missed_pages_per_second, Some(5.0));
     assert_eq!(figures.without_direct_reads(1 << 40).missed_pages_per_second, Some(0.0));
-    // There is no group and no process, and this kernel does not report some figures.
+    // These figures are absent, because the target has no group and no process, or because the
+    // imitated kernel does not report them.
     for absent in ["activated", "limit_hits", "out_of_memory_kills", "run_delay", "direct_reclaim"]
     {
         let named = figures.named();
@@ -107,14 +110,15 @@ fn figures_that_the_kernel_does_not_report_are_absent() {
     let figures = take(&target, SECOND).since(&earlier);
     assert!(figures.named().iter().all(|(_, value)| value.is_none()), "{figures:?}");
 
-    // An inactive device has no mean latency.
+    // A device without I/O in the interval has no mean latency.
     let target = self::target(root.path());
     play(root.path(), 2);
     let earlier = take(&target, 0);
     let figures = take(&target, SECOND).since(&earlier);
     assert_eq!((figures.r_await_ms, figures.flush_await_ms), (None, None));
     assert_eq!((figures.device_reads_per_second, figures.utilisation), (Some(0.0), Some(0.0)));
-    // A device that was removed and added again counts from zero.
+    // The counters have gone backwards, as after the device was removed and added again. Figures
+    // from them are absent.
     play(root.path(), 1);
     let figures = take(&target, 2 * SECOND).since(&earlier);
     assert_eq!((figures.device_reads_per_second, figures.r_await_ms), (None, None));
@@ -137,7 +141,7 @@ fn figures_of_a_group_or_process_precede_those_of_the_machine() {
     step(1);
     let earlier = take(&target, 0);
     step(2);
-    // A thread that began since then: all of its time counts.
+    // Thread 43 began after the first snapshot, so all of its time counts.
     put(path, "/proc/42/task/43/schedstat", "1000 2000 1\n");
     let figures = take(&target, SECOND).since(&earlier);
     assert_eq!(figures.page_cache_of, Some(Scope::Group));

@@ -1,5 +1,5 @@
-//! Parses the kernel's files: from texts, from a directory that imitates `/proc` and `/sys`, and
-//! from this machine.
+//! Tests of the parsers of the kernel's files. The input comes from string constants, from a
+//! directory tree that imitates `/proc` and `/sys`, and from this machine.
 
 mod devices;
 mod figures;
@@ -7,7 +7,7 @@ mod here;
 mod memory;
 mod parsers;
 
-/// Writes a kernel file below a directory that imitates the root.
+/// Writes a file at `path` below `root`, a directory that imitates the root of the filesystem.
 #[expect(clippy::disallowed_methods, reason = "imitates the kernel's files")]
 fn put(root: &std::path::Path, absolute: &str, text: &str) {
     let path = root.join(absolute.trim_start_matches('/'));

@@ -1,4 +1,4 @@
-//! The memory limit of a process, on imitated machines.
+//! The memory limit of a process and the memory left to it, computed from imitated kernel files.
 
 use std::path::Path;
 
@@ -20,8 +20,8 @@ fn memory(root: &Path) -> Memory {
     Memory::of_this_process(System::at(root))
 }
 
-/// Imitates a machine on which the process is in a group, given the mount of its hierarchy and the
-/// process's cgroup line.
+/// Imitates a machine on which the process is in a memory cgroup. `mount` is the end of the
+/// hierarchy's line in `mountinfo`, and `cgroup` the content of `/proc/self/cgroup`.
 fn machine_with_group(mount: &str, cgroup: &str) -> tempfile::TempDir {
     let root = tempfile::tempdir().expect("a directory");
     machine(root.path());
@@ -50,7 +50,8 @@ fn the_cgroup_v2_limit_is_the_lowest_of_all_ancestors() {
     let group = "/sys/fs/cgroup/outer/inner";
     put(root, &format!("{group}/memory.max"), "max\n");
     put(root, "/sys/fs/cgroup/outer/memory.max", "1073741824\n");
-    // A neighbour in the outer group uses 100 MiB.
+    // 1000 MiB are charged to the outer group: 900 MiB by the inner group, and 100 MiB by a
+    // neighbour.
     put(root, "/sys/fs/cgroup/outer/memory.current", "1048576000\n");
     put(
         root,
@@ -66,7 +67,8 @@ fn the_cgroup_v2_limit_is_the_lowest_of_all_ancestors() {
     put(root, &format!("{group}/memory.pressure"), "some avg10=0.00 total=77\nfull total=5\n");
     let memory = memory(root);
     assert_eq!(memory.limit(), Some(1024 * MIB));
-    // 1000 MiB are charged, including 300 MiB of file pages.
+    // 1024 MiB is the limit, and 1000 MiB are charged, of which 300 MiB are file pages that can be
+    // reclaimed.
     let left = MemoryLeft {
         limit: 1024 * MIB,
         available: 324 << 20,
@@ -74,7 +76,7 @@ fn the_cgroup_v2_limit_is_the_lowest_of_all_ancestors() {
         stalled_us: Some(77),
     };
     assert_eq!(memory.left(), Some(left));
-    // The limit was lowered below the usage.
+    // Lower the limit to 512 MiB, below the usage: `available` becomes negative.
     put(root, "/sys/fs/cgroup/outer/memory.max", "536870912\n");
     assert_eq!(memory.left().map(|left| left.available), Some(-(188 << 20)));
 }

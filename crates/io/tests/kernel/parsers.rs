@@ -1,4 +1,4 @@
-//! The kernel's files as written by kernels of different ages.
+//! The parsers of the kernel's files, tested with the formats of older and newer kernels.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use tailwater_io::kernel::page_cache::PageCache;
 use tailwater_io::kernel::pressure::Pressure;
 use tailwater_io::kernel::sched::RunQueue;
 
-/// Linux 6.18, shortened.
+/// `/proc/vmstat` of Linux 6.18, shortened.
 const VMSTAT: &str = "nr_free_pages 5094631\nnr_zone_inactive_file 634891\n\
     nr_inactive_file 634891\nnr_active_file 214695\nworkingset_refault_anon 7\n\
     workingset_refault_file 14678305\nworkingset_activate_anon 8\n\
@@ -18,7 +18,8 @@ const VMSTAT: &str = "nr_free_pages 5094631\nnr_zone_inactive_file 634891\n\
     allocstall_dma32 2\nallocstall_normal 30\nallocstall_movable 400\nallocstall_device 0\n\
     pgscan_kswapd 9\npgscan_direct 55\npgscan_direct_throttle 3\n";
 
-/// Linux 4.4, shortened: refaults without a kind, one figure of stalls, scans by zone.
+/// `/proc/vmstat` of Linux 4.4, shortened. Refaults are not divided into anonymous and file pages,
+/// there is one counter of allocation stalls, and scans are counted by zone.
 const OLD_VMSTAT: &str = "nr_inactive_file 2434\nnr_active_file 14878\nnr_file_pages 17325\n\
     nr_dirty 17\nnr_writeback 1\nnr_dirtied 914\nnr_written 863\nworkingset_refault 12\n\
     workingset_activate 5\npgscan_kswapd_normal 70\npgscan_direct_dma 1\n\
@@ -72,7 +73,7 @@ fn cgroup_v2_statistics_have_other_names() {
     assert_eq!((page_cache.active_file, page_cache.inactive_file), (Some(999), Some(1000)));
     assert_eq!((page_cache.refaulted, page_cache.activated), (Some(200), Some(100)));
     assert_eq!((page_cache.scanned_directly, page_cache.dirtied), (Some(3000), None));
-    // Linux 5.8 and before.
+    // Linux 5.8 and older do not divide refaults into anonymous and file pages.
     let old = PageCache::of_group_v2("workingset_refault 5\nworkingset_activate 6\n", 4096);
     assert_eq!((old.refaulted, old.activated), (Some(5), Some(6)));
 }
@@ -92,7 +93,7 @@ fn diskstats_have_14_18_or_20_fields() {
     let flushing = of(&text).expect("20 fields");
     assert_eq!(flushing, DiskStats { flushes: Some(16), flush_ms: Some(17), ..found });
     assert_eq!(DiskStats::parse(&text, (259, 1)), None);
-    // Linux 2.6 had four fields for partitions.
+    // Linux 2.6 wrote only four counters for a partition; such a line is not parsed.
     assert_eq!(of(" 259 0 nvme0n1p1 1 2 3 4"), None);
 }
 

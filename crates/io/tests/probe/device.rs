@@ -1,4 +1,4 @@
-//! The probe of the device, and the file for durable overwrites.
+//! Tests of the device probe, and of the file used to measure durable overwrites.
 
 use std::path::Path;
 use std::time::Duration;
@@ -45,7 +45,7 @@ fn a_durable_file_has_written_blocks_and_leaves_nothing() {
         }
     };
     assert!(PosixStorage::new().list(directory.path()).expect("a list").is_empty());
-    // Whole MiB are filled.
+    // 257 blocks were requested. The file is filled in whole MiB, so it has 512 blocks of 4 KiB.
     assert_eq!(file.blocks(), 512);
     let block = DurableFile::block();
     for by in [DurableBy::Flag, DurableBy::Sync] {

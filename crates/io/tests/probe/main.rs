@@ -1,5 +1,5 @@
-//! Measurements on disks: the effect of I/O modes, the device without an engine, durable
-//! overwrites.
+//! Tests of measurements on disks: what I/O modes do on a filesystem, the speed of the device
+//! itself without an engine, and durable overwrites.
 
 mod device;
 mod modes;

@@ -1,4 +1,4 @@
-//! The effect of I/O modes on filesystems of several kinds, and on the simulated one.
+//! Tests of what each I/O mode does on several real filesystems and on the simulated one.
 
 use std::path::Path;
 
@@ -10,9 +10,10 @@ use tailwater_io::sim::SimStorage;
 use tailwater_io::{Create, IoMode, Purpose, Storage};
 use tailwater_testkit::filesystem::{Mounted, say};
 
-/// Size of files, in bytes: more than [`IoMode::DropBehind`] retains.
+/// Size of the test files, in bytes. It is larger than the part of a file that
+/// [`IoMode::DropBehind`] leaves in the page cache.
 const BYTES: usize = 16 << 20;
-/// Size of one transfer, in bytes.
+/// Size of one read or write, in bytes.
 const STEP: usize = 1 << 20;
 
 fn answer(directory: &Path, mode: IoMode, access: Access) -> Probe {
@@ -23,13 +24,13 @@ fn answer(directory: &Path, mode: IoMode, access: Access) -> Probe {
     found
 }
 
-/// Whether this kernel supports `RWF_DONTCACHE` in a directory.
+/// Returns whether the kernel and the filesystem of a directory support `RWF_DONTCACHE`.
 fn has_uncached(directory: &Path) -> bool {
     answer(directory, IoMode::Uncached, Access::Write).answer == Answer::Works
 }
 
-/// Writes a file in a mode, reads it back in the same mode, and returns the number of its pages in
-/// the page cache after writing and after reading.
+/// Writes a file in a mode and reads it back in the same mode. Returns the number of its pages that
+/// were in the page cache after writing, and after reading.
 fn pages_left(directory: &Path, mode: IoMode) -> (u64, u64) {
     let storage = PosixStorage::new();
     let path = directory.join(format!("file-{}", mode.name()));
@@ -59,7 +60,8 @@ fn pages_left(directory: &Path, mode: IoMode) -> (u64, u64) {
     (written, read)
 }
 
-/// Checks every mode on a filesystem that supports direct I/O.
+/// Checks how many pages each mode leaves in the page cache, on a filesystem that accepts direct
+/// I/O.
 fn check_modes(directory: &Path) {
     let probed = answer(directory, IoMode::Direct, Access::Write);
     if probed.resident_pages.is_none() {
@@ -103,9 +105,10 @@ fn btrfs_may_buffer_direct_writes() {
     let Some(disk) = Mounted::new("btrfs", 256 << 20, "modes on btrfs") else { return };
     let probed = answer(&disk.path(), IoMode::Direct, Access::Write);
     assert_eq!(probed.filesystem, "btrfs");
-    // With checksums, Linux 6.14 and later writes through the page cache.
+    // If data checksums are enabled, Linux 6.14 and later sends direct writes on btrfs through the
+    // page cache.
     assert!(matches!(probed.answer, Answer::Works | Answer::Cached), "{}", probed.answer);
-    // Reads bypass it nevertheless.
+    // Direct reads bypass the page cache even then.
     let probed = answer(&disk.path(), IoMode::Direct, Access::Read);
     assert_eq!(probed.answer, Answer::Works, "{probed:?}");
     check_modes(&disk.path());

@@ -1,4 +1,5 @@
-//! The producers and the consumers of a log, and their measurements.
+//! The producers and consumers of the benchmark, each of which measures the latency of its
+//! messages.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,14 +14,15 @@ use super::LogBenchArguments;
 use super::event_loop::{Acknowledged, Connection, PollReply, Request};
 use crate::failure::Failure;
 
-/// Pause of a consumer after all its polls of a round returned no messages.
+/// Time that a consumer waits after a round in which none of its partitions had new messages.
 const EMPTY_WAIT: Duration = Duration::from_micros(200);
 
-/// The measurements of a client.
+/// What one client measured, or all producers or all consumers together.
 pub(super) struct Measured {
-    /// Latencies in nanoseconds.
+    /// Latencies of messages or batches, in nanoseconds.
     pub(super) latencies: Histogram<u64>,
-    /// Number of messages sent or polled, without messages that were due in the warm-up time.
+    /// Number of messages sent or polled. Messages that were due during the warm-up are not
+    /// counted.
     pub(super) messages: u64,
 }
 
@@ -36,20 +38,20 @@ impl Measured {
     }
 }
 
-/// The schedule of a run.
+/// The points in time of one run.
 #[derive(Clone, Copy)]
 pub(super) struct Schedule {
     pub(super) start: Instant,
-    /// Messages due before this time are not measured.
+    /// End of the warm-up. Messages due before this time are not measured.
     pub(super) measured_from: Instant,
     pub(super) end: Instant,
 }
 
-/// Length of the due time at the start of a payload, in bytes. The due time is in nanoseconds from
-/// the start of the run.
+/// Length of the due time in bytes, which is stored at the start of each payload. The due time is
+/// in nanoseconds since the start of the run.
 const DUE_BYTES: usize = 8;
 
-/// Builds a batch that was due at the given time.
+/// Builds a batch whose messages carry the given due time.
 fn make_batch(
     arguments: &LogBenchArguments,
     due_ns: u64,
@@ -63,7 +65,7 @@ fn make_batch(
     Ok(builder.finish())
 }
 
-/// Runs producer number `producer`: sends batches to its partitions at their due times.
+/// Runs producer number `producer`: sends batches to its partitions in turn, at their due times.
 pub(super) fn produce(
     arguments: &LogBenchArguments,
     schedule: Schedule,
@@ -83,7 +85,7 @@ pub(super) fn produce(
         return Ok(measured);
     }
     let mut payload = vec![b'x'; (arguments.message_size as usize).max(DUE_BYTES)];
-    // The due times of different producers are spread evenly over the interval.
+    // Stagger the producers: their first due times are spread evenly over one interval.
     let mut due = schedule.start + interval / arguments.clients as u32 * producer as u32;
     for number in 0.. {
         if due >= schedule.end {
@@ -109,8 +111,8 @@ pub(super) fn produce(
     Ok(measured)
 }
 
-/// Runs consumer number `consumer`: polls its partitions in turn, until the producers have ended
-/// and all messages are polled.
+/// Runs consumer number `consumer`: polls its partitions in turn until the producers have ended and
+/// no messages are left.
 pub(super) fn consume(
     arguments: &LogBenchArguments,
     schedule: Schedule,
@@ -125,7 +127,8 @@ pub(super) fn consume(
         .map(|partition| (partition, 0))
         .collect();
     loop {
-        // The flag is read before the polls: if it is set, these polls find all remaining messages.
+        // Read the flag before polling. If it is set, the polls of this round see all messages, so
+        // a round without messages is the last.
         let is_over = producers_ended.load(Ordering::Acquire);
         let mut found = 0;
         for (partition, offset) in &mut mine {
@@ -141,8 +144,8 @@ pub(super) fn consume(
             }
             *offset = polled.end_offset();
             match polled.pieces.iter().any(|piece| matches!(piece, Piece::Header(_))) {
-                // The header and the messages of a batch are separate pieces, so they are joined
-                // first.
+                // The header and the messages of the batch are separate pieces. `note` needs them
+                // joined.
                 true => note(&polled.to_vec(), at, schedule, &mut measured)?,
                 false => {
                     for piece in &polled.pieces {
@@ -160,7 +163,8 @@ pub(super) fn consume(
     }
 }
 
-/// Records the latency of each message of a poll, from the time when its send was due.
+/// Records the latency of the polled messages, from the time when they were due to be sent until
+/// `at`.
 fn note(
     mut bytes: &[u8],
     at: Instant,

@@ -1,4 +1,5 @@
-//! A server's event loop: one thread that serves requests in turn.
+//! An event loop of the benchmark's server: one thread that serves the requests of its clients in
+//! turn.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -10,18 +11,20 @@ use crate::failure::Failure;
 
 /// A client's request.
 pub(super) enum Request {
-    /// Append a batch. Its acknowledgement is sent when it is persisted.
+    /// Append a batch. The reply is sent when the batch is acknowledged, which the topic's
+    /// durability determines.
     Append { partition: usize, batch: Arc<Vec<u8>>, reply: Sender<Acknowledged> },
-    /// Poll from an offset.
+    /// Poll up to `count` messages from an offset.
     Poll { partition: usize, offset: u64, count: u32, reply: Sender<PollReply> },
 }
 
-/// The time when an append was acknowledged, or its error.
+/// The time when an append was acknowledged, or the error that it failed with.
 pub(super) type Acknowledged = Result<Instant, tailwater_log::Error>;
-/// The result of a poll, and its time.
+/// The messages of a poll and the time when it returned, or the error that it failed with.
 pub(super) type PollReply = Result<(Polled, Instant), tailwater_log::Error>;
 
-/// Runs an event loop: serves requests until all senders are dropped.
+/// Runs an event loop until all senders of requests are dropped. If `is_inline`, the loop itself
+/// persists after each append.
 pub(super) fn serve(
     log: &Log,
     partitions: &[Arc<Partition>],
@@ -33,13 +36,13 @@ pub(super) fn serve(
             Request::Append { partition, batch, reply } => {
                 match partitions[partition].append(&batch) {
                     Ok(appended) => appended.ticket.on_complete(move |outcome| {
-                        // If the client has ended, the send fails, and nobody needs the reply.
+                        // The send fails if the client has ended. Nobody needs the reply then.
                         let _ = reply.send(outcome.map(|()| Instant::now()));
                     }),
                     Err(error) => drop(reply.send(Err(error))),
                 }
                 if is_inline {
-                    // The loop itself persists while all clients wait.
+                    // This thread persists the messages. Clients of this loop wait meanwhile.
                     log.run_pending();
                 }
             }
@@ -52,7 +55,8 @@ pub(super) fn serve(
     Ok(())
 }
 
-/// A client's connection to one loop.
+/// A client's connection to one event loop: a channel for requests, and one for replies to this
+/// client.
 pub(super) struct Connection<T> {
     pub(super) requests: Sender<Request>,
     pub(super) reply: Sender<T>,

@@ -1,4 +1,4 @@
-//! Figures of a run.
+//! The figures of a run, as reported.
 
 use std::collections::BTreeMap;
 
@@ -7,35 +7,36 @@ use serde::Serialize;
 
 use crate::numbers::median;
 
-/// Percentiles that are reported, in percent.
+/// The reported percentiles: the name in the report, and the percentile in percent.
 const PERCENTILES: [(&str, f64); 5] =
     [("p50_us", 50.0), ("p90_us", 90.0), ("p99_us", 99.0), ("p999_us", 99.9), ("p9999_us", 99.99)];
-/// Minimum number of samples above a reported percentile.
+/// A percentile is reported only if at least this many samples are expected to lie above it.
 const SAMPLES_ABOVE_MIN: f64 = 10.0;
 
-/// Latencies of producers or consumers.
+/// Throughput and latencies of all producers, or of all consumers.
 #[derive(Debug, Clone, Default, Serialize)]
 pub(super) struct Side {
-    /// Payload per second, in bytes.
+    /// Payload sent or polled, in bytes per second.
     pub(super) bytes_per_second: f64,
-    /// Percentiles, maximum and standard deviation, in microseconds, without percentiles that have
-    /// too few samples above them.
+    /// Percentiles, maximum and standard deviation, in microseconds, by name. Percentiles with too
+    /// few samples above them are left out.
     #[serde(flatten)]
     pub(super) latencies: BTreeMap<&'static str, f64>,
 }
 
-/// Figures of a run, or medians of several.
+/// The figures of one run, or the medians over several runs.
 #[derive(Debug, Clone, Default, Serialize)]
 pub(super) struct Figures {
     pub(super) producers: Side,
     pub(super) consumers: Side,
-    /// The kernel's figures, by their names.
+    /// The kernel's figures, by name.
     pub(super) kernel: BTreeMap<String, f64>,
 }
 
 impl Side {
-    /// Creates the figures of the producers or of the consumers. `samples` is the number of
-    /// independent samples: all messages of a batch count as one sample.
+    /// Computes the figures of the producers or of the consumers. `samples` is the number of
+    /// independent samples. All messages of a batch have nearly the same latency, so a batch counts
+    /// as one sample.
     pub(super) fn new(latencies: &Histogram<u64>, samples: f64, bytes_per_second: f64) -> Self {
         let micros = |nanos: u64| nanos as f64 / 1000.0;
         let mut all = BTreeMap::new();
@@ -59,7 +60,7 @@ impl Side {
 }
 
 impl Figures {
-    /// Returns the median of each figure over several runs.
+    /// Returns the median of each figure over several runs. A figure may be missing in some runs.
     pub(super) fn median(of: &[Self]) -> Self {
         let producers: Vec<&Side> = of.iter().map(|figures| &figures.producers).collect();
         let consumers: Vec<&Side> = of.iter().map(|figures| &figures.consumers).collect();

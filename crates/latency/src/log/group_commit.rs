@@ -1,10 +1,10 @@
-//! `tailwater log bench group-commit`: durable writes per acknowledged append, for different
-//! numbers of partitions with concurrent appends.
+//! `tailwater log bench group-commit` measures how many appends one durable write acknowledges,
+//! depending on how many partitions are appended to concurrently.
 //!
-//! Every partition has a fixed number of appends in flight; each acknowledgement triggers the next
-//! append. While a write of a partition is in flight, further appends to this partition wait, and
+//! Every partition has a fixed number of appends in flight. Each acknowledgement triggers the next
+//! append. While a write of a partition is in flight, further appends to that partition wait, and
 //! the next write persists and acknowledges all of them. Writes of different partitions are in
-//! flight at the same time, and the device merges their flushes.
+//! flight concurrently, and the kernel can merge their flush requests.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -20,9 +20,9 @@ use tailwater_log::{Durability, IoModeChoice, Log, LogOptions, TailMemory, Topic
 use crate::failure::Failure;
 use crate::parsing::{above_zero, at_least_one};
 
-/// Interval between two samples of the kernel's figures.
+/// Interval between two samples of the kernel's counters.
 const SAMPLED: Duration = Duration::from_millis(250);
-/// Warm-up time before counting, as a fraction of the duration of a row.
+/// Duration of the warm-up, which is not counted, as a fraction of the duration of a row.
 const WARM_UP: f64 = 0.1;
 
 /// Arguments of the experiment.
@@ -51,10 +51,10 @@ pub struct GroupCommitArguments {
     directory: PathBuf,
 }
 
-/// Measures each row once; returns a table.
+/// Measures each row (a combination of arguments) once and returns the table.
 ///
 /// # Errors
-/// Errors from the log and the system.
+/// Errors of the log and the operating system.
 pub(super) fn run(arguments: &GroupCommitArguments) -> Result<String, Failure> {
     let mut text = format!(
         "Appends of {} messages of {} bytes to topics with durability disk, {} s each\n\n\
@@ -96,7 +96,8 @@ pub(super) fn run(arguments: &GroupCommitArguments) -> Result<String, Failure> {
     Ok(text)
 }
 
-/// Figures of a row, per second.
+/// The figures of a row, per second: acknowledged appends, syncs of segments, and flush requests
+/// that the device completed.
 struct Row {
     appends: f64,
     syncs: f64,
@@ -135,7 +136,7 @@ fn measure(
         let acknowledged = acknowledged.clone();
         let appended = partitions[partition].append(&batch)?;
         appended.ticket.on_complete(move |outcome| {
-            // After the end of the row the receiver is dropped, and the send fails.
+            // The send fails if the measurement of this row has ended.
             let _ = acknowledged.send((partition, outcome));
         });
         Ok(())
@@ -143,7 +144,7 @@ fn measure(
     for _ in 0..in_flight {
         (0..partitions.len()).try_for_each(&append)?;
     }
-    // The storage counts a durable write as a sync, too.
+    // Durable writes are counted as syncs in the statistics of the storage.
     let syncs = || log.storage().statistics().snapshot(Purpose::LogAppend).syncs.count;
     let start = Instant::now();
     let counted_from = start + Duration::from_secs_f64(arguments.duration * WARM_UP);

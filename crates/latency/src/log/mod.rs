@@ -1,17 +1,21 @@
-//! `tailwater log bench`: the effect of persisting on the latency of a message log.
+//! `tailwater log bench` measures how the way of persisting messages affects the latency of a
+//! message log.
 //!
-//! This experiment reproduces pull request 3068 of Apache Iggy: producers send batches at a fixed
-//! rate to a server with one event loop per shard, and consumers poll the batches. A loop serves
-//! appends and polls; the modes differ in which threads persist messages, and how:
+//! The experiment reproduces a measurement of Apache Iggy's pull request 3068. Producers send
+//! batches at a fixed rate to a server with one event loop per shard, and consumers poll the
+//! batches. The event loops serve appends and polls. The modes differ in which threads persist
+//! messages, and how:
 //!
-//! - `buffered`: by the loop, through the page cache;
-//! - `direct_inline`: by the loop, with direct I/O, each write durable (`O_DIRECT`, `O_DSYNC`);
-//! - `direct_deferred`: by separate threads, with direct I/O, each write durable;
-//! - the other modes are `direct_deferred` with other durabilities.
+//! - `buffered`: the event loop persists them, with writes through the page cache;
+//! - `direct_inline`: the event loop persists them, with direct I/O and each write durable
+//!   (`O_DIRECT`, `O_DSYNC`);
+//! - `direct_deferred`: separate threads persist them, with direct I/O and each write durable;
+//! - the other modes also use separate threads and direct I/O, but differ in how partial blocks are
+//!   written or in the durability that an acknowledgement promises.
 //!
-//! The rate determines when a send is due, and its latency is measured from that time even if
-//! earlier sends delay it (no coordinated omission). A message's latency to its consumer is
-//! measured from the due time of its send to the return of the poll that contains it.
+//! The rate determines when each send is due. A producer's latency is measured from that due time,
+//! even if earlier sends delay the send, which avoids coordinated omission. A consumer's latency is
+//! measured from the same due time until the poll that contains the message returns.
 
 mod clients;
 mod event_loop;
@@ -102,10 +106,10 @@ pub struct LogBenchArguments {
     pub(crate) out: Option<PathBuf>,
 }
 
-/// Runs the experiment; returns its tables.
+/// Runs the experiment and returns its tables.
 ///
 /// # Errors
-/// Errors from the log and the system.
+/// Errors of the log and the operating system.
 pub fn run(arguments: &LogBenchArguments) -> Result<String, Failure> {
     match &arguments.experiment {
         Some(Experiment::Open(arguments)) => return open_time::run(arguments),
@@ -117,8 +121,8 @@ pub fn run(arguments: &LogBenchArguments) -> Result<String, Failure> {
     for round in 0..arguments.runs {
         let rows = report.rows();
         for index in 0..rows.len() {
-            // A different row goes first in each round, so that other load on the machine affects
-            // all rows.
+            // Each round starts with a different row, so that other load on the machine affects all
+            // rows alike.
             let row = &rows[(index + round) % rows.len()];
             say!("run {} of {}: {}", round + 1, arguments.runs, row.label());
             let figures = run::run(arguments, row)?;

@@ -1,4 +1,4 @@
-//! The modes that are compared.
+//! The modes of persisting that the experiment compares.
 
 use std::fmt;
 
@@ -32,11 +32,11 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// Modes that are compared by default.
+    /// The modes that are compared if none are given on the command line.
     pub(super) const DEFAULT: [Self; 3] =
         [Self::Buffered, Self::DirectInline, Self::DirectDeferred];
 
-    /// Returns whether the event loop persists.
+    /// Returns whether the event loop persists messages, instead of separate threads.
     pub(super) fn is_inline(self) -> bool {
         matches!(self, Self::Buffered | Self::DirectInline)
     }
@@ -48,7 +48,8 @@ impl Mode {
         }
     }
 
-    /// Returns whether each write to a segment is durable, whatever durability was requested.
+    /// Returns whether each write to a segment is made durable, although the topic's durability
+    /// does not require it.
     pub(super) fn is_synced(self) -> bool {
         matches!(self, Self::DirectInline | Self::DirectDeferred | Self::DirectDeferredCarry)
     }

@@ -1,4 +1,4 @@
-//! `tailwater log bench open`: the time and the number of reads to open a log.
+//! `tailwater log bench open` measures how long opening a log takes, and how much it reads.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -16,13 +16,15 @@ use crate::failure::Failure;
 use crate::memory_limit::evict;
 use crate::parsing::at_least_one;
 
-/// Size at which a segment is sealed, in bytes: the smallest possible.
+/// Size at which a segment is sealed, in bytes: the smallest that a topic accepts. It makes many
+/// segments cheap.
 const SEGMENT_BYTES: u64 = 64 << 10;
-/// Payload of the one message in each segment, in bytes.
+/// Payload length in bytes of the one message in each segment. The next message does not fit into
+/// the same segment.
 const MESSAGE_BYTES: usize = 60 << 10;
-/// Number of persister threads while the log is filled.
+/// Number of persister threads of the log while it is filled.
 const PERSISTERS: usize = 16;
-/// Purposes of the reads that opening a log makes.
+/// The purposes for which opening a log reads.
 const PURPOSES: [Purpose; 4] =
     [Purpose::LogRead, Purpose::LogIndex, Purpose::LogJournal, Purpose::Metadata];
 
@@ -43,10 +45,10 @@ pub struct OpenArguments {
     directory: PathBuf,
 }
 
-/// Fills a log and opens it several times; returns a table.
+/// Fills a log, opens it several times and returns a table.
 ///
 /// # Errors
-/// Errors from the log and the system.
+/// Errors of the log and the operating system.
 pub(super) fn run(arguments: &OpenArguments) -> Result<String, Failure> {
     let parent = &arguments.directory;
     tailwater_io::Storage::create_directory(&PosixStorage::new(), parent)?;
@@ -62,7 +64,7 @@ pub(super) fn run(arguments: &OpenArguments) -> Result<String, Failure> {
     }
     text.push('\n');
     for run in 1..=arguments.runs {
-        // None of the log's pages may be in the page cache when it is opened.
+        // Opening must read from the device, so evict the log's pages from the page cache.
         evict(&System::default(), &[directory.path()])?;
         let _ = writeln!(text, "{run:<6} {}", open(directory.path())?);
     }
@@ -72,7 +74,7 @@ pub(super) fn run(arguments: &OpenArguments) -> Result<String, Failure> {
     Ok(text)
 }
 
-/// Opens a log and returns its line of the table.
+/// Opens the log and returns its row of the table.
 fn open(directory: &Path) -> Result<String, Failure> {
     let options = LogOptions {
         storage: Arc::new(PosixStorage::new()),
@@ -115,7 +117,7 @@ fn fill(arguments: &OpenArguments, directory: &Path) -> Result<(), Failure> {
     batch.push(0, 0, &vec![b'x'; MESSAGE_BYTES], b"")?;
     let batch = batch.finish();
     for _ in 0..arguments.segments {
-        // Appends one batch to each partition; each batch starts a new segment.
+        // Append one batch to each partition. Each batch starts a new segment.
         for partition in 0..partitions {
             drop(log.partition(topic.partition(partition))?.append(&batch)?);
         }

@@ -1,4 +1,4 @@
-//! The tables, and report.json.
+//! The tables of the experiment, and its report.json.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use super::mode::Mode;
 use crate::failure::Failure;
 use crate::files::write_json;
 
-/// Latencies in the table: their names and column headings.
+/// The latencies in the table: name of the figure, and column heading.
 const COLUMNS: [(&str, &str); 7] = [
     ("p50_us", "p50"),
     ("p90_us", "p90"),
@@ -22,7 +22,8 @@ const COLUMNS: [(&str, &str); 7] = [
     ("stddev_us", "stddev"),
 ];
 
-/// Figures of the kernel in the table.
+/// The kernel's figures in the table: name of the figure, column heading, and the divisor that
+/// converts the figure to the unit in the heading.
 const KERNEL: [(&str, &str, f64); 6] = [
     ("dirtied_pages_per_second", "dirty/s", 1.0),
     ("memory_stall_us_per_second", "mem us/s", 1.0),
@@ -32,13 +33,13 @@ const KERNEL: [(&str, &str, f64); 6] = [
     ("utilisation", "busy %", 0.01),
 ];
 
-/// A row of the table: a mode and its thresholds.
+/// A row of the table: a mode, and the thresholds from which messages are persisted.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct Row {
     pub(super) mode: Mode,
     pub(super) messages_required_to_save: u32,
     pub(super) size_of_messages_required_to_save: u64,
-    /// Whether the label shows the thresholds, because they differ between rows.
+    /// Whether the label includes the thresholds, which is necessary if they differ between rows.
     #[serde(skip)]
     shows_thresholds: bool,
 }
@@ -57,7 +58,7 @@ impl Row {
     }
 }
 
-/// The results of a row, in report.json.
+/// The figures of one row, as written to report.json.
 #[derive(Debug, Serialize)]
 struct Configuration<'a> {
     #[serde(flatten)]
@@ -119,7 +120,7 @@ impl Report {
         }
     }
 
-    /// Writes report.json, in the format of `tail`'s.
+    /// Writes report.json, in the same format as the report.json of `tailwater tail`.
     pub(super) fn write(&self, arguments: &LogBenchArguments) -> Result<(), Failure> {
         let configurations: Vec<_> = self
             .rows
@@ -182,7 +183,7 @@ impl Report {
     }
 }
 
-/// Writes microseconds as milliseconds, to three digits.
+/// Formats microseconds as milliseconds, with three significant digits.
 fn millis(micros: f64) -> String {
     match micros / 1000.0 {
         millis if millis >= 100.0 => format!("{millis:.0}"),

@@ -1,4 +1,4 @@
-//! One run of the experiment: one row, measured once.
+//! One run of the experiment: measures one row once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,12 +16,12 @@ use super::figures::{Figures, Side};
 use super::report::Row;
 use crate::failure::Failure;
 
-/// Warm-up time before measuring, as a fraction of the duration of a run.
+/// Duration of the warm-up, which is not measured, as a fraction of the duration of a run.
 const WARM_UP: f64 = 0.1;
-/// Interval between two samples of the kernel's figures.
+/// Interval between two samples of the kernel's counters.
 const SAMPLED: Duration = Duration::from_millis(250);
 
-/// Runs one row once, on a new log.
+/// Measures one row once, on a new log.
 pub(super) fn run(arguments: &LogBenchArguments, row: &Row) -> Result<Figures, Failure> {
     let parent = &arguments.directory;
     tailwater_io::Storage::create_directory(&tailwater_io::posix::PosixStorage::new(), parent)?;
@@ -70,7 +70,8 @@ pub(super) fn run(arguments: &LogBenchArguments, row: &Row) -> Result<Figures, F
     })
 }
 
-/// Runs producers and consumers, through event loops.
+/// Runs event loops, producers and consumers to the end, and returns what the producers and what
+/// the consumers measured.
 fn work(
     arguments: &LogBenchArguments,
     log: &Log,

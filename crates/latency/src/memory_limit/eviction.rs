@@ -1,4 +1,4 @@
-//! Empties the page cache before a measurement.
+//! Evicts files from the page cache before a measurement.
 
 use std::io;
 use std::path::Path;
@@ -15,20 +15,22 @@ const DROP: &str = "/proc/sys/vm/drop_caches";
 /// The result of an eviction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Evicted {
-    /// Whether the caches of the whole machine were dropped. Otherwise the kernel was advised that
-    /// the files are not needed, which it may have ignored.
+    /// Whether the page cache of the whole machine was dropped. If not, the kernel was only advised
+    /// that the pages of the files are not needed, which it may ignore.
     pub machine: bool,
-    /// Number of the files' pages that are still in memory, if the kernel reports it.
+    /// Number of pages of the files that are still in the page cache; `None` if the kernel does not
+    /// report it.
     pub resident_pages: Option<u64>,
 }
 
-/// Evicts the files below some directories from memory: drops all caches of the machine if
-/// permitted (as root, outside most containers), otherwise only the files' pages.
+/// Evicts the files below some directories from the page cache. This drops the page cache of the
+/// whole machine if that is permitted (to root, outside most containers), and otherwise only the
+/// pages of these files.
 ///
 /// # Errors
 /// Errors from listing and opening the files.
 pub fn evict(system: &System, directories: &[&Path]) -> io::Result<Evicted> {
-    // Dirty pages cannot be evicted.
+    // Write dirty pages back first, because they cannot be evicted.
     rustix::fs::sync();
     let machine = files::write_existing(&system.path(DROP), "3").is_ok();
     let storage = PosixStorage::new();

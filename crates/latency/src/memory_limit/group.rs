@@ -10,8 +10,8 @@ use tailwater_io::kernel::System;
 
 use super::files;
 
-/// Number of attempts at operations that fail while processes end or memory is reclaimed, and the
-/// pause between them.
+/// Maximum number of retries of an operation that fails while processes are ending or memory is
+/// being reclaimed. [`PAUSE`] is the time between two attempts.
 const TRIES: u32 = 100;
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -20,12 +20,12 @@ const PAUSE: Duration = Duration::from_millis(20);
 #[derive(Debug)]
 pub(super) struct Group {
     system: System,
-    /// The group's path below the system's root.
+    /// The path of the group, relative to the root of `system`.
     path: PathBuf,
 }
 
 impl Group {
-    /// Creates a group, and checks that it is usable by moving a process into it.
+    /// Creates a group, and checks that processes can enter it by starting one that does.
     pub(super) fn new(system: &System, parent: &Path, name: &str) -> io::Result<Self> {
         let path = parent.join(name);
         files::make_directory(&system.path(&path))?;
@@ -39,12 +39,12 @@ impl Group {
         Err(io::Error::other(said))
     }
 
-    /// Returns the group's path below the system's root.
+    /// Returns the path of the group, relative to the root of the system.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Returns the directory of the group's files.
+    /// Returns the directory of the group, with the system's root, for access to its files.
     pub(super) fn directory(&self) -> PathBuf {
         self.system.path(&self.path)
     }
@@ -53,7 +53,8 @@ impl Group {
         files::write(&self.directory().join(name), text)
     }
 
-    /// Writes a limit, and retries while the kernel reclaims memory.
+    /// Writes a limit. While the kernel is reclaiming memory, the write fails with EBUSY and is
+    /// retried.
     fn write_limit(&self, name: &str, bytes: u64) -> io::Result<()> {
         let mut tries = 0;
         loop {
@@ -74,8 +75,8 @@ impl Drop for Group {
     }
 }
 
-/// Kills the processes in a group and removes it. If that fails, the group stays for the next run
-/// to remove.
+/// Kills the processes in a group and removes the group. If that fails, the group remains and a
+/// later run removes it.
 pub(super) fn end(directory: &Path) {
     for _ in 0..TRIES {
         kill(directory);
@@ -92,15 +93,15 @@ fn kill(directory: &Path) {
         return;
     }
     let processes = files::read(&directory.join("cgroup.procs")).unwrap_or_default();
-    // Processes outside this process's namespace are shown as 0.
+    // Processes that this process's PID namespace cannot see are shown as 0. Never kill process 1.
     let seen = processes.lines().filter_map(|line| line.parse().ok().filter(|&number| number > 1));
     for process in seen.filter_map(Pid::from_raw) {
-        // The process may have ended.
+        // An error is ignored, because the process may have ended meanwhile.
         let _ = kill_process(process, Signal::KILL);
     }
 }
 
-/// A limit in cgroup v1.
+/// A memory limit in cgroup v1.
 #[derive(Debug)]
 pub(super) struct V1Limit {
     group: Group,
@@ -117,7 +118,8 @@ impl V1Limit {
         Ok(limit)
     }
 
-    /// Sets the limit. The limit including swap must never be below the limit without it.
+    /// Sets the limit in bytes. The limit of memory plus swap must never be below the limit of
+    /// memory alone, so the order of the two writes depends on whether the limit rises or falls.
     pub(super) fn set(&mut self, bytes: u64) -> io::Result<()> {
         let with_swap = || match self.counts_swap {
             true => self.group.write_limit(V1_WITH_SWAP, bytes),
@@ -149,7 +151,7 @@ impl V1Limit {
 const V1_WITHOUT_SWAP: &str = "memory.limit_in_bytes";
 const V1_WITH_SWAP: &str = "memory.memsw.limit_in_bytes";
 
-/// A limit in cgroup v2.
+/// A memory limit in cgroup v2.
 #[derive(Debug)]
 pub(super) struct V2Limit {
     group: Group,
@@ -158,7 +160,7 @@ pub(super) struct V2Limit {
 
 impl V2Limit {
     pub(super) fn new(group: Group, bytes: u64) -> io::Result<Self> {
-        // A kernel that does not account for swap does not have this file, and the write fails.
+        // If the kernel does not account for swap, the file does not exist and the write fails.
         let refuses_swap = group.write("memory.swap.max", "0").is_ok();
         let mut limit = Self { group, refuses_swap };
         limit.set(bytes)?;
@@ -181,7 +183,7 @@ impl V2Limit {
     }
 }
 
-/// Returns the consequence of not limiting swap.
+/// Returns a phrase for the report that says what it means that swap is not limited.
 fn unlimited_swap(system: &System) -> &'static str {
     let memory = system.read("/proc/meminfo").unwrap_or_default();
     let line = memory.lines().find_map(|line| line.strip_prefix("SwapTotal:"));

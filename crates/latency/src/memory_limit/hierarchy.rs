@@ -1,4 +1,4 @@
-//! Finds the parent groups below which a memory cgroup can be created.
+//! Finds the parent cgroups in which new memory cgroups can be created.
 
 use std::path::{Path, PathBuf};
 
@@ -8,21 +8,22 @@ use tailwater_io::kernel::mounts::{self, Mount};
 
 use super::files;
 
-/// Value of a cgroup v1 limit above which it means "unlimited", in bytes.
+/// A cgroup v1 limit of at least this many bytes means "unlimited".
 const UNLIMITED: u64 = 1 << 60;
 
-/// The parent group for new groups in each hierarchy, or the reason why there is none.
+/// The parent cgroup of new groups in each hierarchy, or the reason why groups cannot be created
+/// there.
 #[derive(Debug)]
 pub(super) struct Places {
-    /// In the memory hierarchy of cgroup v1.
+    /// The parent in the memory hierarchy of cgroup v1.
     pub(super) v1: Result<PathBuf, String>,
-    /// In the unified hierarchy, whether it has the memory controller or not.
+    /// The parent in the unified hierarchy, even if that hierarchy has no memory controller.
     pub(super) unified: Option<PathBuf>,
-    /// In the unified hierarchy, with the memory controller.
+    /// The parent in the unified hierarchy (cgroup v2), if it has the memory controller.
     pub(super) v2: Result<PathBuf, String>,
 }
 
-/// Returns the parent groups of a system.
+/// Finds the parent cgroups on a system.
 pub(super) fn places(system: &System) -> Places {
     let mounts = mounts::parse(&system.read("/proc/self/mountinfo").unwrap_or_default());
     let cgroup = system.read("/proc/self/cgroup").unwrap_or_default();
@@ -33,9 +34,9 @@ pub(super) fn places(system: &System) -> Places {
     }
 }
 
-/// Returns the parent of new groups. This is the process's own group if it has a limit, because new
-/// groups must not escape this limit. Otherwise it is the top of the hierarchy, where every later
-/// run finds the groups that killed runs left behind.
+/// Returns the parent of new groups in cgroup v1. If the process's own group has a limit, this is
+/// the own group, because new groups must not escape that limit. Otherwise it is the root of the
+/// hierarchy. There every later run finds the groups that killed runs have left behind.
 fn v1(system: &System, mounts: &[Mount], cgroup: &str) -> Result<PathBuf, String> {
     let mount = hierarchy(mounts, Some("memory")).ok_or("no memory controller is mounted")?;
     let own = of_process(mounts, cgroup, Some("memory")).filter(|path| is_limited(system, path));
@@ -48,8 +49,9 @@ fn is_limited(system: &System, group: &Path) -> bool {
     limit.and_then(|limit| limit.trim().parse().ok()).is_some_and(|limit: u64| limit < UNLIMITED)
 }
 
-/// Returns the closest ancestor of the process's group that delegates the memory controller. Such a
-/// group contains no processes, so it is never the process's own.
+/// Returns the parent of new groups in cgroup v2: the closest ancestor of the process's group that
+/// delegates the memory controller. A group that delegates it contains no processes, so the result
+/// is not the process's own group. If there is none, tries to delegate the controller at the root.
 fn v2(system: &System, mounts: &[Mount], cgroup: &str) -> Result<PathBuf, String> {
     let mount = hierarchy(mounts, None).ok_or("it is not mounted")?;
     let has = |group: &Path, file: &str| {

@@ -1,9 +1,9 @@
-//! Actions to run on an interruption: SIGINT (Ctrl-C), SIGHUP or SIGTERM.
+//! Cleanup actions that run when the program is interrupted by SIGINT (Ctrl-C), SIGHUP or SIGTERM.
 //!
 //! An action stays registered until its guard is dropped. At an interruption all registered actions
-//! run, the last registered one first, and the process exits with code 130. While the actions run,
-//! creating or dropping a guard blocks, so that no thread starts something new that needs an
-//! action.
+//! run, the most recently registered one first, and then the process exits with code 130. While
+//! they run, creating or dropping a guard blocks, so that no other thread creates something that
+//! would need another action.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,7 +14,8 @@ use tailwater_io::sync::Mutex;
 
 use crate::failure::Failure;
 
-/// Exit code of the process: the one that shells report for programs ended by Ctrl-C.
+/// Exit code of the process after an interruption: the code that shells report for a program ended
+/// by Ctrl-C.
 const EXIT_CODE: i32 = 130;
 
 type Action = Box<dyn FnOnce() + Send>;
@@ -26,7 +27,7 @@ struct Actions {
     by_number: BTreeMap<u64, Action>,
 }
 
-/// An action that stays registered until the guard is dropped.
+/// Keeps an action registered until it is dropped.
 #[must_use = "dropping this unregisters the action"]
 pub struct Guard {
     number: u64,
@@ -38,11 +39,11 @@ impl fmt::Debug for Guard {
     }
 }
 
-/// Registers an action. The action must neither create nor drop a [`Guard`], and must not take
-/// long.
+/// Registers an action that runs at an interruption. The action must not create or drop a
+/// [`Guard`], which would deadlock, and must not take long.
 ///
 /// # Errors
-/// I/O errors, or another interrupt handler in this process.
+/// If the handler cannot be installed, for example because this process already has another one.
 pub fn on_interrupt(action: impl FnOnce() + Send + 'static) -> Result<Guard, Failure> {
     static INSTALLED: OnceLock<Result<(), String>> = OnceLock::new();
     let installed = INSTALLED
@@ -55,7 +56,8 @@ pub fn on_interrupt(action: impl FnOnce() + Send + 'static) -> Result<Guard, Fai
     Ok(Guard { number })
 }
 
-/// Kills a child at an interruption. The guard must be dropped once the child has been waited for.
+/// Kills a child process at an interruption. Drop the guard when the child has been waited for,
+/// because its process id may then be reused.
 ///
 /// # Errors
 /// The errors of [`on_interrupt`].

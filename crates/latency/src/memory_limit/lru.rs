@@ -1,5 +1,5 @@
-//! Disables the kernel's multi-generational LRU while there is a limit, because the experiments are
-//! about the eviction rules of the kernel's ordinary LRU lists.
+//! Disables the kernel's multi-generational LRU while a limit exists. The experiments examine how
+//! the kernel's classic active and inactive LRU lists evict pages.
 
 use tailwater_io::kernel::System;
 
@@ -7,7 +7,8 @@ use super::files;
 
 const SETTING: &str = "/sys/kernel/mm/lru_gen/enabled";
 
-/// The previous setting of the multi-generational LRU, restored when the value is dropped.
+/// The setting of the multi-generational LRU before the limit. It is restored when the value is
+/// dropped.
 #[derive(Debug)]
 pub(super) struct Lru {
     system: System,
@@ -16,7 +17,8 @@ pub(super) struct Lru {
 }
 
 impl Lru {
-    /// Disables the multi-generational LRU, if the kernel has it and it is enabled.
+    /// Disables the multi-generational LRU if the kernel has it, it is enabled and this process is
+    /// permitted to change it.
     pub(super) fn switch_off(system: &System) -> Self {
         let was = mask(system);
         let is_off = match was {
@@ -26,17 +28,18 @@ impl Lru {
         Self { system: system.clone(), was, is_off }
     }
 
-    /// Returns the setting to restore: 0 if nothing was changed.
+    /// Returns the setting (a bit mask) to restore, or 0 if the setting was not changed.
     pub(super) fn mask(&self) -> u32 {
         self.was.filter(|_| self.is_off).unwrap_or(0)
     }
 
-    /// Returns the action that restores the setting on an interruption.
+    /// Returns a copy of what is needed to restore the setting at an interruption.
     pub(super) fn back(&self) -> RestoreOnInterrupt {
         RestoreOnInterrupt { system: self.system.clone(), mask: self.mask() }
     }
 
-    /// Returns a sentence for the report, if the kernel has the multi-generational LRU.
+    /// Returns a sentence for the report that says whether the multi-generational LRU is enabled;
+    /// `None` if the kernel does not have it.
     pub(super) fn describe(&self) -> Option<&'static str> {
         match (self.was?, self.is_off) {
             (0, _) => Some("The multi-generational LRU is off."),
@@ -55,7 +58,7 @@ impl Drop for Lru {
     }
 }
 
-/// Restores the setting on an interruption.
+/// What is needed to restore the setting at an interruption.
 #[derive(Debug)]
 pub(super) struct RestoreOnInterrupt {
     system: System,
@@ -71,7 +74,8 @@ impl RestoreOnInterrupt {
 /// Restores the setting `mask`, or does nothing if `mask` is 0.
 pub(super) fn put_back(system: &System, mask: u32) {
     if mask > 0 {
-        // A process that was permitted to disable the LRU is permitted to enable it.
+        // Ignore errors: a process that was permitted to disable the LRU is also permitted to
+        // enable it.
         let _ = files::write(&system.path(SETTING), &format!("{mask:#06x}"));
     }
 }

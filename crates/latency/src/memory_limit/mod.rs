@@ -1,18 +1,18 @@
-//! A limit on the memory of child processes, including page cache. Without a limit, the page cache
-//! may hold the whole database, and the effect that an experiment measures does not occur.
+//! A limit on the memory of child processes, page cache included. Without a limit the page cache
+//! may hold the whole database, and then the effects that the experiments measure do not occur.
 //!
 //! [`MemoryLimit::new`] uses the first of these methods that works:
 //!
-//! 1. a separate memory cgroup in cgroup v1, including swap if the kernel accounts for it; since v1
-//!    does not report stalls, also a second group in the unified hierarchy if that is mounted;
+//! 1. a memory cgroup in cgroup v1, including swap if the kernel accounts for it. Since v1 does not
+//!    report stalls, a second group is created in the unified hierarchy, if that is mounted;
 //! 2. a memory cgroup in cgroup v2, without swap;
-//! 3. a systemd scope, by `systemd-run`;
+//! 3. a systemd scope, created by `systemd-run`;
 //! 4. no limit. [`MemoryLimit::describe`] states the consequences.
 //!
-//! A child enters its group before its program starts: a shell script enters the group and then
-//! executes the program. A page of a file is charged to the group that read it first, as long as
-//! the page is in memory. The pages of measured files therefore must not be in memory at the start:
-//! callers [evict](fn@evict) them before measuring.
+//! A child enters the group before its program starts: the child is a shell that enters the group
+//! and then replaces itself with the program. The kernel charges a page of a file to the group that
+//! first read it, as long as the page stays in memory. Therefore pages of the measured files must
+//! not be in memory at the start, and callers must [evict](fn@evict) them before measuring.
 //!
 //! ```no_run
 //! # fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
@@ -35,14 +35,14 @@
 //! # }
 //! ```
 //!
-//! While there is a limit, the multi-generational LRU is disabled.
+//! While a limit exists, the kernel's multi-generational LRU is disabled.
 //!
 //! # Cleanup
 //!
-//! After a drop, a failure or an interruption ([`interrupt`]) nothing is left behind: children are
-//! killed, groups removed, settings restored. After `kill -9` the groups stay; their names identify
-//! their process, and the next limit removes them, kills the processes in them, and restores the
-//! setting.
+//! When a limit is dropped, creating it fails, or the program is interrupted ([`interrupt`]),
+//! children are killed, groups are removed and the setting is restored. After `kill -9` the groups
+//! remain. Their names identify the process that created them. The next limit kills the processes
+//! in such groups, removes the groups and restores the setting.
 
 mod eviction;
 mod files;
@@ -66,19 +66,19 @@ use self::lru::Lru;
 use self::scope::Scopes;
 use crate::failure::Failure;
 
-/// The machine on which limits are set: this one, or a fake one in tests.
+/// The machine on which limits are set: this machine, or an imitation of one in tests.
 #[derive(Debug, Clone)]
 pub struct Host {
-    /// The root below which `/proc` and `/sys` are.
+    /// The root of the filesystem that contains `/proc` and `/sys`.
     pub system: System,
-    /// The program `systemd-run`.
+    /// The name or path of the program `systemd-run`.
     pub systemd_run: PathBuf,
-    /// The program `systemctl`.
+    /// The name or path of the program `systemctl`.
     pub systemctl: PathBuf,
 }
 
 impl Default for Host {
-    /// This machine.
+    /// Returns this machine.
     fn default() -> Self {
         Self {
             system: System::default(),
@@ -88,11 +88,12 @@ impl Default for Host {
     }
 }
 
-/// A limit on the memory of children started through it, until it is dropped.
+/// A limit on the memory of the children started through it. It ends when the value is dropped.
 #[derive(Debug)]
 pub struct MemoryLimit {
-    // The fields are dropped in this order: first the children and their cgroups end (`how`), then
-    // the kernel's LRU setting is restored (`lru`), and then the interrupt handler is removed.
+    // The fields are dropped in this order. First `how` kills the children and removes their
+    // cgroups, then `lru` restores the kernel's setting, and finally the interrupt action is
+    // unregistered.
     how: How,
     lru: Lru,
     _interrupt: interrupt::Guard,
@@ -108,30 +109,30 @@ enum How {
     },
     V2(V2Limit),
     Systemd(Scopes),
-    /// No limit, with the reason for each method that failed.
+    /// No limit. For each method, the reason why it failed.
     Nothing(Vec<String>),
 }
 
-/// The kernel's accounting of a process's memory.
+/// The cgroups in which the kernel accounts for a process's memory and stalls.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Paths {
     /// The process's memory cgroup.
     pub memory: Option<MemoryGroup>,
-    /// The group in the unified hierarchy that reports the process's stalls.
+    /// The cgroup in the unified hierarchy that reports the stalls of the process.
     pub pressure: Option<PathBuf>,
 }
 
 impl MemoryLimit {
-    /// Creates a limit of `bytes` on this machine.
+    /// Creates a limit of `bytes` on this machine. If no method works, the result is a value that
+    /// does not limit anything ([`Self::bytes`] is `None`).
     ///
     /// # Errors
-    /// I/O errors, if a group was created and cannot be used. It is not an error if no method
-    /// works: the result is then no limit.
+    /// I/O errors, if a group was created but its limit cannot be set.
     pub fn new(bytes: u64) -> Result<Self, Failure> {
         Self::on(Host::default(), bytes)
     }
 
-    /// Creates a limit of `bytes` on `host`, which may be a fake machine.
+    /// Creates a limit of `bytes` on `host`, which may be an imitated machine.
     ///
     /// # Errors
     /// The errors of [`Self::new`].
@@ -160,11 +161,11 @@ impl MemoryLimit {
         Ok(Self { how, lru, _interrupt: interrupt, host, bytes })
     }
 
-    /// Returns a command that runs a program inside the limit. Callers add arguments, environment
-    /// and streams to the command as usual. The program runs under the process id of the spawned
-    /// child. The child exits with code 125 if it cannot enter the group.
+    /// Returns a command that runs a program inside the limit. Callers can add arguments,
+    /// environment variables and redirections as usual. The program has the process id of the
+    /// spawned child. If the child cannot enter the group, it exits with code 125.
     ///
-    /// The program is killed when the limit is dropped, if it has not ended.
+    /// If the program is still running when the limit is dropped, it is killed.
     pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
         if let How::Systemd(scopes) = &self.how {
             return scopes.command(self.bytes, program.as_ref());
@@ -177,18 +178,18 @@ impl MemoryLimit {
         for number in 0..groups.len() {
             script += &format!("echo $$ >\"${number}/cgroup.procs\" && ");
         }
-        // The first positional parameter is $0, which shift does not remove.
+        // `shift` does not count the first group, which is `$0`.
         script += &format!("shift {} && exec \"$@\" || exit 125", groups.len() - 1);
         let mut command = Command::new("sh");
         command.arg("-c").arg(script).args(groups).arg(program);
         command
     }
 
-    /// Changes the limit, including that of running processes: after a reduction the kernel
-    /// reclaims memory.
+    /// Changes the limit, also for processes that are already running. If the limit is lowered, the
+    /// kernel reclaims memory.
     ///
     /// # Errors
-    /// I/O errors, if the kernel cannot reclaim enough.
+    /// I/O errors, in particular if the kernel cannot reclaim enough memory.
     pub fn set(&mut self, bytes: u64) -> Result<(), Failure> {
         match &mut self.how {
             How::V1 { memory, .. } => memory.set(bytes)?,
@@ -200,12 +201,12 @@ impl MemoryLimit {
         Ok(())
     }
 
-    /// Returns the limit in bytes, if there is one.
+    /// Returns the limit in bytes, or `None` if no method of limiting worked.
     pub fn bytes(&self) -> Option<u64> {
         (!matches!(self.how, How::Nothing(_))).then_some(self.bytes)
     }
 
-    /// Returns the kind of limit: `cgroup v1`, `cgroup v2`, `systemd-run`, `none`.
+    /// Returns the kind of limit: `cgroup v1`, `cgroup v2`, `systemd-run` or `none`.
     pub fn kind(&self) -> &'static str {
         match self.how {
             How::V1 { .. } => "cgroup v1",
@@ -215,7 +216,8 @@ impl MemoryLimit {
         }
     }
 
-    /// Returns the kind of limit and its meaning, in sentences for a report.
+    /// Returns a description of the limit for a report: its kind, its size, and what it does not
+    /// cover.
     pub fn describe(&self) -> String {
         let bytes = self.bytes;
         let mut text = match &self.how {
@@ -244,7 +246,8 @@ impl MemoryLimit {
         text
     }
 
-    /// Returns the kernel's accounting of a process that was started inside the limit.
+    /// Returns the cgroups in which the kernel accounts for a process that was started inside the
+    /// limit.
     pub fn paths(&self, process: u32) -> Paths {
         match &self.how {
             How::V1 { memory, unified } => Paths {
@@ -260,8 +263,8 @@ impl MemoryLimit {
         }
     }
 
-    /// Returns the target of a sampler: the device of a directory, and a process that was started
-    /// inside the limit, with its groups.
+    /// Returns what a sampler must observe for a process that was started inside the limit: the
+    /// process, its cgroups, and the device of `directory`.
     pub fn target(&self, directory: &Path, process: u32) -> Target {
         let target = Target::new(&self.host.system, directory).process(process);
         self.paths(process).watch(target)
@@ -269,7 +272,7 @@ impl MemoryLimit {
 }
 
 impl How {
-    /// Returns the groups that a child enters.
+    /// Returns the groups that a child enters when it is started.
     fn groups(&self) -> impl Iterator<Item = &Group> {
         let (first, second) = match self {
             Self::V1 { memory, unified } => (Some(memory.group()), unified.as_ref()),
@@ -281,7 +284,7 @@ impl How {
 }
 
 impl Paths {
-    /// Returns the groups of any process, whether they have limits or not.
+    /// Returns the cgroups of a process, whether or not it was started through a limit.
     pub fn of_process(system: &System, process: u32) -> Self {
         let Some(mountinfo) = system.read("/proc/self/mountinfo") else { return Self::default() };
         let mounts = mounts::parse(&mountinfo);
@@ -297,7 +300,7 @@ impl Paths {
         Self { memory, pressure }
     }
 
-    /// Adds the groups to a target.
+    /// Makes a target observe these cgroups.
     #[must_use]
     pub fn watch(self, mut target: Target) -> Target {
         if let Some(pressure) = self.pressure {
@@ -310,7 +313,7 @@ impl Paths {
     }
 }
 
-/// Returns the first method that works.
+/// Tries the methods in order and returns the first that works.
 fn choose(host: &Host, places: &hierarchy::Places, name: &str, bytes: u64) -> Result<How, Failure> {
     let mut reasons = Vec::new();
     match &places.v1 {

@@ -1,4 +1,5 @@
-//! Limits by systemd, where groups cannot be created directly: usually for unprivileged users.
+//! Limits set by systemd. They are used where this process cannot create cgroups itself, which is
+//! usual for unprivileged users.
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
@@ -8,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use super::Host;
 use crate::failure::Failure;
 
-/// Scopes, one for each child. A scope ends with its last process.
+/// Starts a systemd scope for each child. A scope ends when its last process ends.
 #[derive(Debug)]
 pub(super) struct Scopes {
     systemd_run: PathBuf,
@@ -19,7 +20,8 @@ pub(super) struct Scopes {
 }
 
 impl Scopes {
-    /// Creates a factory of scopes, after checking with a trial scope that scopes can be started.
+    /// Checks that scopes can be started by starting a trial scope, and returns a value that starts
+    /// more.
     pub(super) fn new(host: &Host, name: &str, bytes: u64) -> Result<Self, String> {
         let scopes = Self {
             systemd_run: host.systemd_run.clone(),
@@ -37,8 +39,8 @@ impl Scopes {
         Err(said.lines().next_back().unwrap_or("it fails").trim().to_owned())
     }
 
-    /// Returns a command that runs in a new scope. The program replaces the process of systemd-run
-    /// and keeps its process id.
+    /// Returns a command that runs the program in a new scope. `systemd-run` replaces itself with
+    /// the program, so the program has the process id of the spawned child.
     pub(super) fn command(&self, bytes: u64, program: &OsStr) -> Command {
         let number = self.started.fetch_add(1, Relaxed);
         let mut command = Command::new(&self.systemd_run);
@@ -52,8 +54,8 @@ impl Scopes {
         command
     }
 
-    /// Changes the limit of the scope that was started last. If only the trial scope was started,
-    /// there is nothing to change.
+    /// Changes the limit of the most recently started scope. Does nothing if only the trial scope
+    /// has been started.
     pub(super) fn set(&self, bytes: u64) -> Result<(), Failure> {
         let number = self.started.load(Relaxed) - 1;
         if number == 0 {
@@ -79,7 +81,7 @@ impl Drop for Scopes {
     }
 }
 
-/// Ends all scopes of a limit.
+/// What is needed to kill all scopes of a limit.
 #[derive(Debug)]
 pub(super) struct Ending {
     systemctl: PathBuf,
@@ -101,7 +103,7 @@ impl Ending {
             command.arg("--user");
         }
         command.args(["kill", "--signal=KILL", &self.pattern]);
-        // Usually the scopes have already ended with their processes.
+        // Ignore errors: usually the scopes have already ended with their processes.
         let _ = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
     }
 }

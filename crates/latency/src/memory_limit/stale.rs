@@ -1,10 +1,12 @@
-//! Removes groups left behind by earlier runs.
+//! Removes cgroups that were left behind by earlier runs of the program that were killed.
 //!
-//! A group is named `tailwater-limit-NAMESPACE-PROCESS-START-NUMBER-LRU`: the PID namespace of its
-//! creator, because processes of other namespaces cannot be checked; the creator's process id; the
-//! creator's start time, so that another process with the same id is not mistaken for it; the
-//! number of groups that the creator had created before; and the setting of the multi-generational
-//! LRU to restore, in hexadecimal.
+//! The name of a group is `tailwater-limit-NAMESPACE-PROCESS-START-NUMBER-LRU`:
+//! - NAMESPACE is the PID namespace of the process that created the group. Processes of other
+//!   namespaces cannot be checked, so their groups are left alone.
+//! - PROCESS is the id of that process.
+//! - START is its start time, which distinguishes it from a later process with the same id.
+//! - NUMBER is the number of groups that the process had created before.
+//! - LRU is the setting of the multi-generational LRU to restore, in hexadecimal.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -15,7 +17,7 @@ use super::{group, lru};
 
 const PREFIX: &str = "tailwater-limit-";
 
-/// Returns the name of a new group of this process.
+/// Returns a name for a new group of this process. `lru_mask` is the setting to restore.
 pub(super) fn name(system: &System, lru_mask: u32) -> String {
     static MADE: AtomicU64 = AtomicU64::new(0);
     let process = std::process::id();
@@ -24,7 +26,8 @@ pub(super) fn name(system: &System, lru_mask: u32) -> String {
     format!("{PREFIX}{namespace}-{process}-{start}-{number}-{lru_mask:x}")
 }
 
-/// Removes groups whose process is gone, kills the processes in them, and restores the LRU setting.
+/// For each group in `parent` whose creator has ended: kills the processes in it, removes it, and
+/// restores the LRU setting in its name.
 pub(super) fn remove(system: &System, parent: &Path) {
     let own = namespace(system);
     for name in system.names(parent) {
@@ -49,17 +52,18 @@ fn parse(name: &str) -> Option<(u64, u32, u64, u32)> {
     parts.next().is_none().then_some((namespace, process, start, lru_mask))
 }
 
-/// Returns the PID namespace of this process; 0 if it is unknown.
+/// Returns the number of this process's PID namespace; 0 if it is unknown.
 fn namespace(system: &System) -> u64 {
     let link = std::fs::read_link(system.path("/proc/self/ns/pid")).unwrap_or_default();
     let digits = link.to_string_lossy().replace(|character: char| !character.is_ascii_digit(), "");
     digits.parse().unwrap_or(0)
 }
 
-/// Returns the start time of a process, in clock ticks since boot: the 22nd field of its `stat`.
+/// Returns the start time of a process in clock ticks since boot (field 22 of `/proc/PID/stat`).
 fn start(system: &System, process: u32) -> Option<u64> {
     let stat = system.read(format!("/proc/{process}/stat"))?;
-    // The second field is a name in parentheses, which may contain any characters.
+    // Field 2 is the name of the program in parentheses. It may itself contain spaces and
+    // parentheses, so split after the last one.
     let (_, fields) = stat.rsplit_once(')')?;
     fields.split_ascii_whitespace().nth(19)?.parse().ok()
 }

@@ -1,14 +1,15 @@
-//! Aggregates figures of several runs, field by field.
+//! Aggregates the figures of several runs, for example into medians, field by field.
 //!
-//! Figures are handled as JSON trees, so that new fields need no changes here.
+//! The figures are handled as JSON trees, so that a new field needs no changes here.
 
 use serde_json::{Map, Value};
 
 use crate::numbers::median;
 
-/// Aggregates JSON values field by field. `with` computes each aggregate from the field's numbers
-/// in all values. A number that is missing or `null` is ignored; if all are, the aggregate is
-/// `null`. A text is kept if it is equal in all values, and becomes `null` otherwise.
+/// Aggregates JSON values with the same fields into one value. `with` computes each number of the
+/// result from the numbers of that field in all values. Missing and `null` numbers are ignored. If
+/// no number is left, the result is `null`. A text is kept if it is equal in all values, and
+/// otherwise becomes `null`.
 pub(super) fn aggregate(values: &[Value], with: &dyn Fn(&[f64]) -> Option<f64>) -> Value {
     let objects: Vec<&Map<String, Value>> = values.iter().filter_map(Value::as_object).collect();
     if objects.is_empty() {
@@ -30,8 +31,8 @@ pub(super) fn aggregate(values: &[Value], with: &dyn Fn(&[f64]) -> Option<f64>) 
     Value::Object(aggregated)
 }
 
-/// Returns the ratio of each number in `figures` to the number of the same field in `reference`;
-/// `null` if the number in `reference` is missing or zero.
+/// Returns, for each numeric field, the number in `figures` divided by the number in `reference`;
+/// `null` if either number is missing or the divisor is zero.
 pub(super) fn ratios(figures: &Value, reference: &Value) -> Value {
     match (figures, reference) {
         (Value::Object(figures), Value::Object(reference)) => {
@@ -68,8 +69,8 @@ pub(super) fn maximum(numbers: &[f64]) -> Option<f64> {
     numbers.iter().copied().max_by(f64::total_cmp)
 }
 
-/// Returns the coefficient of variation of a sample of at least two numbers: the standard deviation
-/// divided by the mean.
+/// Returns the coefficient of variation of a sample: the standard deviation divided by the absolute
+/// value of the mean. `None` for fewer than two numbers, or if the mean is 0.
 pub(super) fn variation(numbers: &[f64]) -> Option<f64> {
     let mean = mean(numbers)?;
     if numbers.len() < 2 || mean == 0.0 {

@@ -1,4 +1,4 @@
-//! The command's arguments.
+//! The arguments of `tailwater tail`.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -96,7 +96,7 @@ pub struct TailArguments {
     pub keep: bool,
 }
 
-/// A published experiment.
+/// A published experiment whose parameters can be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Preset {
     /// RocksDB's experiment with its small hot set: 2,000 keys, 100 MiB/s written, 180 s

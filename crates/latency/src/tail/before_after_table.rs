@@ -1,5 +1,5 @@
-//! The effect of one compaction on later reads: a table of the reads before and after the
-//! compaction, both without concurrent work.
+//! The table that shows how one compaction affects later reads. It compares the reads before the
+//! compaction with the reads after it, both measured without concurrent work.
 
 use std::fmt;
 
@@ -7,8 +7,8 @@ use super::figures::Phase;
 use super::report::{ConfigurationReport, Report};
 use crate::numbers::micros;
 
-/// A table of the median figures of a report's reads before and after its compactions; prints
-/// nothing if the report has no compactions.
+/// Formats, for each row of a report, the medians of the reads before and after the compaction.
+/// Formats nothing if no row of the report has a compaction.
 pub(super) struct BeforeAfterTable<'r>(pub(super) &'r Report);
 
 impl fmt::Display for BeforeAfterTable<'_> {

@@ -1,10 +1,10 @@
-//! Determines the write rate that every configuration sustains.
+//! Determines a write rate that every configuration sustains (`--write-rate calibrate`).
 //!
-//! Each configuration runs an unthrottled writer. The writer first fills the memory that the engine
-//! allows; then the engine slows it down to the rate of flushes and compactions, which is the
-//! measured rate. A calibration run must therefore not be short. At the end of a calibration run
-//! compactions have a backlog, so the engine did not sustain the measured rate. Therefore only a
-//! fraction of the slowest configuration's rate is used.
+//! Each configuration runs with an unthrottled writer. At first the writer fills the memory that
+//! the engine allows. Then the engine slows the writer down to the speed of flushes and
+//! compactions, and this rate is measured. A calibration run must therefore not be too short. The
+//! measured rate is still too high, because the compaction backlog grows during the run. Therefore
+//! only a fraction of the slowest configuration's rate is used.
 
 use std::time::Duration;
 
@@ -14,14 +14,15 @@ use crate::failure::Failure;
 
 /// Maximum duration of the calibration run of each configuration.
 const LONGEST: Duration = Duration::from_secs(60);
-/// Fraction of the slowest configuration's rate that is used.
+/// The fraction of the slowest configuration's write rate that becomes the write rate of the
+/// experiment.
 const SHARE: f64 = 0.6;
 
-/// Returns the rate in bytes per second. `measure` runs a row for a duration, next to an
-/// unthrottled writer.
+/// Returns the write rate for the experiment, in bytes per second. `measure` measures a row for a
+/// given duration with an unthrottled writer.
 ///
 /// # Errors
-/// Errors from the runs.
+/// Errors of the runs.
 pub(super) fn sustained_rate(
     plan: &Plan,
     measure: impl Fn(Row, Duration) -> Result<Figures, Failure>,

@@ -1,9 +1,11 @@
-//! `tailwater log bench catch-up`: a consumer reads a long log from its beginning while readers
-//! read a key-value database whose hot set is in the page cache, inside a memory limit.
+//! `tailwater log bench catch-up` measures how a consumer that catches up affects other reads. The
+//! consumer reads a long message log from its beginning. At the same time, readers read a key-value
+//! database whose hot set fits into the page cache. All run in one process inside a memory limit.
 //!
-//! The consumer reads each byte once. Through the page cache these bytes evict the hot set; in
-//! direct mode they do not. The process, its memory limit, the database and the figures are the
-//! same as in `tailwater tail`; the log is filled once, outside the limit.
+//! The consumer reads each byte of the log once. If it reads through the page cache, these bytes
+//! evict the hot set; with direct I/O they do not. The measured process, the memory limit, the
+//! database and the figures are those of `tailwater tail`. The log is filled once before the runs,
+//! outside the limit.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -31,7 +33,7 @@ use crate::numbers::median;
 use crate::own::OwnDirectory;
 use crate::parsing::{above_zero, at_least_one};
 
-/// Number of messages in a batch of the log.
+/// Number of messages in each batch of the log.
 const BATCH: u32 = 100;
 /// Length of a message's payload, in bytes.
 const MESSAGE_BYTES: usize = 1000;
@@ -72,14 +74,15 @@ pub struct CatchUpArguments {
     pub out: Option<PathBuf>,
 }
 
-/// The modes: the name, and whether the consumer reads in direct mode; `None` without a consumer.
+/// The modes that are compared: the name, and whether the consumer reads with direct I/O. `None`
+/// means that there is no consumer.
 const MODES: [(&str, Option<bool>); 3] =
     [("no consumer", None), ("buffered", Some(false)), ("direct", Some(true))];
 
-/// Runs the experiment; returns its table.
+/// Runs the experiment and returns its table.
 ///
 /// # Errors
-/// Errors from the engine, the log and the system.
+/// Errors of the engine, the log and the operating system.
 pub(crate) fn run(arguments: &CatchUpArguments) -> Result<String, Failure> {
     let plan = Plan::new(&TailArguments {
         limit: Some(Limit::Bytes(arguments.limit.0)),
@@ -108,8 +111,8 @@ pub(crate) fn run(arguments: &CatchUpArguments) -> Result<String, Failure> {
     let mut runs: [Vec<Figures>; MODES.len()] = Default::default();
     for run in 0..arguments.runs {
         for turn in 0..MODES.len() {
-            // A different mode goes first in each run, so that other load on the machine affects
-            // all modes.
+            // Each run starts with a different mode, so that other load on the machine affects all
+            // modes alike.
             let index = (turn + run) % MODES.len();
             let (name, is_direct) = MODES[index];
             say!("run {} of {}: {name}", run + 1, arguments.runs);
@@ -158,8 +161,8 @@ fn assignment(plan: &Plan, database: &Path, seed: u64, catch_up: Option<CatchUp>
     }
 }
 
-/// Returns the number of bytes that the consumer read from the log's segments. These bytes are not
-/// counted as misses of the hot set.
+/// Returns the number of bytes that the consumer read from the log's segments. They are subtracted
+/// from the bytes that the process read from the device; the rest are misses of the hot set.
 fn log_bytes(figures: &Figures) -> f64 {
     let read = figures.kernel.bytes_per_purpose.get(Purpose::LogRead.name());
     read.map_or(0.0, |read| read.read_bytes)
@@ -175,7 +178,7 @@ fn options(io_mode: IoModeChoice) -> LogOptions {
     }
 }
 
-/// Creates a log of one partition with `bytes` of payload.
+/// Creates a log with one partition and `bytes` of payload.
 fn fill(directory: &Path, bytes: u64) -> Result<(), Failure> {
     let log = Log::open(directory, &options(IoModeChoice::Direct))?;
     let stream = log.create_stream(None, "catch-up")?;
@@ -199,10 +202,11 @@ fn fill(directory: &Path, bytes: u64) -> Result<(), Failure> {
 }
 
 impl CatchUp {
-    /// Reads the whole log as fast as it can. Returns the bytes that were read from segments.
+    /// Reads the whole log as fast as possible. Returns the number of bytes that were read from
+    /// segment files.
     ///
     /// # Errors
-    /// Errors from the log.
+    /// Errors of the log.
     pub(super) fn consume(&self) -> Result<u64, Failure> {
         let io_mode = match self.is_direct {
             true => IoModeChoice::Direct,

@@ -1,8 +1,8 @@
-//! The measured process: it opens the database, reads and writes for the given time, and reports
-//! its progress and results on standard output.
+//! The measured process. It opens the database, reads and writes for the given time, and reports
+//! its progress and its figures on standard output.
 //!
-//! It is a separate process so that a memory limit applies to it alone, and so that no run finds
-//! data of another run in memory.
+//! The measurement runs in a process of its own so that the memory limit applies to nothing else,
+//! and so that no run finds data of an earlier run in memory.
 
 use std::io::{self, Write as _};
 use std::path::PathBuf;
@@ -20,15 +20,16 @@ use super::workload::{End, Reading, Reads, Writing, read, write};
 use crate::entries::key;
 use crate::failure::Failure;
 
-/// Size of a page, in bytes: a [`Task::Neighbour`] accesses one byte of each page of its memory.
+/// Size of a page of memory, in bytes. The process that runs [`Task::Neighbour`] touches each page
+/// of its memory.
 const PAGE_BYTES: usize = 4096;
-/// Number of threads that read the hot set into the cache before measuring.
+/// Number of threads that read the hot set once before measuring.
 const WARMING_READERS: usize = 8;
-/// Maximum duration of each of the two phases without concurrent work, before and after a
-/// compaction.
+/// Maximum duration of each of the two phases in which only readers run: one before the compaction,
+/// one after it.
 const AROUND_COMPACTION: Duration = Duration::from_secs(10);
 
-/// The parameters of a measured run.
+/// What a process must measure, as it receives it on its command line.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Assignment {
     pub(super) engine: EngineName,
@@ -42,38 +43,39 @@ pub(super) struct Assignment {
     pub(super) concurrent_work: ConcurrentWork,
     pub(super) duration: Duration,
     pub(super) seed: u64,
-    /// Whether the whole hot set is read once before measuring.
+    /// Whether the whole hot set is read once before the measurement.
     pub(super) warms: bool,
     pub(super) incident: Option<Incident>,
-    /// A message log that a consumer reads to its end while the readers read the hot set.
+    /// If set, a consumer reads this message log to its end while the readers read the hot set. The
+    /// measurement then ends with the consumer.
     #[serde(default)]
     pub(super) catch_up: Option<CatchUp>,
 }
 
-/// A consumer of a message log that catches up: it reads the log from its beginning.
+/// A consumer that catches up: it reads a message log from its beginning.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct CatchUp {
-    /// Directory of the log.
+    /// The directory of the log.
     pub(super) log: PathBuf,
-    /// Whether segments are read in direct mode; otherwise through the page cache.
+    /// Whether the log's segments are read with direct I/O instead of through the page cache.
     pub(super) is_direct: bool,
 }
 
-/// The task of a process.
+/// What a child process must do.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Task {
-    /// Measure a row.
+    /// Measure one run of one row.
     Measure(Assignment),
-    /// Hold this many bytes of memory until killed: a process that competes with the measured
-    /// process for memory.
+    /// Hold this many bytes of memory until killed, and so compete with the measured process for
+    /// the memory inside the limit.
     Neighbour(u64),
 }
 
 impl Assignment {
-    /// Returns the phases of the run, which are measured separately. A run with a compaction has
-    /// three phases: reads alone, reads during the compaction, and reads alone. Other runs have one
-    /// phase.
+    /// Returns the phases of the run, each of which is measured separately. A run with one
+    /// compaction has three phases: reads before the compaction, reads during it, and reads after
+    /// it. Every other run has one phase.
     pub(super) fn phases(&self) -> Vec<Self> {
         let alone = Self {
             concurrent_work: ConcurrentWork::Nothing,
@@ -89,34 +91,34 @@ impl Assignment {
     }
 }
 
-/// The work that runs concurrently with the reads.
+/// The work in the measured process that runs concurrently with the readers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum ConcurrentWork {
-    /// Nothing.
+    /// Only the readers run.
     Nothing,
-    /// A writer without a rate limit.
+    /// A writer that writes as fast as it can.
     Writing,
-    /// A writer of this many bytes per second.
+    /// A writer that writes this many bytes of keys and values per second.
     PacedWriting(u64),
     /// One compaction of the whole database.
     Merging,
 }
 
-/// A line on the process's standard output.
+/// A line that the process writes to standard output, as JSON.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Message {
-    /// The database is open and a phase begins.
+    /// The database is open and a phase of the run begins.
     Began,
-    /// The phase has ended; the database is still open.
+    /// A phase has ended, with these figures. The database is still open.
     Ended(Box<Figures>),
 }
 
-/// Runs a serialised task.
+/// Runs a task given as JSON.
 ///
 /// # Errors
-/// Errors from the engine, and an invalid assignment.
+/// Errors of the engine, and of parsing the task.
 pub(super) fn run(task: &str, engines: &[&dyn TailEngine]) -> Result<(), Failure> {
     let assignment = match serde_json::from_str(task)? {
         Task::Measure(assignment) => assignment,
@@ -136,7 +138,7 @@ pub(super) fn run(task: &str, engines: &[&dyn TailEngine]) -> Result<(), Failure
     Ok(())
 }
 
-/// Allocates memory, in steps over a second, and holds it.
+/// Allocates memory gradually over one second and holds it forever.
 fn have_memory(bytes: u64) -> ! {
     const STEPS: usize = 100;
     let mut taken = Vec::new();
@@ -145,8 +147,8 @@ fn have_memory(bytes: u64) -> ! {
         std::thread::sleep(Duration::from_secs(1) / STEPS as u32);
     }
     loop {
-        // The memory is accessed repeatedly, so that the kernel considers it in use and does not
-        // reclaim it.
+        // Touch the memory repeatedly, so that the kernel considers it in use and does not reclaim
+        // it.
         for page in taken.iter().flat_map(|step| step.iter().step_by(PAGE_BYTES)) {
             std::hint::black_box(*page);
         }
@@ -154,7 +156,7 @@ fn have_memory(bytes: u64) -> ! {
     }
 }
 
-/// Reads the whole hot set, which is the first `hot_keys` keys, once.
+/// Reads each key of the hot set, which is the first `hot_keys` keys, once.
 fn warm(database: &dyn TailDatabase, hot_keys: u64) -> Result<(), Failure> {
     let read = |first: usize| -> Result<(), Failure> {
         let mut value = Vec::new();
@@ -177,7 +179,8 @@ fn say(message: &Message) -> Result<(), Failure> {
     Ok(output.flush()?)
 }
 
-/// Reads and writes until the time is up.
+/// Runs one phase and returns its figures. It ends after the given duration or, with a compaction
+/// or a consumer, when that has ended.
 pub(super) fn measure(
     database: &dyn TailDatabase,
     assignment: &Assignment,
@@ -238,17 +241,17 @@ pub(super) fn measure(
     })
 }
 
-/// The results of a run's threads.
+/// What the threads of a phase have measured.
 struct Work {
     reads: Vec<Reads>,
-    /// Time when the last reader ended, on the run's clock.
+    /// Time when the last reader had ended, on the monotonic clock, in nanoseconds.
     read_until_ns: u64,
     written_bytes: u64,
-    /// Bytes that the consumer read from its log's segments.
+    /// Bytes that the consumer read from segment files; `None` without a consumer.
     log_bytes: Option<u64>,
 }
 
-/// Runs all threads until the end of the run, or until a thread fails.
+/// Runs all threads until the end of the phase, or until one of them fails.
 fn work(
     database: &dyn TailDatabase,
     clock: &SystemClock,
@@ -313,7 +316,7 @@ fn work(
             .into_iter()
             .map(|reader| reader.join().map_err(panicked)?)
             .collect::<Result<_, Failure>>();
-        // The time of the reads ends here, because a stalled writer may end much later.
+        // Take the time now for the figures of the reads: a stalled writer may end much later.
         let read_until_ns = clock.monotonic_ns();
         let written_bytes = concurrent_work.join().map_err(panicked)??;
         scan.map_or(Ok(()), |scan| scan.join().map_err(panicked)?)?;
@@ -329,7 +332,7 @@ mod tests {
     use super::*;
     use crate::tail::engine::Activity;
 
-    /// A database that records the keys read.
+    /// A database that records the keys that are read.
     #[derive(Default)]
     struct Noted(Mutex<Vec<Vec<u8>>>);
 

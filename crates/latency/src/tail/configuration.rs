@@ -1,4 +1,5 @@
-//! The configurations that are compared: they differ in the bytes that bypass the page cache.
+//! The configurations that the experiment compares. They differ in which I/O bypasses the page
+//! cache.
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
@@ -48,8 +49,8 @@ pub enum Configuration {
 }
 
 impl Configuration {
-    /// Configurations that are compared by default. The first configuration is the reference for
-    /// the others.
+    /// The configurations that are compared by default. The first one is the reference for the
+    /// others.
     pub const DEFAULT: [Self; 5] = [
         Self::Buffered,
         Self::DirectCompactionWritesOnly,
@@ -58,7 +59,7 @@ impl Configuration {
         Self::DirectAll,
     ];
 
-    /// Configurations that are compared during one compaction.
+    /// The configurations that the experiment with one compaction compares by default.
     pub(super) const MERGING: [Self; 4] = [
         Self::Buffered,
         Self::DirectCompactionWritesOnly,
@@ -66,7 +67,7 @@ impl Configuration {
         Self::NoCompaction,
     ];
 
-    /// Returns the configuration's name in reports and as an argument.
+    /// Returns the configuration's name, as used in reports and on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Buffered => "buffered",
@@ -87,7 +88,7 @@ impl Configuration {
         }
     }
 
-    /// Returns the configuration's options, as an option string.
+    /// Returns the engine options of the configuration, as an option string in RocksDB's format.
     pub fn options(self) -> &'static str {
         match self {
             Self::Buffered => "",
@@ -126,7 +127,8 @@ impl Configuration {
         }
     }
 
-    /// Returns the configuration's table options with a block cache of `block_cache_bytes`.
+    /// Returns the table options of the configuration, as an option string, if its block cache has
+    /// a given size; `None` if it needs no table options.
     pub(super) fn table_options(self, block_cache_bytes: u64) -> Option<String> {
         let block_cache = format!("block_cache={block_cache_bytes}");
         match self {
@@ -138,7 +140,7 @@ impl Configuration {
         }
     }
 
-    /// Returns whether only Tailwater supports the configuration's options.
+    /// Returns whether the configuration's options exist only in Tailwater, not in RocksDB.
     pub fn is_of_tailwater_only(self) -> bool {
         matches!(
             self,
@@ -152,7 +154,7 @@ impl Configuration {
         )
     }
 
-    /// Returns the purposes whose reads bypass the page cache.
+    /// Returns the purposes whose reads bypass the page cache in this configuration.
     pub(super) fn direct_reads(self) -> &'static [Purpose] {
         const COMPACTION: [Purpose; 2] = [Purpose::CompactionRead, Purpose::CompactionBlobRead];
         match self {
@@ -176,12 +178,12 @@ impl Configuration {
         }
     }
 
-    /// Returns whether reads of users bypass the page cache.
+    /// Returns whether users' reads bypass the page cache in this configuration.
     pub(super) fn reads_of_users_are_direct(self) -> bool {
         self.direct_reads().contains(&Purpose::UserRead)
     }
 
-    /// Returns whether other work runs during the reads.
+    /// Returns whether other work (writes and compactions) runs during the reads.
     pub fn disturbs(self) -> bool {
         self != Self::NoCompaction
     }

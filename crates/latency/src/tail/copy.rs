@@ -1,5 +1,5 @@
-//! Copies databases: by reflink where the filesystem supports it, otherwise with direct I/O, so
-//! that copying does not fill the page cache.
+//! Copies databases: by reflink where the filesystem supports it, and otherwise with direct I/O, so
+//! that a copy does not fill the page cache.
 
 use std::io;
 use std::path::Path;
@@ -20,22 +20,23 @@ const THREADS: usize = 4;
 /// Number of bytes that are copied with one read and one write.
 const CHUNK: usize = 4 << 20;
 
-/// Files in a source database's directory that are not copied.
+/// Files that are not copied although they are in a source database's directory.
 const NOT_COPIED: [&str; 3] = ["LOCK", MARK, DESCRIPTION];
 
-/// The method by which a database was copied.
+/// How a database was copied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Copied {
-    /// Files share their extents.
+    /// All files of the copy share their extents with the source.
     Reflinked,
-    /// All bytes were copied.
+    /// The bytes of at least one file were copied.
     Bytes,
 }
 
-/// Copies all files of the database in `from` into `to`, which must exist and contain none of them.
+/// Copies all files of the database in `from` into the directory `to`, which must exist and must
+/// not contain any of these files.
 ///
 /// # Errors
-/// Errors from the filesystem.
+/// Errors of the filesystem.
 pub(super) fn copy_database(from: &Path, to: &Path) -> Result<Copied, Failure> {
     let storage = PosixStorage::new();
     let names: Vec<String> = storage
@@ -66,18 +67,20 @@ pub(super) fn copy_database(from: &Path, to: &Path) -> Result<Copied, Failure> {
     Ok(if how.contains(&Copied::Bytes) { Copied::Bytes } else { Copied::Reflinked })
 }
 
-/// Makes `to` share the extents of `from`, if the filesystem supports it.
+/// Creates `to`, and makes it share the extents of `from` if the filesystem supports that. Returns
+/// whether it does; if not, `to` is left empty.
 fn reflink(from: &Path, to: &Path) -> Result<bool, Failure> {
     let named = |path: &Path, error| format!("{}: {}", path.display(), io::Error::from(error));
     let source = rustix::fs::open(from, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
         .map_err(|error| named(from, error))?;
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
     let copy = rustix::fs::open(to, flags, Mode::from(0o644)).map_err(|error| named(to, error))?;
-    // If this fails, copying the bytes reports a more precise error.
+    // Ignore the error: if it is not just missing support, copying the bytes will fail with a more
+    // precise one.
     Ok(rustix::fs::ioctl_ficlone(&copy, &source).is_ok())
 }
 
-/// Copies the bytes of a file into an existing, empty one.
+/// Copies the bytes of a file into an existing, empty file.
 fn copy_file(storage: &PosixStorage, from: &Path, to: &Path) -> Result<(), Failure> {
     let purpose = Purpose::Checkpoint;
     let mode = match storage.open(from, IoMode::Direct, purpose) {
@@ -106,10 +109,10 @@ fn copy_file(storage: &PosixStorage, from: &Path, to: &Path) -> Result<(), Failu
     Ok(copy.sync_data(purpose)?)
 }
 
-/// Checks that a filesystem has enough space.
+/// Checks that a filesystem has at least `needed` bytes free.
 ///
 /// # Errors
-/// Too little space; the message states the required space and `why` it is needed.
+/// If it has less. The message states the required space, and `why` it is needed.
 pub(super) fn check_free_space(directory: &Path, needed: u64, why: &str) -> Result<(), Failure> {
     let system = rustix::fs::statvfs(directory)
         .map_err(|error| format!("{}: {}", directory.display(), io::Error::from(error)))?;

@@ -1,4 +1,4 @@
-//! The interface of engines in the experiment.
+//! The interface that an engine must implement to be measured in the experiment.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
 
-/// The name of an engine.
+/// The name of a supported engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EngineName {
@@ -20,7 +20,7 @@ pub enum EngineName {
 }
 
 impl EngineName {
-    /// Returns the engine's name in reports and as an argument.
+    /// Returns the engine's name, as used in reports and on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Tailwater => "tailwater",
@@ -29,74 +29,76 @@ impl EngineName {
     }
 }
 
-/// An engine for the experiment.
+/// An engine that can be measured.
 pub trait TailEngine: Sync {
-    /// Returns the engine's name.
+    /// Returns which engine this is.
     fn name(&self) -> EngineName;
 
-    /// Opens the database in a directory, with an option string in RocksDB's format.
+    /// Opens the database in a directory. `options` is an option string in RocksDB's format.
     ///
     /// # Errors
-    /// Errors from the engine.
+    /// Errors of the engine.
     fn open(&self, directory: &Path, options: &str) -> Result<Box<dyn TailDatabase>, Failure>;
 }
 
-/// An open database that is read and written by several threads.
+/// An open database, which several threads read and write concurrently.
 pub trait TailDatabase: Sync {
-    /// Replaces `value` by the value of `key`; returns whether there is one.
+    /// Reads a key and stores its value in `value`, replacing the previous content. Returns whether
+    /// the key exists.
     ///
     /// # Errors
-    /// Errors from the engine.
+    /// Errors of the engine.
     fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool, Failure>;
 
-    /// Sets a key's value, which is logged but not synced.
+    /// Writes a key. The write goes to the write-ahead log, which is not synced.
     ///
     /// # Errors
-    /// Errors from the engine.
+    /// Errors of the engine.
     fn put(&self, key: &[u8], value: &[u8]) -> Result<(), Failure>;
 
-    /// Compacts the whole database into the last level, and returns when that is done.
+    /// Compacts the whole database into the last level. Returns when the compaction has ended.
     ///
     /// # Errors
-    /// Errors from the engine.
+    /// Errors of the engine.
     fn compact(&self) -> Result<(), Failure>;
 
-    /// Reads all keys and values in order, once or until `is_over`.
+    /// Reads all keys and values in order, once. Stops early when `is_over` returns true.
     ///
     /// # Errors
-    /// Errors from the engine.
+    /// Errors of the engine.
     fn scan(&self, is_over: &dyn Fn() -> bool) -> Result<(), Failure>;
 
-    /// Returns the engine's activity since it was opened.
+    /// Returns what the engine has done since it was opened.
     ///
     /// # Errors
-    /// Errors from the engine.
+    /// Errors of the engine.
     fn activity(&self) -> Result<Activity, Failure>;
 
-    /// Returns a description of the purposes whose I/O mode is not the configured one; `None` if
-    /// there are none, or the engine does not report modes.
+    /// Describes I/O that does not use the configured mode, for example because the filesystem
+    /// refuses direct I/O. Returns `None` if all I/O uses the configured mode, or if the engine
+    /// does not report it.
     ///
     /// # Errors
-    /// Errors from the engine.
+    /// Errors of the engine.
     fn fallen_back(&self) -> Result<Option<String>, Failure> {
         Ok(None)
     }
 }
 
-/// The work of an engine since it was opened.
+/// What an engine has done since it was opened.
 #[derive(Debug, Clone, Default)]
 pub struct Activity {
-    /// Bytes moved, by purpose: names of [`tailwater_io::Purpose`].
+    /// Bytes read and written, by the name of the purpose ([`tailwater_io::Purpose`]).
     pub purposes: BTreeMap<String, Moved>,
-    /// Total time that writers were stalled.
+    /// Total time for which the engine has stalled writers.
     pub stalled: Duration,
-    /// Compaction backlog in bytes, by the engine's own estimate.
+    /// Bytes waiting to be compacted, by the engine's own estimate.
     pub pending_compaction_bytes: u64,
-    /// Number of times that the engine allowed fewer background I/O requests at a time because
-    /// users' reads were slow; `None` if the engine never does this.
+    /// Number of times that the engine limited its background I/O requests because users' reads
+    /// were slow; `None` if the engine does not do this.
     pub held_back: Option<u64>,
-    /// Latencies of the read calls on files that were made for users' reads; `None` if the engine
-    /// does not report them.
+    /// Number and latencies of the read calls on files that users' reads needed; `None` if the
+    /// engine does not report them.
     pub user_reads: Option<tailwater_io::Latencies>,
 }
 
@@ -110,7 +112,7 @@ pub struct Moved {
 }
 
 impl Activity {
-    /// Returns the activity since `earlier`, with the current compaction backlog.
+    /// Returns what the engine did after `earlier`. The compaction backlog is the current one.
     pub(super) fn since(&self, earlier: &Self) -> Self {
         let moved = |(purpose, now): (&String, &Moved)| {
             let before = earlier.purposes.get(purpose).copied().unwrap_or_default();
@@ -132,7 +134,7 @@ impl Activity {
         }
     }
 
-    /// Returns the bytes that compactions read and wrote.
+    /// Returns the number of bytes that compactions have read and written.
     pub(super) fn compacted_bytes(&self) -> u64 {
         let of = |purpose: &str| self.purposes.get(purpose).copied().unwrap_or_default();
         of("compaction_read").read_bytes

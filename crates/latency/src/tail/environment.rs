@@ -1,4 +1,4 @@
-//! The environment of an experiment.
+//! The environment of an experiment, as described in its report.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,16 +11,16 @@ use tailwater_io::stream::uses_io_uring;
 
 use crate::failure::Failure;
 
-/// The system, and the kind of memory limit.
+/// A description of the machine, and of the memory limit.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Environment {
     /// Tailwater's version.
     version: &'static str,
-    /// The kind of memory limit and its consequences, in sentences.
+    /// Sentences that describe the memory limit and what it does not cover.
     memory_limit: String,
-    /// Whether there was a limit.
+    /// Whether a memory limit was in force.
     pub(super) is_limited: bool,
-    /// The method by which streams that read ahead submit their reads: `io_uring` or `threads`.
+    /// How streams that read ahead make their requests: `io_uring` or `threads`.
     reads_ahead_by: &'static str,
     /// The fields of [`kernel::Environment`], by name.
     #[serde(flatten)]
@@ -28,7 +28,7 @@ pub(super) struct Environment {
 }
 
 impl Environment {
-    /// Returns the environment of this system and a directory.
+    /// Describes this machine and the filesystem of `directory`.
     pub(super) fn of(directory: &Path, (memory_limit, is_limited): (String, bool)) -> Self {
         let environment = kernel::Environment::of_directory(&System::default(), directory).named();
         Self {
@@ -43,16 +43,17 @@ impl Environment {
         }
     }
 
-    /// Returns the filesystem, for a heading.
+    /// Returns the name of the filesystem, for a heading.
     pub(super) fn filesystem(&self) -> &str {
         self.environment.get("filesystem").map_or("unknown", String::as_str)
     }
 }
 
-/// Measures the device without an engine; `None` if the filesystem has no direct I/O.
+/// Measures the device of `directory` itself, without an engine; `None` if its filesystem does not
+/// support direct I/O.
 ///
 /// # Errors
-/// Errors from the device.
+/// Errors of the probe.
 pub(super) fn probe_device(
     probe: DeviceProbe,
     directory: &Path,

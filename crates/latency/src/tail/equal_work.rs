@@ -1,28 +1,28 @@
-//! Checks whether configurations did the same work.
+//! Checks whether two configurations did the same amount of work during the reads.
 //!
-//! A slow configuration stalls its writer and compacts less, and therefore disturbs its reads less:
-//! its tail latency looks better than it is.
+//! A slow configuration stalls its writer and therefore compacts less. That disturbs its reads
+//! less, so its tail latency looks better than it is.
 
 use super::figures::Figures;
 
-/// Tolerated relative difference in work.
+/// Difference in work that still counts as equal, as a fraction.
 const TOLERANCE: f64 = 0.03;
 
-/// A figure of the work that runs during the reads.
+/// A figure that measures the work done during the reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Work {
-    /// Bytes written by the writer.
+    /// Rate of the writer, in megabytes per second.
     Written,
-    /// Fraction of the time in which the writer was stalled.
+    /// Fraction of the time for which the writer was stalled.
     Stalled,
-    /// Bytes read and written by compactions.
+    /// Rate at which compactions read and write, in megabytes per second.
     Compacted,
 }
 
 impl Work {
     const ALL: [Self; 3] = [Self::Written, Self::Stalled, Self::Compacted];
 
-    /// Returns the figure's field in the report.
+    /// Returns the name of the figure in the report.
     pub(super) fn field(self) -> &'static str {
         match self {
             Self::Written => "write_mb_per_second",
@@ -38,13 +38,14 @@ impl Work {
             Self::Compacted => figures.kernel.compaction_mb_per_second,
         });
         let (Some(ours), Some(theirs)) = (ours, theirs) else { return false };
-        // Fractions differ by percentage points, not relative to each other.
+        // The stalled fraction is compared in percentage points, the other figures relative to the
+        // reference.
         let whole = if self == Self::Stalled { 1.0 } else { theirs };
         (ours - theirs).abs() > TOLERANCE * whole
     }
 }
 
-/// Returns the figures in which a row's work differs from that of the reference row.
+/// Returns the figures in which the work of a row differs from the work of the reference row.
 pub(super) fn differences(figures: &Figures, reference: &Figures) -> Vec<Work> {
     Work::ALL.into_iter().filter(|work| work.differs(figures, reference)).collect()
 }

@@ -1,4 +1,4 @@
-//! The experiment: the source database, then all runs, then the report.
+//! Runs an experiment: builds the source database, measures all runs and writes the report.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -25,7 +25,7 @@ use crate::failure::Failure;
 use crate::files::{create_directory, write_json, write_text};
 use crate::own::OwnDirectory;
 
-/// A running experiment.
+/// An experiment: its plan, its source database and the way to launch its runs.
 pub(super) struct Experiment<'a> {
     plan: Plan,
     source: Source,
@@ -33,17 +33,17 @@ pub(super) struct Experiment<'a> {
 }
 
 impl<'a> Experiment<'a> {
-    /// Creates an experiment that has not begun.
+    /// Creates an experiment, but does not run it.
     pub(super) fn new(mut plan: Plan, launch: &'a dyn Launch) -> Self {
         plan.parameters.limited_by = launch.limited_by().to_owned();
         let source = Source::new(&plan.parameters);
         Self { plan, source, launch }
     }
 
-    /// Runs the whole experiment, and returns the text to print.
+    /// Runs the whole experiment and returns the text to print.
     ///
     /// # Errors
-    /// Errors from the engines and the filesystem, and too little space on it.
+    /// Errors of the engines and of the filesystem; too little free space.
     pub(super) fn run(mut self) -> Result<String, Failure> {
         let start = Instant::now();
         create_directory(&self.plan.directory)?;
@@ -55,7 +55,7 @@ impl<'a> Experiment<'a> {
             _ => error.to_string(),
         })?;
         let results = Results::open(&mut self.plan)?;
-        // A source database that existed before is kept.
+        // The source database is removed at the end only if this experiment builds it.
         let directory = &self.plan.directory;
         let is_ours_alone = !self.plan.keep_source && !self.source.is_there(directory);
         let source = is_ours_alone.then(|| OwnDirectory::at(&self.source.path(directory)));
@@ -76,14 +76,15 @@ impl<'a> Experiment<'a> {
         Ok(text)
     }
 
-    /// Builds the source database if it does not exist, after checking that there is enough space
-    /// for it and for one copy.
+    /// Builds the source database if it does not exist. Before that, checks that there is enough
+    /// space for the source database and for its copies.
     fn prepare(&self) -> Result<(), Failure> {
         let Plan { directory, parameters, .. } = &self.plan;
         let size = self.source.bytes();
         let is_there = self.source.is_there(directory);
-        // A copy grows by its logs and by data that is not yet compacted. In the experiment with
-        // one compaction, the copy grows by the size of the whole database.
+        // During a run, a copy grows by its write-ahead logs and by data that is not yet compacted.
+        // In the experiment with one compaction it grows by the size of the whole database, since
+        // inputs and outputs exist at the same time.
         let growth = match parameters.kind {
             Kind::Overwriting => (size / 4).max(256 << 20),
             Kind::Merging => size + (size / 20),
@@ -103,7 +104,7 @@ impl<'a> Experiment<'a> {
         Ok(())
     }
 
-    /// Measures all runs that have no results yet.
+    /// Measures all runs that have no stored result yet.
     fn measure(&self, results: &Results) -> Result<(), Failure> {
         let count = self.plan.rows.len() * self.plan.runs;
         let mut number = 0;
@@ -145,10 +146,10 @@ impl<'a> Experiment<'a> {
         }
     }
 
-    /// Copies the source database, empties the page cache, and runs a process on the copy.
+    /// Copies the source database, evicts it from the page cache, and measures one run on the copy.
     ///
     /// # Errors
-    /// Errors from the filesystem and the process.
+    /// Errors of the filesystem and of the measured process.
     fn measure_row(
         &self,
         row: Row,
@@ -176,7 +177,7 @@ impl<'a> Experiment<'a> {
             duration,
             seed,
             warms: parameters.is_warm,
-            // Unthrottled writing is used only in calibration runs, which have no incidents.
+            // Only calibration runs write unthrottled, and they have no incidents.
             incident: parameters.incident.filter(|_| concurrent_work != ConcurrentWork::Writing),
             catch_up: None,
         };
@@ -200,7 +201,7 @@ impl<'a> Experiment<'a> {
         Ok(Figures { resident_before_pages, ..figures })
     }
 
-    /// Returns the path of the copy for a row.
+    /// Returns the path of the database copy that a row is measured on.
     fn copy_of(&self, row: Row) -> PathBuf {
         let Plan { directory, keep_copies, .. } = &self.plan;
         match keep_copies {
@@ -209,7 +210,7 @@ impl<'a> Experiment<'a> {
         }
     }
 
-    /// Writes the report and returns it as text.
+    /// Writes `report.json` and `table.txt`, and returns the text to print.
     fn report(&self, results: &Results) -> Result<String, Failure> {
         let Plan { directory, out, .. } = &self.plan;
         let environment = Environment::of(directory, self.launch.memory_limit());

@@ -1,4 +1,4 @@
-//! The reported figures of a run; `docs/tail.md` describes every field.
+//! The figures of a run in the report. `docs/tail.md` describes every field.
 
 use std::collections::BTreeMap;
 
@@ -8,33 +8,34 @@ use tailwater_io::kernel;
 use super::engine::Moved;
 use super::latency::Latencies;
 
-/// The figures of a run, or aggregates of several runs.
+/// The figures of one run, or aggregates (such as medians) over several runs.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Figures {
     pub(super) reads_per_second: f64,
-    /// Rate of keys and values written, in megabytes of 1,000,000 bytes per second.
+    /// Keys and values written per second, in megabytes (1,000,000 bytes).
     pub(super) write_mb_per_second: f64,
     #[serde(flatten)]
     pub(super) latencies: Latencies,
     pub(super) reads: f64,
-    /// Duration of the reads, in seconds.
+    /// Duration of the phase, in seconds.
     pub(super) seconds: f64,
-    /// Fraction of the time in which the engine stalled the writer.
+    /// Fraction of the time for which the engine stalled the writer.
     pub(super) stall_share: f64,
-    /// Fraction of the time in which readers were runnable but waited for a processor.
+    /// Fraction of the readers' time for which they were runnable but waited for a processor;
+    /// `None` if the kernel does not report it.
     pub(super) run_queue_share: Option<f64>,
-    /// Mean time per read in which the reader was runnable but waited for a processor, in
-    /// microseconds.
+    /// Time for which a reader was runnable but waited for a processor, in microseconds per read
+    /// (mean).
     pub(super) run_queue_us_per_read: Option<f64>,
-    /// The engine's description of I/O that did not use the configured mode; `None` if there was
-    /// none.
+    /// The engine's description of I/O that did not use the configured mode; `None` if all I/O did.
     #[serde(default)]
     pub(super) fallen_back: Option<String>,
-    /// Number of the databases' pages that were in memory at the start of the run, if the kernel
-    /// reports it.
+    /// Number of pages of the source database and of its copy that were in the page cache when the
+    /// run began; `None` if the kernel does not report it.
     #[serde(default)]
     pub(super) resident_before_pages: Option<f64>,
-    /// The reads without concurrent work, right before and right after the one compaction.
+    /// In the experiment with one compaction: the reads without concurrent work before the
+    /// compaction, and after it.
     #[serde(default)]
     pub(super) before_compaction: Option<Phase>,
     #[serde(default)]
@@ -42,19 +43,19 @@ pub(super) struct Figures {
     pub(super) kernel: Kernel,
 }
 
-/// Figures of a few seconds of reads without concurrent work.
+/// Figures of a few seconds in which only readers run.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub(super) struct Phase {
     pub(super) reads_per_second: f64,
     #[serde(flatten)]
     pub(super) latencies: Latencies,
-    /// Number of pages fetched from the device per second, by misses of the page cache or by direct
-    /// I/O, if known.
+    /// Number of pages per second that had to be read from the device, because they missed the page
+    /// cache or because reads use direct I/O; `None` if unknown.
     pub(super) fetched_pages_per_second: Option<f64>,
 }
 
 impl Phase {
-    /// Creates a phase from the figures of reads without concurrent work.
+    /// Extracts the figures of such a phase from the figures of a measurement.
     pub(super) fn of(figures: &Figures, fetched_pages_per_second: Option<f64>) -> Self {
         Self {
             reads_per_second: figures.reads_per_second,
@@ -64,25 +65,25 @@ impl Phase {
     }
 }
 
-/// Figures of the kernel and the engine on the work concurrent with the reads. Figures that this
-/// system does not report are `null`.
+/// Figures that the kernel and the engine report about the time of the reads. A figure that this
+/// system does not report is `null`.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Kernel {
-    /// Rate at which compactions read and wrote, in megabytes per second.
+    /// Bytes that compactions read and wrote, in megabytes (1,000,000 bytes) per second.
     pub(super) compaction_mb_per_second: Option<f64>,
-    /// Compaction backlog at the end of the run, by the engine's estimate.
+    /// Bytes waiting to be compacted at the end of the run, by the engine's own estimate.
     pub(super) compaction_backlog_bytes: Option<f64>,
-    /// Number of times that a background stream of the engine was granted fewer concurrent requests
-    /// than it wanted, because users' reads were slow.
+    /// Number of times that the engine limited a background stream's requests in flight because
+    /// users' reads were slow.
     #[serde(default)]
     pub(super) held_back: Option<f64>,
-    /// Read calls on files that the engine made for users' reads.
+    /// Read calls on files that users' reads needed.
     #[serde(default)]
     pub(super) user_read_calls: Option<Calls>,
-    /// Bytes that the engine read and wrote, by purpose.
+    /// Bytes that the engine read and wrote, by the name of the purpose.
     pub(super) bytes_per_purpose: BTreeMap<String, Transferred>,
-    /// Scope of the figures of page cache, stalls and missed pages: the `process`, its memory
-    /// `group`, or the whole `machine`.
+    /// What the figures of page cache, of stalls and of missed pages cover, respectively: the
+    /// `process`, its memory `group` or the whole `machine`.
     pub(super) page_cache_of: Option<String>,
     pub(super) stalls_of: Option<String>,
     pub(super) missed_of: Option<String>,
@@ -92,7 +93,7 @@ pub(super) struct Kernel {
 }
 
 impl Kernel {
-    /// Adds the kernel's figures.
+    /// Sets the fields that come from the kernel.
     pub(super) fn add(&mut self, figures: &kernel::Figures) {
         let name = |scope: kernel::Scope| scope.name().to_owned();
         self.page_cache_of = figures.page_cache_of.map(name);
@@ -102,13 +103,13 @@ impl Kernel {
         self.by_name = named.map(|(name, figure)| (name.to_owned(), figure)).collect();
     }
 
-    /// Returns a figure of the kernel, if it is known.
+    /// Returns one of the kernel's figures by name; `None` if it was not reported.
     pub(super) fn figure(&self, name: &str) -> Option<f64> {
         self.by_name.get(name).copied().flatten()
     }
 }
 
-/// System calls and their durations.
+/// Rate and latencies of system calls.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub(super) struct Calls {
     pub(super) calls_per_second: f64,
@@ -118,7 +119,7 @@ pub(super) struct Calls {
 }
 
 impl Calls {
-    /// Returns the figures of calls made within `seconds`.
+    /// Computes the figures of the calls made in a period of `seconds`.
     pub(super) fn of(latencies: &tailwater_io::Latencies, seconds: f64) -> Self {
         let us = |ns: u64| ns as f64 / 1e3;
         Self {
@@ -130,7 +131,7 @@ impl Calls {
     }
 }
 
-/// Bytes moved between files and memory; aggregated numbers need not be integers.
+/// Bytes read from and written to files. The numbers are fractional because they may be aggregates.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub(super) struct Transferred {
     pub(super) read_bytes: f64,

@@ -1,9 +1,9 @@
-//! Incidents that a cache must cope with during a run.
+//! Incidents during a run that test how a cache copes with change.
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
-/// An incident during each run.
+/// An incident that is caused in each run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Incident {

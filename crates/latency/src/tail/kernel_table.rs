@@ -1,11 +1,11 @@
-//! The kernel's figures as a table.
+//! The table of the kernel's figures.
 
 use std::fmt;
 
 use super::report::{ConfigurationReport, Report};
 
-/// For each column: the name of the figure, the heading, and the number by which the figure is
-/// divided.
+/// For each column: the name of the figure, the heading, and the divisor that converts the figure
+/// to the unit in the heading.
 const FIGURES: [(&str, &str, f64); 10] = [
     ("dirtied_pages_per_second", "dirty/s", 1.0),
     ("refaulted_pages_per_second", "refault", 1.0),
@@ -19,7 +19,7 @@ const FIGURES: [(&str, &str, f64); 10] = [
     ("utilisation", "busy %", 0.01),
 ];
 
-/// The medians of the kernel's figures in a report.
+/// Formats a report's medians of the kernel's figures as a table.
 pub(super) struct KernelTable<'r>(pub(super) &'r Report);
 
 impl fmt::Display for KernelTable<'_> {

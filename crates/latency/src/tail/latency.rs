@@ -1,19 +1,19 @@
-//! Latencies of reads.
+//! Percentiles and other figures of the latencies of reads.
 
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
 
-/// Maximum recordable latency, in nanoseconds: ten minutes.
+/// Largest latency that can be recorded, in nanoseconds: ten minutes.
 const LONGEST_NS: u64 = 600_000_000_000;
 
-/// Returns an empty histogram of nanoseconds, with three significant digits.
+/// Returns an empty histogram of latencies in nanoseconds, with three significant digits.
 pub(super) fn histogram() -> Result<Histogram<u64>, Failure> {
     Ok(Histogram::new_with_max(LONGEST_NS, 3)?)
 }
 
-/// Reported latencies, in microseconds.
+/// The reported figures of a latency distribution, in microseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Latencies {
     pub(super) p50_us: f64,
@@ -27,7 +27,7 @@ pub(super) struct Latencies {
 }
 
 impl Latencies {
-    /// Returns the latencies of a histogram of nanoseconds.
+    /// Computes the figures from a histogram of nanoseconds.
     pub(super) fn of(histogram: &Histogram<u64>) -> Self {
         let at = |quantile: f64| histogram.value_at_quantile(quantile) as f64 / 1000.0;
         Self {

@@ -1,4 +1,4 @@
-//! Runs the measured work in a separate process or, in tests, in this process.
+//! Launches the measured work, in a separate process inside a memory limit.
 
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::process::ExitStatusExt as _;
@@ -19,31 +19,34 @@ use crate::failure::Failure;
 use crate::memory_limit::interrupt::kill_on_interrupt;
 use crate::memory_limit::{MemoryLimit, evict};
 
-/// The hidden command that runs the measured process.
+/// The hidden command of the program that runs the measured process.
 pub const CHILD_COMMAND: &str = "tail-child";
 
-/// Duration of each part of the device probe.
+/// Duration of each measurement of the device probe.
 const PROBED: Duration = Duration::from_millis(500);
-/// File size of the device probe, in bytes.
+/// Size of the device probe's file, in bytes.
 const PROBE_BYTES: u64 = 128 << 20;
-/// Interval between two samples of the kernel's figures.
+/// Interval between two samples of the kernel's counters.
 const SAMPLED: Duration = Duration::from_millis(200);
-/// Number of steps in which the memory limit is lowered, and the minimum duration of a step.
+/// [`Incident::LowerLimit`] lowers the memory limit in this many steps; a step takes at least
+/// `LOWERING_PAUSE`.
 const LOWERING_STEPS: u64 = 16;
 const LOWERING_PAUSE: Duration = Duration::from_millis(100);
-/// Maximum number of the databases' pages that may still be in memory after an eviction without a
-/// warning: 1 MiB.
+/// If more pages of the databases than this are still in the page cache after an eviction, a
+/// warning is printed. 256 pages are 1 MiB.
 const RESIDENT_PAGES_MAX: u64 = 256;
-/// Signal that kills a process when memory runs out.
+/// Number of SIGKILL, with which the kernel kills a process when memory runs out.
 const KILL: i32 = 9;
 
-/// Runs the work of a run.
+/// Launches the measured work of runs. Tests use an implementation that measures in their own
+/// process.
 pub(super) trait Launch {
-    /// Runs the work of one run, and returns the figures of each phase. `direct_bytes` returns the
-    /// number of bytes that the process read with direct I/O in a phase, if known.
+    /// Measures one run, and returns the figures of each of its phases. `direct_bytes` computes
+    /// from a phase's figures how many bytes the process read with direct I/O, if that is known.
+    /// These bytes are not misses of the page cache.
     ///
     /// # Errors
-    /// Errors from the engine, and from the process in which it runs.
+    /// Errors of the engine, and of the process in which it runs.
     fn run(
         &self,
         assignment: &Assignment,
@@ -51,30 +54,31 @@ pub(super) trait Launch {
     ) -> Result<Vec<Figures>, Failure>;
 
     /// Evicts the files in some directories from the page cache. Returns the number of pages of
-    /// these files still in memory, if the kernel reports it.
+    /// these files that are still in the page cache; `None` if the kernel does not report it.
     ///
     /// # Errors
-    /// Errors from listing the directories.
+    /// Errors from listing and opening the files.
     fn evict(&self, directories: &[&Path]) -> Result<Option<u64>, Failure>;
 
     /// Returns the parameters of the device probe.
     fn device_probe(&self) -> DeviceProbe;
 
-    /// Returns the kind of memory limit, as [`MemoryLimit::kind`] does.
+    /// Returns the kind of memory limit, as [`MemoryLimit::kind`] does; `none` if there is no
+    /// limit.
     fn limited_by(&self) -> &'static str;
 
-    /// Returns a description of the memory limit, and whether there is a limit.
+    /// Returns a description of the memory limit, and whether a limit is in force.
     fn memory_limit(&self) -> (String, bool);
 }
 
-/// A process for each run, inside a memory limit.
+/// Launches a separate process for each run, inside a memory limit.
 pub(super) struct Processes {
     limit: Option<Mutex<MemoryLimit>>,
 }
 
 impl Processes {
-    /// Creates a launcher. Its processes have this memory limit, if this machine supports a limit;
-    /// `None` requests no limit.
+    /// Creates a launcher with a memory limit of `limit_bytes` for its processes, or without one
+    /// for `None`. If this machine does not support limits, a warning is printed.
     ///
     /// # Errors
     /// Errors from creating the limit.
@@ -96,10 +100,10 @@ impl Processes {
         Ok(command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?)
     }
 
-    /// Rejects an incident that is impossible on this machine.
+    /// Checks that an incident is possible on this machine.
     ///
     /// # Errors
-    /// A message with the argument's name.
+    /// If it is not. The message names the argument.
     pub(super) fn check(&self, incident: Incident) -> Result<(), Failure> {
         let limited_by = self.limited_by();
         match (incident, limited_by) {
@@ -113,9 +117,9 @@ impl Processes {
         }
     }
 
-    /// Causes an incident that reduces the memory available to the run, some time after the run has
-    /// begun, and undoes the incident when the run has ended. The channel `run` receives a message
-    /// when the run begins, and is closed when it ends.
+    /// Causes an incident that reduces the memory available to the run, and undoes it when the run
+    /// has ended. The incident begins `after` the first phase has begun. The channel `run` receives
+    /// a message whenever a phase begins, and is closed when the run has ended.
     fn disturb(
         &self,
         incident: Incident,
@@ -129,8 +133,8 @@ impl Processes {
         let bytes = limit.lock().bytes().unwrap_or(0);
         match incident {
             Incident::LowerLimit => {
-                // Cgroup v1 refuses a limit below the memory in use that it cannot reclaim. Small
-                // steps give the process time to reduce its memory.
+                // Cgroup v1 refuses a limit that is below the memory that it cannot reclaim.
+                // Lowering it in small steps gives the process time to release memory.
                 for step in 1..=LOWERING_STEPS {
                     limit.lock().set(bytes - bytes / 2 * step / LOWERING_STEPS)?;
                     if run.recv_timeout(LOWERING_PAUSE) != Err(RecvTimeoutError::Timeout) {
@@ -155,7 +159,8 @@ impl Processes {
         Ok(())
     }
 
-    /// Returns the phases that the process reports, with the kernel's figures for the same periods.
+    /// Reads the process's messages until it ends, and returns the figures of each phase. Each
+    /// includes the kernel's figures for the same period.
     fn measured(
         &self,
         assignment: &Assignment,
@@ -168,7 +173,7 @@ impl Processes {
         for line in BufReader::new(output).lines() {
             match serde_json::from_str(&line?)? {
                 Message::Began => {
-                    // Without an incident the channel has no receiver, and the send fails.
+                    // If the run has no incident, the channel has no receiver and the send fails.
                     let _ = began.send(());
                     sampler = Some(self.sampler(assignment, child)?);
                 }

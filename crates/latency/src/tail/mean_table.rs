@@ -1,4 +1,4 @@
-//! A table of the means and variation of the runs.
+//! The table of the means of the runs (`--mean`).
 
 use std::fmt;
 
@@ -7,10 +7,10 @@ use serde_json::Value;
 use super::report::{ConfigurationReport, Report};
 use crate::numbers::{Rate, micros};
 
-/// Formats a figure.
+/// A function that formats a figure.
 type Write = fn(f64) -> String;
 
-/// For each column: the name of the figure, the heading, and the function that formats the figure.
+/// For each column: the name of the figure, the heading, and the function that formats it.
 const FIGURES: [(&str, &str, Write); 5] = [
     ("reads_per_second", "reads/s", |rate| Rate(rate).to_string()),
     ("p50_us", "p50 us", micros),
@@ -19,7 +19,7 @@ const FIGURES: [(&str, &str, Write); 5] = [
     ("p9999_us", "p99.99 us", micros),
 ];
 
-/// The means of the figures of a report, each with its coefficient of variation.
+/// Formats a report's means as a table, each with its coefficient of variation.
 pub(super) struct MeanTable<'r>(pub(super) &'r Report);
 
 impl fmt::Display for MeanTable<'_> {

@@ -1,20 +1,22 @@
-//! The effect of direct I/O on the tail latency of reads: `tailwater tail`.
+//! `tailwater tail` measures the effect of direct I/O on the tail latency of reads.
 //!
-//! Readers read a hot set that fits into memory while a writer overwrites the whole key space of a
-//! database that does not fit, so that compactions run all the time. I/O of compactions through the
-//! page cache evicts the hot set. The compared configurations differ in which I/O bypasses the page
-//! cache; the latencies of reads show the effect.
+//! Readers read a hot set that fits into memory. Concurrently, a writer overwrites keys of the
+//! whole database, which does not fit into memory, so that compactions run all the time. If
+//! compactions use the page cache, their I/O evicts the hot set, and reads become slower. The
+//! compared configurations differ in which I/O bypasses the page cache.
 //!
-//! The experiment has these steps, after its parameters are determined (`plan`): a source database
-//! is built once (`source`); then, for each run and each configuration in turn, the source database
-//! is copied (`copy`), the page cache is emptied, and a separate process (`launch`, `child`) opens
-//! the copy inside the memory limit, reads and writes (`workload`) and reports its measurements;
-//! `results` are stored run by run, so that an interrupted experiment can be resumed; `report` and
-//! `table` present the results.
+//! The steps of an experiment, and the modules that implement them:
+//! 1. The parameters are determined from the arguments (`plan`).
+//! 2. A source database is built once (`source`).
+//! 3. For each run and each configuration, the source database is copied (`copy`), and its pages
+//!    are evicted from the page cache. A separate process inside the memory limit (`launch`,
+//!    `child`) opens the copy, reads and writes (`workload`), and reports its figures.
+//! 4. The figures of each run are stored when it ends (`results`), so that an interrupted
+//!    experiment can be resumed.
+//! 5. The results are presented (`report`, `table`).
 //!
-//! An experiment that is killed may leave directories with temporary names, which the next
-//! experiment in the same directory removes. A source database gets its final name only when it is
-//! complete.
+//! An experiment that is killed may leave directories with temporary names. The next experiment in
+//! the same directory removes them. A source database gets its final name only when it is complete.
 
 mod aggregate;
 mod arguments;
@@ -64,18 +66,18 @@ use plan::{Plan, Row};
 
 use crate::failure::Failure;
 
-/// Checks whether the arguments can be satisfied.
+/// Checks that an experiment with these arguments is possible with these engines.
 ///
 /// # Errors
-/// A message with the name of the argument that cannot be satisfied.
+/// If it is not. The message names the argument.
 pub fn check(arguments: &TailArguments, engines: &[&dyn TailEngine]) -> Result<(), Failure> {
     plans(arguments, engines).map(|_| ())
 }
 
-/// Runs the experiment and returns the text to print. Progress goes to standard error.
+/// Runs the experiment and returns the text to print. Progress is printed on standard error.
 ///
 /// # Errors
-/// The errors of [`check`], of the engines and of the filesystem.
+/// The errors of [`check`], and errors of the engines and of the filesystem.
 pub fn run(arguments: &TailArguments, engines: &[&dyn TailEngine]) -> Result<String, Failure> {
     let mut text = String::new();
     for plan in plans(arguments, engines)? {
@@ -86,10 +88,10 @@ pub fn run(arguments: &TailArguments, engines: &[&dyn TailEngine]) -> Result<Str
     Ok(text)
 }
 
-/// Runs the measured process of one run: the command [`CHILD_COMMAND`].
+/// Runs the measured process of one run. The program calls this for the command [`CHILD_COMMAND`].
 ///
 /// # Errors
-/// Errors from the engine.
+/// Errors of the engine.
 pub fn run_child(assignment: &str, engines: &[&dyn TailEngine]) -> Result<(), Failure> {
     child::run(assignment, engines)
 }

@@ -1,4 +1,4 @@
-//! The plan of an experiment, from its arguments.
+//! The plan of an experiment, which is derived from its arguments.
 
 use std::path::PathBuf;
 use std::thread::available_parallelism;
@@ -18,31 +18,34 @@ use crate::entries::KEY_BYTES;
 
 /// Length of values, in bytes.
 const VALUE_BYTES: usize = 4096;
-/// Number of keys per byte of the memory limit in the published experiment.
+/// Number of keys in the database per byte of the memory limit, as in the published experiment of
+/// RocksDB.
 const KEYS_PER_BYTE: f64 = 3_500_000.0 / (1u64 << 30) as f64;
-/// Options of the experiment with one compaction: two levels, which are compacted only on request.
+/// Additional options in the experiment with one compaction: two levels, and compactions only on
+/// request.
 const MERGING: &str = "num_levels=2;disable_auto_compactions=true";
-/// Rate limits of the compaction in the experiment with one compaction, in bytes per second: no
-/// limit, twice Cassandra's default, and Cassandra's default.
+/// The rates, in bytes per second, to which the compaction is limited in the experiment with one
+/// compaction: no limit, twice Cassandra's default, and Cassandra's default.
 const MERGING_RATES: [Option<u64>; 3] = [None, Some(128 << 20), Some(64 << 20)];
-/// The hot sets of RocksDB's experiment, in keys.
+/// The sizes of the hot set in RocksDB's published experiment, in keys.
 const ROCKSDB_14743_HOT_KEYS: [u64; 2] = [7_500, 100_000];
-/// Size of all keys and values, in bytes, below which a database uses `TreeOptions::SMALL`. With
-/// its smaller tables, a small database has about as many tables as a large one.
+/// A database with fewer bytes of keys and values than this uses `TreeOptions::SMALL`. Its tables
+/// are smaller, so that a small database has about as many tables as a large one.
 const SMALL_DATABASE: u64 = 4 << 30;
 
-/// The work that runs concurrently with the reads.
+/// The kind of experiment, which determines the work that runs concurrently with the reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Kind {
-    /// A writer overwrites keys, and compactions run all the time.
+    /// A writer overwrites random keys, so that compactions run all the time.
     Overwriting,
-    /// One compaction merges two inputs, each half of the keys, throughout the run.
+    /// One compaction runs for the whole time of the run. It merges two sorted runs, each with half
+    /// of the keys.
     Merging,
 }
 
-/// The parameters of an experiment. Results of two experiments may be combined only if all
-/// parameters are equal.
+/// The parameters of an experiment. An experiment can be resumed only if all of its parameters are
+/// equal to those of the interrupted one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Parameters {
     pub(super) kind: Kind,
@@ -51,37 +54,37 @@ pub(super) struct Parameters {
     pub(super) version: String,
     /// The memory limit of a run, in bytes; `None` for no limit.
     pub(super) limit_bytes: Option<u64>,
-    /// Kind of memory limit, which is known only after the limit has been set.
+    /// The kind of memory limit (`MemoryLimit::kind`); empty until the limit has been set.
     #[serde(default)]
     pub(super) limited_by: String,
     pub(super) keys: u64,
     pub(super) key_bytes: usize,
     pub(super) value_bytes: usize,
-    /// Size of the hot set, in keys: the readers read this many keys, from the first key of the
-    /// database.
+    /// Size of the hot set, in keys. The readers read only these keys, which are the first keys of
+    /// the database.
     pub(super) hot_keys: u64,
     pub(super) readers: usize,
-    /// Rate of reads of all readers in an open loop; `None` for a closed loop, in which each reader
-    /// starts a read when its previous one has returned.
+    /// Reads per second of all readers together, in an open loop: reads are scheduled. `None` for a
+    /// closed loop, in which a reader starts a read when its previous read has returned.
     pub(super) reads_per_second: Option<f64>,
-    /// Write rate in bytes of keys and values per second; `None` until the rate is calibrated.
+    /// Bytes of keys and values written per second; `None` until the rate has been calibrated.
     pub(super) write_bytes_per_second: Option<u64>,
     pub(super) duration_seconds: f64,
     #[serde(rename = "shape")]
     pub(super) tree_options: TreeOptions,
-    /// Size of the block cache in configurations with a large block cache, in bytes.
+    /// Size of the block cache in the configurations that have a large block cache, in bytes.
     #[serde(default)]
     pub(super) block_cache_bytes: u64,
-    /// Additional options of all rows, as an option string.
+    /// Additional options for all rows (`--options`), as an option string.
     #[serde(default)]
     pub(super) more_options: String,
-    /// Additional options of Tailwater's rows.
+    /// Additional options for Tailwater's rows, as an option string.
     #[serde(default)]
     pub(super) tailwater_options: String,
-    /// Whether the whole hot set is read once before measuring.
+    /// Whether the whole hot set is read once before the measurement.
     #[serde(default)]
     pub(super) is_warm: bool,
-    /// Incident in each run.
+    /// The incident that is caused in each run.
     #[serde(default)]
     pub(super) incident: Option<Incident>,
 }
@@ -91,14 +94,15 @@ impl Parameters {
         Duration::from_secs_f64(self.duration_seconds)
     }
 
-    /// Returns the options of a row's engine: the options that all rows share, and the row's own.
+    /// Returns all options with which a row's engine is opened, as one option string.
     pub(super) fn options_of(&self, row: Row) -> String {
         let table = row.configuration.table_options(self.block_cache_bytes);
         let table = table.map(|table| format!("block_based_table_factory={{{table}}}"));
         let is_tailwater = row.engine == EngineName::Tailwater;
         let own = is_tailwater.then(|| self.tailwater_options.clone());
         let all = [Some(self.options()), Some(row.options()), table, own];
-        // Two consecutive separators are rejected, so empty parts are left out.
+        // The engines reject an option string with two consecutive separators, so leave out empty
+        // parts.
         let all: Vec<String> = all.into_iter().flatten().filter(|it| !it.is_empty()).collect();
         all.join(";")
     }
@@ -114,29 +118,30 @@ impl Parameters {
         format!("{options};{}", self.more_options)
     }
 
-    /// Returns the bytes of keys and values in the database.
+    /// Returns the size of all keys and values in the database, in bytes.
     pub(super) fn database_bytes(&self) -> u64 {
         self.keys * (self.key_bytes + self.value_bytes) as u64
     }
 
-    /// Returns the bytes of values that are read.
+    /// Returns the size of the values in the hot set, in bytes.
     pub(super) fn hot_bytes(&self) -> u64 {
         self.hot_keys * self.value_bytes as u64
     }
 }
 
-/// One row: an engine in a configuration.
+/// A row of the report: an engine in one configuration, possibly with a limit on its compactions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(super) struct Row {
     pub(super) engine: EngineName,
     #[serde(rename = "name")]
     pub(super) configuration: Configuration,
-    /// Rate limit of the engine's compactions, in bytes per second; `None` for no limit.
+    /// Rate to which the engine's compactions are limited, in bytes per second; `None` for no
+    /// limit.
     pub(super) compaction_bytes_per_second: Option<u64>,
 }
 
 impl Row {
-    /// Returns the row's options, as an option string.
+    /// Returns the options in which this row differs from other rows, as an option string.
     pub(super) fn options(self) -> String {
         let options = self.configuration.options();
         match self.compaction_bytes_per_second {
@@ -146,7 +151,8 @@ impl Row {
         }
     }
 
-    /// Returns the row's name within its engine: the configuration, and the rate if it has one.
+    /// Returns the name of the row without its engine: the configuration, followed by the
+    /// compaction rate if it is limited.
     pub(super) fn label(self) -> String {
         match self.compaction_bytes_per_second {
             Some(rate) => format!("{} {}M", self.configuration.name(), rate >> 20),
@@ -154,13 +160,13 @@ impl Row {
         }
     }
 
-    /// Returns the row's name for files.
+    /// Returns a name for the row's files and directories.
     pub(super) fn file_name(self) -> String {
         format!("{}-{}", self.engine.name(), self.label().replace(' ', "-"))
     }
 
-    /// Returns the number of bytes that a run of this row read with direct I/O; `None` if users'
-    /// reads use direct I/O and the engine does not count their bytes.
+    /// Returns how many bytes the process of this row read with direct I/O; `None` if that is
+    /// unknown, because users' reads use direct I/O and the engine does not count their bytes.
     pub(super) fn direct_bytes(self, figures: &Figures) -> Option<u64> {
         let counted = &figures.kernel.bytes_per_purpose;
         let direct = self.configuration.direct_reads();
@@ -171,8 +177,9 @@ impl Row {
         Some(direct.iter().map(bytes).sum::<f64>() as u64)
     }
 
-    /// Returns the number of pages per second that users' reads fetched from the device, provided
-    /// that nothing else used the page cache; `None` if it is unknown.
+    /// Returns the number of pages per second that users' reads fetched from the device; `None` if
+    /// unknown. The result is valid only for a phase in which nothing else read through the page
+    /// cache.
     pub(super) fn fetched_pages_per_second(self, figures: &Figures) -> Option<f64> {
         if !self.configuration.reads_of_users_are_direct() {
             return figures.kernel.figure("missed_pages_per_second");
@@ -201,7 +208,7 @@ pub(super) struct Plan {
     pub(super) reports_means: bool,
 }
 
-/// Default values.
+/// The values of arguments that are not given.
 struct Defaults {
     kind: Kind,
     limit: u64,
@@ -261,8 +268,8 @@ impl Defaults {
                 hot: HotSet::Percent(100.0 / 12.0),
                 configurations: &Configuration::MERGING,
                 reads_per_second: Some(10_000.0),
-                // With this many readers, a read that waits for the disk rarely delays other reads
-                // that are due.
+                // With this many readers, some are almost always free to start a read that is due,
+                // even if others wait for the disk.
                 readers: 16,
                 runs: 1,
                 ..published
@@ -276,7 +283,7 @@ impl Plan {
     /// Creates the plan for the arguments.
     ///
     /// # Errors
-    /// A message with the name of the argument that cannot be satisfied.
+    /// If the arguments cannot be satisfied. The message names the argument.
     pub(super) fn new(arguments: &TailArguments) -> Result<Self, String> {
         let defaults = Defaults::of(arguments);
         let directory = arguments.directory.clone().unwrap_or_else(|| "tailwater-tail".into());
@@ -294,8 +301,8 @@ impl Plan {
         })
     }
 
-    /// Returns all plans for the arguments, in order: one for each hot set of a preset that has
-    /// several.
+    /// Returns all plans for the arguments. There is one, except for a preset that has several hot
+    /// sets; that has one for each hot set.
     ///
     /// # Errors
     /// The errors of [`Plan::new`].
@@ -312,8 +319,8 @@ impl Plan {
         ROCKSDB_14743_HOT_KEYS.into_iter().map(of_hot_set).collect()
     }
 
-    /// Returns the rows of a run in the order in which they are measured: the row that goes first
-    /// changes from run to run.
+    /// Returns the rows in the order in which run `run` measures them. Each run starts with a
+    /// different row.
     pub(super) fn order(&self, run: usize) -> impl Iterator<Item = Row> {
         let count = self.rows.len();
         (0..count).map(move |turn| self.rows[(turn + run) % count])
@@ -357,8 +364,8 @@ fn parameters(arguments: &TailArguments, defaults: &Defaults) -> Result<Paramete
         let hot = Bytes(hot_bytes);
         return Err(format!("--hot: {hot} are more than the database, {database} (--size)"));
     }
-    // The cache is 1.5 times the hot set, because it also holds block overhead, and overwritten
-    // values and compacted blocks that are not yet evicted.
+    // The cache is 1.5 times as large as the hot set. It also holds the overhead of blocks, and
+    // outdated blocks (of overwritten values and compacted tables) that are not evicted yet.
     let block_cache = hot_keys * VALUE_BYTES as u64 / 2 * 3;
     Ok(Parameters {
         kind: defaults.kind,

@@ -1,4 +1,4 @@
-//! The report: `report.json`, whose fields `docs/tail.md` describes.
+//! The report of an experiment, `report.json`. `docs/tail.md` describes its fields.
 
 use std::collections::BTreeMap;
 
@@ -14,19 +14,20 @@ use super::plan::{Parameters, Plan, Row};
 use super::results::{Results, Run};
 use crate::failure::Failure;
 
-/// All results of an experiment.
+/// The parameters, environment and results of an experiment.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
-    /// Version of the report's fields; it changes when the meaning of a field changes.
+    /// Version of the report's format. It changes when the meaning of a field changes.
     schema: u32,
     pub(super) parameters: Parameters,
     pub(super) environment: Environment,
-    /// Performance of the device without an engine; `None` if it has no direct I/O.
+    /// Figures of the device itself, measured without an engine; `None` if its filesystem does not
+    /// support direct I/O.
     device_probe: Option<BTreeMap<&'static str, f64>>,
     pub(super) configurations: Vec<ConfigurationReport>,
 }
 
-/// One row: its runs and their aggregates.
+/// One row: its runs, and aggregates over the runs.
 #[derive(Debug, Serialize)]
 pub(super) struct ConfigurationReport {
     #[serde(flatten)]
@@ -37,14 +38,14 @@ pub(super) struct ConfigurationReport {
     minimum: Value,
     maximum: Value,
     pub(super) variation: Value,
-    /// Ratios of the medians to the medians of the same engine's `buffered` row.
+    /// The medians divided by the medians of the same engine's `buffered` row.
     ratios_to_buffered: Value,
-    /// The figures of work in which the row differs from its engine's reference row. Unless the
-    /// list is empty, the latencies of the two rows are not comparable.
+    /// The names of the work figures in which the row differs from its engine's reference row (see
+    /// [`Report::reference`]). If there are any, the latencies of the two rows are not comparable.
     #[serde(serialize_with = "as_fields")]
     pub(super) unequal_work: Vec<Work>,
-    /// The figures of work in which the row differs from the first engine's row of the same
-    /// configuration.
+    /// The names of the work figures in which the row differs from the row that has the same
+    /// configuration and the first engine.
     #[serde(serialize_with = "as_fields")]
     pub(super) unequal_work_of_engines: Vec<Work>,
     pub(super) runs: Vec<Run>,
@@ -55,7 +56,7 @@ fn as_fields<S: serde::Serializer>(work: &[Work], serializer: S) -> Result<S::Ok
 }
 
 impl Report {
-    /// Creates the report of the runs with results.
+    /// Creates the report from the runs that have results.
     ///
     /// # Errors
     /// Errors from reading the results.
@@ -83,7 +84,7 @@ impl Report {
         Ok(report)
     }
 
-    /// Creates a report with only rows.
+    /// Creates a report of these rows, with default parameters and without comparisons.
     #[cfg(test)]
     pub(super) fn of_rows(configurations: Vec<ConfigurationReport>) -> Self {
         let plan = Plan::new(&super::TailArguments::default()).expect("the default");
@@ -96,7 +97,7 @@ impl Report {
         }
     }
 
-    /// Returns the `buffered` row of the same engine.
+    /// Returns the `buffered` row with the same engine and compaction rate.
     pub(super) fn buffered(&self, of: Row) -> Option<&ConfigurationReport> {
         let row = Row { configuration: Configuration::Buffered, ..of };
         self.configurations.iter().find(|report| report.row == row)
@@ -129,14 +130,16 @@ impl Report {
         Ok(())
     }
 
-    /// Returns the first engine's row with the same configuration, if that is another engine.
+    /// Returns the first row that differs from `of` at most in its engine; `None` if that is `of`
+    /// itself.
     fn first_engine(&self, of: Row) -> Option<&ConfigurationReport> {
         let same = |report: &&ConfigurationReport| Row { engine: of.engine, ..report.row } == of;
         self.configurations.iter().find(same).filter(|first| first.row.engine != of.engine)
     }
 
-    /// Returns the figures of the work with which a row's work is compared: the figures of the
-    /// engine's `buffered` row or, without such a row, the medians of the engine's rows.
+    /// Returns the figures with which the work of a row is compared: those of the same engine's
+    /// `buffered` row or, if there is none, the medians of all rows of the engine that have
+    /// concurrent work.
     fn reference(&self, row: Row) -> Result<Figures, Failure> {
         if let Some(buffered) = self.buffered(row) {
             return Ok(buffered.median.clone());
@@ -152,10 +155,10 @@ impl Report {
 }
 
 impl ConfigurationReport {
-    /// Creates the report of a row, without the comparisons with other rows.
+    /// Creates the report of one row. The fields that compare it with other rows are left empty.
     ///
     /// # Errors
-    /// None in practice: figures that cannot be aggregated.
+    /// If the figures cannot be aggregated, which does not happen in practice.
     pub(super) fn new(row: Row, runs: Vec<Run>) -> Result<Self, Failure> {
         let figures = runs.iter().map(|run| serde_json::to_value(&run.figures));
         let figures = figures.collect::<Result<Vec<_>, _>>()?;

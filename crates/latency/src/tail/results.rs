@@ -1,4 +1,5 @@
-//! The completed runs, stored in files so that an interrupted experiment can be resumed.
+//! Stores the figures of each completed run in a file, so that an interrupted experiment can be
+//! resumed.
 
 use std::path::PathBuf;
 
@@ -9,35 +10,36 @@ use super::plan::{Parameters, Plan, Row};
 use crate::failure::Failure;
 use crate::files::{create_directory, read_json, write_json, write_text};
 
-/// Name of the mark file of a results directory.
+/// Name of the file that marks a directory as a results directory of this program.
 const MARK: &str = "RESULTS-OF-TAILWATER-TAIL";
-/// Text of the mark file.
+/// Content of the mark file, for a user who finds it.
 const MARK_TEXT: &str = "Each experiment overwrites the files in this directory.\n";
-/// Names of the files and directories that an experiment writes to its results directory.
+/// The files and directories that an experiment writes in its results directory.
 const WRITTEN: [&str; 4] = ["parameters.json", "report.json", "table.txt", "runs"];
 
 /// One run of one row.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Run {
-    /// Number of the run, from 1.
+    /// Number of the run, counted from 1.
     pub(super) run: usize,
     #[serde(flatten)]
     pub(super) figures: Figures,
 }
 
-/// The runs of an experiment, in the directory of its report.
+/// The stored runs of an experiment. They are in the same directory as its report.
 #[derive(Debug)]
 pub(super) struct Results {
     out: PathBuf,
 }
 
 impl Results {
-    /// Opens the results of `plan`: empty or, when resuming, the results of the earlier experiment
-    /// with equal parameters. A calibrated write rate is copied to the plan.
+    /// Opens the results of an experiment. With `--resume`, the runs of an interrupted experiment
+    /// with the same parameters are kept, and its calibrated write rate is copied into `plan`.
+    /// Otherwise the results are empty.
     ///
     /// # Errors
-    /// Resuming with different parameters; foreign files that would be overwritten; errors from the
-    /// filesystem.
+    /// If the interrupted experiment had different parameters; if files that this program did not
+    /// create would be overwritten; errors of the filesystem.
     pub(super) fn open(plan: &mut Plan) -> Result<Self, Failure> {
         let results = Self { out: plan.out.clone() };
         create_directory(&results.out)?;
@@ -75,17 +77,18 @@ impl Results {
         self.out.join("runs")
     }
 
-    /// Marks the directory as a results directory.
+    /// Marks the directory as a results directory, unless it is already marked.
     ///
     /// # Errors
-    /// Existing files that would be overwritten, without the mark.
+    /// If the directory is not marked and contains files that would be overwritten.
     fn check_own(&self) -> Result<(), Failure> {
         if self.out.join(MARK).exists() {
             return Ok(());
         }
         let unfinished = |name: &str| self.out.join(name).with_extension("unfinished");
         let mut written = WRITTEN.iter().flat_map(|name| [self.out.join(name), unfinished(name)]);
-        // A dangling symbolic link is also a foreign file.
+        // `symlink_metadata` also finds a dangling symbolic link, which must not be overwritten
+        // either.
         if let Some(path) = written.find(|path| path.symlink_metadata().is_ok()) {
             return Err(format!(
                 "{} would be overwritten, but was not created by this program: move it away, or \
@@ -97,7 +100,7 @@ impl Results {
         write_text(&self.out.join(MARK), MARK_TEXT)
     }
 
-    /// Removes the runs of an earlier experiment; other files stay.
+    /// Removes the stored runs of an earlier experiment, and no other files.
     #[expect(clippy::disallowed_methods, reason = "no database's files")]
     fn remove_runs(&self) -> Result<(), Failure> {
         let runs = self.runs();
@@ -118,31 +121,31 @@ impl Results {
         self.runs().join(format!("{run}-{}.json", row.file_name()))
     }
 
-    /// Saves the parameters of this experiment.
+    /// Stores the parameters of this experiment.
     ///
     /// # Errors
-    /// Errors from writing.
+    /// Errors from writing the file.
     pub(super) fn save_parameters(&self, parameters: &Parameters) -> Result<(), Failure> {
         write_json(&self.parameters(), parameters)
     }
 
-    /// Returns a run, if it was measured.
+    /// Returns a stored run; `None` if it has not been measured.
     ///
     /// # Errors
-    /// A file in another format.
+    /// If the file cannot be read or has a different format.
     pub(super) fn get(&self, row: Row, run: usize) -> Result<Option<Run>, Failure> {
         read_json(&self.file(row, run))
     }
 
-    /// Saves a run.
+    /// Stores a run.
     ///
     /// # Errors
-    /// Errors from writing.
+    /// Errors from writing the file.
     pub(super) fn put(&self, row: Row, run: &Run) -> Result<(), Failure> {
         write_json(&self.file(row, run.run), run)
     }
 
-    /// Returns all runs of a row, in their order.
+    /// Returns the stored runs of a row, in ascending order of their numbers.
     ///
     /// # Errors
     /// The errors of [`Self::get`].
@@ -151,14 +154,15 @@ impl Results {
     }
 }
 
-/// Returns whether a file has the name of a run, as returned by [`Results::file`].
+/// Returns whether a file has the name of a stored run, or of one that is being written.
+/// [`Results::file`] returns these names.
 fn is_run(name: &str) -> bool {
     let stem = name.strip_suffix(".json").or_else(|| name.strip_suffix(".unfinished"));
     let number = stem.and_then(|stem| stem.split_once('-')).map(|(number, _)| number);
     number.is_some_and(|number| number.parse::<usize>().is_ok())
 }
 
-/// Returns a description of the parameters in which two experiments differ.
+/// Describes, for an error message, the parameters in which two experiments differ.
 fn differences(before: &Parameters, now: &Parameters) -> Result<String, Failure> {
     let (before, now) = (serde_json::to_value(before)?, serde_json::to_value(now)?);
     let fields = before.as_object().into_iter().flatten();

@@ -1,11 +1,12 @@
-//! The due times of operations.
+//! When reads and writes are due: the schedule of reads at a fixed rate, and the pace of a writer.
 
 use std::time::Duration;
 
 use tailwater_io::Clock;
 
-/// The due times of reads at a fixed rate, independent of earlier reads: a slow read delays the
-/// next ones, and their wait counts as latency (no coordinated omission).
+/// The due times of one reader's reads at a fixed rate. A due time does not depend on earlier
+/// reads. If a slow read delays the next ones, their latency includes the delay, which avoids
+/// coordinated omission.
 #[derive(Debug)]
 pub(super) struct Arrivals {
     start_ns: u64,
@@ -15,8 +16,8 @@ pub(super) struct Arrivals {
 }
 
 impl Arrivals {
-    /// Creates the schedule of one of `readers` readers, which together make `per_second` reads per
-    /// second. The reads of different readers are due in turn.
+    /// Creates the schedule of reader number `reader` of `readers`. All readers together make
+    /// `per_second` reads per second. Their due times are staggered evenly.
     pub(super) fn new(start_ns: u64, per_second: f64, reader: usize, readers: usize) -> Self {
         let interval_ns = 1e9 / per_second * readers as f64;
         let offset_ns = interval_ns * reader as f64 / readers as f64;
@@ -34,29 +35,31 @@ impl Arrivals {
 /// Limits a writer to a rate in bytes per second. The writer writes in small bursts and sleeps
 /// between them.
 ///
-/// After a stall the writer catches up with at most the bytes of a tenth of a second, so that it
-/// does not flood the engine.
+/// If the writer falls behind, because the engine stalled it, it may catch up only the last 100 ms
+/// of missed writes. Catching up more would flood the engine.
 #[derive(Debug)]
 pub(super) struct Pace<'c> {
     clock: &'c dyn Clock,
     bytes_per_second: f64,
-    /// Time at which, according to the rate, all bytes written so far are due.
+    /// Time at which the bytes written so far are due according to the rate, in nanoseconds. It is
+    /// later than the current time if the writer is ahead of the rate.
     paid_ns: u64,
 }
 
 impl<'c> Pace<'c> {
-    /// Maximum time by which a write may be early. The writer sleeps only when it is ahead of the
-    /// rate by more, because waking up for each write would cost more than the write itself.
+    /// How far a writer may be ahead of the rate before it sleeps. Sleeping before each write would
+    /// cost more than the write itself.
     const AHEAD: Duration = Duration::from_millis(10);
-    /// Maximum time by which a writer that was stalled may be late and still catch up.
+    /// How far a writer may be behind the rate and still catch up.
     const BEHIND: Duration = Duration::from_millis(100);
 
-    /// Creates a pace that begins now.
+    /// Creates a pace that begins at the current time.
     pub(super) fn new(clock: &'c dyn Clock, bytes_per_second: u64) -> Self {
         Self { clock, bytes_per_second: bytes_per_second as f64, paid_ns: clock.monotonic_ns() }
     }
 
-    /// Waits until the next write may start, at most until `end_ns`, and accounts for its `bytes`.
+    /// Waits until a write of `bytes` may start according to the rate, but not beyond `end_ns`.
+    /// Then counts the bytes as written.
     pub(super) fn wait(&mut self, bytes: usize, end_ns: u64) {
         let now = self.clock.monotonic_ns();
         let behind = Self::BEHIND.as_nanos() as u64;
@@ -101,8 +104,8 @@ mod tests {
             pace.wait(1000, u64::MAX);
             at_once += 1;
         }
-        // The burst consists of 100 ms of catching up, 10 ms of lead, and the write that exceeded
-        // the limit.
+        // After the stall, writes for 100 ms (catching up) plus 10 ms (ahead of the rate) start
+        // immediately, at one write per millisecond. The write that exceeds the 10 ms also starts.
         assert!((110..=113).contains(&at_once), "{at_once}");
     }
 }

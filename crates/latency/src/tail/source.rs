@@ -1,10 +1,12 @@
-//! The source database; each run starts with a copy of it.
+//! The source database. Each run starts with a copy of it.
 //!
-//! Each key has a value. All data is in the last level, as after filling and compacting; but for
-//! the experiment with one compaction, which merges two inputs, every other key is in level 0. Keys
-//! are put in order, without a log, so that no byte is written twice. The database is built once
-//! and kept. A file in it contains its parameters; it is written before the database gets its final
-//! name.
+//! Every key has a value. All data is in the last level, as after filling a database and compacting
+//! it. The experiment with one compaction is different: every other key is in level 0, so that the
+//! compaction has two inputs to merge. Keys are written in ascending order without a write-ahead
+//! log, so that each byte is written only once.
+//!
+//! The database is built once and kept. A file in it describes its parameters. That file is written
+//! before the database gets its final name, so a database with its final name is complete.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -20,13 +22,13 @@ use crate::failure::Failure;
 use crate::files::{read_json, write_json};
 use crate::own::{OwnDirectory, remove_own};
 
-/// Name of the file with the parameters of a source database.
+/// Name of the file that describes a source database.
 pub(super) const DESCRIPTION: &str = "source.json";
 
-/// The parameters of a source database.
+/// What determines the content of a source database, and its description in [`DESCRIPTION`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Source {
-    /// Version of the generator of entries.
+    /// Version of the code that generates keys and values.
     version: u32,
     keys: u64,
     value_bytes: usize,
@@ -36,18 +38,18 @@ pub(super) struct Source {
 }
 
 impl Source {
-    /// Returns the source database of an experiment.
+    /// Describes the source database that an experiment needs.
     pub(super) fn new(parameters: &Parameters) -> Self {
         let Parameters { keys, value_bytes, kind, tree_options, .. } = *parameters;
         Self { version: 1, keys, value_bytes, kind, tree_options }
     }
 
-    /// Returns the database's approximate size, in bytes.
+    /// Returns the size of the database's keys and values, in bytes.
     pub(super) fn bytes(&self) -> u64 {
         self.keys * (KEY_BYTES + self.value_bytes) as u64
     }
 
-    /// Returns the database's path below `directory`.
+    /// Returns the path of the database inside `directory`.
     pub(super) fn path(&self, directory: &Path) -> PathBuf {
         let kind = match self.kind {
             Kind::Overwriting => "source",
@@ -56,17 +58,18 @@ impl Source {
         directory.join(format!("{kind}-{}x{}", self.keys, self.value_bytes))
     }
 
-    /// Returns whether the database exists with these parameters.
+    /// Returns whether a complete database with exactly these parameters exists in `directory`.
     pub(super) fn is_there(&self, directory: &Path) -> bool {
         let described = read_json::<Self>(&self.path(directory).join(DESCRIPTION));
         matches!(described, Ok(Some(description)) if description == *self)
     }
 
-    /// Builds the database, replacing a database that this program created at the same path.
+    /// Builds the database in `directory`. It replaces a database that this program created at the
+    /// same path.
     ///
     /// # Errors
-    /// A foreign file or directory at the database's path; errors from the engine and the
-    /// filesystem.
+    /// If something exists at that path that this program did not create; errors of the engine and
+    /// of the filesystem.
     pub(super) fn build(&self, directory: &Path) -> Result<(), Failure> {
         let path = self.path(directory);
         let unfinished = path.with_extension("unfinished");
@@ -94,7 +97,8 @@ impl Source {
             Kind::Merging => {
                 let (even, odd) = ((0..self.keys).step_by(2), (1..self.keys).step_by(2));
                 self.fill_with(directory, "num_levels=2", even, true)?;
-                // Tables are large because reads search every table of level 0.
+                // Use a large memtable, and so few large tables in level 0, because a read searches
+                // every table there.
                 let options = "num_levels=2;disable_auto_compactions=true;\
                                write_buffer_size=268435456";
                 self.fill_with(directory, options, odd, false)
@@ -102,7 +106,8 @@ impl Source {
         }
     }
 
-    /// Puts keys in order, and moves them to the last level if requested.
+    /// Writes keys, which must be in ascending order, and flushes them. If `moves_down`, moves the
+    /// tables to the last level.
     fn fill_with(
         &self,
         directory: &Path,
@@ -129,7 +134,7 @@ impl Source {
         }
         db.flush_cf(&family)?;
         if moves_down {
-            // Tables do not overlap, so they are moved, not rewritten.
+            // The tables do not overlap, so this compaction moves them without rewriting them.
             db.compact_range_cf_opt(&family, None, None, &CompactRangeOptions::default())?;
         }
         Ok(db.close()?)

@@ -1,14 +1,16 @@
-//! A summary of the results, in two sentences.
+//! A summary of the results in two sentences: the effect of direct I/O, and whether the compared
+//! configurations did the same work.
 
 use super::aggregate::middle;
 use super::configuration::Configuration;
 use super::report::{ConfigurationReport, Report};
 
-/// Maximum length of lines.
+/// Maximum length of a line, in characters.
 const WIDTH: usize = 100;
 
-/// Returns the effect of `direct_compaction_read_write` on the reads, compared with `buffered`, for
-/// the first engine with both configurations, and whether the two did equal work.
+/// Describes how reads differ between `direct_compaction_read_write` and `buffered`, and whether
+/// these two configurations did the same work. It uses the first engine that has results for both;
+/// `None` if there is no such engine.
 pub(super) fn sentences(report: &Report) -> Option<String> {
     let direct = report.configurations.iter().find(|found| {
         found.row.configuration == Configuration::DirectCompactionReadWrite
@@ -72,7 +74,7 @@ fn work(direct: &ConfigurationReport, buffered: &ConfigurationReport) -> String 
     }
 }
 
-/// Returns the text wrapped for a terminal.
+/// Wraps a text into lines of at most [`WIDTH`] characters.
 fn wrapped(text: &str) -> String {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {

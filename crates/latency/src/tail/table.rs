@@ -1,4 +1,4 @@
-//! The report as a table for a terminal.
+//! Formats a report as a table for a terminal.
 
 use std::fmt;
 
@@ -8,10 +8,11 @@ use super::report::{ConfigurationReport, Report};
 use super::units::Bytes;
 use crate::numbers::{Rate, micros};
 
-/// A report, printed as a table with notes.
+/// Formats the medians of a report as a table, with notes below it.
 pub(super) struct Table<'r>(pub(super) &'r Report);
 
-/// Headings and widths of the columns. The first two are aligned to the left.
+/// Heading and width of each column. The first two columns are left-aligned, the others
+/// right-aligned.
 const COLUMNS: [(&str, usize); 12] = [
     ("engine", 9),
     ("configuration", 29),
@@ -153,21 +154,22 @@ impl Table<'_> {
     }
 }
 
-/// The legend of the columns, and advice about unequal work.
+/// For the experiment with a writer: the explanation of the columns, and the advice to give if rows
+/// did unequal work.
 const OVERWRITING_LEGEND: (&str, &str) = (
     ". write, compact: MB/s written by the writer, read and\nwritten by compactions. stall: the \
      share of the time in which the engine stalled the writer.",
     "choose a --write-rate that all rows sustain\n('calibrate' finds one), or a longer \
      --duration.",
 );
-/// The legend for one compaction.
+/// The same texts for the experiment with one compaction.
 const MERGING_LEGEND: (&str, &str) = (
     " of the same rate. 128M, 64M: MiB/s that the engine's rate\nlimiter lets compactions write. \
      compact: MB/s that they read and wrote.",
     "compare only rows with the same rate.",
 );
 
-/// Returns the width of a column in an experiment of this kind; `None` if it is not shown.
+/// Returns the width of a column in this kind of experiment; `None` if the column is left out.
 fn width(kind: Kind, column: usize) -> Option<usize> {
     let (name, width) = COLUMNS[column];
     match (kind, name) {

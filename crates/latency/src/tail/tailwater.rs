@@ -1,4 +1,4 @@
-//! Tailwater in the experiment.
+//! Tailwater as an engine of the experiment.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,7 +13,7 @@ use tailwater_io::Purpose;
 use super::engine::{Activity, EngineName, Moved, TailDatabase, TailEngine};
 use crate::failure::Failure;
 
-/// Tailwater, with the counters of `db_bench --statistics`.
+/// Tailwater, opened with statistics, from which the engine's activity is read.
 #[derive(Debug)]
 pub struct TailwaterEngine;
 
@@ -101,7 +101,8 @@ impl TailDatabase for Opened {
     }
 }
 
-/// Returns whether a line of `tailwater.io-modes` reports a mode other than the configured one.
+/// Returns whether a line of the property `tailwater.io-modes` reports an effective mode that is
+/// not the requested one. If `auto` was requested, any mode other than direct counts as a fallback.
 fn is_fallen_back(line: &str) -> bool {
     let Some((asked, effective)) = line.split_once(", effective ") else { return false };
     let asked = asked.split_once(": asked ").and_then(|(_, asked)| asked.split(' ').next());

@@ -1,4 +1,4 @@
-//! The whole experiment at a small scale, in this process and without a limit.
+//! Runs whole experiments with small databases, in this process and without a memory limit.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -21,10 +21,11 @@ use super::units::{Bytes, HotSet, WriteRate};
 use crate::failure::Failure;
 use crate::files::read_json;
 
-/// Runs in this process; run `fails_at` and all later ones fail.
+/// Measures runs in this process. If `fails_at` is set, that many runs succeed and all later ones
+/// fail, as if the experiment were interrupted.
 #[derive(Default)]
 struct Here {
-    /// The options of each run.
+    /// The engine options of each run, in order.
     runs: RefCell<Vec<String>>,
     fails_at: Option<usize>,
     limited_by: &'static str,
@@ -150,8 +151,8 @@ fn every_field_of_the_report_is_documented() {
                     if !document.contains(&format!("`{name}`")) {
                         missing.push(name.clone());
                     }
-                    // The fields of this object are named after purposes, so they are not
-                    // documented one by one.
+                    // The fields of this object are names of purposes, which are not documented one
+                    // by one.
                     if name != "bytes_per_purpose" {
                         values.push(value);
                     }
@@ -263,12 +264,13 @@ fn one_compaction_merges_two_inputs_while_reads_come_at_a_rate() {
         assert_eq!(configuration["compaction_bytes_per_second"].as_u64(), rate);
         let moved = &configuration["median"]["kernel"]["bytes_per_purpose"];
         let read = moved["compaction_read"]["read_bytes"].as_f64().unwrap_or(0.0);
-        // The compaction reads both of its inputs completely, unless its configuration does not
-        // compact.
+        // Each of the first three rows compacts, and reads both inputs completely. The last row
+        // does not compact.
         assert_eq!(read > (4 << 20) as f64, index < 3, "{index}: {read}");
         for phase in ["before_compaction", "after_compaction"] {
             let reads = &configuration["median"][phase]["reads_per_second"];
-            // The number of reads depends on other load on the machine.
+            // How many reads complete depends on other load on the machine, so check only that
+            // there were some.
             assert_eq!(reads.as_f64() > Some(1.0), index < 3, "{index}: {reads}");
         }
     }

@@ -1,24 +1,24 @@
-//! The options that the databases of all configurations share.
+//! The engine options that are the same in all configurations.
 
 use serde::{Deserialize, Serialize};
 
-/// The options with which databases are created and opened in all configurations.
+/// Options with which the databases of all configurations are built and opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct TreeOptions {
-    /// `write_buffer_size` and `target_file_size_base`.
+    /// Value of `write_buffer_size` and of `target_file_size_base`, in bytes.
     pub(super) table_bytes: u64,
-    /// `max_bytes_for_level_base`.
+    /// Value of `max_bytes_for_level_base`, in bytes.
     pub(super) base_level_bytes: u64,
-    /// The block cache, which is tiny: reads are served from the page cache.
+    /// Size of the block cache, in bytes. It is tiny, so that reads are served from the page cache.
     pub(super) block_cache_bytes: u64,
-    /// `max_background_jobs`.
+    /// Value of `max_background_jobs`.
     pub(super) background_jobs: u32,
-    /// `max_open_files`.
+    /// Value of `max_open_files`.
     pub(super) open_files: u32,
 }
 
 impl TreeOptions {
-    /// The published experiment's values, for a memory limit of 1 GiB.
+    /// The values of RocksDB's published experiment, whose memory limit is 1 GiB.
     pub(super) const PUBLISHED: Self = Self {
         table_bytes: 16 << 20,
         base_level_bytes: 64 << 20,
@@ -27,8 +27,8 @@ impl TreeOptions {
         open_files: 200,
     };
 
-    /// Similar proportions for a memory limit of a few dozen megabytes, part of which the engines
-    /// themselves need.
+    /// Values for a small database under a limit of some 100 MiB: tables and levels are a quarter
+    /// of the published size.
     pub(super) const SMALL: Self = Self {
         table_bytes: 4 << 20,
         base_level_bytes: 16 << 20,
@@ -37,7 +37,7 @@ impl TreeOptions {
         open_files: 400,
     };
 
-    /// Returns the option string.
+    /// Returns the options as an option string in RocksDB's format.
     pub(super) fn options(&self) -> String {
         let Self { table_bytes, base_level_bytes, block_cache_bytes, .. } = self;
         format!(

@@ -1,17 +1,18 @@
-//! Parses and formats amounts with units.
+//! Parses and formats the command-line values that have units.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// Unit prefixes, each a thousand (or 1,024) times the previous one.
+/// Prefixes of units. Each is 1,000 or 1,024 times the previous one; the first is that many bytes.
 const LETTERS: &str = "KMGT";
 
 /// A number of bytes.
 ///
-/// It is parsed from a number with a unit: `K`, `M`, `G`, `T` and `KiB`, `MiB` and so on are powers
-/// of 1,024, `KB`, `MB` and so on powers of 1,000. `/s` may follow for a rate.
+/// It is parsed from a number and an optional unit. The units `K`, `M`, `G` and `T`, as well as
+/// `KiB`, `MiB`, `GiB` and `TiB`, are powers of 1,024. The units `KB`, `MB`, `GB` and `TB` are
+/// powers of 1,000. A rate may end with `/s`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Bytes(pub u64);
 
@@ -33,7 +34,7 @@ impl FromStr for Bytes {
     }
 }
 
-/// Returns the number of bytes of a unit in capitals.
+/// Returns the number of bytes in a unit, which must be in capitals; `None` if it is not a unit.
 fn unit_bytes(unit: &str) -> Option<f64> {
     if matches!(unit, "" | "B") {
         return Some(1.0);
@@ -62,9 +63,9 @@ impl fmt::Display for Bytes {
 /// The size of the hot set.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum HotSet {
-    /// Percentage of the memory limit.
+    /// A percentage of the memory limit.
     Percent(f64),
-    /// Bytes of values.
+    /// A number of bytes, counting only values.
     Bytes(u64),
 }
 
@@ -83,7 +84,7 @@ impl FromStr for HotSet {
 }
 
 impl HotSet {
-    /// Returns the size in bytes, given a memory limit.
+    /// Returns the size in bytes. `limit` is the memory limit in bytes.
     pub(super) fn bytes(self, limit: u64) -> u64 {
         match self {
             Self::Percent(percent) => (limit as f64 * percent / 100.0) as u64,
@@ -92,12 +93,12 @@ impl HotSet {
     }
 }
 
-/// The rate of the writer.
+/// The rate at which the writer writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WriteRate {
-    /// The rate that all configurations sustain, which is measured first.
+    /// Determine a rate that all configurations sustain, before the experiment.
     Calibrate,
-    /// Bytes of keys and values per second.
+    /// This many bytes of keys and values per second.
     BytesPerSecond(u64),
 }
 
@@ -117,7 +118,7 @@ impl FromStr for WriteRate {
     }
 }
 
-/// Formats a [`WriteRate`] as its argument.
+/// Formats the rate as it is given on the command line.
 impl fmt::Display for WriteRate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,4 +1,5 @@
-//! The threads of a run: readers of the hot set, and one writer over all keys.
+//! The threads of a phase: readers of the hot set, and a writer that overwrites keys of the whole
+//! database.
 
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,22 +15,23 @@ use super::schedule::{Arrivals, Pace};
 use crate::entries::{KEY_BYTES, RandomValues, key};
 use crate::failure::Failure;
 
-/// The end of a run, as a time on the run's clock; any thread may end the run earlier.
+/// The time at which a phase ends, in nanoseconds of the monotonic clock. Any thread may end the
+/// phase earlier.
 #[derive(Debug)]
 pub(super) struct End(AtomicU64);
 
 impl End {
-    /// Creates an end at `end_ns`.
+    /// Creates an end at the time `end_ns`.
     pub(super) fn at(end_ns: u64) -> Self {
         Self(AtomicU64::new(end_ns))
     }
 
-    /// Ends the run now, if it has not ended.
+    /// Ends the phase now, unless it has already ended.
     pub(super) fn now(&self, clock: &dyn Clock) {
         self.0.fetch_min(clock.monotonic_ns(), Ordering::Relaxed);
     }
 
-    /// Returns whether the run is over.
+    /// Returns whether the phase has ended.
     pub(super) fn has_come(&self, clock: &dyn Clock) -> bool {
         clock.monotonic_ns() >= self.ns()
     }
@@ -39,29 +41,31 @@ impl End {
     }
 }
 
-/// The parameters of the readers.
+/// What the readers read, and how fast.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reading {
-    /// Number of hot keys; initially these are the first keys of the database.
+    /// Number of keys in the hot set. At first, these are the first keys of the database.
     pub(super) hot_keys: u64,
-    /// Number of all keys.
+    /// Number of keys in the database.
     pub(super) keys: u64,
-    /// Time from which the hot set moves, on the run's clock; `None` if it does not move.
+    /// Start of the time over which the hot set moves, on the monotonic clock; `None` if it does
+    /// not move.
     pub(super) moves_from_ns: Option<u64>,
     /// Number of readers.
     pub(super) readers: usize,
-    /// Reads per second of all readers together; without a rate, each reader starts a read when its
-    /// previous one has ended.
+    /// Reads per second of all readers together (open loop). If `None`, each reader starts a read
+    /// when its previous one has returned (closed loop).
     pub(super) reads_per_second: Option<f64>,
-    /// Seed of the random keys to read.
+    /// Seed of the readers' random choice of keys.
     pub(super) seed: u64,
 }
 
-/// Interval between two moves of a hot set, in nanoseconds.
+/// Interval between two moves of the hot set, in nanoseconds.
 const MOVES_NS: u64 = 10_000_000_000;
 
 impl Reading {
-    /// Returns the number of the first hot key at the time `now_ns`.
+    /// Returns the number of the first key of the hot set at the time `now_ns`. Each move shifts it
+    /// by half of the hot set.
     fn first_key(&self, now_ns: u64) -> u64 {
         let Some(from_ns) = self.moves_from_ns else { return 0 };
         let moved = now_ns.saturating_sub(from_ns) / MOVES_NS * (self.hot_keys / 2);
@@ -69,19 +73,20 @@ impl Reading {
     }
 }
 
-/// The results of a reader.
+/// What one reader has measured.
 #[derive(Debug)]
 pub(super) struct Reads {
-    /// Latency of each read, in nanoseconds. A read that was due but not started before the end of
-    /// the run counts with the time that it waited until the end.
+    /// Latencies of reads, in nanoseconds. In an open loop, a read that was due but had not started
+    /// when the phase ended is included, with the time from its due time to the end.
     pub(super) latencies: Histogram<u64>,
-    /// Number of completed reads.
+    /// Number of reads that have returned.
     pub(super) count: u64,
-    /// Run queue statistics of the thread, if the system reports them.
+    /// Time for which the reader's thread ran, and for which it waited for a processor; `None` if
+    /// the kernel does not report it.
     pub(super) run_queue: Option<RunQueue>,
 }
 
-/// Reads random hot keys until the end, as the reader with number `reader`.
+/// Runs reader number `reader`: reads random keys of the hot set until the phase ends.
 pub(super) fn read(
     database: &dyn TailDatabase,
     clock: &dyn Clock,
@@ -155,27 +160,27 @@ fn open_loop(
     Ok((latencies, count))
 }
 
-/// Requests precise wakeups for this thread: by default the kernel delays them by up to 50 us. A
-/// failure is ignored.
+/// Makes the kernel wake this thread at the requested time. By default it may delay a wake-up by up
+/// to 50 us. A failure is ignored.
 fn wake_up_in_time() {
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
 }
 
-/// The parameters of the writer.
+/// What the writer writes, and how fast.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Writing {
-    /// Number of all keys, not only hot ones.
+    /// Number of keys in the database; all of them are overwritten, not only the hot set.
     pub(super) keys: u64,
     /// Length of values, in bytes.
     pub(super) value_bytes: usize,
-    /// Bytes per second, including keys; unlimited if absent.
+    /// Bytes of keys and values per second; `None` for no limit.
     pub(super) bytes_per_second: Option<u64>,
-    /// Seed of keys and values.
+    /// Seed of the random choice of keys, and of the values.
     pub(super) seed: u64,
 }
 
-/// Overwrites random keys until the end; returns the number of bytes of the keys and values
-/// written.
+/// Runs the writer: overwrites random keys until the phase ends. Returns the number of bytes
+/// written, counting keys and values.
 pub(super) fn write(
     database: &dyn TailDatabase,
     clock: &dyn Clock,
@@ -206,7 +211,8 @@ pub(super) mod tests {
     use super::super::engine::Activity;
     use super::*;
 
-    /// A clock for one thread, on which sleeping takes no time.
+    /// A clock that advances only when something sleeps on it; sleeping returns immediately. For
+    /// one thread.
     #[derive(Debug, Default)]
     pub(in super::super) struct SteppingClock(AtomicU64);
 
@@ -224,7 +230,7 @@ pub(super) mod tests {
         }
     }
 
-    /// A database whose third read takes 10 ms. All other reads take 10 us.
+    /// A database in which the third read takes 10 ms and every other read 10 us, on `clock`.
     struct Hesitating<'c> {
         clock: &'c SteppingClock,
         reads: AtomicU64,
@@ -279,7 +285,7 @@ pub(super) mod tests {
     fn a_closed_loop_waits_for_slow_reads() {
         let reads = reads(None, 20_000_000);
         assert_eq!(reads.count, 1001);
-        // Only the slow read itself counts as slow.
+        // Only the slow read itself has a high latency.
         assert_eq!(reads.latencies.count_between(20_000, u64::MAX), 1);
     }
 
@@ -287,7 +293,8 @@ pub(super) mod tests {
     fn an_open_loop_counts_what_reads_waited_behind_a_slow_one() {
         let reads = reads(Some(1000.0), 100_000_000);
         assert_eq!(reads.count, 100);
-        // The slow read, and one read that was due in each millisecond of it.
+        // The slow read has a high latency, and so have the ten reads that were due while it ran,
+        // one per millisecond.
         assert_eq!(reads.latencies.count_between(20_000, u64::MAX), 11);
         assert_eq!(reads.latencies.max() / 100_000, 100);
     }
@@ -295,8 +302,9 @@ pub(super) mod tests {
     #[test]
     fn reads_cut_off_by_the_end_count_with_the_time_they_waited() {
         let reads = reads(Some(1000.0), 8_000_000);
-        // The reads due at 0, 1 and 2 ms, of which the last takes until 12 ms, and the reads due at
-        // 3 to 7 ms.
+        // Three reads return: those due at 0, 1 and 2 ms, the last of which takes until 12 ms. The
+        // reads due at 3 to 7 ms have not started at the end (8 ms), but their latencies are
+        // recorded.
         assert_eq!((reads.count, reads.latencies.len()), (3, 8));
     }
 }

@@ -1,4 +1,4 @@
-//! Tests of the kind of limit that this machine supports.
+//! Tests of the kind of memory limit that this machine supports, without imitations.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -16,7 +16,7 @@ const MIB: u64 = 1 << 20;
 const FILE_MIB: u64 = 300;
 const LIMIT_MIB: u64 = 64;
 
-/// Creates a file and evicts it from memory.
+/// Creates a file of `FILE_MIB` MiB and evicts it from the page cache. Returns its path.
 fn file_out_of_memory(directory: &Path) -> std::path::PathBuf {
     let path = directory.join("file");
     let mut file = File::create(&path).expect("a file");
@@ -24,10 +24,11 @@ fn file_out_of_memory(directory: &Path) -> std::path::PathBuf {
     for _ in 0..FILE_MIB {
         file.write_all(&chunk).expect("room");
     }
-    // Other programs use the caches of the whole machine, so only the file's pages are evicted.
+    // A root without `drop_caches` makes `evict` drop only the pages of this file. Dropping the
+    // whole machine's page cache would slow other programs.
     let evicted = evict(&System::at("/no/such/root"), &[directory]).expect("a file");
     assert!(!evicted.machine);
-    // A few pages may stay, for example if another process reads the file.
+    // A few pages may remain in the page cache, for example because another process reads the file.
     assert!(evicted.resident_pages.is_none_or(|pages| pages < 1000), "{evicted:?}");
     path
 }
@@ -95,7 +96,7 @@ fn dropping_the_limit_ends_its_processes() {
         return;
     }
     let mut child = limit.command("sleep").arg("1000").spawn().expect("a child");
-    // The process enters its group shortly after it was started.
+    // The child enters its group shortly after it has been spawned. Wait for that.
     let paths = limit.paths(child.id());
     while Paths::of_process(&System::default(), child.id()).memory != paths.memory {
         std::thread::sleep(Duration::from_millis(1));

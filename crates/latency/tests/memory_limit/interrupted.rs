@@ -1,4 +1,5 @@
-//! Tests of interruptions, and of the leftovers of killed runs.
+//! Tests that an interruption removes everything, and that the leftovers of killed runs are removed
+//! later.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
@@ -10,11 +11,12 @@ use tailwater_latency::memory_limit::MemoryLimit;
 use tailwater_latency::memory_limit::interrupt::{kill_on_interrupt, on_interrupt};
 use tailwater_testkit::filesystem::say;
 
-/// Path of the scratch file; set in the process that is to be interrupted.
+/// Environment variable with the path of the scratch file. It is set only in the process that the
+/// tests interrupt.
 const SCRATCH: &str = "TAILWATER_INTERRUPTED_SCRATCH";
 
-/// Not a test on its own: the process that other tests interrupt. It creates a limit, a child and a
-/// scratch file, and waits.
+/// Not a real test, but the process that the tests below start and interrupt. It creates a limit, a
+/// child and a scratch file, prints the child's id and group, and waits.
 #[test]
 fn the_process_that_is_interrupted() {
     let Some(scratch) = std::env::var_os(SCRATCH).map(PathBuf::from) else { return };
@@ -26,15 +28,15 @@ fn the_process_that_is_interrupted() {
     let mut child = limit.command("sleep").arg("1000").spawn().expect("a child");
     let _child = kill_on_interrupt(&child);
     let group = limit.paths(child.id()).memory.map(|group| group.path().display().to_string());
-    // The line feed ends the line that the test harness has begun.
+    // Begin with a line feed, because the test harness has already printed the beginning of a line.
     println!("\nTHERE {} {}", child.id(), group.unwrap_or_default());
     let _ = child.wait();
-    // The test waits until the interruption has ended this process.
+    // Keep running after the child was killed, until the interrupt handler ends this process.
     drop(limit);
     std::thread::sleep(Duration::from_secs(1000));
 }
 
-/// A process that waits, its child, and its group if it has one.
+/// A process started to be interrupted, the id of its child, and its cgroup if it has one.
 struct Waiting {
     process: Child,
     child: u32,
@@ -70,7 +72,7 @@ impl Waiting {
 
     fn child_is_gone(&self) -> bool {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child));
-        // A zombie, which is not yet reaped, counts as ended.
+        // A zombie counts as ended: it only waits to be reaped.
         stat.map_or(true, |stat| stat.contains(") Z "))
     }
 }

@@ -1,5 +1,6 @@
-//! Tests of memory limits: real ones where this machine supports them, otherwise with a directory
-//! that imitates `/proc`, `/sys` and systemd. The kind used is printed.
+//! Tests of memory limits: of the kind that this machine supports, and of the other kinds with a
+//! directory tree and programs that imitate `/proc`, `/sys` and systemd. Each test prints which
+//! kind it used.
 #![expect(clippy::disallowed_methods, reason = "imitates the kernel's files")]
 
 mod here;
@@ -11,13 +12,14 @@ use std::path::Path;
 use tailwater_io::Storage as _;
 use tailwater_io::posix::PosixStorage;
 
-/// Returns whether the files in a directory are always in memory, as on tmpfs.
+/// Returns whether files in a directory exist only in memory, as on tmpfs.
 fn is_memory(directory: &Path) -> bool {
     let capabilities = PosixStorage::new().capabilities(directory).expect("a directory");
     capabilities.filesystem == "tmpfs"
 }
 
-/// Writes a file of the kernel below a directory that imitates its root.
+/// Writes a kernel file at `absolute` below `root`, a directory that imitates the root of the
+/// filesystem.
 fn put(root: &Path, absolute: &str, text: &str) {
     let path = root.join(absolute.trim_start_matches('/'));
     std::fs::create_dir_all(path.parent().expect("a directory")).expect("a directory");

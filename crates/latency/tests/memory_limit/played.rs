@@ -1,4 +1,5 @@
-//! Tests of limits that this machine may not support, with a directory that imitates the kernel's.
+//! Tests of kinds of limits that this machine may not support. A directory tree imitates the
+//! kernel's files.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -28,8 +29,8 @@ fn read(path: PathBuf) -> String {
     std::fs::read_to_string(path).expect("a file")
 }
 
-/// Imitates a system with only the unified hierarchy, where this process is in a session below a
-/// slice.
+/// Imitates a system that has only the unified hierarchy (cgroup v2). This process is in a
+/// session's scope below a slice, as under systemd.
 fn play_v2(root: &Path) {
     put(root, "/proc/self/mountinfo", "30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
     put(root, "/proc/self/cgroup", "0::/user.slice/user-0.slice/session-1.scope\n");
@@ -44,8 +45,9 @@ fn the_group(paths: &Paths) -> PathBuf {
     paths.memory.as_ref().expect("a group").path().to_owned()
 }
 
-/// Creates the file by which the kernel would kill a whole group. With this file, the limit does
-/// not kill the group's processes by their ids, which would be real processes here.
+/// Creates the group's file `cgroup.kill`, through which the kernel would kill the whole group.
+/// Without it, dropping the limit would kill the process ids in `cgroup.procs`, which here would be
+/// ids of real processes.
 fn can_be_killed(root: &Path, group: &Path) {
     put(root, &group.join("cgroup.kill").display().to_string(), "0");
 }
@@ -128,7 +130,8 @@ fn a_limit_in_cgroup_v1_is_not_escaped() {
     assert_eq!(with_swap, Some(LIMIT));
 }
 
-/// Creates a program that logs its arguments and executes the command after `--`, if there is one.
+/// Creates an executable that logs its arguments, and then executes the command after `--`, if
+/// there is one.
 fn play_program(root: &Path, name: &str) {
     let log = root.join(format!("{name}.log"));
     let script = format!(
@@ -166,7 +169,7 @@ fn a_scope_of_systemd() {
     let set = format!("set-property --runtime {unit}.scope MemoryMax=536870912");
     assert!(log.contains(&set), "{log}");
 
-    // The cgroup of the process that runs in the scope.
+    // Imitate a process 77 that runs in the scope.
     put(root, "/proc/77/cgroup", &format!("0::/system.slice/{unit}.scope\n"));
     let scope = format!("/sys/fs/cgroup/system.slice/{unit}.scope");
     put(root, &format!("{scope}/memory.current"), "0\n");
@@ -200,7 +203,7 @@ fn a_group_that_cannot_be_entered_is_not_used() {
     let root = tempfile::tempdir().expect("a directory");
     let root = root.path();
     play_v2(root);
-    // A file at the path of a group: no group can be created below it.
+    // Put a file in place of a directory, so that no group can be created below it.
     std::fs::remove_dir_all(root.join("sys/fs/cgroup/user.slice")).expect("the slice");
     put(root, "/sys/fs/cgroup/user.slice", "no directory");
     put(root, "/sys/fs/cgroup/cgroup.subtree_control", "memory\n");

@@ -1,9 +1,12 @@
-//! The catalog of a log: its streams, topics and partitions, and the incarnation of each partition.
+//! The catalog of a log: its streams, topics and partitions, and the current incarnation of each
+//! partition. It also stores records of the application.
 //!
-//! It is a journal of changes. A change is durable before it takes effect. One lock orders all
-//! changes and is held while the journal is synced, since changes are rare.
+//! The catalog is stored as a journal of changes. A change takes effect only when it is durable.
+//! One lock serializes all changes. It is held while the journal is synced, which is acceptable
+//! because changes are rare.
 //!
-//! Incarnations are numbered from a counter in the journal; a used number is never reused.
+//! The numbers of incarnations come from a counter in the journal. A number that has been used is
+//! never reused.
 
 mod snapshot;
 mod state;
@@ -24,15 +27,16 @@ use crate::options::TopicOptions;
 use crate::sync::{Guard, Mutex};
 use crate::{Error, ErrorKind, Result};
 
-/// Name of the catalog's journal.
+/// Name of the catalog's journal, the prefix of its files' names.
 const NAME: &str = "catalog";
 
-/// The streams, topics and partitions of an open log.
+/// The streams, topics and partitions of an open log. Safe to use from any thread.
 #[derive(Debug)]
 pub(crate) struct Catalog {
     inner: Mutex<Inner>,
-    /// A copy of `inner.state`, for readers that must not wait for a change in progress. Not a
-    /// `Published` value, because a `Published` value may be missing.
+    /// A copy of `inner.state` for readers, which must not wait while a change is synced. It is an
+    /// `ArcSwap` and not a `Published` (the type used elsewhere), because a `Published` value may
+    /// be missing.
     published: ArcSwap<CatalogSnapshot>,
 }
 
@@ -40,12 +44,12 @@ pub(crate) struct Catalog {
 struct Inner {
     journal: Journal,
     state: State,
-    /// Whether the journal may contain a change that is not in `state`.
+    /// Whether the journal may contain a change that failed, and that is therefore not in `state`.
     is_unsettled: bool,
     is_closed: bool,
 }
 
-/// Reads the streams of a log from its catalog, without opening the log. Returns them by their ids.
+/// Reads the catalog of a log that need not be open, and returns its streams by id.
 ///
 /// # Errors
 /// Corruption; I/O errors.
@@ -57,7 +61,8 @@ pub(crate) fn read(storage: &dyn Storage, directory: &Path) -> Result<BTreeMap<u
 }
 
 impl Catalog {
-    /// Opens the catalog in a directory, which is created if it does not exist.
+    /// Opens the catalog in a log's directory. If the directory has no catalog, an empty one is
+    /// created.
     ///
     /// # Errors
     /// Corruption; I/O errors.
@@ -73,18 +78,18 @@ impl Catalog {
         Ok(Self { inner: Mutex::new(inner), published })
     }
 
-    /// Rejects all changes from now on: another process may soon own the directory.
+    /// Makes all later changes fail, because another process may soon own the directory.
     pub(crate) fn close(&self) {
         self.lock().is_closed = true;
     }
 
-    /// Returns whether the journal may contain a failed change, which would be applied after
-    /// reopening.
+    /// Returns whether the journal may contain a change that failed. Such a change would take
+    /// effect when the log is reopened.
     pub(crate) fn is_unsettled(&self) -> bool {
         self.lock().is_unsettled
     }
 
-    /// Returns the current catalog, without waiting for a change in progress.
+    /// Returns the current catalog. Does not wait for a change that is being synced.
     pub(crate) fn snapshot(&self) -> Arc<CatalogSnapshot> {
         self.published.load_full()
     }
@@ -93,12 +98,12 @@ impl Catalog {
         self.inner.lock()
     }
 
-    /// Returns all streams, by their ids.
+    /// Returns all streams by id. Waits for a change that is being synced.
     pub(crate) fn streams(&self) -> BTreeMap<u32, StreamInfo> {
         self.lock().state.streams.clone()
     }
 
-    /// Returns the records whose keys begin with `prefix`, by their keys.
+    /// Returns the application's records whose keys begin with `prefix`.
     pub(crate) fn records(&self, prefix: &str) -> BTreeMap<String, String> {
         let inner = self.lock();
         let from = inner.state.records.range(prefix.to_owned()..);
@@ -106,10 +111,11 @@ impl Catalog {
         with_prefix.map(|(key, value)| (key.clone(), value.clone())).collect()
     }
 
-    /// Sets the records that have a value in `changes`, and removes those whose value is `None`.
+    /// Changes records of the application: for each key, sets the value, or removes the record if
+    /// the value is `None`. All changes are made atomically.
     ///
     /// # Errors
-    /// Errors from the journal; no change is then made.
+    /// Errors from the journal; then none of the changes is made.
     pub(crate) fn set_records(&self, changes: &[(String, Option<String>)]) -> Result<()> {
         let change = |(key, value): &(String, Option<String>)| Change::SetRecord {
             key: key.clone(),
@@ -118,7 +124,7 @@ impl Catalog {
         self.apply(&mut self.lock(), changes.iter().map(change).collect())
     }
 
-    /// Creates a stream, with the lowest free id if none is given.
+    /// Creates a stream and returns its id. If `id` is `None`, the lowest free id is used.
     ///
     /// # Errors
     /// Already exists; errors from the journal.
@@ -169,10 +175,12 @@ impl Catalog {
         Ok(deleted)
     }
 
-    /// Returns the id of a new topic: the requested one, or the lowest free one in its stream.
+    /// Returns the id for a new topic: `id` if given, or else the lowest free id in the stream.
+    /// Checks that the topic can be created, but does not create it.
     ///
     /// # Errors
-    /// Not found, for the stream; already exists; invalid argument, for its name or options.
+    /// Not found, if the stream does not exist; already exists; invalid argument, for the name or
+    /// the options.
     pub(crate) fn check_topic(
         &self,
         stream: u32,
@@ -191,10 +199,11 @@ impl Catalog {
         Ok(id)
     }
 
-    /// Creates a topic, with partitions whose directories already exist and are durable.
+    /// Creates a topic with partitions, each given as its id and its incarnation. The directories
+    /// of the partitions must already exist and be durable.
     ///
     /// # Errors
-    /// Not found, if the stream has been deleted; already exists; errors from the journal.
+    /// Not found, if the stream was deleted; already exists; errors from the journal.
     pub(crate) fn create_topic(
         &self,
         id: TopicId,
@@ -215,7 +224,8 @@ impl Catalog {
     /// Changes a topic's name and options.
     ///
     /// # Errors
-    /// The errors of [`Self::create_topic`].
+    /// Not found; already exists, if another topic of the stream has the name; invalid argument,
+    /// for the name or the options; errors from the journal.
     pub(crate) fn update_topic(
         &self,
         id: TopicId,
@@ -247,10 +257,10 @@ impl Catalog {
         Ok(deleted)
     }
 
-    /// Reserves incarnations for partitions that are about to be created or purged, and returns the
-    /// first number. The reservation exists only in memory. After a restart, a number that is not
-    /// in the journal may be reserved again: opening the log has removed the directory with that
-    /// number.
+    /// Reserves `count` consecutive incarnation numbers for partitions that are about to be created
+    /// or purged, and returns the first one. The reservation exists only in memory. After a
+    /// restart, a number that did not get into the journal may be reserved again. That is safe,
+    /// because opening the log has removed the directory with that number.
     pub(crate) fn reserve_incarnations(&self, count: u64) -> u64 {
         let mut inner = self.lock();
         let first = inner.state.next_incarnation;
@@ -258,7 +268,7 @@ impl Catalog {
         first
     }
 
-    /// Returns the ids of the next `count` partitions of a topic.
+    /// Returns the ids that the next `count` new partitions of a topic will have.
     ///
     /// # Errors
     /// Not found; closed.
@@ -270,11 +280,12 @@ impl Catalog {
         Ok((first..first.saturating_add(count)).collect())
     }
 
-    /// Records new partitions, whose directories already exist and are durable.
+    /// Adds partitions to a topic, each given as its id and its incarnation. Their directories must
+    /// already exist and be durable.
     ///
     /// # Errors
-    /// Not found, if the topic has been deleted; already exists, if another caller created them;
-    /// errors from the journal.
+    /// Not found, if the topic was deleted; already exists, if another caller has created one of
+    /// them; errors from the journal.
     pub(crate) fn create_partitions(
         &self,
         id: TopicId,
@@ -290,12 +301,12 @@ impl Catalog {
         self.apply(&mut inner, create_partitions(id, partitions, created_us).collect())
     }
 
-    /// Records that `incarnation` replaces incarnation `from` of a partition. The directory of
-    /// `incarnation` already exists and is durable.
+    /// Replaces a partition's incarnation `from` by `incarnation`, which empties the partition. The
+    /// directory of the new incarnation must already exist and be durable.
     ///
     /// # Errors
-    /// Not found, if the partition was deleted, even if a new partition with the same id was
-    /// created since; errors from the journal.
+    /// Not found, if the partition was deleted. If a partition with the same id was created since,
+    /// its incarnation is not `from`, and the error is the same. Errors from the journal.
     pub(crate) fn purge(&self, id: PartitionId, from: u64, incarnation: u64) -> Result<()> {
         let mut inner = self.lock();
         if inner.state.partition(id)?.incarnation != from {
@@ -305,7 +316,8 @@ impl Catalog {
         self.apply(&mut inner, vec![Change::Purge { stream, topic, partition, incarnation }])
     }
 
-    /// Deletes the `count` partitions of a topic with the highest ids. Returns their ids.
+    /// Deletes the `count` partitions of a topic that have the highest ids. Returns their ids, the
+    /// highest first.
     ///
     /// # Errors
     /// Not found, if the topic has fewer than `count` partitions; errors from the journal.
@@ -325,17 +337,16 @@ impl Catalog {
 }
 
 impl Catalog {
-    /// Makes changes durable as one record, then publishes them together.
+    /// Makes changes durable as one record, and then publishes all of them at once.
     ///
-    /// If the sync of the record fails, the journal's file may nevertheless contain it. The journal
-    /// is therefore immediately rewritten without that record. If the rewrite fails too, the
+    /// If appending or syncing the record fails, the journal's file may contain it nevertheless.
+    /// Therefore the journal is immediately rewritten without it. If the rewrite fails too, the
     /// catalog is unsettled (see [`Catalog::is_unsettled`]) until a later change succeeds.
     fn apply(&self, inner: &mut Inner, changes: Vec<Change>) -> Result<()> {
         inner.check_open()?;
         let mut next = inner.state.clone();
         changes.iter().for_each(|change| next.apply(change));
-        // All changes are in one record, so that after a crash either all of them or none are
-        // found.
+        // All changes are in one record, so that a crash leaves either all of them or none.
         let record = Change::encode(&changes)?;
         let appended = inner.journal.append(&record, true, || next.to_snapshot());
         if appended.is_err() {
@@ -357,7 +368,7 @@ impl Inner {
     }
 }
 
-/// Returns the changes that create partitions.
+/// Returns the changes that create these partitions, each given as its id and its incarnation.
 fn create_partitions(
     id: TopicId,
     partitions: &[(u32, u64)],
@@ -373,7 +384,7 @@ fn create_partitions(
     })
 }
 
-/// Rejects a topic whose id or name is taken.
+/// Checks that neither the id nor the name of a new topic is taken.
 fn check_new(topics: &BTreeMap<u32, TopicInfo>, id: TopicId, name: &str) -> Result<()> {
     let TopicId { stream, topic } = id;
     if let Some((id, _)) = topics.iter().find(|(_, topic)| topic.name == name) {

@@ -1,16 +1,16 @@
-//! The catalog as readers see it.
+//! An immutable copy of the catalog for readers.
 
 use std::collections::{BTreeMap, HashMap};
 
 use super::state::State;
 use super::{StreamInfo, TopicId};
 
-/// The catalog at a point in time, with indexes by name. It never changes.
+/// The catalog at a point in time, with indexes from names to ids. It never changes.
 #[derive(Debug, Default)]
 pub struct CatalogSnapshot {
     streams: BTreeMap<u32, StreamInfo>,
     stream_ids: HashMap<String, u32>,
-    /// Ids of topics, by the id of their stream and then by their own name.
+    /// The ids of topics by name, for each stream id.
     topic_ids: HashMap<u32, HashMap<String, u32>>,
 }
 
@@ -25,22 +25,22 @@ impl CatalogSnapshot {
         Self { streams, stream_ids, topic_ids }
     }
 
-    /// Returns the streams, by their ids.
+    /// Returns the streams by id.
     pub fn streams(&self) -> &BTreeMap<u32, StreamInfo> {
         &self.streams
     }
 
-    /// Returns a topic.
+    /// Returns the topic with this id; `None` if it does not exist.
     pub fn topic(&self, id: TopicId) -> Option<&super::TopicInfo> {
         self.streams.get(&id.stream)?.topics.get(&id.topic)
     }
 
-    /// Returns the id of the stream with this name.
+    /// Returns the id of the stream with this name; `None` if there is none.
     pub fn stream_id(&self, name: &str) -> Option<u32> {
         self.stream_ids.get(name).copied()
     }
 
-    /// Returns the id of the topic with this name in a stream.
+    /// Returns the id of the topic with this name in a stream; `None` if there is none.
     pub fn topic_id(&self, stream: u32, name: &str) -> Option<u32> {
         self.topic_ids.get(&stream)?.get(name).copied()
     }

@@ -1,4 +1,4 @@
-//! The state of the catalog, and its changes.
+//! The state of the catalog, its changes, and their encoding in the journal.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -8,23 +8,23 @@ use serde::{Deserialize, Serialize};
 use crate::options::TopicOptions;
 use crate::{Error, Result};
 
-/// Id of a topic.
+/// Identifies a topic in the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TopicId {
-    /// Id of the topic's stream.
+    /// Id of the stream that contains the topic.
     pub stream: u32,
     /// Id of the topic within its stream.
     pub topic: u32,
 }
 
-/// Id of a partition.
+/// Identifies a partition in the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PartitionId {
-    /// Id of the partition's stream.
+    /// Id of the stream that contains the topic.
     pub stream: u32,
-    /// Id of the partition's topic within the stream.
+    /// Id of the topic within the stream.
     pub topic: u32,
-    /// Id of the partition within its topic.
+    /// Id of the partition within the topic.
     pub partition: u32,
 }
 
@@ -36,7 +36,7 @@ impl PartitionId {
 }
 
 impl TopicId {
-    /// Returns the id of a partition of this topic.
+    /// Returns the id of the partition with the number `partition` of this topic.
     pub fn partition(self, partition: u32) -> PartitionId {
         PartitionId { stream: self.stream, topic: self.topic, partition }
     }
@@ -48,7 +48,7 @@ impl std::fmt::Display for PartitionId {
     }
 }
 
-/// A stream.
+/// A stream, as recorded in the catalog.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StreamInfo {
     /// The stream's name, unique in the log.
@@ -59,7 +59,7 @@ pub struct StreamInfo {
     pub topics: BTreeMap<u32, TopicInfo>,
 }
 
-/// A topic.
+/// A topic, as recorded in the catalog.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TopicInfo {
     /// The topic's name, unique in its stream.
@@ -72,10 +72,10 @@ pub struct TopicInfo {
     pub partitions: BTreeMap<u32, PartitionInfo>,
 }
 
-/// A partition.
+/// A partition, as recorded in the catalog.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PartitionInfo {
-    /// The number of the partition's current incarnation. Each purge replaces it by a new number.
+    /// Number of the partition's current incarnation. A purge replaces it by a new number.
     pub incarnation: u64,
     /// Creation time, in microseconds since 1970.
     pub created_us: u64,
@@ -107,29 +107,29 @@ fn encode<T: Serialize + ?Sized>(value: &T) -> Result<Vec<u8>> {
     serde_json::to_vec(value).map_err(|error| Error::invalid(error.to_string()))
 }
 
-/// The state of a catalog.
+/// The complete state of a catalog.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(super) struct State {
     pub(super) streams: BTreeMap<u32, StreamInfo>,
     pub(super) next_incarnation: u64,
-    /// Records of the application, by their keys.
+    /// Records of the application, by key.
     #[serde(default)]
     pub(super) records: BTreeMap<String, String>,
 }
 
 impl State {
-    /// Returns the first record of a journal.
+    /// Encodes the state as a snapshot, the first record of a journal's file.
     ///
     /// # Errors
-    /// Invalid argument, for a state that cannot be encoded.
+    /// Invalid argument, if the state cannot be encoded.
     pub(super) fn to_snapshot(&self) -> Result<Vec<u8>> {
         encode(self)
     }
 
-    /// Rebuilds the state from the records of a journal.
+    /// Rebuilds the state from the records of a journal, of which the first is a snapshot.
     ///
     /// # Errors
-    /// Corruption, for a record with a valid checksum that cannot be decoded.
+    /// Corruption, if a record cannot be decoded although its checksum is valid.
     pub(super) fn replay<'a>(
         mut records: impl Iterator<Item = &'a [u8]>,
         path: &Path,
@@ -161,8 +161,7 @@ impl State {
         found.ok_or_else(|| Error::not_found(format!("no {id}")))
     }
 
-    /// Applies one change. A change to an object that does not exist has no effect: the journal
-    /// also contains a later change that deleted the object.
+    /// Applies one change. A change to an object that does not exist has no effect.
     pub(super) fn apply(&mut self, change: &Change) {
         match change {
             Change::CreateStream { stream, name, created_us } => {

@@ -1,4 +1,4 @@
-//! An open log: its streams, topics and partitions.
+//! An open log, and the operations on its streams, topics and partitions.
 
 mod open;
 
@@ -28,41 +28,44 @@ use crate::{Error, Result, identity, layout};
 
 /// An open message log.
 ///
-/// One process at a time can open a log. All methods are safe to call from any thread. Dropping the
-/// log closes it.
+/// Only one process can have a log open at a time. All methods are safe to call from any thread.
+/// Dropping the log closes it.
 pub struct Log {
     env: Arc<Env>,
     catalog: Arc<Catalog>,
     offsets: Arc<Offsets>,
     partitions: Mutex<BTreeMap<PartitionId, Arc<Partition>>>,
-    /// Background threads, joined when the log is closed.
+    /// The log's background threads. They are joined when the log is closed.
     threads: Mutex<Vec<Thread>>,
-    /// Sizes the cache of recent data, if its size is automatic.
+    /// Resizes the cache of recent data while the log is open, if its size is automatic.
     tuner: Arc<Tuner>,
     report: OpenReport,
-    /// The outcome of closing. Locked while the log is being closed.
+    /// The outcome of closing the log; `None` until it is closed. This lock is held while closing
+    /// is in progress.
     closed: Mutex<Option<Result<()>>>,
-    /// Held while topics or partitions are created, changed or deleted, from the choice of an id
-    /// until the partitions with that id exist. An id is thus reused only when nothing is left of
-    /// the deleted object that had the id before.
+    /// Held while topics or partitions are created, changed or deleted: from the choice of an id
+    /// until the object with that id exists in memory. So an id can be reused only after everything
+    /// of the deleted object that had it is gone.
     changing: Mutex<()>,
-    /// The lock on the log's directory, held until the log is closed.
+    /// The lock on the log's directory; `None` after the log was closed.
     lock: Mutex<Option<Box<dyn FileLock>>>,
 }
 
 impl Log {
-    /// Opens the log in a directory, which is created if it does not exist.
+    /// Opens the log in a directory. The directory and the log are created if they do not exist.
     ///
     /// # Errors
-    /// Busy, if the log is open elsewhere; invalid argument, if the directory contains other files;
-    /// corruption, in the catalog or the offsets; not supported, for an I/O mode that the
-    /// filesystem does not support; I/O errors. Damage in a partition is not an error:
-    /// [`Self::open_report`] reports it, and the partition refuses appends.
+    /// Busy, if the log is open elsewhere; invalid argument, if the directory has no log but
+    /// contains other files; corruption, in the catalog or in the consumers' offsets; not
+    /// supported, if the filesystem does not support a required I/O mode; I/O errors.
+    ///
+    /// Damage in a partition is not an error. [`Self::open_report`] reports it, and the partition
+    /// refuses appends.
     pub fn open(directory: impl AsRef<Path>, options: &LogOptions) -> Result<Self> {
         let directory = directory.as_ref();
         let storage = &options.storage;
         create_directory(&**storage, directory)?;
-        // A directory may have several paths; the canonical one is used throughout.
+        // Several paths may lead to the directory. Use the canonical path from here on.
         let directory = storage.canonical_path(directory)?;
         let lock = storage.lock(&directory.join(layout::LOCK)).map_err(|error| {
             let what = format_args!("cannot lock the log in {}", directory.display());
@@ -86,12 +89,13 @@ impl Log {
         let offsets = Offsets::open(storage, &env.directory, |id, incarnation| {
             let partition = partitions.get(&id)?;
             let stats = partition.stats();
-            // The end of a damaged partition is unknown until it is restored.
+            // As long as a partition is damaged, its end is unknown. Keep all stored offsets until
+            // it is restored.
             let end = if partition.failure().is_some() { u64::MAX } else { stats.end_offset };
             (stats.incarnation == incarnation).then_some(end)
         })?;
-        // Recorded last: if this opening is interrupted, the next opening must still compare its
-        // boot with the boot of the earlier opening.
+        // Record this last. If this opening is interrupted before, the next one must still compare
+        // its boot with the boot of the previous complete opening.
         env.opening.record(&**storage, &env.directory)?;
         let log = Self {
             env,
@@ -106,8 +110,8 @@ impl Log {
             lock: Mutex::new(Some(lock)),
         };
         log.start_threads(options)?;
-        // Waking each partition schedules its retention, which must run on time even if nothing is
-        // appended.
+        // Waking a partition schedules its retention. Otherwise retention would not run on time in
+        // a partition without appends.
         log.partitions().iter().for_each(|partition| partition.wake());
         Ok(log)
     }
@@ -134,59 +138,60 @@ impl Log {
         Ok(())
     }
 
-    /// Returns the findings of opening the log.
+    /// Returns what was found when the log was opened.
     pub fn open_report(&self) -> &OpenReport {
         &self.report
     }
 
-    /// Returns the effective I/O mode of each purpose.
+    /// Returns the I/O modes that are in effect.
     pub fn modes(&self) -> &Modes {
         &self.report.modes
     }
 
-    /// Returns the log's directory.
+    /// Returns the canonical path of the log's directory.
     pub fn directory(&self) -> &Path {
         &self.env.directory
     }
 
-    /// Returns the storage, whose statistics count reads and writes by purpose.
+    /// Returns the storage of the log. Its statistics count the log's reads and writes by purpose.
     pub fn storage(&self) -> &Arc<dyn Storage> {
         &self.env.segment_files.storage
     }
 
-    /// Returns the memory in use by all tails, and the hard limit on that memory, in bytes.
+    /// Returns the memory that all tails use, and the hard limit on it, both in bytes.
     pub fn tail_memory(&self) -> (usize, usize) {
         (self.env.memory.used(), self.env.memory.limit())
     }
 
-    /// Does, in the calling thread, the work that is pending for the log's threads.
+    /// Does the work that is due for the log's threads, in the calling thread. A log without
+    /// persisters needs this.
     pub fn run_pending(&self) {
         self.env.scheduler.run_pending(&*self.env.clock);
         while self.offsets.write_pending() {}
     }
 
-    /// Returns all streams, by their ids.
+    /// Returns all streams by id.
     pub fn streams(&self) -> BTreeMap<u32, StreamInfo> {
         self.catalog.streams()
     }
 
-    /// Returns the current catalog, without waiting for a change in progress.
+    /// Returns the current catalog. Does not wait for a change that is being synced.
     pub fn catalog(&self) -> Arc<CatalogSnapshot> {
         self.catalog.snapshot()
     }
 
-    /// Returns the application's records whose keys begin with `prefix`, by their keys.
+    /// Returns the application's records whose keys begin with `prefix`.
     ///
-    /// Records are small values that an application keeps in the log's catalog, so that one journal
-    /// orders the application's changes and the log's changes. Records whose keys begin with
-    /// `stream/S/` are removed together with stream `S`; records whose keys begin with
-    /// `stream/S/topic/T/` are removed together with topic `T` as well.
+    /// Records are small values that an application keeps in the log's catalog. The catalog's
+    /// journal orders changes of records relative to changes of streams and topics. Records whose
+    /// keys begin with `stream/S/` are removed together with stream `S`. Records whose keys begin
+    /// with `stream/S/topic/T/` are also removed together with topic `T` of that stream.
     pub fn records(&self, prefix: &str) -> BTreeMap<String, String> {
         self.catalog.records(prefix)
     }
 
-    /// Sets the records that have a value in `changes`, and removes those whose value is `None`, in
-    /// one atomic change. The change is durable when this returns.
+    /// Changes records of the application: for each key, sets the value, or removes the record if
+    /// the value is `None`. All changes are made atomically, and are durable on return.
     ///
     /// # Errors
     /// I/O errors.
@@ -194,11 +199,11 @@ impl Log {
         self.catalog.set_records(changes)
     }
 
-    /// Creates a stream, with the lowest free id if none is given. The stream is durable when this
-    /// returns. This holds for all changes of the catalog.
+    /// Creates a stream and returns its id. If `id` is `None`, the lowest free id is used. The
+    /// stream is durable on return, as are all changes of streams, topics and partitions.
     ///
     /// # Errors
-    /// Already exists, for name or id; invalid argument, for the name; I/O errors.
+    /// Already exists, for the name or the id; invalid argument, for the name; I/O errors.
     pub fn create_stream(&self, id: Option<u32>, name: &str) -> Result<u32> {
         self.catalog.create_stream(id, name, self.env.clock.wall_us())
     }
@@ -224,11 +229,11 @@ impl Log {
         self.finish_deletion(deleted.map(|_| ()), partitions)
     }
 
-    /// Creates a topic with `partitions` partitions, whose ids count from 0.
+    /// Creates a topic with `partitions` partitions, which are numbered from 0.
     ///
     /// # Errors
-    /// Not found, for the stream; already exists; invalid argument, naming the option; I/O errors.
-    /// On an error neither the topic nor any of its partitions exists.
+    /// Not found, if the stream does not exist; already exists; invalid argument, naming the
+    /// option; I/O errors. After an error, neither the topic nor any of its partitions exists.
     pub fn create_topic(
         &self,
         stream: u32,
@@ -247,9 +252,10 @@ impl Log {
         Ok(id)
     }
 
-    /// Changes a topic's name and options. The durability and the handling of partial blocks take
-    /// effect for existing partitions only when the log is opened again, with one exception: if the
-    /// new durability is `disk`, the partitions' writes are durable from now on.
+    /// Changes a topic's name and options. For existing partitions, a change of the durability or
+    /// of the handling of partial blocks takes effect only when the log is opened again. There is
+    /// one exception: if the new durability is `disk`, all later writes of the partitions are
+    /// durable.
     ///
     /// # Errors
     /// Not found; already exists; invalid argument; I/O errors.
@@ -257,8 +263,9 @@ impl Log {
         let _changing = self.changing.lock();
         let partitions = self.partitions_of(id);
         if options.durability == Durability::Disk {
-            // When the log is opened again, recovery assumes the durability in the catalog. The
-            // existing files must have that durability before the catalog states it.
+            // When the log is opened again, recovery relies on the durability stated in the
+            // catalog. So the existing files must have that durability before the catalog states
+            // it.
             let tickets: Vec<_> = partitions.iter().map(|partition| partition.harden()).collect();
             tickets.into_iter().try_for_each(|ticket| self.wait(ticket))?;
         }
@@ -279,10 +286,10 @@ impl Log {
         self.finish_deletion(deleted.map(|_| ()), self.partitions_of(id))
     }
 
-    /// Adds partitions to a topic. Returns their ids.
+    /// Adds `count` partitions to a topic and returns their ids.
     ///
     /// # Errors
-    /// Not found; I/O errors. On an error none of the new partitions exists.
+    /// Not found; I/O errors. After an error, none of the new partitions exists.
     pub fn create_partitions(&self, id: TopicId, count: u32) -> Result<Vec<u32>> {
         if count == 0 {
             return Ok(Vec::new());
@@ -296,11 +303,11 @@ impl Log {
         Ok(new)
     }
 
-    /// Creates the directories of new partitions, durably. Returns the partitions with their
-    /// incarnations.
+    /// Creates the directories of new partitions and makes them durable. Returns each partition's
+    /// id with its incarnation.
     ///
-    /// A crash afterwards is safe: opening the log removes directories that the catalog does not
-    /// name.
+    /// A crash after this, before the catalog names the partitions, is safe: opening the log
+    /// removes directories that the catalog does not name.
     fn create_directories(&self, id: TopicId, partitions: &[u32]) -> Result<Vec<(u32, u64)>> {
         let first = self.catalog.reserve_incarnations(partitions.len() as u64);
         let created: Vec<(u32, u64)> = partitions.iter().copied().zip(first..).collect();
@@ -313,7 +320,7 @@ impl Log {
         if created.is_empty() {
             return Ok(created);
         }
-        // The first partition's call also creates the parent directories.
+        // Creating the first directory may also have created its parents, so sync all of them.
         let parent = layout::partitions_directory(&self.env.directory, id.stream, id.topic);
         let mut above = Some(parent.as_path());
         while let Some(directory) = above.filter(|above| above.starts_with(&self.env.directory)) {
@@ -323,7 +330,7 @@ impl Log {
         Ok(created)
     }
 
-    /// Opens new partitions, which are already in the catalog, for appends.
+    /// Opens partitions that were just added to the catalog, so that they accept appends.
     fn add_partitions(&self, id: TopicId, options: &TopicOptions, created: Vec<(u32, u64)>) {
         let mut partitions = self.partitions.lock();
         for (partition, incarnation) in created {
@@ -334,7 +341,7 @@ impl Log {
         }
     }
 
-    /// Deletes the `count` partitions with the highest ids.
+    /// Deletes the `count` partitions of a topic that have the highest ids.
     ///
     /// # Errors
     /// Not found, if the topic has fewer than `count` partitions; I/O errors.
@@ -346,10 +353,10 @@ impl Log {
         self.finish_deletion(deleted.map(|_| ()), partitions.split_off(stay))
     }
 
-    /// Removes all messages of a topic. The next message of each partition has offset 0.
+    /// Removes all messages of a topic. In each partition, the next message has offset 0.
     ///
     /// # Errors
-    /// Not found; I/O errors. On an error some of the topic's partitions may already be purged.
+    /// Not found; I/O errors. After an error, some of the topic's partitions may already be empty.
     pub fn purge_topic(&self, id: TopicId) -> Result<()> {
         self.topic(id)?;
         let tickets: Vec<_> = self
@@ -364,7 +371,8 @@ impl Log {
         Ok(())
     }
 
-    /// Waits for a ticket. If the log has no persisters, the calling thread first does their work.
+    /// Waits for a ticket. If the log has no persister threads, the calling thread first does their
+    /// work.
     fn wait(&self, ticket: Ticket) -> Result<()> {
         if self.threads.lock().is_empty() {
             self.run_pending();
@@ -372,10 +380,12 @@ impl Log {
         ticket.wait()
     }
 
-    /// Closes partitions and removes their files, if `deleted` states that the catalog no longer
-    /// contains them. If the deletion failed and the catalog is unsettled, the partitions refuse
-    /// further appends: the deletion may take effect when the log is next opened, and would then
-    /// remove the new batches.
+    /// Finishes a deletion whose change of the catalog had the outcome `deleted`. If it succeeded,
+    /// closes the partitions and removes their files.
+    ///
+    /// If it failed and the catalog is unsettled, the partitions refuse further appends. The
+    /// deletion may still take effect when the log is next opened, which would remove the new
+    /// messages.
     fn finish_deletion(&self, deleted: Result<()>, partitions: Vec<Arc<Partition>>) -> Result<()> {
         if let Err(error) = &deleted {
             if self.catalog.is_unsettled() {
@@ -386,7 +396,8 @@ impl Log {
         for partition in partitions {
             self.partitions.lock().remove(&partition.id());
             self.offsets.forget(partition.id(), u64::MAX);
-            // Files that cannot be removed now are removed when the log is next opened.
+            // Ignore the outcome: files that cannot be removed now are removed when the log is next
+            // opened.
             partition.delete().on_complete(|_| ());
         }
         Ok(())
@@ -409,12 +420,12 @@ impl Log {
         partitions.range(first..=last).map(|(_, partition)| Arc::clone(partition)).collect()
     }
 
-    /// Returns all partitions.
+    /// Returns all partitions of all topics.
     pub fn partitions(&self) -> Vec<Arc<Partition>> {
         self.partitions.lock().values().cloned().collect()
     }
 
-    /// Returns a partition.
+    /// Returns the partition with this id.
     ///
     /// # Errors
     /// Not found.
@@ -423,12 +434,12 @@ impl Log {
         found.ok_or_else(|| Error::not_found(format!("no {id}")))
     }
 
-    /// Stores a consumer's offset: the offset of the last message that the consumer has processed.
-    /// The stored offset is visible immediately. The ticket completes when it survives the death of
-    /// the process or, with `is_durable`, a power cut.
+    /// Stores a consumer's offset, which is the offset of the last message that the consumer has
+    /// processed. The stored offset is visible immediately. The ticket completes when the stored
+    /// offset survives a crash of the process or, if `is_durable`, a power cut.
     ///
     /// # Errors
-    /// Not found; invalid argument, for an offset beyond the partition's last message.
+    /// Not found; invalid argument, if the offset is above that of the partition's last message.
     pub fn store_offset(
         &self,
         id: PartitionId,
@@ -444,28 +455,28 @@ impl Log {
         self.offsets.store(id, consumer, offset, is_durable, end)
     }
 
-    /// Returns a consumer's offset; `None` if the consumer has stored none.
+    /// Returns a consumer's stored offset; `None` if there is none.
     ///
     /// # Errors
-    /// Not found.
+    /// Not found, if the partition does not exist.
     pub fn offset(&self, id: PartitionId, consumer: Consumer) -> Result<Option<u64>> {
         let incarnation = self.partition(id)?.stats().incarnation;
         Ok(self.offsets.get(id, incarnation, consumer))
     }
 
-    /// Returns the offsets of all consumers of a partition.
+    /// Returns the stored offsets of all consumers of a partition.
     ///
     /// # Errors
-    /// Not found.
+    /// Not found, if the partition does not exist.
     pub fn offsets(&self, id: PartitionId) -> Result<Vec<(Consumer, u64)>> {
         let incarnation = self.partition(id)?.stats().incarnation;
         Ok(self.offsets.all(id, incarnation))
     }
 
-    /// Deletes a consumer's offset.
+    /// Deletes a consumer's stored offset.
     ///
     /// # Errors
-    /// Not found, including for a consumer that has stored no offset.
+    /// Not found, if the partition or the stored offset does not exist.
     pub fn delete_offset(
         &self,
         id: PartitionId,
@@ -478,8 +489,8 @@ impl Log {
             .ok_or_else(|| Error::not_found(format!("{consumer:?} has stored no offset in {id}")))
     }
 
-    /// Removes the messages of a partition at and after an offset. A consumer's offset beyond the
-    /// partition's new last message becomes the offset of that message.
+    /// Removes the messages of a partition at and after `offset`. Stored offsets of consumers that
+    /// are then beyond the last message are lowered to the offset of the last message.
     ///
     /// # Errors
     /// Not found; the errors of [`Partition::truncate`].
@@ -488,21 +499,22 @@ impl Log {
         self.wait(partition.truncate_and_clamp(offset, Some(Arc::clone(&self.offsets))))
     }
 
-    /// Persists everything, closes the log and removes its shared memory.
+    /// Persists everything, closes the log and removes its shared memory. If the log is already
+    /// being closed or closed, waits and returns the outcome of the first call.
     ///
     /// # Errors
-    /// The first error from a partition. Shared memory then keeps the unpersisted batches. If
-    /// `close` is called again, the call waits for the first one and returns the same result.
+    /// The first error of a partition or of the consumers' offsets. The unpersisted batches then
+    /// remain in shared memory, if there is any.
     pub fn close(&self) -> Result<()> {
-        // A panic also counts as an outcome: a second attempt to close would remove shared memory
-        // that is still needed.
+        // A panic also counts as the outcome. Otherwise a second attempt to close the log might
+        // remove shared memory that is still needed.
         let close = || panics::catch("closing the log", || self.close_once());
         self.closed.lock().get_or_insert_with(close).clone()
     }
 
     fn close_once(&self) -> Result<()> {
-        // Waits for calls in progress that create or change topics or partitions. Later calls wait
-        // for this lock, and then fail because the catalog is closed.
+        // Wait for calls that are creating or changing topics or partitions. Calls that come later
+        // wait for this lock, and then fail because the catalog is closed.
         let _changing = self.changing.lock();
         let partitions = std::mem::take(&mut *self.partitions.lock());
         let tickets: Vec<Ticket> = partitions.values().map(|partition| partition.close()).collect();
@@ -515,19 +527,19 @@ impl Log {
         self.offsets.close();
         self.tuner.end();
         drop(std::mem::take(&mut *self.threads.lock()));
-        // If anything is unpersisted, the process that opens the log next needs the contents of
-        // shared memory.
+        // After an error, unpersisted batches may exist only in shared memory. Keep it for the
+        // process that opens the log next.
         let outcome = outcome.and(synced);
         let outcome = self.env.memory.close(outcome.is_ok()).and(outcome);
         drop(partitions);
         self.catalog.close();
-        // From here on, a process that opens the log finds it in its final state.
+        // From here on another process may open the log. Everything it reads is final.
         *self.lock.lock() = None;
         outcome
     }
 }
 
-/// Creates a directory and its parents, durably.
+/// Creates a directory and its missing parents, and makes all of them durable.
 fn create_directory(storage: &dyn Storage, directory: &Path) -> Result<()> {
     let is_missing = |path: &&Path| storage.identity(path).is_err_and(|error| error.is_not_found());
     let missing: Vec<&Path> = directory
@@ -546,7 +558,7 @@ fn create_directory(storage: &dyn Storage, directory: &Path) -> Result<()> {
 
 impl Drop for Log {
     fn drop(&mut self) {
-        // A caller that needs the outcome calls `close`.
+        // Ignore the outcome: a caller that needs it calls `close` before.
         let _ = self.close();
     }
 }

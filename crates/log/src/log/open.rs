@@ -1,4 +1,4 @@
-//! Opening a log: the options in effect for its directory, and its partitions.
+//! Opening a log: determines the options in effect, and opens the partitions.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -24,36 +24,37 @@ use crate::tail::sizing::automatic_limit;
 use crate::tail::survivors::Survivors;
 use crate::{Error, ErrorKind, Result};
 
-/// Findings of opening a log.
+/// What was found when a log was opened.
 #[derive(Debug, Clone, Default)]
 pub struct OpenReport {
-    /// Warnings, as text.
+    /// Warnings for the user.
     pub warnings: Vec<String>,
-    /// Effective I/O modes.
+    /// The I/O modes in effect.
     pub modes: Modes,
-    /// Partitions in which recovery found something to report: recovered batches, bytes that were
-    /// cut off, or damage.
+    /// Partitions whose recovery was not routine: batches were recovered, bytes were cut off, or
+    /// damage was found.
     pub partitions: Vec<(PartitionId, Recovered)>,
 }
 
-/// The effective I/O mode of each purpose.
+/// The I/O modes that are in effect for an open log.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Modes {
     /// Mode of writes to segments: `direct` or `buffered`.
     pub append: &'static str,
-    /// Which writes to a segment are durable when they return: `dsync` for all writes
-    /// ([`LogOptions::syncs_appends`]), `topic` for writes to topics with durability `disk` only.
+    /// Which writes to segments are durable when they return. `dsync` means all writes
+    /// ([`LogOptions::syncs_appends`]); `topic` means only the writes of topics with durability
+    /// `disk`.
     pub append_sync: &'static str,
     /// Mode of reads of segments: `direct` or `buffered`.
     pub read: &'static str,
-    /// Mode of indexes, which are small and read whole: `buffered`.
+    /// Mode of reads and writes of indexes, which are small: always `buffered`.
     pub index: &'static str,
-    /// Mode of the journals of the catalog and of consumers' offsets: `buffered`.
+    /// Mode of the journals of the catalog and of the consumers' offsets: always `buffered`.
     pub offsets: &'static str,
-    /// Memory of the tails of topics with durability `process`: `shared memory` or `private
-    /// memory`.
+    /// Where the tails of topics with durability `process` are: `shared memory` or
+    /// `private memory`.
     pub tail: &'static str,
-    /// Size of a block, the unit of writes to segments, in bytes.
+    /// Size of a block in bytes. Writes to segments consist of whole blocks.
     pub block: u64,
 }
 
@@ -62,10 +63,10 @@ pub(super) fn incarnation_of(streams: &BTreeMap<u32, StreamInfo>, id: PartitionI
     Some(topic.partitions.get(&id.partition)?.incarnation)
 }
 
-/// Returns a random id, which no other log has.
+/// Returns a new random id for a log.
 pub(super) fn new_id(clock: &dyn Clock, identity: FileIdentity) -> u128 {
     use std::hash::{BuildHasher, RandomState};
-    // The standard library seeds each `RandomState` with random numbers of the system.
+    // `RandomState` is seeded with random numbers from the operating system.
     let random = RandomState::new().hash_one((identity, clock.monotonic_ns()));
     u128::from(random) << 64 | u128::from(clock.wall_us() ^ identity.inode.rotate_left(40))
 }
@@ -101,8 +102,8 @@ pub(super) fn open_env(
     let last = LastOpening::read(&**storage, &directory)?;
     let is_same_boot = last.is_same_boot(&opening);
     let name = shared_name(storage.identity(&directory)?);
-    // If the directory is a copy of another log's directory, the recorded shared memory belongs to
-    // the original log.
+    // The directory may be a copy of another log's directory. Then the recorded shared memory
+    // belongs to the original log and has a different name.
     let left = last.shared_memory.filter(|left| left.ends_with(&name));
     if is_same_boot && left != opening.shared_memory {
         check_left_memory(left.as_deref(), id, &directory)?;
@@ -136,14 +137,14 @@ pub(super) fn open_env(
     })
 }
 
-/// Fails if a dead process left acknowledged batches in shared memory at `left`, which the log no
-/// longer uses. If a later opening used that shared memory again, it would mistake those batches
-/// for new batches.
+/// Checks the shared memory `left` that the last process used, if this opening uses a different
+/// one. Fails if it contains acknowledged batches. They would be missing from the log now, and a
+/// later opening with that shared memory would mistake them for new batches.
 fn check_left_memory(left: Option<&Path>, log: u128, directory: &Path) -> Result<()> {
     let Some(path) = left else { return Ok(()) };
     let left = match PosixSharedMemory::open_existing(path) {
         Ok(left) => left,
-        // The shared memory no longer exists, for example after a container restart.
+        // The shared memory no longer exists, for example because a container was restarted.
         Err(error) if error.is_not_found() => return Ok(()),
         Err(error) => {
             return Err(Error::from(error).while_doing(format_args!(
@@ -165,7 +166,8 @@ fn check_left_memory(left: Option<&Path>, log: u128, directory: &Path) -> Result
     Ok(())
 }
 
-/// Probes an I/O mode in the log's directory. Returns the effective mode and its alignment.
+/// Determines the I/O mode for one kind of access, by trying direct I/O in the log's directory.
+/// Returns the effective mode and the alignment it needs, in bytes.
 fn choose(
     storage: &Arc<dyn Storage>,
     directory: &Path,
@@ -199,7 +201,7 @@ fn choose(
     }
 }
 
-/// Opens the shared memory of a log's directory.
+/// Opens the shared memory for the tails of a log; `None` if private memory is to be used.
 fn shared_memory(
     options: &LogOptions,
     directory: &Path,
@@ -208,7 +210,8 @@ fn shared_memory(
     match &options.tail_memory {
         TailMemory::Private => Ok(None),
         TailMemory::Shared(shared) => Ok(Some(Arc::clone(shared))),
-        // If the caller chose the directory, a failure to open it is an error.
+        // The caller chose this directory, so failing to open it is an error and not just a
+        // warning.
         TailMemory::Directory(parent) => open_shared(options, directory, parent, report).map(Some),
         TailMemory::Automatic => {
             match open_shared(options, directory, Path::new("/dev/shm"), report) {
@@ -229,16 +232,18 @@ fn no_shared_memory(why: &str, report: &mut OpenReport) {
     ));
 }
 
-/// Prefix of the names of logs' directories of shared memory.
+/// Prefix of the names of directories in which logs keep their shared memory.
 const SHARED_PREFIX: &str = "tailwater-log-";
 
-/// Returns the name of a log's directory of shared memory. The name is derived from the inode of
-/// the log's directory, so that a copy of the log does not use the batches of the original log.
+/// Returns the name of the directory in which a log keeps its shared memory. It is derived from the
+/// identity (device and inode) of the log's directory, so that a copy of a log does not use the
+/// shared memory of the original.
 fn shared_name(identity: FileIdentity) -> String {
     format!("{SHARED_PREFIX}{:x}-{:x}", identity.device, identity.inode)
 }
 
-/// Opens the shared memory of a log, and warns about shared memory whose log no longer exists.
+/// Opens the shared memory of a log below `parent`, and warns about shared memory there whose log
+/// no longer exists.
 fn open_shared(
     options: &LogOptions,
     directory: &Path,
@@ -264,7 +269,7 @@ fn open_shared(
     Ok(Arc::new(shared))
 }
 
-/// Opens all partitions in the catalog.
+/// Opens every partition in the catalog.
 pub(super) fn open_partitions(
     env: &Arc<Env>,
     catalog: &Arc<Catalog>,
@@ -278,7 +283,8 @@ pub(super) fn open_partitions(
     report.warnings.append(&mut survivors.refused);
     let unclaimed = survivors
         .take_unclaimed(|id, incarnation| incarnation_of(streams, id) == Some(incarnation));
-    // Removed before partitions are recovered, because recovery itself needs shared memory.
+    // Remove unclaimed regions before recovery, because recovery itself needs space in shared
+    // memory.
     for region in unclaimed {
         if let Some(shared) = env.memory.shared() {
             shared.remove(&region)?;

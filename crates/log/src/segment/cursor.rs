@@ -1,8 +1,9 @@
 //! Cursors of consumers that read segments sequentially.
 //!
-//! A poll names an offset but no consumer. A consumer that is catching up polls from the offset at
-//! which its last poll ended. The prefetching scanner of a poll is therefore kept under that offset
-//! until the next poll. When too many are kept, the least recently used cursors are dropped first.
+//! A poll names an offset but no consumer. A consumer that reads sequentially polls at the offset
+//! at which its previous poll ended. Therefore the scanner of a poll, which has read ahead, is kept
+//! under that offset for the next poll. If there are too many such cursors, the least recently used
+//! one is dropped.
 
 use std::sync::Arc;
 
@@ -10,36 +11,38 @@ use super::{Scanner, Segment};
 use crate::catalog::PartitionId;
 use crate::sync::Mutex;
 
-/// Maximum number of cursors.
+/// Maximum number of cursors that are kept.
 const KEPT_MAX: usize = 32;
-/// One cursor is kept per this number of bytes of read-ahead memory.
+/// One cursor may be kept for each this many bytes of read-ahead memory.
 const BYTES_PER_CURSOR: usize = 2 << 20;
 
-/// A cursor: a scanner that is at the position where a poll ended.
+/// A cursor: the scanner of a poll, positioned where the poll ended.
 #[derive(Debug)]
 pub(crate) struct Cursor {
-    /// The segment that the cursor reads. Its file stays open while the cursor exists.
+    /// The segment that the scanner reads. Its file stays open as long as the cursor exists.
     pub(crate) segment: Arc<Segment>,
     pub(crate) scanner: Scanner,
 }
 
-/// The cursors of all partitions.
+/// The kept cursors of all partitions. Safe to use from any thread.
 #[derive(Debug)]
 pub(crate) struct Cursors {
     kept_max: usize,
-    /// Kept cursors, each with its partition and offset, the least recently used first.
+    /// Each cursor with its partition and the offset at which it continues, least recently used
+    /// first.
     kept: Mutex<Vec<(PartitionId, u64, Cursor)>>,
 }
 
 impl Cursors {
-    /// Creates an empty set. The maximum number of cursors is small enough to leave most of the
-    /// read-ahead memory to active scans.
+    /// Creates an empty set. The number of cursors is limited so that most of the read-ahead memory
+    /// is left for active scans.
     pub(crate) fn new(read_ahead_bytes_max: usize) -> Self {
         let kept_max = (read_ahead_bytes_max / BYTES_PER_CURSOR).min(KEPT_MAX);
         Self { kept_max, kept: Mutex::default() }
     }
 
-    /// Removes and returns the partition's cursor at an offset, if it reads `segment`.
+    /// Removes and returns the cursor that continues at this offset of the partition; `None` if
+    /// there is none, or if it reads another segment than `segment`.
     pub(crate) fn take(
         &self,
         id: PartitionId,
@@ -53,23 +56,23 @@ impl Cursors {
         Some(kept.remove(found).2)
     }
 
-    /// Keeps a cursor under the offset at which the next poll is expected to begin.
+    /// Keeps a cursor for the next poll at `offset`.
     pub(crate) fn keep(&self, id: PartitionId, offset: u64, cursor: Cursor) {
         let dropped = {
             let mut kept = self.kept.lock();
             kept.push((id, offset, cursor));
             (kept.len() > self.kept_max).then(|| kept.remove(0))
         };
-        // Dropping a cursor may wait for its requests in flight, so the lock is released first.
+        // Dropping a cursor may wait for its requests in flight. Do it after the lock is released.
         drop(dropped);
     }
 
-    /// Drops a partition's cursors.
+    /// Drops all cursors of a partition.
     pub(crate) fn forget(&self, id: PartitionId) {
         self.forget_where(|partition, _| *partition == id);
     }
 
-    /// Drops the cursors of a removed segment, so that its file is closed.
+    /// Drops the cursors that read a segment, which is being removed, so that its file is closed.
     pub(crate) fn forget_segment(&self, segment: &Segment) {
         self.forget_where(|_, cursor| std::ptr::eq(&*cursor.segment, segment));
     }
@@ -79,7 +82,7 @@ impl Cursors {
             let mut kept = self.kept.lock();
             kept.extract_if(.., |(partition, _, cursor)| is_gone(partition, cursor)).collect()
         };
-        // Dropping a cursor may wait for its requests in flight, so the lock is released first.
+        // Dropping a cursor may wait for its requests in flight. Do it after the lock is released.
         drop(gone);
     }
 }

@@ -1,15 +1,16 @@
-//! Rewriting a sealed segment without the gaps between its groups.
+//! Rewrites a sealed segment without the gaps between its groups (a group is the batches of one
+//! write).
 //!
 //! # Order
 //!
 //! 1. The batches are copied into a new file under a temporary name, with direct I/O, and synced.
-//! 2. The owner renames the file to the name of the next generation and syncs the directory: from
-//!    here on the new file is the segment, and the old file is obsolete.
-//! 3. The new segment is published, with its file and index together. Readers that hold the old
-//!    segment continue with it.
+//! 2. The partition's owner renames the file to the name of the next generation and syncs the
+//!    directory. From here on the new file is the segment, and the old file is obsolete.
+//! 3. The new segment is published to readers, its file and index together. Readers that already
+//!    use the old segment continue with it.
 //! 4. The old files are removed.
 //!
-//! A crash before step 2 leaves the temporary file; a crash after step 2 leaves the old generation.
+//! A crash before step 2 leaves the temporary file. A crash after step 2 leaves the old file.
 //! Recovery removes either. The owner executes steps 2 to 4 as one command, so that nothing else
 //! removes or replaces the segment meanwhile.
 
@@ -26,43 +27,43 @@ use super::index::INTERVAL;
 use super::{Scanner, Segment};
 use crate::Result;
 
-/// Number of bytes of batches that one step copies. It is bounded, so that other partitions are
-/// persisted between two steps.
+/// A step of copying ends when it has copied this many bytes. Steps are short so that other
+/// partitions can be persisted between them.
 const STEP_BYTES: u64 = 4 << 20;
 
-/// A rewritten segment not yet installed.
+/// A completed copy of a segment without gaps, before it is installed.
 #[derive(Debug)]
 pub(crate) struct Rewritten {
-    /// The segment that the rewritten segment replaces.
+    /// The segment that is being replaced.
     pub(crate) old: Arc<Segment>,
-    /// The new segment.
+    /// The segment that replaces it.
     pub(crate) new: Arc<Segment>,
-    /// Length of the old segment when it was copied, in bytes.
+    /// Length in bytes that the old segment had when copying began.
     old_length: u64,
     temporary: PathBuf,
 }
 
-/// A copy of a segment's batches in progress (step 1 of the module's list).
+/// The copying of a segment's batches, in progress (step 1 of the module's list).
 #[derive(Debug)]
 pub(crate) struct Rewriting {
     rewritten: Rewritten,
     scanner: Scanner,
     writer: SequentialWriter,
     entries: Vec<Entry>,
-    /// Number of bytes copied.
+    /// Number of bytes copied so far, which is the position in the new file.
     position: u64,
 }
 
-/// The outcome of one step of copying.
+/// The result of one step of copying.
 #[derive(Debug)]
 pub(crate) enum Advanced {
     /// There is more to copy.
     Part(Box<Rewriting>),
-    /// Everything was copied and synced.
+    /// Everything has been copied and synced.
     Whole(Rewritten),
 }
 
-/// Copies the batches of a sealed segment in the calling thread.
+/// Copies all batches of a sealed segment at once, in the calling thread.
 ///
 /// # Errors
 /// The errors of [`Rewriting::advance`].
@@ -98,10 +99,11 @@ impl Rewriting {
         Ok(Box::new(Self { rewritten, scanner, writer, entries, position: 0 }))
     }
 
-    /// Copies more batches.
+    /// Runs one step of copying.
     ///
     /// # Errors
-    /// Corruption, if the segment is damaged: it stays unchanged; I/O errors.
+    /// Corruption, if the segment is damaged; I/O errors. The copy is then removed, and the segment
+    /// is unchanged.
     pub(crate) fn advance(mut self: Box<Self>, files: &SegmentFiles) -> Result<Advanced> {
         match self.copy() {
             Ok(true) => return Ok(Advanced::Part(self)),
@@ -122,7 +124,8 @@ impl Rewriting {
         Ok(Advanced::Whole(rewritten))
     }
 
-    /// Copies up to [`STEP_BYTES`]. Returns false at the end of the segment.
+    /// Copies batches until at least [`STEP_BYTES`] have been copied. Returns false if the end of
+    /// the segment was reached.
     fn copy(&mut self) -> Result<bool> {
         let end = self.position + STEP_BYTES;
         while self.position < end {
@@ -142,7 +145,7 @@ impl Rewriting {
         Ok(true)
     }
 
-    /// Abandons the rewrite, and removes the copy.
+    /// Stops copying and removes the incomplete copy.
     pub(crate) fn abandon(self: Box<Self>, files: &SegmentFiles) {
         let Self { rewritten, writer, .. } = *self;
         drop(writer);
@@ -159,15 +162,16 @@ impl Rewritten {
         Ok((self.old.scan(files, 0)?, writer))
     }
 
-    /// Returns whether the old segment is unchanged since it was copied.
+    /// Returns whether the old segment still has the length that it had when copying began. A
+    /// truncation may have cut it since.
     pub(crate) fn is_current(&self) -> bool {
         self.old.length() == self.old_length
     }
 
-    /// Installs the new segment (step 2 of the module's list), and writes its index.
+    /// Makes the new file the segment (step 2 of the module's list), and writes its index.
     ///
     /// # Errors
-    /// I/O errors. If the machine crashes after an error, either segment may be found; both contain
+    /// I/O errors. After an error, a crash of the machine may leave either segment; both contain
     /// the same batches.
     pub(crate) fn install(&self, files: &SegmentFiles) -> Result<()> {
         files.storage.rename(&self.temporary, &self.new.path(Kind::Log))?;
@@ -176,13 +180,13 @@ impl Rewritten {
         Ok(())
     }
 
-    /// Removes the new segment.
+    /// Removes the temporary file of a copy that is not installed.
     pub(crate) fn discard(&self, files: &SegmentFiles) {
         let _ = files.storage.remove(&self.temporary);
     }
 
-    /// Removes the replaced segment (step 4 of the module's list). If the process dies before this,
-    /// recovery removes the replaced segment.
+    /// Removes the files of the old segment (step 4 of the module's list). If the process dies
+    /// before this, recovery removes them.
     pub(crate) fn remove_old(&self, files: &SegmentFiles) {
         for kind in [Kind::Index, Kind::Log] {
             let _ = files.storage.remove(&self.old.path(kind));

@@ -1,4 +1,5 @@
-//! The index of a segment. It is read when first needed, and rebuilt if it is missing or wrong.
+//! The index of a segment, which maps some offsets and timestamps to positions. It is read when
+//! first needed, and rebuilt from the segment if it is missing or wrong.
 
 use std::sync::Arc;
 
@@ -10,11 +11,11 @@ use super::Segment;
 use super::files::SegmentFiles;
 use crate::Result;
 
-/// Smallest distance between two entries of an index, in bytes of the segment.
+/// Minimum distance between the batches of two consecutive entries, in bytes of the segment.
 pub(super) const INTERVAL: u64 = 64 << 10;
 
 impl Segment {
-    /// Returns the segment's index, after reading or rebuilding it if necessary.
+    /// Returns the index. The first call reads it from its file, or rebuilds it.
     pub(super) fn entries(&self, files: &SegmentFiles) -> Result<Arc<Vec<Entry>>> {
         if let Some(entries) = &*self.index.lock() {
             return Ok(Arc::clone(entries));
@@ -28,7 +29,7 @@ impl Segment {
         Ok(entries)
     }
 
-    /// Reads the index from its file. Returns no entries if there is no file.
+    /// Reads the index from its file. Returns no entries if the file does not exist.
     pub(crate) fn read_index(&self, files: &SegmentFiles) -> Result<Vec<Entry>> {
         let path = self.path(Kind::Index);
         let file = match files.storage.open(&path, IoMode::Buffered, Purpose::LogIndex) {
@@ -45,7 +46,8 @@ impl Segment {
         Ok(entries)
     }
 
-    /// Adds entries, in ascending order, to the index of the segment that is being written.
+    /// Adds batches, in ascending order, to the index of the segment that is being written. A batch
+    /// too near to the last entry gets no entry.
     pub(crate) fn add_entries(&self, added: impl Iterator<Item = Entry>) {
         let mut index = self.index.lock();
         let entries = Arc::make_mut(index.get_or_insert_default());
@@ -58,20 +60,20 @@ impl Segment {
         }
     }
 
-    /// Drops the entries of batches at and beyond `position`, because the segment was cut there.
+    /// Removes the entries at and beyond `position`, because the segment was truncated there.
     pub(crate) fn forget_entries_from(&self, position: u64) {
         if let Some(entries) = &mut *self.index.lock() {
             Arc::make_mut(entries).retain(|entry| entry.position < position);
         }
     }
 
-    /// Sets the index.
+    /// Replaces the index in memory.
     pub(crate) fn set_entries(&self, entries: Vec<Entry>) {
         *self.index.lock() = Some(Arc::new(entries));
     }
 
-    /// Rebuilds the index from the segment, and tries to write its file; without that file the
-    /// index is rebuilt again after reopening.
+    /// Rebuilds the index by scanning the segment, and writes it to its file. If writing fails, the
+    /// index is rebuilt again when it is needed after the log is reopened.
     pub(super) fn rebuild_index(&self, files: &SegmentFiles) -> Result<Arc<Vec<Entry>>> {
         let mut entries: Vec<Entry> = Vec::new();
         let mut scanner = self.scan(files, 0)?;
@@ -87,12 +89,12 @@ impl Segment {
         }
         let entries = Arc::new(entries);
         *self.index.lock() = Some(Arc::clone(&entries));
-        // If writing fails, the index is rebuilt again after reopening.
+        // Ignore an error: without the file, the index is rebuilt after the log is reopened.
         let _ = self.write_index(files);
         Ok(entries)
     }
 
-    /// Writes the index's file, without making it durable.
+    /// Writes the index to its file, but does not sync it.
     ///
     /// # Errors
     /// I/O errors.

@@ -1,9 +1,9 @@
-//! Segments: the files that hold a partition's batches.
+//! Segments: the files that contain a partition's batches.
 //!
-//! A [`Segment`] is a reader's view of a segment. Only the partition's last segment is written, by
-//! the partition's owner through a [`SegmentWriter`]. All earlier segments are sealed: they no
-//! longer change, with two exceptions. A truncation may cut a sealed segment, and a copy without
-//! gaps may replace a sealed segment ([`dense`]).
+//! A [`Segment`] is a segment as readers see it. Only the last segment of a partition is written,
+//! by the partition's owner through a [`SegmentWriter`]. All earlier segments are sealed, which
+//! means that they no longer change, with two exceptions. A truncation may cut a sealed segment,
+//! and a copy without gaps may replace it ([`dense`]).
 
 mod cursor;
 pub(crate) mod dense;
@@ -29,24 +29,24 @@ use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::tail::SegmentStart;
 
-/// A reader's view of a segment.
+/// A segment as readers see it.
 #[derive(Debug)]
 pub(crate) struct Segment {
     start: SegmentStart,
     generation: u8,
-    /// Incarnation of the segment's partition.
+    /// The incarnation of the partition that the segment belongs to.
     incarnation: u64,
     directory: PathBuf,
-    /// Number of readable bytes: all of a sealed segment, or the persisted part of the last
-    /// segment.
+    /// Number of bytes that readers may read: the whole file of a sealed segment, or the persisted
+    /// part of the last segment.
     length: AtomicU64,
     file: OnceLock<Arc<dyn ReadFile>>,
-    /// Positions of some batches; `None` until the index is read.
+    /// The index, an entry for some of the batches; `None` until it is read.
     index: Mutex<Option<Arc<Vec<Entry>>>>,
 }
 
 impl Segment {
-    /// Creates a view of a segment of `length` bytes, whose file is opened by the first read.
+    /// Creates a segment with `length` readable bytes. Its file is opened by the first read.
     pub(crate) fn new(
         directory: &Path,
         start: SegmentStart,
@@ -93,27 +93,27 @@ impl Segment {
         Seed::new(self.start.base_offset, self.incarnation)
     }
 
-    /// Returns the directory of the partition's incarnation.
+    /// Returns the directory of the partition's incarnation, which contains the segment's files.
     pub(crate) fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// Returns the path of the segment's file of the given kind.
+    /// Returns the path of the segment's log file or index file.
     pub(crate) fn path(&self, kind: Kind) -> PathBuf {
         self.directory.join(self.name().file(kind).to_string())
     }
 
-    /// Returns the number of readable bytes.
+    /// Returns the number of bytes that readers may read.
     pub(crate) fn length(&self) -> u64 {
         self.length.load(Ordering::Acquire)
     }
 
-    /// Sets the number of readable bytes.
+    /// Sets the number of bytes that readers may read.
     pub(crate) fn set_length(&self, length: u64) {
         self.length.store(length, Ordering::Release);
     }
 
-    /// Returns the segment's file, open for reading.
+    /// Returns the segment's log file, which is opened for reading by the first call.
     ///
     /// # Errors
     /// I/O errors.
@@ -125,7 +125,7 @@ impl Segment {
         Ok(Arc::clone(self.file.get_or_init(|| file)))
     }
 
-    /// Returns a scanner that starts at a position.
+    /// Returns a scanner that starts at a position in the segment, in bytes.
     ///
     /// # Errors
     /// I/O errors.
@@ -133,15 +133,17 @@ impl Segment {
         Scanner::new(files, self.file(files)?, position..self.length())
     }
 
-    /// Returns a scanner that starts at the last indexed batch that begins at or before an offset.
+    /// Returns a scanner that starts at the last indexed batch whose base offset is at most
+    /// `offset`. If there is none, it starts at the beginning of the segment.
     ///
     /// # Errors
-    /// I/O errors; corruption, if the segment must be scanned to rebuild the index.
+    /// I/O errors; corruption, if the index must be rebuilt and the segment is damaged.
     pub(crate) fn scan_for_offset(&self, files: &SegmentFiles, offset: u64) -> Result<Scanner> {
         self.scan_from(files, |entry| entry.offset <= offset)
     }
 
-    /// Returns a scanner that starts at the last indexed batch that is older than a timestamp.
+    /// Returns a scanner that starts at the last indexed batch whose timestamp is below
+    /// `timestamp_us`. If there is none, it starts at the beginning of the segment.
     ///
     /// # Errors
     /// The errors of [`Self::scan_for_offset`].

@@ -1,4 +1,4 @@
-//! Reading a segment sequentially, batch by batch.
+//! Reads a segment sequentially, batch by batch.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -13,35 +13,36 @@ use tailwater_io::{Purpose, ReadFile};
 use super::files::SegmentFiles;
 use crate::{Error, Result};
 
-/// Size of a read request for prefetching, in bytes.
+/// Size of a read request, in bytes.
 const REQUEST_BYTES: usize = 256 << 10;
 /// Maximum number of requests in flight ahead of the caller.
 const DEPTH: usize = 4;
 
-/// Reads a span of a segment sequentially, with prefetching.
+/// Reads the batches of a span of a segment sequentially, with read-ahead.
 #[derive(Debug)]
 pub(crate) struct Scanner {
     reader: SequentialReader,
     path: PathBuf,
-    /// Position of the next batch or gap in the segment.
+    /// Position in the segment of the next batch, or of a gap before it, in bytes.
     position: u64,
     end: u64,
-    /// The header of the next batch, if it was already read.
+    /// The header of the next batch, if it has already been read.
     next: Option<Header>,
 }
 
-/// A batch that was read.
+/// A batch that has been read and verified.
 #[derive(Debug)]
 pub(crate) struct Scanned<'a> {
-    /// Position of the batch in the segment.
+    /// Position of the batch in the segment, in bytes.
     pub(crate) position: u64,
     pub(crate) header: Header,
-    /// The bytes of the batch's messages.
+    /// The bytes of the batch after its header.
     pub(crate) messages: &'a [u8],
 }
 
 impl Scanner {
-    /// Reads `span` of a file.
+    /// Creates a scanner for `span`, a range of positions in `file`. It must begin at a batch or a
+    /// gap.
     ///
     /// # Errors
     /// I/O errors.
@@ -62,21 +63,22 @@ impl Scanner {
         Ok(Self { reader, path, position, end, next: None })
     }
 
-    /// Returns the segment's file.
+    /// Returns the path of the segment's file.
     pub(crate) fn path(&self) -> &std::path::Path {
         &self.path
     }
 
-    /// Returns the start of the next batch or gap.
+    /// Returns the position of the next batch, or of a gap before it.
     pub(crate) fn position(&self) -> u64 {
         self.position
     }
 
-    /// Returns the position and header of the next batch; `None` at the end.
+    /// Skips gaps and returns the position and the header of the next batch, without moving past
+    /// it; `None` at the end of the span.
     ///
     /// # Errors
     /// Corruption, with file and position, if the bytes are not a batch header or the batch extends
-    /// beyond the segment; I/O errors.
+    /// beyond the span; I/O errors.
     pub(crate) fn peek(&mut self) -> Result<Option<(u64, Header)>> {
         if let Some(header) = self.next {
             return Ok(Some((self.position, header)));
@@ -85,8 +87,9 @@ impl Scanner {
             if self.position >= self.end {
                 return Ok(None);
             }
-            // First, only as many bytes are read as the shortest gap has. The rest of a header is
-            // read once it is certain that these bytes do not begin a gap.
+            // A gap may be shorter than a batch header, and the reader cannot go back. So first
+            // read only as many bytes as the shortest gap has. Read the rest of the header when it
+            // is certain that these bytes do not begin a gap.
             let shortest_gap = gap_end(self.position, BLOCK) - self.position;
             let mut header = [0; HEADER_BYTES];
             let first =
@@ -120,8 +123,8 @@ impl Scanner {
         Ok(Some((self.position, header)))
     }
 
-    /// Returns whether an entry of the index describes the next batch. If it does not, the index is
-    /// wrong, and the segment is right.
+    /// Returns whether the next batch is the one that an index entry describes. If not, the index
+    /// is wrong.
     pub(crate) fn is_at(&mut self, entry: &Entry) -> bool {
         self.peek().is_ok_and(|next| {
             next.is_some_and(|(position, header)| {
@@ -132,14 +135,14 @@ impl Scanner {
         })
     }
 
-    /// Skips the batch that [`Self::peek`] returned.
+    /// Moves past the batch that [`Self::peek`] returned, without reading its messages.
     pub(crate) fn skip(&mut self) {
         if let Some(header) = self.next.take() {
             self.position += header.length;
         }
     }
 
-    /// Reads the batch that [`Self::peek`] returned, and verifies all checksums; `None` at the end.
+    /// Reads the next batch and verifies all its checksums; `None` at the end of the span.
     ///
     /// # Errors
     /// The errors of [`Self::peek`]; corruption also if a checksum is wrong.

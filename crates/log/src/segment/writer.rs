@@ -1,17 +1,18 @@
-//! Writing the last segment of a partition; only the partition's owner writes it.
+//! Writes the last segment of a partition. Only the partition's owner does this.
 //!
 //! # Order
 //!
 //! 1. The file is created, and its name is made durable.
 //! 2. Space is preallocated ahead of the writes ([`SegmentWriter::prepare`]). If writes are small
-//!    and durable, the space is filled with zeros, because a durable write to space that was
-//!    written before changes no metadata. Otherwise the space is only reserved. Space is
-//!    preallocated in small pieces between writes, so that no write waits long.
-//! 3. Groups of batches are written one after the other, each with one call.
+//!    and durable, the space is filled with zeros, because a durable write is faster if it
+//!    overwrites existing bytes and so changes no metadata. Otherwise the space is only reserved.
+//!    Space is preallocated in small pieces between writes, so that no write waits long for it.
+//! 3. Groups (the batches that are persisted together) are written one after the other, each with
+//!    one call.
 //! 4. Sealing the segment cuts off its unused space, syncs it, and writes its index.
 //!
-//! A crash at any step leaves whole groups, possibly followed by a partly written group, and then
-//! zeros.
+//! A crash at any step leaves whole groups, possibly followed by one partly written group, and
+//! after that only zeros.
 
 use std::io::IoSlice;
 use std::path::Path;
@@ -27,54 +28,56 @@ use crate::options::Durability;
 use crate::tail::SegmentStart;
 use crate::{Error, Result};
 
-/// Upper bound on the space that is preallocated ahead of the writes, in bytes.
+/// Maximum space that is preallocated ahead of the last write, in bytes.
 const AHEAD_MAX: u64 = 16 << 20;
-/// Space that is preallocated for a segment without writes, in bytes.
+/// Space that is preallocated ahead of the last write at first, in bytes.
 const AHEAD_MIN: u64 = 64 << 10;
-/// Upper bound on the space that is preallocated in one step, in bytes.
+/// Maximum space that is preallocated in one step, in bytes.
 const PIECE: u64 = 1 << 20;
-/// Size of a write, in bytes, from which zeroed space no longer makes a durable write faster.
+/// Durable writes of at least this many bytes do not become faster if the space is filled with
+/// zeros before.
 const LARGE_GROUP: u64 = 256 << 10;
-/// Fraction of the bytes of batches that gaps must exceed for a segment to be rewritten:
-/// 1/GAP_PARTS.
+/// A segment is worth rewriting if its gaps have more bytes than this fraction of the bytes of its
+/// batches: 1/GAP_PARTS.
 const GAP_PARTS: u64 = 8;
 
-/// The owner's writer of the last segment of a partition.
+/// The writer of a partition's last segment, used by the partition's owner only.
 #[derive(Debug)]
 pub(crate) struct SegmentWriter {
     segment: Arc<Segment>,
     file: Box<dyn WriteFile>,
     is_durable: bool,
-    /// Position of the end of the written blocks.
+    /// Position after the last byte written.
     written: u64,
-    /// Length of the file in bytes, including preallocated space.
+    /// Length of the file in bytes, which includes preallocated space.
     prepared: u64,
-    /// Space to preallocate beyond `written`, in bytes. It grows when writes are faster than
-    /// preallocation.
+    /// Target for the space to preallocate ahead of `written`, in bytes. It grows if writes catch
+    /// up with preallocation.
     ahead: u64,
-    /// Upper bound on the length of the segment, in bytes.
+    /// Maximum length of the segment, in bytes. No space is preallocated beyond it.
     length_max: u64,
-    /// Whether preallocation failed or reached the segment's maximum length; writes continue
-    /// without it.
+    /// Whether preallocation has stopped, because it failed or has reached `length_max`. Writes go
+    /// on without it.
     has_no_space: bool,
-    /// Bytes of batches written by this writer.
+    /// Total size of the batches written by this writer, in bytes, without gaps.
     batch_bytes: u64,
-    /// Position of this writer's first write.
+    /// Position at which this writer began: 0, or the end of the recovered batches.
     begun: u64,
     /// Length of the last write, in bytes.
     last_group: u64,
-    /// Length to which the file of a resumed segment is cut again before the first write, in bytes.
+    /// If set, the file must be truncated to this length again before the first write (see
+    /// [`Self::repeat_cut`]).
     uncertain_cut: Option<u64>,
-    /// The error of a failed sync. A failed sync is never retried: the system may have dropped the
-    /// bytes.
+    /// The error of a failed sync. A failed sync is not retried, because the kernel may have
+    /// dropped the unsynced bytes, so that a later sync would succeed without them.
     failed: Option<Error>,
 }
 
 impl SegmentWriter {
-    /// Creates a segment, and makes its name durable.
+    /// Creates the file of a new segment, and makes its name durable.
     ///
     /// # Errors
-    /// I/O errors. On an error the file may exist; the next attempt truncates it.
+    /// I/O errors. After an error the file may exist; the next attempt truncates it.
     pub(crate) fn create(
         files: &SegmentFiles,
         directory: &Path,
@@ -106,8 +109,8 @@ impl SegmentWriter {
         })
     }
 
-    /// Continues writing a segment. Its file is cut to `length` bytes, after which only batches
-    /// remain.
+    /// Continues to write a recovered segment. First truncates its file to `length` bytes, which
+    /// removes everything after the recovered batches.
     ///
     /// # Errors
     /// I/O errors.
@@ -124,10 +127,11 @@ impl SegmentWriter {
         if file.length()? != length {
             file.truncate(length)?;
         }
-        // Readers will see the recovered batches, and later appends follow them. A later crash must
-        // therefore neither lose these batches nor restore the bytes that were cut off.
+        // From now on readers see the recovered batches, and appends follow them. So make them and
+        // the truncation durable: a later crash must neither lose the batches nor bring back the
+        // removed bytes.
         file.sync_all(Purpose::LogAppend)?;
-        // The process that created the segment may have died before it synced the file's name.
+        // The process that created the segment may have died before it synced the name of the file.
         files.storage.sync_directory(segment.directory())?;
         segment.set_length(length);
         Ok(Self {
@@ -151,15 +155,17 @@ impl SegmentWriter {
         &self.segment
     }
 
-    /// Returns whether the total size of the gaps exceeds an eighth of the size of the batches.
+    /// Returns whether the gaps that this writer has left exceed 1/[`GAP_PARTS`] of the size of its
+    /// batches.
     pub(crate) fn is_padded(&self) -> bool {
         self.written - self.begun > self.batch_bytes + self.batch_bytes / GAP_PARTS
     }
 
-    /// Writes a group at a position, durably if required. `batch_bytes` is the size of its batches.
+    /// Writes a group at a position, durably if the durability requires it. `batch_bytes` is the
+    /// size of its batches without padding.
     ///
     /// # Errors
-    /// I/O errors. On an error the bytes at and after `position` are unknown.
+    /// I/O errors. After an error, the content of the file at and after `position` is unknown.
     pub(crate) fn write(
         &mut self,
         parts: &[IoSlice<'_>],
@@ -171,7 +177,7 @@ impl SegmentWriter {
         self.repeat_cut()?;
         self.file.write_vectored_at(parts, position, self.is_durable, Purpose::LogAppend)?;
         if end > self.prepared {
-            // The write went beyond the preallocated space: more space is preallocated from now on.
+            // The write has caught up with preallocation, so preallocate more from now on.
             self.ahead = (self.ahead * 2).min(AHEAD_MAX);
             self.prepared = end;
         }
@@ -181,10 +187,12 @@ impl SegmentWriter {
         Ok(())
     }
 
-    /// Before the first write to a resumed segment, cuts the file at its present length. The last
-    /// process may have cut it there, and died after the sync of that cut had failed. The bytes
-    /// after the cut are then still on the device, and would reappear when the write extends the
-    /// file.
+    /// Before the first write to a recovered segment, truncates the file at its present length once
+    /// more.
+    ///
+    /// An earlier process may have truncated the file there, and died after the sync of that
+    /// truncation failed. Then the removed bytes are still on the device, although the file appears
+    /// to be shorter. Without a new truncation they could reappear when the write extends the file.
     fn repeat_cut(&mut self) -> Result<()> {
         let Some(length) = self.uncertain_cut else { return Ok(()) };
         self.file.truncate(length)?;
@@ -195,18 +203,18 @@ impl SegmentWriter {
         Ok(())
     }
 
-    /// Makes the segment readable up to a position.
+    /// Lets readers read the segment up to `length`.
     pub(crate) fn publish(&self, length: u64) {
         self.segment.set_length(length);
     }
 
-    /// Returns whether space should be preallocated.
+    /// Returns whether a piece of space should be preallocated now.
     pub(crate) fn wants_space(&self) -> bool {
         let wanted = (self.written + self.ahead / 2).min(self.length_max);
         !self.has_no_space && self.written > 0 && self.prepared < wanted
     }
 
-    /// Preallocates a piece of space. If that fails, writes continue without it.
+    /// Preallocates one piece of space. If that fails, writes go on without preallocation.
     pub(crate) fn prepare(&mut self) {
         let block = self.file.alignment() as u64;
         let begin = self.prepared.next_multiple_of(block);
@@ -215,12 +223,13 @@ impl SegmentWriter {
             self.has_no_space = true;
             return;
         }
-        // Writing zeros first would double the cost of a large durable write.
+        // For large durable writes, filling the space with zeros would double the bytes written for
+        // little gain.
         let is_small = self.last_group < LARGE_GROUP;
         let prepared = match self.is_durable && is_small {
             true => self.write_zeros(begin, end - begin),
-            // The file's length is extended too: a write within that length needs no exclusive
-            // access to the file.
+            // Extend the file's length too: a direct write within the length does not need
+            // exclusive access to the file.
             false => self.file.allocate(begin, end - begin).and_then(|()| self.file.truncate(end)),
         };
         match prepared {
@@ -232,9 +241,9 @@ impl SegmentWriter {
         }
     }
 
-    /// Cuts off unused space, because the partition is idle.
+    /// Truncates the preallocated space that is unused, because the partition is idle.
     pub(crate) fn release_space(&mut self) {
-        // If the space cannot be cut off, it stays for later writes.
+        // If truncating fails, keep the space for later writes.
         if self.prepared > self.written && self.file.truncate(self.written).is_ok() {
             self.prepared = self.written;
         }
@@ -248,7 +257,7 @@ impl SegmentWriter {
         self.file.sync_data(Purpose::LogAppend)
     }
 
-    /// Makes all writes durable.
+    /// Makes all earlier writes durable.
     ///
     /// # Errors
     /// I/O errors.
@@ -256,7 +265,7 @@ impl SegmentWriter {
         self.attempt(|file| file.sync_data(Purpose::LogAppend))
     }
 
-    /// Makes all earlier and later writes durable.
+    /// Makes all earlier writes durable, and makes every later write durable when it returns.
     ///
     /// # Errors
     /// I/O errors.
@@ -265,8 +274,8 @@ impl SegmentWriter {
         self.sync()
     }
 
-    /// Runs `call`, which includes a sync, unless an earlier sync failed. A failure is final, even
-    /// if the disk was full: the error is one that the log does not retry.
+    /// Runs `call`, which must include a sync, unless an earlier sync failed. A failure is final,
+    /// even if the disk was full, so the error is converted to a kind that the log does not retry.
     fn attempt(
         &mut self,
         call: impl FnOnce(&mut dyn WriteFile) -> tailwater_io::Result<()>,
@@ -281,8 +290,9 @@ impl SegmentWriter {
         })
     }
 
-    /// Cuts the segment after its last batch, and syncs it. A sealed segment must be durable
-    /// whatever the topic's durability, since recovery never reads sealed segments.
+    /// Truncates the file at `data_end`, the end of the last batch, and syncs it. Recovery never
+    /// reads sealed segments. Therefore a sealed segment must be durable even if the topic's
+    /// durability does not require it.
     ///
     /// # Errors
     /// I/O errors.
@@ -293,7 +303,7 @@ impl SegmentWriter {
         Ok(())
     }
 
-    /// Cuts the file after the last batch, and syncs it.
+    /// Truncates the file at `data_end`, the end of the last batch, and syncs it.
     fn cut(&mut self, data_end: u64) -> Result<()> {
         if self.file.length()? != data_end {
             self.file.truncate(data_end)?;

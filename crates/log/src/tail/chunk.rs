@@ -1,4 +1,4 @@
-//! One chunk of a partition's tail, as readers see it.
+//! A chunk: a piece of a partition's tail, as readers see it.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use tailwater_io::buffer::AppendedBytes;
 use crate::sync::Published;
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// Smallest distance between two entries of a chunk's index, in bytes.
+/// Minimum distance between the batches of two consecutive index entries of a chunk, in bytes.
 const INDEX_INTERVAL: usize = 16 << 10;
 
-/// The start of a segment, as recorded in the names of its files.
+/// Where a segment begins in its partition. The names of its files contain this.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct SegmentStart {
     /// Offset of the segment's first message.
@@ -23,21 +23,21 @@ pub(crate) struct SegmentStart {
     pub(crate) base_timestamp_us: u64,
 }
 
-/// The position of a chunk in its segment.
+/// Where a chunk is in its partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ChunkPlace {
-    /// The segment.
+    /// The segment that the chunk is written to.
     pub(crate) segment: SegmentStart,
-    /// Position of the chunk's first byte in the segment.
+    /// Position in the segment of the chunk's first byte.
     pub(crate) position: u64,
-    /// Offset of the chunk's first batch.
+    /// Offset of the first message of the chunk's first batch.
     pub(crate) base_offset: u64,
-    /// Position in the chunk of its first batch; the bytes before it are carried from the last
-    /// chunk.
+    /// Position in the chunk at which its first batch begins. The bytes before it are a partial
+    /// block, carried over from the previous chunk.
     pub(crate) first_batch: usize,
 }
 
-/// A chunk. Its bytes stay in memory until it is evicted.
+/// A chunk of a tail. It has its bytes until it is evicted.
 #[derive(Debug)]
 pub(crate) struct Chunk {
     place: ChunkPlace,
@@ -56,25 +56,27 @@ impl Chunk {
         &self.place
     }
 
-    /// Returns the bytes, which stay valid while the caller holds them; `None` after eviction.
+    /// Returns the chunk's bytes, or `None` if it was evicted. The returned bytes stay valid even
+    /// if the chunk is evicted later.
     pub(crate) fn bytes(&self) -> Option<Arc<AppendedBytes>> {
         self.bytes.load()
     }
 
-    /// Drops the chunk's reference to its bytes. The bytes stay valid for readers that still hold
+    /// Evicts the chunk: drops its reference to its bytes. They stay valid for readers that hold
     /// them.
     pub(crate) fn evict(&self) {
         self.bytes.store(None);
     }
 
-    /// Adds a batch that begins at `position` in the chunk to the index, unless the last entry is
-    /// near. Only the partition's owner calls this, before it publishes the batch.
+    /// Adds an entry to the chunk's index for a batch that begins at `position` in the chunk,
+    /// unless the last entry is less than [`INDEX_INTERVAL`] before it. Only the partition's owner
+    /// calls this, before it publishes the batch to readers.
     pub(crate) fn note(&self, offset: u64, timestamp_us: u64, position: usize) {
         self.index.note(offset, timestamp_us, position);
     }
 
-    /// Returns entries for the segment's index, for some of the batches that begin in `range` of
-    /// the chunk.
+    /// Returns entries for the segment's index: those of this chunk's index whose batches begin in
+    /// `range`, a range of positions in the chunk.
     pub(crate) fn entries_within(&self, range: Range<usize>) -> impl Iterator<Item = Entry> {
         let count = self.index.count.load(Ordering::Acquire);
         self.index.slots.iter().take(count).filter_map(move |slot| {
@@ -87,14 +89,16 @@ impl Chunk {
         })
     }
 
-    /// Returns the position of the last indexed batch at or before an offset.
+    /// Returns the position in the chunk of the last indexed batch whose offset is at most
+    /// `offset`, or else of the chunk's first batch.
     pub(crate) fn position_of_offset(&self, offset: u64) -> usize {
         self.index
             .last_where(|slot| slot.offset.load(Ordering::Relaxed) <= offset)
             .unwrap_or(self.place.first_batch)
     }
 
-    /// Returns the position of the last indexed batch that is older than a timestamp.
+    /// Returns the position in the chunk of the last indexed batch whose timestamp is below
+    /// `timestamp_us`, or else of the chunk's first batch.
     pub(crate) fn position_of_timestamp(&self, timestamp_us: u64) -> usize {
         self.index
             .last_where(|slot| slot.timestamp_us.load(Ordering::Relaxed) < timestamp_us)
@@ -102,8 +106,8 @@ impl Chunk {
     }
 }
 
-/// Positions of some of a chunk's batches, in order. The owner stores an entry before it increments
-/// the count; readers read only entries whose index is below the count.
+/// The index of a chunk, with an entry for some of its batches, in ascending order. The owner
+/// stores an entry before it increments the count. Readers read only the first `count` entries.
 #[derive(Debug)]
 struct Index {
     slots: Box<[Slot]>,
@@ -134,8 +138,8 @@ impl Index {
         self.count.store(count + 1, Ordering::Release);
     }
 
-    /// Returns the position of the last entry for which `fulfils` is true. If `fulfils` is true for
-    /// an entry, it must be true for all entries before that one.
+    /// Returns the position of the last entry that fulfils a condition; `None` if no entry does.
+    /// All entries that fulfil it must come before those that do not.
     fn last_where(&self, fulfils: impl Fn(&Slot) -> bool) -> Option<usize> {
         let count = self.count.load(Ordering::Acquire);
         let known = self.slots.get(..count)?;
@@ -144,11 +148,11 @@ impl Index {
     }
 }
 
-/// Iterates over the batches of a chunk.
+/// Iterates over the batches in the bytes of a chunk, and skips gaps.
 #[derive(Debug)]
 pub(crate) struct Walk<'a> {
     bytes: &'a [u8],
-    /// Position of the first byte of `bytes` in the segment.
+    /// Position in the segment of the first byte of `bytes`.
     position: u64,
     at: usize,
 }
@@ -157,14 +161,14 @@ pub(crate) struct Walk<'a> {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WalkedBatch {
     pub(crate) header: Header,
-    /// Start and end (exclusive) of the batch in the chunk.
+    /// Positions in the chunk at which the batch begins and ends (exclusive).
     pub(crate) start: usize,
     pub(crate) end: usize,
 }
 
 impl<'a> Walk<'a> {
-    /// Starts at position `at` of a chunk whose first byte is at `position` in the segment. `bytes`
-    /// are all published bytes of the chunk.
+    /// Starts at position `at` in a chunk. `bytes` are the published bytes of the chunk, and
+    /// `position` is the position of the chunk in its segment.
     pub(crate) fn new(bytes: &'a [u8], position: u64, at: usize) -> Self {
         Self { bytes, position, at }
     }

@@ -1,13 +1,14 @@
-//! The memory of all tails: its bounds, its users, and the order of eviction.
+//! The memory of all tails of a log: its limits, what it is used for, and the order of eviction.
 //!
-//! Memory is allocated in pieces whose size is a power of two. Each piece belongs to a chunk, to
-//! readers that still hold slices of an evicted chunk, or to the free list. Persisted chunks are a
-//! cache of recent data.
+//! Memory is allocated in pieces, whose size is a power of two. Each piece belongs to a chunk, or
+//! to readers that still hold bytes of an evicted chunk, or is on the free list. Chunks that are
+//! completely persisted are kept as a cache of recent data.
 //!
-//! There are two bounds. The *limit* is hard: if all memory below it is unpersisted or held by
-//! readers, an allocation is refused. The *target* bounds the cache: an allocation that would
-//! exceed the target first releases free pieces of other sizes, and then evicts persisted chunks,
-//! the oldest first. The target equals the limit unless the cache sizes itself ([`super::sizing`]).
+//! There are two bounds. The *limit* is hard: if all memory below it holds unpersisted batches or
+//! is held by readers, an allocation is refused. The *target* bounds the memory as long as
+//! something can be evicted: an allocation that would exceed the target first releases free pieces
+//! of other sizes, and then evicts persisted chunks, the oldest first. The target equals the limit
+//! unless the cache sizes itself ([`super::sizing`]).
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -23,66 +24,66 @@ use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::{Error, ErrorKind, Result};
 
-/// Size of the smallest piece, in bytes.
+/// Minimum size of a piece, in bytes.
 const PIECE_MIN: usize = 32 << 10;
 
-/// The kind of a chunk's memory.
+/// The kind of memory that a chunk is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum MemoryKind {
-    /// Anonymous memory of the process.
+    /// Anonymous memory of the process, which ends with it.
     Private,
     /// Shared memory, which outlives the process.
     Shared,
 }
 
-/// The memory of all tails of a log.
+/// The memory of all tails of a log. Safe to use from any thread.
 pub(crate) struct ChunkPool {
     me: Weak<Self>,
     shared: Option<Arc<dyn SharedMemory>>,
-    /// Whether new chunks can be in shared memory. Otherwise `shared`, if there is any, only has
-    /// the batches of an earlier process.
+    /// Whether new chunks may be in shared memory. If not, `shared` is only used to recover the
+    /// batches that an earlier process left in it.
     allocates_shared: bool,
     limit: usize,
     /// Number of the first region of shared memory that this process creates. Regions with lower
-    /// numbers belong to earlier processes.
+    /// numbers were left by earlier processes.
     first_region: u64,
     state: Mutex<State>,
-    /// Whether memory is scarce ([`Self::is_tight()`]); updated with each change of the state.
+    /// Whether memory is scarce ([`Self::is_tight()`]). Updated whenever the state changes.
     is_tight: AtomicBool,
     backpressure: Arc<Backpressure>,
 }
 
 #[derive(Default)]
 struct State {
-    /// Total size of all pieces, including free ones, in bytes.
+    /// Total size of all pieces, free ones included, in bytes.
     used: usize,
-    /// Bound on `used` while persisted chunks are kept, in bytes: beyond it they are evicted.
+    /// While anything can be evicted, `used` is kept at or below this, in bytes.
     target: usize,
     free: BTreeMap<(MemoryKind, usize), Vec<Piece>>,
     /// Total size of the pieces in `free`, in bytes.
     free_bytes: usize,
-    /// Persisted chunks, the oldest first.
+    /// Persisted chunks that are kept as a cache, the oldest first.
     cached: VecDeque<Arc<Chunk>>,
     /// Total size of the chunks in `cached`, in bytes.
     cached_bytes: usize,
-    /// Number of the next region of shared memory.
+    /// Number of the next region of shared memory to be created.
     next_region: u64,
-    /// Whether the system refused the last request for more memory.
+    /// Whether the operating system refused the last request for memory.
     is_refused: bool,
-    /// Whether the log was closed. Its regions of shared memory were then removed, or belong to the
-    /// process that opens the log next.
+    /// Whether the log was closed. The regions of shared memory have then been removed, or belong
+    /// to the process that opens the log next.
     is_closed: bool,
 }
 
 struct Piece {
     pages: Pages,
-    /// Name of the piece's region of shared memory; `None` for private memory.
+    /// Name of the region of shared memory that the piece is; `None` for private memory.
     region: Option<String>,
 }
 
 impl ChunkPool {
-    /// Creates a pool of at most `limit` bytes. Existing regions of shared memory stay unchanged.
-    /// With `allocates_shared`, new chunks can be in shared memory.
+    /// Creates a pool of at most `limit` bytes. Regions that already exist in `shared` are left
+    /// unchanged. `allocates_shared` says whether new chunks may be in shared memory.
     ///
     /// # Errors
     /// Errors from listing the regions.
@@ -112,29 +113,30 @@ impl ChunkPool {
         }))
     }
 
-    /// Returns the shared memory, if there is any. An earlier process may have left batches in it.
+    /// Returns the log's shared memory; `None` if it has none. An earlier process may have left
+    /// batches in it.
     pub(crate) fn shared(&self) -> Option<&Arc<dyn SharedMemory>> {
         self.shared.as_ref()
     }
 
-    /// Returns whether new chunks can be in shared memory, which outlives the process.
+    /// Returns whether new chunks may be in shared memory, which outlives the process.
     pub(crate) fn allocates_shared(&self) -> bool {
         self.allocates_shared
     }
 
-    /// Returns the total size of all pieces in bytes, including free pieces.
+    /// Returns the total size of all pieces, free ones included, in bytes.
     pub(crate) fn used(&self) -> usize {
         self.state.lock().used
     }
 
-    /// Returns whether unpersisted chunks and readers hold more than half of the limit, or the
-    /// system refused more memory. If so, partitions persist immediately and release chunks that
-    /// are not full.
+    /// Returns whether memory is scarce: unpersisted chunks and readers hold more than half of the
+    /// limit, or the operating system refused the last request. Partitions then persist
+    /// immediately, and release chunks that are not full.
     pub(crate) fn is_tight(&self) -> bool {
         self.is_tight.load(Ordering::Relaxed)
     }
 
-    /// Returns whether the system refused the last request for memory.
+    /// Returns whether the operating system refused the last request for memory.
     pub(crate) fn is_refused(&self) -> bool {
         self.state.lock().is_refused
     }
@@ -144,13 +146,12 @@ impl ChunkPool {
         self.is_tight.store(is_tight, Ordering::Relaxed);
     }
 
-    /// Returns the size of all pieces, in bytes, up to which persisted chunks are kept.
+    /// Returns the target, in bytes: the bound on the memory that persisted chunks may fill.
     pub(crate) fn target(&self) -> usize {
         self.state.lock().target
     }
 
-    /// Sets the size of all pieces, in bytes, up to which persisted chunks are kept. Evicts chunks
-    /// beyond it.
+    /// Sets the target, in bytes, and evicts persisted chunks beyond it.
     pub(crate) fn set_target(&self, target: usize) {
         self.state.lock().target = target.min(self.limit);
         self.evict_beyond_target();
@@ -161,11 +162,12 @@ impl ChunkPool {
         self.limit
     }
 
-    /// Returns memory with space for `bytes`. Shared memory has a header before that space.
+    /// Allocates memory with space for at least `bytes` bytes. In shared memory, a header precedes
+    /// that space.
     ///
     /// # Errors
-    /// Full, if everything is unpersisted or held by readers; no space, if the system has no more
-    /// shared memory; I/O errors.
+    /// Full, if all memory below the limit is unpersisted or held by readers, or the operating
+    /// system refuses more; invalid argument, if `bytes` exceeds the limit; I/O errors.
     pub(crate) fn allocate(&self, kind: MemoryKind, bytes: usize) -> Result<AppendBuffer> {
         let size = bytes.max(PIECE_MIN).next_power_of_two();
         let header = match kind {
@@ -228,7 +230,8 @@ impl ChunkPool {
         }
     }
 
-    /// Evicts persisted chunks until the target is met or none is left.
+    /// Releases free pieces and evicts persisted chunks until the target is met, or nothing is left
+    /// to evict.
     fn evict_beyond_target(&self) {
         loop {
             let mut state = self.state.lock();
@@ -241,12 +244,13 @@ impl ChunkPool {
         }
     }
 
-    /// Releases memory that was evicted. The caller must not hold the lock of the state: releasing
-    /// a chunk calls [`Source::give_back`], which takes that lock.
+    /// Releases what `evict` returned. The caller must not hold the lock of the state, because
+    /// releasing a chunk calls [`Source::give_back`], which takes that lock.
     fn release(&self, evicted: Evicted) {
         match evicted {
             Evicted::Piece(piece) => self.unmap(piece),
-            // The chunk's memory returns to the pool now, or when the last reader drops its slice.
+            // The chunk's memory returns to the pool now, or when the last reader drops its
+            // reference.
             Evicted::Chunk(chunk) => chunk.evict(),
         }
     }
@@ -271,12 +275,13 @@ impl ChunkPool {
 
     fn unmap(&self, piece: Piece) {
         if let (Some(region), Some(shared)) = (&piece.region, &self.shared) {
-            // A region that cannot be removed now contains no batches: the next opening removes it.
+            // Ignore an error: the region contains no batches, and the next opening of the log
+            // removes it.
             let _ = shared.remove(region);
         }
     }
 
-    /// Keeps a persisted chunk as a cache of recent data.
+    /// Keeps a chunk, which is completely persisted, as a cache of recent data.
     pub(crate) fn cache(&self, chunk: Arc<Chunk>) {
         let mut state = self.state.lock();
         state.cached_bytes += capacity(&chunk);
@@ -287,8 +292,8 @@ impl ChunkPool {
         self.backpressure.changed();
     }
 
-    /// Evicts those of `chunks` that are in the cache, and returns free memory to the system.
-    /// `chunks` are the chunks of an idle partition.
+    /// Evicts the chunks of an idle partition that are in the cache, and returns all free memory to
+    /// the operating system.
     pub(crate) fn release_chunks(&self, chunks: &[Arc<Chunk>]) {
         let mut evicted = Vec::new();
         let mut state = self.state.lock();
@@ -311,8 +316,9 @@ impl ChunkPool {
         }
     }
 
-    /// Evicts all chunks. With `is_persisted`, removes the regions of this process. Otherwise the
-    /// regions stay, and the process that opens the log next recovers the batches in them.
+    /// Closes the pool and evicts all cached chunks. If `is_persisted`, everything is persisted,
+    /// and the regions that this process created are removed. Otherwise they remain, and the
+    /// process that opens the log next recovers the batches in them.
     ///
     /// # Errors
     /// I/O errors.
@@ -337,20 +343,20 @@ impl ChunkPool {
     }
 }
 
-/// Memory that was taken from the free list or the cache, and is to be released.
+/// What was taken from the free list or the cache in order to release its memory.
 enum Evicted {
     Piece(Piece),
     Chunk(Arc<Chunk>),
 }
 
-/// Returns the memory of a cached chunk, in bytes.
+/// Returns the size of a cached chunk's memory, in bytes.
 fn capacity(chunk: &Chunk) -> usize {
     chunk.bytes().map_or(0, |bytes| bytes.capacity())
 }
 
 impl State {
-    /// Returns the number of bytes in unpersisted chunks, and in evicted chunks that readers still
-    /// hold.
+    /// Returns the memory that cannot be evicted, in bytes: unpersisted chunks, and evicted chunks
+    /// that readers still hold.
     fn held(&self) -> usize {
         self.used.saturating_sub(self.free_bytes + self.cached_bytes)
     }
@@ -359,7 +365,7 @@ impl State {
         self.free_bytes > 0 || !self.cached.is_empty()
     }
 
-    /// Removes and returns a free piece; if there is none, the oldest cached chunk.
+    /// Removes and returns a free piece or, if there is none, the oldest cached chunk.
     fn evict(&mut self) -> Option<Evicted> {
         if let Some(piece) = self.take_free() {
             return Some(Evicted::Piece(piece));
@@ -369,8 +375,8 @@ impl State {
         Some(Evicted::Chunk(oldest))
     }
 
-    /// Removes and returns the largest free piece of shared memory; if there is none, of private
-    /// memory.
+    /// Removes and returns the largest free piece of shared memory or, if there is none, the
+    /// largest of private memory.
     fn take_free(&mut self) -> Option<Piece> {
         let (key, pieces) = self.free.iter_mut().rfind(|(_, pieces)| !pieces.is_empty())?;
         let (size, piece) = (key.1, pieces.pop()?);
@@ -380,7 +386,7 @@ impl State {
     }
 }
 
-/// Takes back the memory of one chunk when the last reference to it is dropped.
+/// Returns the memory of one chunk to the pool when the last reference to it is dropped.
 struct Source {
     memory: Arc<ChunkPool>,
     kind: MemoryKind,
@@ -392,7 +398,8 @@ impl PageSource for Source {
     fn give_back(&self, mut pages: Pages) {
         let mut state = self.memory.state.lock();
         if state.is_closed {
-            // The log is closed: regions with the same names may already belong to another process.
+            // Do not touch the region: one with the same name may already belong to another
+            // process.
             return;
         }
         if state.used > state.target {
@@ -404,8 +411,8 @@ impl PageSource for Source {
         }
         drop(state);
         if self.kind == MemoryKind::Shared {
-            // If the memory is reused and this process dies, the process that opens the log next
-            // must not find old batches after the new ones.
+            // Zero the memory before it is reused. If this process dies, the process that opens the
+            // log next must not find old batches after the new ones.
             pages.zero();
         }
         let piece = Piece { pages, region: self.region.clone() };

@@ -1,14 +1,15 @@
-//! Recent data in memory: batches that are not yet in a segment, and persisted batches that
-//! consumers may still poll.
+//! The tails of partitions: recent batches in memory. They are batches that are not yet in a
+//! segment, and persisted batches that consumers may still poll.
 //!
-//! A partition's tail is a sequence of [`Chunk`]s. A chunk holds batches in the layout of the
-//! segment, with the same alignment to blocks. One write of a chunk's memory therefore persists the
-//! chunk, and a poll returns slices of that memory. A fully persisted chunk stays as a cache until
-//! its memory is needed: the oldest chunk of all partitions is evicted first ([`ChunkPool`]). An
-//! idle partition releases its chunks.
+//! A partition's tail is a sequence of [`Chunk`]s. A chunk contains batches exactly as they will be
+//! in the segment, with the same alignment to blocks. So a chunk is persisted by writing its
+//! memory, and a poll returns slices of that memory. A chunk that is completely persisted stays as
+//! a cache until its memory is needed. Then the oldest chunk of all partitions is evicted
+//! ([`ChunkPool`]). An idle partition releases its chunks.
 //!
-//! Topics with durability `process` keep their tails in shared memory, which outlives the process.
-//! The process that opens the log next recovers batches from there ([`survivors`]).
+//! The tails of topics with durability `process` are in shared memory, which outlives the process.
+//! If the process dies, the process that opens the log next recovers the batches from there
+//! ([`survivors`]).
 
 mod chunk;
 mod memory;

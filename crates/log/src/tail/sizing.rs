@@ -1,8 +1,8 @@
-//! Sizing of the cache of recent data, in the same way as the engine's block cache
-//! ([`tailwater_io::sizing`]): the cache takes free memory and returns it under memory pressure.
+//! Sizes the cache of recent data, in the same way as the engine's block cache
+//! ([`tailwater_io::sizing`]): it takes free memory, and gives it back under memory pressure.
 //!
-//! Only persisted chunks are evicted. The size of unpersisted chunks is bounded only by the hard
-//! limit, which is fixed when the log is opened.
+//! Only persisted chunks can be evicted. Unpersisted chunks are bounded only by the hard limit,
+//! which is fixed when the log is opened.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -13,23 +13,24 @@ use tailwater_io::sizing::{GhostHits, LOOK, Sizing};
 use super::ChunkPool;
 use crate::sync::{Condvar, Mutex};
 
-/// The automatic hard limit as a fraction of the memory available to the process: 1/LIMIT_PART.
+/// The automatic hard limit, as a fraction of the process's memory limit: 1/LIMIT_PART.
 const LIMIT_PART: u64 = 8;
-/// Lowest and highest automatic hard limit, in bytes.
+/// Minimum and maximum of the automatic hard limit, in bytes.
 const LIMITS: [u64; 2] = [64 << 20, 1 << 30];
-/// Automatic hard limit if the memory available to the process is unknown, in bytes.
+/// Automatic hard limit if the process's memory limit is unknown, in bytes.
 const LIMIT_UNKNOWN: u64 = 256 << 20;
-/// Initial target of the cache, in bytes.
+/// Target size of the cache when the log is opened, in bytes.
 const FIRST_TARGET: usize = 256 << 20;
 
-/// Returns the hard limit of a log's tails, in bytes, for a process with `memory` bytes available.
+/// Returns the automatic hard limit on a log's tails, in bytes. `memory` is the process's memory
+/// limit in bytes, if known.
 pub(crate) fn automatic_limit(memory: Option<u64>) -> usize {
     let [least, most] = LIMITS;
     let limit = memory.map_or(LIMIT_UNKNOWN, |memory| (memory / LIMIT_PART).clamp(least, most));
     limit as usize
 }
 
-/// Sizes the cache in a separate thread until [`Self::end`].
+/// Resizes the cache from a thread of its own.
 #[derive(Debug, Default)]
 pub(crate) struct Tuner {
     is_ended: Mutex<bool>,
@@ -37,7 +38,8 @@ pub(crate) struct Tuner {
 }
 
 impl Tuner {
-    /// Repeatedly decides how much recent data the cache keeps.
+    /// Runs the thread: decides at intervals how large the cache may be, until [`Self::end`] is
+    /// called.
     pub(crate) fn work(&self, tails: &Arc<ChunkPool>, memory: &Memory) {
         tails.set_target(FIRST_TARGET);
         let (mut sizing, mut decided, mut pause) = (Sizing::default(), Instant::now(), LOOK);
@@ -50,8 +52,8 @@ impl Tuner {
             decided = Instant::now();
             let Some(left) = memory.left() else { continue };
             let target = tails.target();
-            // Recent data is evicted by age alone, so there is no record of evicted blocks that are
-            // read again.
+            // The cache evicts by age alone and does not notice when evicted data is read again, so
+            // it has no ghost hits.
             let ghosts = GhostHits::default();
             let next = sizing.next(target, tails.used(), left, ghosts, elapsed);
             pause = sizing.pause();
@@ -61,7 +63,7 @@ impl Tuner {
         }
     }
 
-    /// Ends [`Self::work`].
+    /// Makes [`Self::work`] return.
     pub(crate) fn end(&self) {
         *self.is_ended.lock() = true;
         self.wake.notify_all();

@@ -1,9 +1,9 @@
-//! Batches that a process left in shared memory when it died.
+//! Recovers the batches that a process left in shared memory when it died.
 //!
-//! The batches of a chunk are recovered up to, but not including, the first batch that is
-//! incomplete, belongs to another partition or does not continue the offsets. Bytes after the last
-//! batch are zero: the memory was zeroed before use, so bytes of an earlier use are never mistaken
-//! for a batch.
+//! From each chunk, batches are recovered up to the first one that is incomplete, belongs to
+//! another partition or does not continue the offsets; that one and all after it are left out. The
+//! bytes after the last batch are zero, because memory is zeroed before it is used. So bytes of an
+//! earlier use are never mistaken for a batch.
 
 use std::collections::BTreeMap;
 
@@ -15,28 +15,29 @@ use tailwater_io::SharedMemory;
 use crate::Result;
 use crate::catalog::PartitionId;
 
-/// A region of shared memory with batches that a dead process left.
+/// A region of shared memory that a dead process left, with a chunk that may contain batches.
 #[derive(Debug)]
 pub(crate) struct Survivor {
     pub(crate) header: ChunkHeader,
-    /// Name of the region.
+    /// Name of the region of shared memory.
     pub(crate) region: String,
     bytes: Vec<u8>,
 }
 
-/// The shared memory that a dead process left for one log.
+/// Everything that dead processes left in one log's shared memory.
 #[derive(Default)]
 pub(crate) struct Survivors {
-    /// Regions by partition and incarnation, in the order of their offsets.
+    /// The chunks of each incarnation of a partition, in ascending order of their offsets.
     chunks: BTreeMap<(PartitionId, u64), Vec<Survivor>>,
-    /// Names of regions without batches.
+    /// Names of regions that contain no chunk.
     empty: Vec<String>,
-    /// Problems with regions that could not be used, as text.
+    /// For each region that cannot be used, a warning for the user.
     pub(crate) refused: Vec<String>,
 }
 
 impl Survivors {
-    /// Reads the regions that belong to the log with this id, without changing them.
+    /// Reads all regions of a log's shared memory without changing them. `log` is the log's id;
+    /// regions of another log are refused.
     ///
     /// # Errors
     /// I/O errors.
@@ -65,13 +66,13 @@ impl Survivors {
         Ok(survivors)
     }
 
-    /// Returns whether any region has batches.
+    /// Returns whether any region contains a chunk of this log.
     pub(crate) fn has_batches(&self) -> bool {
         !self.chunks.is_empty()
     }
 
-    /// Removes and returns the names of regions without batches, and of regions whose incarnation
-    /// does not exist.
+    /// Removes from this collection, and returns, the names of regions without a chunk, and of
+    /// regions whose incarnation does not exist according to `exists`.
     pub(crate) fn take_unclaimed(
         &mut self,
         exists: impl Fn(PartitionId, u64) -> bool,
@@ -85,15 +86,15 @@ impl Survivors {
         regions
     }
 
-    /// Removes and returns the regions of one incarnation of a partition, in the order of their
-    /// offsets.
+    /// Removes from this collection, and returns, the chunks of one incarnation of a partition, in
+    /// ascending order of their offsets.
     pub(crate) fn take(&mut self, id: PartitionId, incarnation: u64) -> Vec<Survivor> {
         self.chunks.remove(&(id, incarnation)).unwrap_or_default()
     }
 }
 
 impl Survivor {
-    /// Returns the survivor's batches, in order.
+    /// Returns the valid batches of the chunk, in order.
     pub(crate) fn batches(&self) -> SurvivingBatches<'_> {
         let bytes = self.bytes.get(HEADER_BYTES..).unwrap_or_default();
         let at = self.header.first_batch as usize;
@@ -101,7 +102,7 @@ impl Survivor {
     }
 }
 
-/// Iterates over the valid batches of a survivor.
+/// Iterates over the valid batches of a chunk, as the module describes.
 pub(crate) struct SurvivingBatches<'a> {
     chunk: &'a ChunkHeader,
     bytes: &'a [u8],

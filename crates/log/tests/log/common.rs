@@ -1,5 +1,5 @@
-//! Helpers of the log's tests: logs on a simulated disk, batches, and the expected contents of a
-//! partition.
+//! Helpers for tests of the log: logs on a simulated machine, batches, and the expected content of
+//! a partition.
 
 #[cfg(not(shuttle))]
 use std::collections::VecDeque;
@@ -15,15 +15,15 @@ use tailwater_log::{
     TailMemory, TopicOptions,
 };
 
-/// Directory of the log on the simulated disk.
+/// Path of the log's directory on the simulated disk.
 pub(crate) const DIRECTORY: &str = "/log";
 
-/// A simulated machine: a disk, and shared memory that outlives a process.
+/// A simulated machine: a disk, and optionally shared memory, which outlives a process.
 #[derive(Debug, Clone)]
 pub(crate) struct Machine {
     pub(crate) storage: Arc<SimStorage>,
     pub(crate) memory: Option<SimSharedMemory>,
-    /// Number of the machine's current boot.
+    /// Number that identifies the current boot of the machine.
     pub(crate) boot: u64,
 }
 
@@ -35,7 +35,8 @@ impl Machine {
         Self { storage: Arc::new(storage), memory, boot: 1 }
     }
 
-    /// Returns options of a log without threads: the calling thread does all the work.
+    /// Returns options for a log without background threads. Tests call `run_pending` to do their
+    /// work.
     pub(crate) fn options(&self) -> LogOptions {
         LogOptions {
             storage: Arc::clone(&self.storage) as Arc<dyn Storage>,
@@ -62,19 +63,20 @@ impl Machine {
     }
 }
 
-/// Returns options of a topic with small segments.
+/// Returns options for a topic with small segments, of 64 KiB.
 pub(crate) fn topic(durability: Durability, partial_blocks: PartialBlocks) -> TopicOptions {
     TopicOptions { durability, partial_blocks, segment_bytes: 64 << 10, ..TopicOptions::default() }
 }
 
-/// Returns the payload of message `number`. Each number has a different payload.
+/// Returns the payload of message `number`: the number, padded to `length` bytes with a byte that
+/// depends on the number.
 pub(crate) fn payload(number: u64, length: usize) -> Vec<u8> {
     let mut bytes = number.to_le_bytes().to_vec();
     bytes.resize(length.max(8), (number % 251) as u8);
     bytes
 }
 
-/// Builds a batch of messages with these numbers.
+/// Builds a batch with one message for each number. `length` is the length of a payload.
 pub(crate) fn batch(numbers: std::ops::Range<u64>, length: usize) -> Vec<u8> {
     let mut builder = Builder::new(1000);
     for number in numbers {
@@ -83,8 +85,8 @@ pub(crate) fn batch(numbers: std::ops::Range<u64>, length: usize) -> Vec<u8> {
     builder.finish()
 }
 
-/// The expected contents of a partition: its start offset, and the numbers of its messages in
-/// order.
+/// The expected content of a partition: the offset of its first message, and the number in each
+/// message, in order.
 #[cfg(not(shuttle))]
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Model {
@@ -103,7 +105,8 @@ impl Model {
     }
 }
 
-/// Returns the offsets and numbers of a poll's messages, after verifying every checksum.
+/// Returns the offset of each message in a poll's result and the number in its payload. Verifies
+/// all checksums and payloads.
 pub(crate) fn messages(polled: &Polled) -> Vec<(u64, u64)> {
     let bytes = polled.to_vec();
     let mut rest = &bytes[..];
@@ -125,7 +128,8 @@ pub(crate) fn messages(polled: &Polled) -> Vec<(u64, u64)> {
     found
 }
 
-/// Polls until the end of a partition. Returns the offsets and numbers of all messages.
+/// Polls all messages of a partition. Returns the offset of each message and the number in its
+/// payload.
 pub(crate) fn read_all(partition: &Partition) -> Vec<(u64, u64)> {
     let mut found: Vec<(u64, u64)> = Vec::new();
     let mut strategy = Strategy::First;
@@ -139,14 +143,15 @@ pub(crate) fn read_all(partition: &Partition) -> Vec<(u64, u64)> {
     }
 }
 
-/// Checks that a partition has the expected contents.
+/// Checks that a partition has exactly the expected messages at the expected offsets.
 #[cfg(not(shuttle))]
 pub(crate) fn check(partition: &Partition, model: &Model, what: &str) {
     let expected: Vec<(u64, u64)> = (model.start..).zip(model.numbers.iter().copied()).collect();
     assert_eq!(read_all(partition), expected, "{what}");
 }
 
-/// Returns the seeds of the rounds of a random test. With `TAILWATER_ROUND`, it is only that seed.
+/// Returns a seed for each round of a random test. If `TAILWATER_ROUND` is set, returns only that
+/// seed.
 #[cfg(not(shuttle))]
 pub(crate) fn rounds(count: usize) -> Vec<u64> {
     if let Ok(seed) = std::env::var("TAILWATER_ROUND") {

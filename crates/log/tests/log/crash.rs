@@ -1,13 +1,15 @@
-//! The contents of a log after power cuts, after the death of the process, and after failing calls.
+//! Checks the content of a log after power cuts, after crashes of the process, and after failed
+//! calls.
 //!
-//! The tests run random operations on several partitions concurrently: appends, purges,
-//! truncations, deletions of segments, retention, flushes, stored offsets, reopening. Then they
-//! open states that a crash before any storage call may leave. Each state must be one that the
-//! durability of its topics allows:
+//! The tests run random operations on several partitions: appends, purges, truncations, removal of
+//! segments, retention, flushes, storing offsets, and reopening. Then they open the states that a
+//! crash before a storage call may leave. What they find must be allowed by the durability of each
+//! topic:
 //!
-//! - Acknowledged messages exist if the topic guarantees it. Unacknowledged messages may exist.
+//! - Acknowledged messages exist if the topic's durability guarantees it. Unacknowledged messages
+//!   may exist.
 //! - Messages are in order, without gaps or duplicates.
-//! - Nothing exists that was purged, truncated or deleted before the crash.
+//! - Nothing exists that was purged, truncated or removed before the crash.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,16 +23,16 @@ use tailwater_log::{
     Consumer, Durability, ErrorKind, Log, PartialBlocks, PartitionId, Recovered, TopicOptions,
 };
 
-/// An operation on a partition.
+/// An operation on a partition, as recorded in its history.
 #[derive(Debug, Clone)]
 struct Step {
     what: What,
-    /// Number of storage calls that had been made when the operation began.
+    /// Number of storage calls made before the operation began.
     begun: u64,
-    /// Number of storage calls that had been made when the operation was done and its outcome was
-    /// durable.
+    /// Number of storage calls made by the time when the operation had ended and its effect was
+    /// durable; `None` if that has not been observed.
     done: Option<u64>,
-    /// The contents of the partition after the operation.
+    /// The expected content of the partition after the operation.
     after: Model,
 }
 
@@ -40,33 +42,34 @@ enum What {
     Append,
     Purge,
     Truncate,
-    /// The removal of segments at the beginning of the partition.
+    /// Segments at the beginning of the partition were removed.
     Remove,
 }
 
 type Acks = Arc<Mutex<BTreeMap<u64, u64>>>;
 
-/// All operations on a partition, in order.
+/// All operations on a partition, in order, and what is known about their durability.
 #[derive(Debug, Clone)]
 struct History {
     id: PartitionId,
     durability: Durability,
     steps: Vec<Step>,
-    /// For each acknowledged append, by the index of its step, the number of storage calls made by
-    /// then.
+    /// The acknowledged appends. The key is the index of the append in `steps`, the value the
+    /// number of storage calls made before its acknowledgement.
     acks: Acks,
-    /// Whether a sync may have failed, after which the device may lack bytes that it had accepted.
+    /// Whether syncs may fail in this test. After a failed sync, the device may lack bytes that it
+    /// had accepted.
     loses_synced: bool,
-    /// Offsets that a consumer stored durably, each with the number of storage calls made by that
-    /// time.
+    /// The offsets that a consumer has stored durably, each with the number of storage calls made
+    /// by then.
     stored: Vec<(u64, u64)>,
 }
 
-/// The way in which a log ended.
+/// How the process that had the log open ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
     Power,
-    /// The process died. Its shared memory, if it had any, still exists.
+    /// The process crashed. Its shared memory, if it had any, still exists.
     Process,
 }
 
@@ -79,14 +82,15 @@ impl History {
         self.steps.push(Step { what, begun, done, after });
     }
 
-    /// Returns the index of the last step whose outcome must exist after a crash at a storage call.
+    /// Returns the index of the last step whose effect must exist after a crash just before storage
+    /// call `call`.
     fn lowest(&self, call: u64, end: End) -> usize {
         let acks = self.acks.lock().expect("no test panicked");
         let is_certain = |(index, step): (usize, &Step)| {
             let acked = match step.what {
                 What::Append => acks.get(&(index as u64)).copied(),
-                // The removal of segments affects only persisted messages, and does not show that
-                // earlier appends are durable.
+                // Removing segments concerns only persisted messages at the beginning. That a
+                // removal is durable does not imply that earlier appends are.
                 What::Remove => None,
                 What::Create | What::Purge | What::Truncate => step.done,
             };
@@ -102,9 +106,10 @@ impl History {
         all.filter(|step| is_certain((step.0, step.1))).map(|(index, _)| index).max().unwrap_or(0)
     }
 
-    /// Returns the lowest and highest offset at which the partition may begin, if it has the state
-    /// after a step and the crash was at a storage call. Segments whose removal was done by that
-    /// call no longer exist. Segments whose removal was in progress may or may not exist.
+    /// Returns the lowest and the highest offset at which the partition may begin if it has the
+    /// state after step `index`, and the crash was just before storage call `call`. Later removals
+    /// of segments may already have taken effect. A removal that was done by then must have taken
+    /// effect, and one that was in progress may have.
     fn starts(&self, index: usize, call: u64) -> (u64, u64) {
         let start = self.steps[index].after.start;
         let later = self
@@ -120,11 +125,13 @@ impl History {
         })
     }
 
-    /// Checks the contents of the partition that were found after a crash at a storage call.
+    /// Checks that the content found after a crash just before storage call `call` is allowed by
+    /// the history.
     fn check(&self, found: &Model, call: u64, end: End, what: &str) {
         let lowest = self.lowest(call, end);
         let highest = self.steps.iter().rposition(|step| step.begun <= call).unwrap_or(0);
-        // Otherwise unsynced messages at the end may be lost.
+        // Whether all messages of the state must exist. If not, unsynced messages at its end may be
+        // lost.
         let keeps_all = match (self.durability, end) {
             (Durability::Disk, _) => true,
             (Durability::Process, End::Process) => !self.loses_synced,
@@ -133,8 +140,8 @@ impl History {
         for index in lowest..=highest {
             let step = &self.steps[index];
             let (first, last) = self.starts(index, call);
-            // A truncation removes one segment after the other, and may have been interrupted
-            // between any two.
+            // A truncation removes one segment after another, from the end. A crash during it may
+            // leave a prefix of the messages to be removed.
             let before = index.checked_sub(1).map(|before| &self.steps[before].after);
             let full = match (step.what, before) {
                 (What::Truncate, Some(before)) => before,
@@ -144,7 +151,8 @@ impl History {
             let is_allowed = (first..=last).contains(&found.start)
                 && (shortest..=full.end()).contains(&found.end())
                 && (found.start..found.end()).all(|offset| found.at(offset) == full.at(offset));
-            // If all messages were lost, the partition may even begin at its first offset again.
+            // If no message has survived, the partition may begin at any offset, even at its first
+            // one.
             let is_lost = !keeps_all && found.numbers.is_empty();
             if is_allowed || is_lost {
                 return;
@@ -160,7 +168,8 @@ impl History {
     }
 }
 
-/// A log, random operations on it, and their history.
+/// A log on a simulated machine, to which random operations are applied, and the histories of its
+/// partitions.
 struct Work {
     rng: fastrand::Rng,
     machine: Machine,
@@ -168,9 +177,9 @@ struct Work {
     histories: Vec<History>,
     number: u64,
     name: String,
-    /// Whether storage calls other than by a power cut may fail.
+    /// Whether the test injects failures of storage calls, other than a power cut.
     may_fail: bool,
-    /// Whether an append was accepted but failed later.
+    /// Whether an append was accepted but failed before its acknowledgement.
     has_failed: Arc<AtomicBool>,
 }
 
@@ -227,7 +236,8 @@ impl Work {
         self.log.as_ref().expect("an open log")
     }
 
-    /// Runs one random operation; returns false once a call has failed.
+    /// Runs one random operation. Returns false if a call or an append has failed, so that the test
+    /// must stop.
     fn step(&mut self) -> bool {
         let begun = self.calls();
         let goes_on = self.draw();
@@ -235,8 +245,8 @@ impl Work {
         goes_on
     }
 
-    /// Records segments that retention removed. If calls may fail, retention may have failed to
-    /// remove their files, and the segments may still exist after a crash.
+    /// Records that retention has removed segments. If storage calls may fail, the removal does not
+    /// count as done: removing the files may have failed, so the segments may exist after a crash.
     fn note_retention(&mut self, begun: u64) {
         let Some(log) = &self.log else { return };
         let done = (!self.may_fail).then(|| self.machine.storage.call_count());
@@ -287,7 +297,7 @@ impl Work {
             12 => {
                 let ticket = partition.flush(self.rng.bool());
                 self.log().run_pending();
-                // Another partition's append may have failed.
+                // This flush may have succeeded although an append to another partition failed.
                 return ticket.wait().is_ok() && !self.has_failed.load(Ordering::Relaxed);
             }
             13 if self.rng.bool() => {
@@ -310,8 +320,8 @@ impl Work {
                 match self.log().truncate(id, offset) {
                     Ok(()) => self.finish(index),
                     Err(error) if error.kind() == ErrorKind::InvalidArgument => {
-                        // The truncation was refused after everything had been persisted, and
-                        // removed nothing.
+                        // The truncation was refused and removed nothing. It had persisted
+                        // everything before.
                         self.histories[index].steps.pop();
                     }
                     Err(_) => return false,
@@ -319,8 +329,8 @@ impl Work {
             }
             15 | 16 => {
                 let model = self.histories[index].model();
-                // How many segments are removed is known only later, so the step first allows any
-                // number.
+                // How many segments will be removed is not known yet. Until it is, the recorded
+                // step allows any number.
                 let all = Model { start: model.end(), numbers: Default::default() };
                 self.histories[index].step(What::Remove, begun, None, all);
                 let ticket = match self.rng.bool() {
@@ -379,7 +389,8 @@ impl Work {
     }
 }
 
-/// Records segments that retention removed from a log since call `begun`.
+/// For each partition whose start has advanced, records that retention has removed segments in an
+/// operation that began at storage call `begun`.
 fn note_retention(log: &Log, histories: &mut [History], begun: u64, done: Option<u64>) {
     for history in histories {
         let Ok(partition) = log.partition(history.id) else { continue };
@@ -395,8 +406,8 @@ fn note_retention(log: &Log, histories: &mut [History], begun: u64, done: Option
     }
 }
 
-/// Opens the log that a crash left, and checks every partition. Returns false if a partition is
-/// damaged because the device lost bytes that it had accepted.
+/// Opens the log as a crash left it, and checks every partition. Returns false if a partition is
+/// damaged; that is allowed only if failed syncs may have lost bytes.
 fn check(machine: &Machine, histories: &[History], call: u64, end: End, what: &str) -> bool {
     let log = match Log::open(crate::common::DIRECTORY, &machine.options()) {
         Ok(log) => log,
@@ -409,7 +420,7 @@ fn check(machine: &Machine, histories: &[History], call: u64, end: End, what: &s
             return false;
         }
     }
-    // All partitions are read before any work is run, because retention may remove messages.
+    // Read all partitions before any pending work is run, because retention may remove messages.
     let contents: Vec<_> = histories
         .iter()
         .map(|history| {
@@ -425,7 +436,7 @@ fn check(machine: &Machine, histories: &[History], call: u64, end: End, what: &s
         }
         let numbers = found.iter().map(|(_, number)| *number).collect();
         history.check(&Model { start, numbers }, call, end, what);
-        // The partition must accept appends after the messages that were found.
+        // The partition must accept an append that follows the messages found.
         let before = partition.stats().end_offset;
         let appended = partition.append(&batch(0..3, 100)).expect("the partition accepts appends");
         assert_eq!(appended.base_offset, before);
@@ -464,7 +475,7 @@ fn acknowledged_messages_survive_power_cuts() {
         while call <= last {
             replay.advance_to(call);
             let storage = Arc::new(replay.crash_image(seed ^ call));
-            // A power cut also destroys the shared memory.
+            // A power cut also clears shared memory.
             let memory = Some(SimSharedMemory::new(1 << 30));
             let machine = Machine { storage, memory, boot: 2 };
             let what = format!("seed {seed}, {}", work.name);
@@ -480,7 +491,7 @@ fn acknowledged_messages_survive_the_process() {
         let has_memory = seed % 4 != 0;
         let mut work = Work::new(seed, has_memory);
         let after = work.rng.u64(1..400);
-        // From storage call `after` on, nothing reaches the disk, as if the process had died.
+        // From storage call `after` on, all calls fail, as if the process had died then.
         work.machine.storage.set_faults(FaultPlan::from(after, Fault::PowerCut));
         for _ in 0..80 {
             if !work.step() {
@@ -495,14 +506,14 @@ fn acknowledged_messages_survive_the_process() {
     }
 }
 
-/// Checks the log in the state that it would have if its process died now.
+/// Checks what would be left of the log if its process died now.
 fn die(work: &Work, seed: u64) {
     let storage: SimStorage = work.machine.storage.process_crash_image(seed);
     let memory = work.machine.memory.as_ref().map(|memory| memory.snapshot().expect("a copy"));
     let machine = Machine { storage: Arc::new(storage), memory, boot: 1 };
     let mut histories = work.histories.clone();
     if work.calls().is_multiple_of(3) {
-        // Before the check, another process opens the log, finds the disk full, and soon dies.
+        // Before the check, let another process open the log, find the disk full, and die soon.
         let full = FaultRule::new(Fault::NoSpace).operation(Operation::Write).from(seed % 5);
         machine.storage.set_faults(FaultPlan::none().with(full.purpose(Purpose::LogAppend)));
         let log = machine.open();
@@ -513,13 +524,14 @@ fn die(work: &Work, seed: u64) {
     }
     let what = format!("seed {seed}, {}", work.name);
     let is_whole = check(&machine, &histories, work.calls(), End::Process, &what);
-    // Otherwise a damaged partition may keep its regions of shared memory.
+    // If a partition is damaged, its regions of shared memory may be kept. Otherwise none may be
+    // left.
     if let (true, Some(memory)) = (is_whole, &machine.memory) {
         assert_eq!(memory.list().expect("a list"), [""; 0], "regions are left over: {what}");
     }
 }
 
-/// Injects a full disk or failing calls, and checks that everything acknowledged exists afterwards.
+/// Injects a full disk or I/O errors, and then checks that everything that was acknowledged exists.
 #[test]
 fn failing_calls_acknowledge_nothing_falsely() {
     for seed in rounds(60) {

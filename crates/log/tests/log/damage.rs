@@ -1,4 +1,5 @@
-//! Damaged, truncated, missing and copied files cause clear errors, and other partitions continue.
+//! Checks that damaged, truncated, missing and copied files lead to clear errors, and that only the
+//! affected partition is impaired.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use tailwater_log::{
     TopicOptions,
 };
 
-/// Returns the machine of a closed log with two partitions, each with several segments.
+/// Creates and closes a log with one topic of two partitions, each with several segments.
 fn filled(durability: Durability) -> (Machine, TopicId) {
     let machine = Machine::new(1, true);
     let log = machine.open();
@@ -40,7 +41,7 @@ fn directory(id: PartitionId) -> String {
     )
 }
 
-/// Returns the paths of a partition's files of a kind, in the order of their offsets.
+/// Returns the paths of a partition's files of one kind, in ascending order of their offsets.
 fn files(storage: &SimStorage, id: PartitionId, kind: Kind) -> Vec<String> {
     let directory = directory(id);
     let entries = storage.list(Path::new(&directory)).expect("a list");
@@ -81,8 +82,7 @@ fn reading_a_sealed_segment_detects_a_flipped_bit() {
         let partition = log.partition(topic.partition(0)).expect("a partition");
         let mut next = Strategy::First;
         let error = loop {
-            // Batches before the damage are returned first. The poll that begins at the damage
-            // fails.
+            // Batches before the damage can be read. The poll that begins at the damage fails.
             match partition.poll(next, 30) {
                 Ok(polled) if polled.end_offset() > 50 => break None,
                 Ok(polled) => {
@@ -92,15 +92,16 @@ fn reading_a_sealed_segment_detects_a_flipped_bit() {
                 Err(error) => break Some(error),
             }
         };
-        // There is no error if the flipped bit is in a gap.
+        // If the flipped bit is in a gap, no error is expected.
         if let Some(error) = error {
             assert_eq!(error.kind(), ErrorKind::Corruption, "{error}");
             assert_eq!(error.path(), Some(Path::new(&logs[0])));
-            // The error names the start of the damaged batch, which is about 4,000 bytes long.
+            // The error's offset is the start of the damaged batch, which is about 4,000 bytes
+            // long.
             let is_near = error.offset().is_some_and(|offset| offset.abs_diff(at as u64) < 4000);
             assert!(is_near, "{error} {at}");
         }
-        // Later segments and the other partition are readable.
+        // Later segments and the other partition can still be read.
         let later = partition.poll(Strategy::Offset(250), 10).expect("a poll");
         assert_eq!(later.first_offset, 250);
         let other = log.partition(topic.partition(1)).expect("a partition");
@@ -112,12 +113,13 @@ fn reading_a_sealed_segment_detects_a_flipped_bit() {
 #[test]
 fn a_hole_in_the_last_segment_fences_only_its_partition() {
     for durability in [Durability::Disk, Durability::Process] {
-        // The log is opened in the same boot as before: no written byte can be missing, so that a
-        // hole is damage whatever the topic's durability.
+        // The log is reopened in the same boot, so no completed write can be missing. A hole is
+        // then damage, whatever the topic's durability.
         let (machine, topic) = filled(durability);
         let logs = files(&machine.storage, topic.partition(0), Kind::Log);
         let last = logs.last().expect("a segment").clone();
-        // Intact batches must follow the damage, because a torn end would only be cut off.
+        // Append batches after the ones to be damaged. Without intact batches after it, the damage
+        // would look like a torn end and be cut off.
         let log = machine.open();
         let partition = log.partition(topic.partition(0)).expect("a partition");
         for round in 60..64 {
@@ -142,7 +144,7 @@ fn a_hole_in_the_last_segment_fences_only_its_partition() {
         let partition = log.partition(topic.partition(0)).expect("a partition");
         let error = partition.try_append(&batch(0..1, 10)).expect_err("appends are refused");
         assert_eq!(error.kind(), ErrorKind::Corruption, "{error}");
-        // The partition is readable up to, but not including, the damage.
+        // The messages before the damage can be read.
         let found = read_all(&partition);
         assert!(!found.is_empty() && found == expected()[..found.len()]);
         let other = log.partition(topic.partition(1)).expect("a partition");
@@ -150,8 +152,8 @@ fn a_hole_in_the_last_segment_fences_only_its_partition() {
         drop(other.try_append(&batch(0..1, 10)).expect("other partitions accept appends"));
         assert!(log.close().is_err(), "closing reports it");
         drop(log);
-        // Opening the log changed nothing: once the file is restored, the partition is complete
-        // again.
+        // Opening the log has not changed the file. When the damaged bit is restored, the partition
+        // is complete again.
         assert_eq!(read(&left.storage, last).len(), bytes.len());
         bytes[at] ^= 1;
         write(&left.storage, last, &bytes);
@@ -162,8 +164,8 @@ fn a_hole_in_the_last_segment_fences_only_its_partition() {
     }
 }
 
-/// On a fenced partition, retention must not remove messages that may be restored, and offsets must
-/// not be reused.
+/// Checks that a fenced (damaged) partition is left alone: retention does not remove its segments,
+/// because the file may still be restored.
 #[test]
 fn a_fenced_partition_is_not_trimmed() {
     let (machine, topic) = filled(Durability::Disk);
@@ -200,8 +202,9 @@ fn a_fenced_partition_is_not_trimmed() {
     }
 }
 
-/// Carried blocks have no trailers, so a hole cannot be distinguished from a torn end. The test
-/// checks that recovery keeps the bytes after the damage.
+/// Checks that recovery keeps a copy of the bytes after damage in carried blocks. Such blocks have
+/// no trailers, so damage in the middle cannot be distinguished from a torn end, and recovery cuts
+/// the file there.
 #[test]
 fn bytes_after_damage_in_carried_blocks_are_kept() {
     let machine = Machine::new(1, false);
@@ -233,7 +236,7 @@ fn bytes_after_damage_in_carried_blocks_are_kept() {
     assert_eq!(read(&left.storage, &format!("{directory}/{}", kept.name)), bytes[at..]);
 }
 
-/// If the device cannot read the files of one partition, only that partition is fenced.
+/// Checks that only one partition is fenced (refuses appends) if the device cannot read its files.
 #[test]
 fn an_unreadable_partition_alone_is_fenced() {
     let (machine, topic) = filled(Durability::Process);
@@ -290,8 +293,8 @@ fn a_missing_or_damaged_index_is_rebuilt() {
                 0 => machine.storage.remove(path.as_ref()).expect("a removal"),
                 1 => write(&machine.storage, path, &bytes[..bytes.len() / 2]),
                 2 => write(&machine.storage, path, &vec![0xff; bytes.len()]),
-                // Each index is replaced by one of another partition, which has a different
-                // incarnation.
+                // Use an index of another partition. It does not fit, because that partition has
+                // another incarnation.
                 _ => write(&machine.storage, path, &read(&machine.storage, &other[0])),
             }
         }
@@ -387,7 +390,7 @@ fn a_full_disk_refuses_appends_and_service_resumes() {
             let error = appended.ticket.wait().expect_err("no acknowledgement");
             assert_eq!(error.kind(), ErrorKind::NoSpace, "{error}");
         }
-        // Readers are still served.
+        // Messages can still be read while the disk is full.
         assert_eq!(read_all(&partition).len(), if is_there { 10 } else { 5 });
         machine.storage.set_faults(FaultPlan::none());
         machine.storage.clock().advance(10_000_000_000);
@@ -406,9 +409,9 @@ fn a_full_disk_refuses_appends_and_service_resumes() {
     }
 }
 
-/// Batches that a dead process left are acknowledged. The test checks that they stay in shared
-/// memory until the disk has space, even if later processes die or close the log, and that their
-/// offsets are not reused.
+/// Checks that the batches a dead process left in shared memory, which are acknowledged, stay there
+/// until the disk has space. Later processes that die or close the log must not lose them, and
+/// their offsets must not be reused.
 #[test]
 fn a_log_opened_on_a_full_disk_recovers_when_there_is_space() {
     let full = || FaultRule::new(Fault::NoSpace).operation(Operation::Write);
@@ -434,7 +437,8 @@ fn a_log_opened_on_a_full_disk_recovers_when_there_is_space() {
                 "{what}: {appended:?}, {:?}",
                 log.open_report()
             );
-            // The segments contain at least 200 of the 600 messages.
+            // At least 200 of the 600 messages are in segments and can be read. The others are not
+            // visible.
             let found = read_all(&partition).len();
             assert!((200..600).contains(&found) || durability == Durability::Memory, "{what}");
             for ticket in [partition.flush(true), partition.truncate(550)] {
@@ -472,8 +476,9 @@ fn a_log_opened_on_a_full_disk_recovers_when_there_is_space() {
     }
 }
 
-/// Returns what a dead process left: 200 messages in segments, and 400 in shared memory. The
-/// topic's durability was then changed to `then`.
+/// Returns a machine whose process died with 200 messages in segments and 400 in shared memory. The
+/// topic's durability was `process` when they were appended, and was changed to `then` just before
+/// the process died.
 fn died_with_batches(partial_blocks: PartialBlocks, then: Durability) -> (Machine, TopicId) {
     let machine = Machine::new(1, true);
     let log = machine.open();
@@ -499,8 +504,8 @@ fn died_with_batches(partial_blocks: PartialBlocks, then: Durability) -> (Machin
     (Machine { storage, memory, boot: 1 }, topic)
 }
 
-/// Regression test: on a device whose blocks are too large for chunks in shared memory, batches
-/// that a dead process had left there were not recovered.
+/// Regression test: batches that a dead process had left in shared memory were not recovered if the
+/// device's blocks had become too large for chunks in shared memory.
 #[test]
 fn batches_of_a_dead_process_survive_a_change_of_the_block_size() {
     for partial in [PartialBlocks::Pad, PartialBlocks::Carry] {
@@ -518,7 +523,8 @@ fn batches_of_a_dead_process_survive_a_change_of_the_block_size() {
     }
 }
 
-/// A purge also discards the batches of a dead process that wait for space on the disk.
+/// Checks that a purge also discards batches of a dead process that are waiting in shared memory
+/// for space on the disk.
 #[test]
 fn a_purge_on_a_full_disk_removes_batches_of_the_last_process() {
     let (machine, topic) = died_with_batches(PartialBlocks::Pad, Durability::Process);
@@ -575,7 +581,7 @@ fn a_copied_log_does_not_take_the_originals_shared_memory() {
     let partition = log.partition(topic.partition(0)).expect("a partition");
     drop(partition.append(&batch(0..5, 100)).expect("an append"));
     partition.flush(true).wait().expect("a flush");
-    // This batch is only in memory.
+    // This batch is in memory only.
     drop(partition.append(&batch(5..10, 100)).expect("an append"));
     let copied = std::process::Command::new("cp").arg("-r").arg(&original).arg(&copy).status();
     assert!(copied.expect("cp").success());
@@ -586,7 +592,8 @@ fn a_copied_log_does_not_take_the_originals_shared_memory() {
     }
     assert_eq!(read_all(&partition).len(), 10);
     log.close().expect("the log closes");
-    // A symbolic link to the directory opens the same log.
+    // Opening the log through a symbolic link to its directory finds the same log and its shared
+    // memory.
     let link = parent.path().join("link");
     std::os::unix::fs::symlink(&original, &link).expect("a link");
     let log = Log::open(&link, &Default::default()).expect("the log opens");

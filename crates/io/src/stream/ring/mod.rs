@@ -1,19 +1,22 @@
 //! Requests that the kernel executes asynchronously: io_uring.
 //!
-//! The stream's own thread submits them and reaps their completions, so no other thread has to wake
-//! up. If a request is short or the kernel returns it, that thread completes it by plain reads.
+//! The thread that reads from the stream submits them and reaps their completions, so no other
+//! thread has to wake up. If the kernel reads fewer bytes than requested, or returns a request
+//! without executing it, that thread completes the request with ordinary read calls.
 //!
 //! # Ownership
-//! From submission until its completion was reaped, a request's buffer belongs to the kernel: it is
-//! in `pending`, where nothing accesses its bytes. Dropping this waits for all requests, so buffers
-//! and files outlive the kernel's use of them; forgetting it leaks them.
+//! From submission until its completion has been reaped, a request's buffer belongs to the kernel.
+//! It is kept in `pending`, where nothing accesses its bytes. Dropping [`RingRequests`] waits for
+//! all requests, so buffers and files outlive the kernel's use of them. Forgetting it
+//! (`mem::forget`) leaks them.
 //!
 //! # Refusals
-//! A kernel may stop accepting requests: a system call filter that is installed later forbids the
-//! call, or memory is short for a long time. Then the ring is given up, and nothing more is
-//! submitted to it. Requests that the kernel has not accepted are made by plain reads. Completions
-//! of the others still arrive through the memory shared with the kernel. A request whose completion
-//! does not arrive fails, and its buffer is leaked, because the kernel may write to it at any time.
+//! A kernel may stop accepting requests, because a system call filter installed later forbids
+//! `io_uring_enter`, or because memory is short for a long time. Then the ring is given up, and
+//! nothing more is submitted to it. Requests that the kernel has not accepted are made with
+//! ordinary read calls. Completions of accepted requests still arrive through the memory shared
+//! with the kernel. If the completion of an accepted request does not arrive, the request fails and
+//! its buffer is leaked, because the kernel may still write to it.
 #![expect(unsafe_code, reason = "the kernel gets the addresses of buffers")]
 
 use std::collections::{BTreeMap, VecDeque};
@@ -33,48 +36,51 @@ use crate::posix::system::RWF_DONTCACHE;
 use crate::purpose::IoMode;
 use crate::{Error, Operation};
 
-/// Number of requests that are submitted in one call. More may be in flight.
+/// Size of the submission queue: maximum number of requests submitted in one call. More may be in
+/// flight.
 const ENTRIES: u32 = 8;
 
-/// Number of consecutive transient errors from the kernel after which a ring is given up: about a
-/// second.
+/// Number of consecutive transient errors of `io_uring_enter` after which a ring is given up. With
+/// a pause of [`REST`] after each, this takes about a second.
 const REFUSALS_MAX: u32 = 1000;
 
-/// Number of unsuccessful polls for completions of a ring that was given up: about a minute.
+/// After a ring was given up: number of polls that find no completion before its requests fail.
+/// With a pause of [`REST`] after each, this takes about a minute.
 const LOOKS_MAX: u32 = 60_000;
 
-/// Pause after a transient error, and between two polls for completions.
+/// Pause after a transient error, and between two polls of a ring that was given up.
 const REST: Duration = Duration::from_millis(1);
 
-/// Environment variable that disables io_uring for all streams if it is `off`.
+/// Environment variable. The value `off` disables io_uring for all streams.
 const SWITCH: &str = "TAILWATER_IO_URING";
 
-/// The requests of one stream.
+/// The requests of one stream, submitted to a ring of its own.
 pub(super) struct RingRequests {
     ring: IoUring,
     /// The submitted requests, by their numbers, which are assigned in the order of submission.
     pending: BTreeMap<u64, PendingRequest>,
     next_number: u64,
-    /// Completed requests not yet taken by the caller.
+    /// Completed requests that the stream has not taken yet.
     done: VecDeque<(PendingRequest, Result<usize, Errno>)>,
-    /// Requests left over because the ring was given up before the kernel accepted them.
+    /// Requests that the kernel had not accepted when the ring was given up, and those made after
+    /// that. They are made with ordinary read calls.
     left: VecDeque<PendingRequest>,
-    /// Number of consecutive transient errors so far.
+    /// Number of consecutive transient errors of `io_uring_enter` so far.
     refusals: u32,
     is_given_up: bool,
-    /// Number of polls for completions that are left, once the ring is given up.
+    /// Number of polls for completions that remain after the ring was given up.
     polls_left: u32,
 }
 
 struct PendingRequest {
     index: u64,
-    /// Keeps the file open.
+    /// Keeps the file open while the kernel reads from it.
     source: Arc<Source>,
     buffer: PooledBuffer,
     submitted_ns: u64,
 }
 
-/// Returns whether the kernel has io_uring and lets this process use it: containers often forbid
+/// Returns whether the kernel has io_uring and lets this process use it. Containers often forbid
 /// it.
 pub(super) fn is_allowed() -> bool {
     static ALLOWED: OnceLock<bool> = OnceLock::new();
@@ -84,7 +90,7 @@ pub(super) fn is_allowed() -> bool {
     let is_off = std::env::var_os(SWITCH).is_some_and(|value| value == "off");
     let allowed = match build() {
         _ if is_off => false,
-        // A lack of descriptors says nothing about the next attempt, so it is not remembered.
+        // Out of file descriptors. A later attempt may succeed, so the result is not remembered.
         Err(error) if is_out_of_descriptors(&error) => return false,
         built => built.is_ok_and(answers),
     };
@@ -95,7 +101,8 @@ fn is_out_of_descriptors(error: &io::Error) -> bool {
     matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE))
 }
 
-/// Returns whether a request completes: a filter may allow creating rings but not entering them.
+/// Returns whether a request completes on this ring. A system call filter may allow
+/// `io_uring_setup` but forbid `io_uring_enter`.
 fn answers(mut ring: IoUring) -> bool {
     // SAFETY: the entry, a no-op, refers to no memory.
     let pushed = unsafe { ring.submission().push(&opcode::Nop::new().build()) };
@@ -103,9 +110,10 @@ fn answers(mut ring: IoUring) -> bool {
 }
 
 fn build() -> io::Result<IoUring> {
-    // A call reaps completions anyway, so the thread need not be interrupted for them.
+    // With `COOP_TASKRUN` the kernel does not interrupt the thread to post completions; they are
+    // posted when the thread next enters the kernel, which it does anyway.
     match IoUring::builder().setup_coop_taskrun().build(ENTRIES) {
-        // Linux before 5.19 lacks the flag.
+        // Linux before 5.19 does not have this flag.
         Err(error) if error.kind() == io::ErrorKind::InvalidInput => IoUring::new(ENTRIES),
         built => built,
     }
@@ -129,7 +137,7 @@ impl RingRequests {
         })
     }
 
-    /// Submits a request. The file has a descriptor.
+    /// Submits a request. The file should have a descriptor ([`crate::ReadFile::descriptor`]).
     pub(super) fn submit(&mut self, source: &Arc<Source>, index: u64, mut buffer: PooledBuffer) {
         let range = source.plan.range(index);
         let length = (range.end - range.start) as usize;
@@ -142,8 +150,8 @@ impl RingRequests {
         }
         let number = self.next_number;
         let request = self.pending.entry(number).or_insert(request);
-        // A missing descriptor fails like a closed one, and the request is then made by a plain
-        // read.
+        // With descriptor -1 the request completes with EBADF, and is then made with an ordinary
+        // read call.
         let descriptor = request.source.file.descriptor().map_or(-1, |file| file.as_raw_fd());
         let flags = match request.source.file.mode() {
             IoMode::Uncached => RWF_DONTCACHE,
@@ -155,11 +163,12 @@ impl RingRequests {
             .rw_flags(flags as i32)
             .build()
             .user_data(number);
-        // SAFETY: the memory is `length` bytes that the buffer owns. It stays in `pending`, and
-        // nothing accesses its bytes there, until this request's completion has been seen, or the
-        // kernel can no longer accept it; dropping or unwinding past this waits for that.
+        // SAFETY: the memory is `length` bytes that the buffer owns. The buffer stays in `pending`,
+        // where nothing accesses its bytes, until the completion of this request has been reaped or
+        // the kernel can no longer accept the request. Dropping `self`, also during unwinding,
+        // waits for that.
         while unsafe { self.ring.submission().push(&entry) }.is_err() {
-            // The queue is full until the kernel accepts some of the entries.
+            // The submission queue is full. Entering the kernel makes it accept entries.
             self.enter(0);
             if self.is_given_up {
                 return;
@@ -169,10 +178,10 @@ impl RingRequests {
         self.enter(0);
     }
 
-    /// Returns a request that has ended, if there is one.
+    /// Returns a completed request if there is one; does not wait.
     pub(super) fn ended(&mut self) -> Option<Chunk> {
         if self.done.is_empty() && !self.pending.is_empty() {
-            // The kernel posts completions when this thread enters it.
+            // Entering the kernel makes it post the completions of this thread's requests.
             self.enter(0);
             self.reap();
         }
@@ -206,8 +215,9 @@ impl RingRequests {
         Chunk { index, buffer: request.buffer, error }
     }
 
-    /// Waits for a completion and removes its request; `None` if none arrives. A request that the
-    /// kernel has not accepted ends as if the kernel had returned it without executing it.
+    /// Waits for a request to end and removes it; `None` if no completion arrives in time. For a
+    /// request that the kernel has not accepted, the result is `CANCELED`, as if the kernel had
+    /// returned it without executing it.
     fn next_end(&mut self) -> Option<(PendingRequest, Result<usize, Errno>)> {
         loop {
             self.reap();
@@ -228,7 +238,7 @@ impl RingRequests {
         }
     }
 
-    /// Removes the requests whose completions have arrived.
+    /// Moves the requests whose completions have arrived from `pending` to `done`.
     fn reap(&mut self) {
         for end in self.ring.completion() {
             let Some(request) = self.pending.remove(&end.user_data()) else {
@@ -240,8 +250,8 @@ impl RingRequests {
         }
     }
 
-    /// Submits what was pushed and waits until `ends` requests have completed, or gives the ring
-    /// up.
+    /// Submits the entries in the submission queue and waits until `ends` requests have completed.
+    /// After a permanent error, or too many transient errors in a row, the ring is given up.
     fn enter(&mut self, ends: usize) {
         if self.is_given_up {
             return;
@@ -251,10 +261,10 @@ impl RingRequests {
             return;
         };
         self.refusals += 1;
-        // The reason may be that the completion queue is full.
+        // The call may have failed because the completion queue is full, so empty it.
         self.reap();
         match Errno::from_io_error(&error) {
-            // A signal interrupted the call. The caller checks again.
+            // A signal interrupted the call. The caller enters again if it still waits.
             Some(Errno::INTR) => self.refusals = 0,
             Some(Errno::AGAIN | Errno::BUSY | Errno::NOMEM) if self.refusals < REFUSALS_MAX => {
                 std::thread::sleep(REST);
@@ -263,8 +273,9 @@ impl RingRequests {
         }
     }
 
-    /// Stops submitting. The kernel accepts requests only during a call, so it does not know those
-    /// that it has not accepted yet.
+    /// Stops submitting, and moves the requests that the kernel has not accepted from `pending` to
+    /// `left`. The kernel accepts entries only inside `io_uring_enter`, so entries still in the
+    /// submission queue are unknown to it.
     fn give_up(&mut self) {
         self.is_given_up = true;
         let waiting = self.ring.submission().len() as u64;
@@ -272,7 +283,7 @@ impl RingRequests {
         self.left.extend(not_taken.into_values());
     }
 
-    /// Fails a request whose completion does not arrive.
+    /// Fails the oldest request because its completion does not arrive. Its buffer is leaked.
     fn lose(&mut self) -> Chunk {
         let Some((_, PendingRequest { index, source, buffer, .. })) = self.pending.pop_first()
         else {
@@ -281,15 +292,15 @@ impl RingRequests {
         let offset = source.plan.range(index).start;
         let reason = io::Error::other("the kernel did not complete a request submitted to it");
         let error = Error::at(Operation::Read, source.file.path(), offset, reason);
-        // The source is leaked as well, because it keeps the file open.
+        // Leak the source too: it keeps the file open, which the kernel may still read from.
         std::mem::forget(source);
         Chunk { index, buffer: buffer.leak_and_replace(), error: Some(error) }
     }
 }
 
-/// Returns whether the kernel merely could not execute the request in a ring: an interruption, the
-/// end of the submitting thread, or an operation that this kernel or filesystem does not support
-/// there.
+/// Returns whether this error means that the kernel did not execute the request in the ring, so
+/// that an ordinary read call may succeed. The reasons are an interruption, the exit of the
+/// submitting thread, or a file or filesystem that does not support the operation in a ring.
 fn was_given_back(error: Errno) -> bool {
     matches!(
         error,
@@ -307,7 +318,8 @@ impl Drop for RingRequests {
         self.left.clear();
         while !self.pending.is_empty() {
             if self.next_end().is_none() {
-                // The kernel may write to the buffers of these requests at any time.
+                // No completion arrived in time. Leak the buffers, because the kernel may still
+                // write to them.
                 std::mem::forget(std::mem::take(&mut self.pending));
             }
         }

@@ -1,4 +1,5 @@
-//! Tests of rings that the kernel stops serving. They are skipped without io_uring.
+//! Tests of rings on which the kernel stops accepting requests. They are skipped where io_uring is
+//! not allowed.
 
 use std::mem::ManuallyDrop;
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -14,7 +15,7 @@ use crate::stream::span::Plan;
 
 const REQUEST: usize = 4096;
 
-/// A pipe as a file: a request for its bytes ends when something is written to it.
+/// A pipe used as a file. A read request on it completes when bytes are written to the pipe.
 #[derive(Debug)]
 struct Pipe(OwnedFd);
 
@@ -41,7 +42,8 @@ impl ReadFile for Pipe {
     }
 }
 
-/// Returns a ring, a source of eight requests, the pipe's other end, and buffers.
+/// Returns a ring, a source of eight requests that read from a pipe, the writing end of the pipe,
+/// and a pool of buffers. `None` if io_uring is not allowed.
 fn set_up() -> Option<(RingRequests, Arc<Source>, OwnedFd, BufferPool)> {
     let ring = RingRequests::new()?;
     let (reading, writing) = io::pipe().unwrap();
@@ -51,7 +53,8 @@ fn set_up() -> Option<(RingRequests, Arc<Source>, OwnedFd, BufferPool)> {
     Some((ring, Arc::new(source), writing, BufferPool::new(16 * REQUEST)))
 }
 
-/// Makes all calls on a ring fail from now on. Requests that the kernel has accepted continue.
+/// Makes every later call on the ring fail, by replacing its descriptor. Requests that the kernel
+/// has already accepted continue.
 fn break_ring(ring: &RingRequests) {
     let null = rustix::fs::open("/dev/null", OFlags::RDONLY, Mode::empty()).unwrap();
     // SAFETY: the ring owns the descriptor, keeps it open and closes it.
@@ -59,7 +62,8 @@ fn break_ring(ring: &RingRequests) {
     rustix::io::dup2(&null, &mut descriptor).unwrap();
 }
 
-/// Regression test: a ring that kept failing was called again and again, forever.
+/// Regression test: after `io_uring_enter` had failed permanently, the stream called it again in an
+/// endless loop.
 #[test]
 fn requests_refused_by_a_failing_ring_fall_back_to_plain_reads() {
     let Some((mut ring, source, writing, pool)) = set_up() else { return };

@@ -1,9 +1,9 @@
 //! File names in a database's directory, and the contents of `CURRENT`.
 //!
 //! Tables, logs, blob files, MANIFESTs and OPTIONS files take their numbers from one counter, so no
-//! two of them have the same number. Numbers are decimal, padded with zeros to six digits. A file
-//! whose name [`FileKind::parse`] does not recognise does not belong to the database: it is neither
-//! read nor removed. Source: `file/filename.cc`.
+//! two of them that are in use have the same number. Numbers are decimal, padded with zeros to six
+//! digits. A file whose name [`FileKind::parse`] does not recognise does not belong to the
+//! database: it is neither read nor removed. Source: `file/filename.cc`.
 
 use std::fmt;
 

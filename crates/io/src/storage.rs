@@ -207,8 +207,9 @@ pub trait Storage: Debug + Send + Sync + 'static {
     ///
     /// The call never waits: if the lock is held, by another process or through another guard in
     /// this process, the error is of kind `WouldBlock`. The lock does not prevent others from
-    /// opening the file. It belongs to the file, not the path: if the file is later renamed or
-    /// removed, the same path can be locked again.
+    /// opening the file. When the lock is taken, the path leads to the locked file. The lock
+    /// belongs to the file, not the path: if the file is later renamed or removed, the same path
+    /// can be locked again.
     fn lock(&self, path: &Path) -> Result<Box<dyn FileLock>>;
 
     /// Returns the statistics of all files opened, read, written and synced through this storage.

@@ -2,9 +2,9 @@
 //!
 //! # Invariants
 //!
-//! - A hit takes no lock. It writes only the entry's mark, and only if an earlier hit has not
-//!   already set it. Hits and misses are not counted here: the caller knows the type of block and
-//!   counts them in its own per-thread counters.
+//! - A hit takes no lock. Of the memory that other threads write, too, it writes only the entry's
+//!   mark, and only if an earlier hit has not already set it. Hits and misses are not counted here:
+//!   the caller knows the type of block and counts them in its own per-thread counters.
 //! - The bytes in use never exceed the capacity, except for some time after the capacity was
 //!   lowered. In use are the bytes of entries, and of evicted values that are pinned or that a
 //!   reader may still see, each with its overhead. A value that does not fit immediately is

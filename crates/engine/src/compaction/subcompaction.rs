@@ -210,7 +210,7 @@ fn merge(shared: &JobState, part: &Part, weight: Weight) -> Result<Merge> {
     let source = Source::begin(comparator.clone(), merged, begin, end, garbage)?;
     let is_bottommost = shared.compaction.is_bottommost;
     let starts = match is_bottommost {
-        // No deeper level overlaps the outputs, so no tombstone has to be kept.
+        // No deeper level overlaps the outputs, so they need not be cut at starts of tombstones.
         true => Vec::new(),
         false => inputs.tombstones().starts(&comparator, begin, end),
     };

@@ -49,9 +49,10 @@ impl TakenSlot<'_> {
     /// Returns the position of the last insert.
     #[inline]
     pub(super) fn splice(&mut self) -> &mut Splice {
-        // SAFETY: the flag is set until this `TakenSlot` is dropped, so there is no other
-        // `TakenSlot` of this slot. The release in `drop` and the acquire in `try_take` order the
-        // uses of the splice by successive holders.
+        // SAFETY: the flag was clear before `try_take` set it for this `TakenSlot`, and it stays
+        // set until this `TakenSlot` is dropped, so there is no other `TakenSlot` of this slot. The
+        // release in `drop` and the acquire in `try_take` order the uses of the splice by
+        // successive holders.
         unsafe { &mut *self.slot.splice.get() }
     }
 

@@ -22,7 +22,7 @@ pub enum UnknownOptions {
     #[default]
     Refuse,
     /// Ignore them if the file says that it was written by a version of RocksDB newer than the one
-    /// whose options are implemented. Refuse any other file.
+    /// whose options are implemented. Refuse them in any other file.
     IgnoreFromNewer,
 }
 

@@ -152,7 +152,7 @@ impl TombstoneIndex {
         self.spans.len()
     }
 
-    /// Whether no tombstone deletes anything, because each ends where it starts.
+    /// Whether no tombstone deletes anything, because no end is after its start.
     pub(crate) fn deletes_nothing(&self) -> bool {
         self.noted.is_empty()
     }

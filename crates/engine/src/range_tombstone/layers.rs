@@ -67,7 +67,7 @@ impl TombstoneLayers {
         self.indexes.iter().flat_map(|index| index.iter())
     }
 
-    /// Whether no tombstone deletes anything, because each ends where it starts.
+    /// Whether no tombstone deletes anything, because no end is after its start.
     pub(crate) fn deletes_nothing(&self) -> bool {
         self.indexes.iter().all(|index| index.deletes_nothing())
     }

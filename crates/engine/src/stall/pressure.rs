@@ -3,8 +3,8 @@
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
-/// The reasons why compactions should hurry. Any thread may set them. Compactions check them after
-/// each record.
+/// The reasons why compactions should hurry. Any thread may set them. Compactions check them
+/// regularly, between records.
 #[derive(Debug, Default)]
 pub(crate) struct CompactionPressure {
     /// Whether writes will soon be slowed down.

@@ -79,7 +79,8 @@ pub struct Damage {
     /// Whether this log wrote the damaged bytes, as opposed to an earlier log in the same file.
     /// Always true if `recycled` is false. Otherwise true if the bytes begin with a header that
     /// carries this log's number, if they are a fragment of this log with one flipped bit in its
-    /// header, if they interrupt a record of this log, or if `followed` is true.
+    /// header, if they are a whole fragment, if they interrupt a record of this log, or if
+    /// `followed` is true.
     pub own: bool,
     /// Whether the log is recycled and the dropped bytes contain a later whole fragment of it. If
     /// so, the log does not end here.

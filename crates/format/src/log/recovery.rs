@@ -62,7 +62,8 @@ impl RecoveryMode {
         }
     }
 
-    /// Returns the verdict on a log that ends inside a record, as a crash can leave it.
+    /// Returns the verdict on a log that ends inside a record. A crash can leave such a log; but if
+    /// a later log has records, data is missing.
     fn torn(self) -> Verdict {
         match self {
             Self::TolerateCorruptedTailRecords | Self::SkipAnyCorruptedRecords => Verdict::End,

@@ -1,8 +1,8 @@
 //! Heap memory aligned for direct I/O.
 //!
 //! The memory of a large buffer is a mapping of its own. Its pages are allocated on first touch and
-//! returned to the system when the buffer is dropped. An allocator would retain them in the heap of
-//! the thread that dropped the buffer.
+//! returned to the system when the buffer is dropped. An allocator would retain them, in each
+//! thread's part of the heap.
 #![expect(unsafe_code, reason = "the interfaces for aligned memory are unsafe")]
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};

@@ -136,8 +136,8 @@ impl SimStorage {
     }
 
     /// Starts recording the calls and the journal that [`Self::replay`] needs, and drops an earlier
-    /// recording. This costs a copy of the disk's names and metadata now, and a copy of every name
-    /// that changes later. Written bytes are shared, not copied.
+    /// recording. This costs a copy of the whole disk now, file contents included, and a copy of
+    /// every name that changes later. Bytes written later are shared, not copied.
     pub fn start_recording(&self) {
         let mut state = self.state();
         state.recording = Some(Recording::of(state.disk.clone()));

@@ -5,7 +5,7 @@
 //! [`crate::buffer::BufferPool`] and their number is limited.
 //!
 //! A reader submits its requests to io_uring if that is allowed and the file has a descriptor; then
-//! no thread besides the caller's is needed. Otherwise a thread of [`Workers`] makes the requests,
+//! no thread besides the caller's is needed. Otherwise threads of [`Workers`] make the requests,
 //! or the caller's thread makes them one at a time ([`RequestPath`]). `TAILWATER_IO_URING=off` in
 //! the environment disables io_uring for all storages, and
 //! [`crate::posix::PosixStorage::without_io_uring`] creates a storage that does not use it. A

@@ -76,8 +76,8 @@ pub(super) async fn store(state: &Arc<State>, request: &Request<'_>) -> Outcome 
     Ok(Vec::new())
 }
 
-/// Stores a consumer's offset. The returned ticket completes when the offset is durable, or at once
-/// if the topic does not require durable offsets.
+/// Stores a consumer's offset. The returned ticket completes when the offset survives a crash of
+/// the process or, if the topic requires durable offsets, a power cut.
 pub(super) fn keep(
     state: &State,
     id: PartitionId,

@@ -284,8 +284,8 @@ impl Users {
     /// user's sessions and tokens stay valid.
     ///
     /// # Errors
-    /// Not found; invalid credentials, if the user's password or status was changed after the
-    /// check; errors from the log.
+    /// Not found; invalid credentials, if the password was changed or the user deactivated after
+    /// the check; errors from the log.
     pub(crate) fn set_password(&self, log: &Log, new: NewPassword) -> Result<u32, Status> {
         let NewPassword { user, replaced, credential } = new;
         self.edit(log, |edit| {

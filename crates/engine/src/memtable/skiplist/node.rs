@@ -237,7 +237,7 @@ mod tests {
 
     /// Regression test: in builds without debug assertions, the length of a long value was
     /// truncated to 32 bits. A read of the value then took the bytes after the node as the rest of
-    /// the value, even beyond the end of the allocated memory.
+    /// the value, possibly beyond the end of the allocated memory.
     #[test]
     #[should_panic(expected = "too long for a node")]
     fn a_value_whose_length_does_not_fit_is_refused() {

@@ -193,6 +193,10 @@ impl Builder {
     /// Adds a range tombstone that a compaction truncated at the bounds of the file. The tombstone
     /// is stored from `start` to `end`. The table's key range grows only to include the internal
     /// keys from `smallest` to `largest`, both included.
+    ///
+    /// # Errors
+    /// The errors of [`Builder::add_range_tombstone`]; corruption, for a `smallest` above
+    /// `largest`.
     pub fn add_range_tombstone_within(
         &mut self,
         start: &[u8],

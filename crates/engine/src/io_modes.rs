@@ -87,7 +87,8 @@ impl IoModes {
 
     /// Returns the mode in which files of a directory are opened for a purpose.
     pub(crate) fn mode(&self, purpose: Purpose, directory: &Path) -> IoMode {
-        let mode = wanted(self.asked(purpose).choice);
+        let choice = self.asked(purpose).choice;
+        let mode = wanted(choice);
         if !needs_trial(mode) {
             return mode;
         }
@@ -95,7 +96,7 @@ impl IoModes {
         let tried = self.tried.lock();
         let trial = tried.iter().find(|trial| trial.is_of(directory, mode, use_of(purpose)));
         match trial {
-            Some(trial) if trial.answer != Answer::Works => IoMode::Buffered,
+            Some(trial) if !trial.allows(choice) => IoMode::Buffered,
             _ => mode,
         }
     }
@@ -176,7 +177,7 @@ impl IoModes {
                 self.tried.lock().push(trial);
             }
             let trial = self.tried_there(directory, mode, used_for);
-            let Some(trial) = trial.filter(|trial| trial.answer != Answer::Works) else { continue };
+            let Some(trial) = trial.filter(|trial| !trial.allows(choice)) else { continue };
             let text = format!(
                 "option {}: {} I/O {} ({} in {})",
                 option.unwrap_or_default(),
@@ -250,15 +251,16 @@ impl IoModes {
     }
 
     fn effective(&self, purpose: Purpose) -> String {
-        let (mode, used_for) = (wanted(self.asked(purpose).choice), use_of(purpose));
+        let choice = self.asked(purpose).choice;
+        let (mode, used_for) = (wanted(choice), use_of(purpose));
         if !needs_trial(mode) {
             return mode.name().to_owned();
         }
-        let is_auto = self.asked(purpose).choice == IoModeChoice::Auto;
+        let is_auto = choice == IoModeChoice::Auto;
         let tried = self.tried.lock();
         let here: Vec<&Trial> = tried.iter().filter(|it| it.is(mode, used_for)).collect();
         let (works, fails): (Vec<&Trial>, Vec<&Trial>) =
-            here.iter().partition(|trial| trial.answer == Answer::Works);
+            here.iter().partition(|trial| trial.allows(choice));
         let places = |trials: &[&Trial]| {
             let places = trials.iter();
             places.map(|it| it.directory.display().to_string()).collect::<Vec<_>>().join(", ")
@@ -288,6 +290,16 @@ impl Trial {
 
     fn is_of(&self, directory: &Path, mode: IoMode, used_for: Use) -> bool {
         self.is(mode, used_for) && self.directory == directory
+    }
+
+    /// Whether the mode is used after this trial. A mode that could not be tried is used only if
+    /// the option names it.
+    fn allows(&self, choice: IoModeChoice) -> bool {
+        match self.answer {
+            Answer::Works => true,
+            Answer::Untried => choice != IoModeChoice::Auto,
+            Answer::Cached | Answer::Refused(_) => false,
+        }
     }
 }
 

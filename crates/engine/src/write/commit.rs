@@ -116,7 +116,7 @@ impl WritePath {
         // that arrive during the wait join the group.
         let may_pipeline = durability == Durability::Synced && leadership.has_few_writers();
         if !may_pipeline {
-            leadership.quiesce();
+            self.quiesce(&leadership)?;
         }
         let group = leadership.take_group(durability, bytes);
         self.context
@@ -150,6 +150,15 @@ impl WritePath {
         written
     }
 
+    /// Waits until no group is in flight.
+    ///
+    /// # Errors
+    /// The latched failure, if writes are refused. A group that was in flight may have failed.
+    pub(super) fn quiesce(&self, leadership: &Leadership<'_>) -> Result<()> {
+        leadership.quiesce();
+        self.context.errors.check()
+    }
+
     /// Performs step 3 of the write path (see [`crate::write`]) for a group: numbers its operations
     /// and appends it to the log, in one write and at most one sync. With `may_pipeline` the write
     /// may be left to the caller, which performs it in flight.
@@ -175,7 +184,7 @@ impl WritePath {
             if may_pipeline && appended.is_ok() { logs.begin_pipelined() } else { None };
         if log_write.is_none() && !leadership.is_quiesced() {
             drop(logs);
-            leadership.quiesce();
+            self.quiesce(leadership)?;
             logs = self.logs.lock();
         }
         let written = appended.and_then(|()| match durability {
@@ -240,10 +249,12 @@ impl WritePath {
         batch: &mut WriteBatch,
         group: &Group,
     ) -> Result<Range<Sequence>> {
-        // Numbers that were assigned to a failed group were never published, and are assigned
-        // again.
-        let last =
-            if leadership.is_quiesced() { &self.context.shared.published } else { &self.numbered };
+        // `published` has the last number once no group is in flight. Groups that have ended since the
+        // leader last checked may have failed: their numbers are in the log but were never
+        // published, and must not be assigned again.
+        let is_quiesced = leadership.is_quiesced();
+        self.context.errors.check()?;
+        let last = if is_quiesced { &self.context.shared.published } else { &self.numbered };
         let first = last.load(Ordering::Relaxed) + 1;
         let operations = group.iter().map(|member| u64::from(member.operations)).sum::<u64>()
             + u64::from(batch.count());

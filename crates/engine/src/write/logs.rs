@@ -19,10 +19,9 @@ impl WritePath {
     /// Switches the current log if it is due. If all logs together exceed their size limit, instead
     /// flushes the memtables that have entries in the oldest log.
     pub(super) fn bound_logs(&self, leadership: &Leadership<'_>) -> Result<()> {
-        let (is_due, are_padded, total, oldest, current) = {
+        let (is_due, are_padded, total, oldest) = {
             let logs = self.logs.lock();
-            let (oldest, current) = (logs.oldest_number(), logs.current_number());
-            (logs.is_due(), logs.are_padded(), logs.total_bytes(), oldest, current)
+            (logs.is_due(), logs.are_padded(), logs.total_bytes(), logs.oldest_number())
         };
         let families = self.context.shared.family_set();
         let bound = self.log_bound.load(Ordering::Relaxed);
@@ -31,17 +30,34 @@ impl WritePath {
         // contents.
         if (are_padded || families.iter().nth(1).is_some())
             && total > bound
-            && self.flushing_logs_through.load(Ordering::Relaxed) < oldest
+            && self.flushed_for_log.load(Ordering::Relaxed) < oldest
         {
             let holds_oldest = |family: &ColumnFamily| {
                 let active = family.active();
                 !active.is_empty() && active.earliest_log_number() <= oldest
             };
             self.seal_where(leadership, holds_oldest, Flush::InAnyCase)?;
-            self.flushing_logs_through.store(current, Ordering::Relaxed);
+            self.flush_sealed_of_log(&families, oldest);
+            self.flushed_for_log.store(oldest, Ordering::Relaxed);
             return Ok(());
         }
         if is_due { self.switch_log(leadership).map(drop) } else { Ok(()) }
+    }
+
+    /// Has sealed memtables flushed that have entries in log `number` or in an earlier log. Such
+    /// memtables may be fewer than `min_write_buffer_number_to_merge`, and would otherwise stay.
+    fn flush_sealed_of_log(&self, families: &FamilySet, number: u64) {
+        let mut is_any_due = false;
+        for family in families.iter() {
+            let sealed = family.sealed();
+            if sealed.iter().any(|sealed| sealed.memtable.earliest_log_number() <= number) {
+                family.request_flush(true);
+                is_any_due = true;
+            }
+        }
+        if is_any_due {
+            self.flushes.flush_soon();
+        }
     }
 
     /// Recomputes the maximum total length of the logs after the column families have changed.
@@ -65,7 +81,7 @@ impl WritePath {
     /// Begins a new log, unless the current log is empty. Returns the number of the log that is
     /// then current.
     pub(super) fn switch_log(&self, leadership: &Leadership<'_>) -> Result<u64> {
-        leadership.quiesce();
+        self.quiesce(leadership)?;
         let mut logs = self.logs.lock();
         if !logs.current_is_empty() {
             let switched = logs.switch(self.context.numbers.take());

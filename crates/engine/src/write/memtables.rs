@@ -73,7 +73,7 @@ impl WritePath {
         families: &[&ColumnFamily],
         flush: Flush,
     ) -> Result<bool> {
-        leadership.quiesce();
+        self.quiesce(leadership)?;
         let all = self.context.shared.family_set();
         let holds_something = |family: &&ColumnFamily| !family.active().is_empty();
         let due: Vec<&ColumnFamily> =

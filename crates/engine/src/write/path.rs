@@ -41,8 +41,9 @@ pub(crate) struct WritePath {
     pub(super) numbered: AtomicU64,
     /// Whether there are writes that are neither in a log nor in a table.
     pub(super) has_unlogged: AtomicBool,
-    /// The logs up to this number, inclusive, are being released by flushing their contents.
-    pub(super) flushing_logs_through: AtomicU64,
+    /// Number of the last log for which flushes were requested, so that it can be released. 0 if there
+    /// is none.
+    pub(super) flushed_for_log: AtomicU64,
 }
 
 impl WritePath {
@@ -66,7 +67,7 @@ impl WritePath {
             log_bound: AtomicU64::new(0),
             numbered: AtomicU64::new(0),
             has_unlogged: AtomicBool::new(false),
-            flushing_logs_through: AtomicU64::new(0),
+            flushed_for_log: AtomicU64::new(0),
         };
         path.update_log_bound();
         path

@@ -104,7 +104,9 @@ fn check_images(
 #[test]
 fn a_crash_inside_resume_keeps_every_batch_whole() {
     let mut calls = 0;
-    for text in ["", "atomic_flush=true", "min_write_buffer_number_to_merge=2"] {
+    for text in
+        ["", "atomic_flush=true", "max_write_buffer_number=4;min_write_buffer_number_to_merge=2"]
+    {
         for operation in [Operation::Write, Operation::Sync] {
             for seed in 0..2 {
                 let disk = SimStorage::new(seed);

@@ -1,5 +1,6 @@
 //! When memtables are flushed, and what the flushed tables contain.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use tailwater::{Db, ReadOptions, WriteOptions};
@@ -8,7 +9,9 @@ use tailwater_io::pace::{Priority, RateLimiter};
 use tailwater_io::sim::SimStorage;
 use tailwater_io::{IoMode, Purpose, Storage};
 
-use crate::support::{default_family, get, level_0, names, property, put, simulated, stored};
+use crate::support::{default_family, get, level_0, logs, names, property, put, simulated, stored};
+
+const PATH: &str = "/db";
 
 fn open(disk: &SimStorage, text: &str) -> Db {
     Db::open("/db", &simulated(disk, text)).expect("a database")
@@ -50,7 +53,11 @@ fn flushes_merge_the_configured_number_of_memtables() {
 #[test]
 fn the_logs_of_many_families_are_bounded() {
     let disk = SimStorage::new(1);
-    let db = open(&disk, "max_total_wal_size=100000;min_write_buffer_number_to_merge=2");
+    let db = open(
+        &disk,
+        "max_total_wal_size=100000;max_write_buffer_number=4;\
+                         min_write_buffer_number_to_merge=2",
+    );
     let quiet = db.create_cf("quiet", &default_family(&db).options()).expect("a column family");
     db.put_cf_opt(&quiet, b"a", b"1", &WriteOptions::default()).expect("a put");
     let value = "v".repeat(1000);
@@ -59,6 +66,36 @@ fn the_logs_of_many_families_are_bounded() {
     }
     let flushed = db.property_value_cf(&quiet, "rocksdb.num-files-at-level0").expect("a property");
     assert_eq!(flushed.as_deref(), Some("1"), "its write no longer holds the oldest log");
+}
+
+/// Regression test: the logs grew without limit. The limit on their length did not flush memtables
+/// that were sealed but fewer than `min_write_buffer_number_to_merge`. It also had only the
+/// memtables flushed that had entries in the oldest log, and then took the later logs for released.
+#[test]
+fn the_logs_of_sealed_memtables_are_bounded() {
+    let disk = SimStorage::new(1);
+    let text = "write_buffer_size=64K;max_write_buffer_number=6;min_write_buffer_number_to_merge=3;\
+                max_total_wal_size=300000";
+    let db = open(&disk, text);
+    let quiet = db.create_cf("quiet", &default_family(&db).options()).expect("a column family");
+    let value = "v".repeat(1000);
+    // One sealed memtable, and an active one whose only entry is in a later log.
+    for key in 0..70 {
+        let key = format!("{key:04}");
+        db.put_cf_opt(&quiet, key.as_bytes(), value.as_bytes(), &WriteOptions::default())
+            .expect("a put");
+    }
+    let sealed = db.property_value_cf(&quiet, "rocksdb.num-immutable-mem-table");
+    assert_eq!(sealed.expect("a property").as_deref(), Some("1"));
+    for key in 0..2000 {
+        put(&db, &format!("{:04}", key % 50), &value).expect("a put");
+        let bytes: u64 = logs(&disk, Path::new(PATH))
+            .iter()
+            .map(|log| disk.open(&Path::new(PATH).join(log), IoMode::Buffered, Purpose::Wal))
+            .map(|log| log.expect("a log").length().expect("a length"))
+            .sum();
+        assert!(bytes < 400_000, "the logs have {bytes} bytes after {key} puts");
+    }
 }
 
 #[test]

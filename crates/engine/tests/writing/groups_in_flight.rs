@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::thread;
 
 use tailwater::verify::Severity;
-use tailwater::{Db, ErrorKind};
+use tailwater::{Db, ErrorKind, WriteOptions};
 use tailwater_io::sim::{DeviceTimes, Fault, FaultPlan, FaultRule, SimStorage};
 use tailwater_io::{IoMode, Operation, Purpose, Storage};
 
@@ -15,6 +15,7 @@ use crate::support::{default_family, findings, get, logs, names, property, simul
 
 const PATH: &str = "/db";
 const DIRECT: &str = "wal_io_mode=direct";
+const UNLOGGED: WriteOptions = WriteOptions { disable_wal: true, sync: false, no_slowdown: false };
 
 /// Opens a database with a direct log, on a simulated disk behind a gate that can stop a call.
 fn open(disk: &SimStorage) -> (Arc<Gate>, Db) {
@@ -196,6 +197,36 @@ fn a_failed_group_fails_the_groups_after_it() {
         let keys = ["before", "ahead", "behind", "refused", "after"];
         assert_eq!(keys.map(|key| get(&db, key).is_some()), [true, false, false, false, true]);
     }
+}
+
+/// Regression test: an unlogged write waited for a group in flight, which failed. The write was
+/// acknowledged although the log had failed, and got the sequence numbers of the failed group.
+#[test]
+fn a_write_that_waits_for_a_failing_group_is_refused() {
+    let disk = SimStorage::new(1);
+    let (gate, db) = open(&disk);
+    let sequence = db.latest_sequence_number();
+    gate.stop(Call::WriteDurably, 0);
+    thread::scope(|scope| {
+        let opening = Opening(&gate);
+        let ahead = scope.spawn(|| put(&db, "ahead"));
+        gate.wait();
+        let behind =
+            scope.spawn(|| db.put_cf_opt(&default_family(&db), b"behind", b"1", &UNLOGGED));
+        // Gives the write time to reach the wait for the group in flight.
+        for _ in 0..1000 {
+            assert!(!behind.is_finished());
+            thread::yield_now();
+        }
+        let broken = FaultRule::new(Fault::InputOutput).operation(Operation::Write).at(0);
+        disk.set_faults(FaultPlan::none().with(broken));
+        drop(opening);
+        for writer in [ahead, behind] {
+            writer.join().expect("a writer").expect_err("the log has failed");
+        }
+    });
+    assert_eq!(get(&db, "behind"), None);
+    assert_eq!(db.latest_sequence_number(), sequence);
 }
 
 #[test]

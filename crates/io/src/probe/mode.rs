@@ -51,6 +51,8 @@ pub enum Answer {
     Cached,
     /// The mode is refused, for this reason.
     Refused(String),
+    /// The disk is so full that no file could be created to try the mode.
+    Untried,
 }
 
 impl fmt::Display for Answer {
@@ -59,13 +61,14 @@ impl fmt::Display for Answer {
             Self::Works => f.write_str("works"),
             Self::Cached => f.write_str("is accepted, but goes through the page cache"),
             Self::Refused(why) => write!(f, "is refused: {why}"),
+            Self::Untried => f.write_str("could not be tried, because the disk is full"),
         }
     }
 }
 
 /// Tries a mode in an existing, writable directory. A filesystem may make writes through the page
-/// cache but reads past it, so the result depends on `access`. If the disk is full, a mode that the
-/// filesystem has not refused counts as working.
+/// cache but reads past it, so the result depends on `access`. If the disk is full, a mode works if an empty file
+/// can be opened in it.
 ///
 /// # Errors
 /// Errors from writing and reading a small file in the directory that do not depend on the mode. If
@@ -104,8 +107,6 @@ pub fn probe(
             probe.answer = Answer::Refused(error.to_string());
             removed.map(|()| probe)
         }
-        // A full disk does not show whether the mode works.
-        Err(error) if error.is_no_space() => removed.map(|()| probe),
         Err(error) => Err(error),
     }
 }
@@ -125,13 +126,25 @@ impl Trial<'_> {
             // reads, even if these did not use the cache.
             Access::Read => IoMode::DropBehind,
         };
-        let mut file = self.storage.create(self.path, Create::Truncate, mode, Purpose::Metadata)?;
+        let created = self.storage.create(self.path, Create::Truncate, mode, Purpose::Metadata);
+        let mut file = match created {
+            Err(error) if error.is_no_space() => {
+                probe.answer = Answer::Untried;
+                return Ok(());
+            }
+            created => created?,
+        };
         probe.alignment = file.alignment();
         let written = trial_bytes(2 * probe.alignment);
-        file.write_all_at(&written, 0, Purpose::Metadata)?;
-        file.sync_data(Purpose::Metadata)?;
+        let wrote = file
+            .write_all_at(&written, 0, Purpose::Metadata)
+            .and_then(|()| file.sync_data(Purpose::Metadata));
         drop(file);
         let file = self.storage.open(self.path, self.mode, Purpose::Metadata)?;
+        match wrote {
+            Err(error) if error.is_no_space() => return Ok(()),
+            wrote => wrote?,
+        }
         let mut read = AlignedBuffer::with_capacity(written.len());
         read.set_length(written.len());
         let count = file.read_full_at(&mut read, 0, Purpose::Metadata)?;

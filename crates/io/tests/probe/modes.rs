@@ -6,8 +6,8 @@ use tailwater_io::buffer::AlignedBuffer;
 use tailwater_io::buffer::MAX_ALIGNMENT;
 use tailwater_io::posix::PosixStorage;
 use tailwater_io::probe::{Access, Answer, Probe, probe};
-use tailwater_io::sim::SimStorage;
-use tailwater_io::{Create, IoMode, Purpose, Storage};
+use tailwater_io::sim::{Fault, FaultPlan, FaultRule, SimStorage};
+use tailwater_io::{Create, IoMode, Operation, Purpose, Storage};
 use tailwater_testkit::filesystem::{Mounted, say};
 
 /// Size of the test files, in bytes. It is larger than the part of a file that
@@ -147,6 +147,33 @@ fn the_probe_reports_a_directory_that_refuses_direct_io() {
         other => panic!("{other}"),
     }
     assert!(probe(&storage, Path::new("/missing"), IoMode::Direct, Access::Write).is_err());
+}
+
+/// Regression test: on a full disk, a mode counted as working although the filesystem refuses it.
+#[test]
+fn a_full_disk_does_not_hide_that_a_mode_is_refused() {
+    let storage = SimStorage::new(1);
+    for name in ["/takes", "/refuses"] {
+        storage.create_directory(Path::new(name)).expect("a directory");
+    }
+    storage.set_alignment(16 << 10);
+    storage.refuse_direct(Path::new("/refuses"));
+    for access in [Access::Read, Access::Write] {
+        let answer = |directory: &str| {
+            let probed = probe(&storage, Path::new(directory), IoMode::Direct, access);
+            probed.expect("the directory exists")
+        };
+        let full = |operation| FaultRule::new(Fault::NoSpace).operation(operation).from(0);
+        for operation in [Operation::Write, Operation::Sync] {
+            storage.set_faults(FaultPlan::none().with(full(operation)));
+            let takes = answer("/takes");
+            assert_eq!((takes.answer, takes.alignment), (Answer::Works, 16 << 10));
+            assert!(matches!(answer("/refuses").answer, Answer::Refused(_)), "{access:?}");
+        }
+        storage.set_faults(FaultPlan::none().with(full(Operation::Create)));
+        assert_eq!(answer("/takes").answer, Answer::Untried);
+        storage.set_faults(FaultPlan::none());
+    }
 }
 
 #[test]

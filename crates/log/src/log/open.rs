@@ -181,7 +181,9 @@ fn choose(
     }
     let probe = probe(&**storage, directory, IoMode::Direct, access)?;
     match (&probe.answer, choice) {
-        (Answer::Works, _) => Ok((IoMode::Direct, probe.alignment)),
+        (Answer::Works, _) | (Answer::Untried, IoModeChoice::Direct) => {
+            Ok((IoMode::Direct, probe.alignment))
+        }
         (answer, IoModeChoice::Direct) => {
             let message = format!(
                 "{what}_io_mode=direct: on {} ({}) direct I/O {answer}",

@@ -64,7 +64,7 @@ pub(crate) struct InputSettings {
 pub(crate) struct OutputSettings {
     /// Directory of the outputs.
     pub(crate) directory: PathBuf,
-    /// The index of that directory among the column family's paths, as stored in the MANIFEST.
+    /// The index of `directory` among the column family's paths, as stored in the MANIFEST.
     pub(crate) path_id: u8,
     pub(crate) numbers: FileNumbers,
     pub(crate) format: Arc<Format>,
@@ -133,8 +133,9 @@ impl JobState {
         }
     }
 
-    /// Returns how a part that ends before the user key `end` reads the inputs. With direct I/O,
-    /// the kernel does not read ahead, so the part itself reads ahead, in requests of limited size.
+    /// Returns how a subcompaction reads the inputs ahead. Its key range ends before the user key
+    /// `end`. With direct I/O, the kernel does not read ahead, so the subcompaction itself does, in
+    /// requests of limited size.
     pub(crate) fn read_plan(&self, end: Option<&[u8]>) -> ReadPlan {
         let read_ahead = self.environment.database.compaction_readahead_size;
         let read_ahead = read_ahead.min(INPUT_BUFFERS as u64) as usize;
@@ -162,8 +163,8 @@ impl JobState {
         }))
     }
 
-    /// Allocates the file number and the path of a new output, and records that the file is
-    /// created.
+    /// Allocates the file number and the path of a new output. Notes the path, so that the file is
+    /// removed if the job fails.
     pub(crate) fn take_output(&self) -> (u64, PathBuf) {
         let number = self.writing.numbers.take();
         let path = self.writing.directory.join(FileKind::Table(number).to_string());
@@ -186,9 +187,9 @@ impl JobState {
         epochs.filter(|&epoch| epoch > 0).min().unwrap_or(1)
     }
 
-    /// Returns the write time of the oldest data in the inputs that overlap the range from `begin`
-    /// to `end`, in seconds since 1970; `None` if unknown. The bounds are internal keys, both
-    /// inclusive.
+    /// Returns the write time of the oldest data in certain inputs, in seconds since 1970; `None`
+    /// if unknown. The inputs are the tables that overlap the range from `begin` to `end`. Both
+    /// bounds are internal keys and inclusive.
     pub(crate) fn oldest_ancestor_time_s(
         &self,
         begin: Option<&[u8]>,
@@ -198,8 +199,9 @@ impl JobState {
         times.filter(|&time| time > 0).min()
     }
 
-    /// Returns the write time of the newest key in the inputs that overlap the range from `begin`
-    /// to `end`, in seconds since 1970; 0 if unknown. The bounds are internal keys, both inclusive.
+    /// Returns the write time of the newest key in certain inputs, in seconds since 1970; 0 if
+    /// unknown. The inputs are the tables that overlap the range from `begin` to `end`. Both bounds
+    /// are internal keys and inclusive.
     pub(crate) fn newest_key_time_s(&self, begin: Option<&[u8]>, end: Option<&[u8]>) -> u64 {
         let times = self.overlapping(begin, end).map(|table| table.newest_key_time_s);
         times.max().unwrap_or(0)

@@ -107,8 +107,8 @@ fn every_dropped_slot_is_reclaimed() {
     let block = pattern(4000, 7);
     let per_region = REGION / slot_bytes(size_index(block.len()).unwrap());
     let mut held: Vec<_> = (0..per_region).map(|_| slabs.copy(&block).unwrap()).collect();
-    // More slots are dropped than one call reclaims, so that some are left when the next slot is
-    // taken.
+    // More slots are dropped than taking the next slot reclaims, so some dropped slots are left
+    // then.
     held.truncate(per_region - PIECE - 8);
     held.push(slabs.copy(&block).unwrap());
     drop(held);

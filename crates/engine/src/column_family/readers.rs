@@ -95,8 +95,8 @@ impl ReaderFactory {
         &self.io_modes
     }
 
-    /// Returns the records of which data users read recently. They serve warm handover: when a
-    /// compaction writes such data to a new table, it also puts the data into the caches.
+    /// Returns the [`Generations`], which note what users read recently. They serve warm handover:
+    /// when a compaction writes such data to a new table, it also puts the data into the caches.
     pub(crate) fn generations(&self) -> &Arc<Generations> {
         &self.generations
     }

@@ -69,8 +69,8 @@ pub(crate) struct OutputSettings {
     pub(crate) numbers: FileNumbers,
     pub(crate) format: Arc<Format>,
     pub(crate) compression: TableCompression,
-    /// The origin that outputs record in their properties. The job sets the file number and the
-    /// times of each output.
+    /// The database, column family and host that outputs name in their properties as their creator.
+    /// The job sets the file number and the times of each output.
     pub(crate) origin: Origin,
     pub(crate) rate_limiter: Option<Arc<RateLimiter>>,
     /// The pool of buffers for writing outputs.
@@ -133,9 +133,9 @@ impl JobState {
         }
     }
 
-    /// Returns how a subcompaction reads the inputs ahead. Its key range ends before the user key
-    /// `end`. With direct I/O, the kernel does not read ahead, so the subcompaction itself does, in
-    /// requests of limited size.
+    /// Returns how much of the inputs is read ahead by the subcompaction that ends before the user
+    /// key `end`. With direct I/O, the kernel does not read ahead, so the subcompaction itself
+    /// does, in requests of limited size.
     pub(crate) fn read_plan(&self, end: Option<&[u8]>) -> ReadPlan {
         let read_ahead = self.environment.database.compaction_readahead_size;
         let read_ahead = read_ahead.min(INPUT_BUFFERS as u64) as usize;
@@ -187,9 +187,9 @@ impl JobState {
         epochs.filter(|&epoch| epoch > 0).min().unwrap_or(1)
     }
 
-    /// Returns the write time of the oldest data in certain inputs, in seconds since 1970; `None`
-    /// if unknown. The inputs are the tables that overlap the range from `begin` to `end`. Both
-    /// bounds are internal keys and inclusive.
+    /// Returns the write time of the oldest data in the input tables between the internal keys
+    /// `begin` and `end`, both inclusive, in seconds since 1970; `None` if unknown. An input table
+    /// counts if any part of it is in this range.
     pub(crate) fn oldest_ancestor_time_s(
         &self,
         begin: Option<&[u8]>,
@@ -199,9 +199,9 @@ impl JobState {
         times.filter(|&time| time > 0).min()
     }
 
-    /// Returns the write time of the newest key in certain inputs, in seconds since 1970; 0 if
-    /// unknown. The inputs are the tables that overlap the range from `begin` to `end`. Both bounds
-    /// are internal keys and inclusive.
+    /// Returns the write time of the newest key in the input tables between the internal keys
+    /// `begin` and `end`, both inclusive, in seconds since 1970; 0 if unknown. An input table
+    /// counts if any part of it is in this range.
     pub(crate) fn newest_key_time_s(&self, begin: Option<&[u8]>, end: Option<&[u8]>) -> u64 {
         let times = self.overlapping(begin, end).map(|table| table.newest_key_time_s);
         times.max().unwrap_or(0)

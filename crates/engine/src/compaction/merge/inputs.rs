@@ -98,7 +98,7 @@ impl Inputs {
         Ok(Self { tables, levels, learnt, tombstones: Arc::new(tombstones) })
     }
 
-    /// Returns the facts that are known about each input table.
+    /// Returns the file of each input table, and facts from the table's properties.
     pub(crate) fn tables(&self) -> &[InputTable] {
         &self.learnt
     }

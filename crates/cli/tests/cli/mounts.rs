@@ -35,8 +35,8 @@ fn copy(from: &Path, to: &Path) {
 }
 
 /// Regression test: a database had its logs in a directory outside its home directory. A copy of
-/// the home treated that directory as its own, if the directory was also mounted at the same path
-/// relative to the copy.
+/// the home treated the log directory as its own, if the log directory was also mounted at the same
+/// path relative to the copy.
 #[test]
 fn a_directory_mounted_in_a_home_and_in_its_copy_belongs_to_the_original() {
     let scratch = tempfile::tempdir().expect("a directory");

@@ -77,8 +77,8 @@ struct State {
     failure: Option<Error>,
 }
 
-/// Number of requests so far to retry work that failed for lack of space. If a number has
-/// increased, the waiting thread retries its work immediately.
+/// The numbers of requests so far to retry work that failed for lack of space. After a new request,
+/// the waiting thread retries its work immediately.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct RetryRequests {
     /// Number of notifications that space may have become available. They also reset the backoff.
@@ -88,8 +88,8 @@ pub(crate) struct RetryRequests {
 }
 
 impl RetryRequests {
-    /// Whether there was a notification that space may have become available after the counts
-    /// `before` were taken.
+    /// Whether, after the counts `before` were taken, a notification arrived that space may have
+    /// become available.
     pub(crate) fn was_resumed_since(&self, before: Self) -> bool {
         self.resumes != before.resumes
     }
@@ -368,9 +368,9 @@ impl Background {
         let _ = self.wanted.wait_timeout_while(self.lock(), pause, goes_on);
     }
 
-    /// Called after a compaction failed for lack of space. Prevents background compactions from
-    /// starting for `pause`, or until shutdown. Also returns when a notification that space may
-    /// have become available arrives after the counts `before` were taken.
+    /// Called after a compaction failed for lack of space. Until this returns, no background
+    /// compaction starts. It returns after `pause`, at shutdown, or when
+    /// [`RetryRequests::was_resumed_since`] becomes true for `before`.
     pub(crate) fn rest_compactions(&self, pause: Duration, before: RetryRequests) {
         let mut state = self.lock();
         state.compactions_rest = true;

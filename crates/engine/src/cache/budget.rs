@@ -62,8 +62,8 @@ impl Budget {
         staying.saturating_add(bytes).saturating_sub(self.capacity())
     }
 
-    /// Returns how many bytes must be evicted so that a cache of `capacity` bytes has its headroom
-    /// free, the part of the capacity that evictions try to keep free.
+    /// Returns how many bytes must be evicted to free the headroom of a cache of `capacity` bytes.
+    /// The headroom is the part of the capacity that evictions try to keep free.
     pub(super) fn excess_of(&self, capacity: usize) -> usize {
         let staying = self.used().saturating_sub(self.unlinked());
         (staying + capacity / HEADROOM_DIVISOR).saturating_sub(capacity)

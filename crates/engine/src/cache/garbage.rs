@@ -36,8 +36,8 @@ impl<V> Garbage<V> {
     /// Removes and returns the entries that no reader can see. The caller drops them after it has
     /// released the lock.
     ///
-    /// First, if [`STAMP_BATCH`] entries have no epoch stamp yet, or such entries hold
-    /// `stamp_bytes` bytes, stamps them.
+    /// First stamps the entries that have no epoch stamp yet, if there are [`STAMP_BATCH`] of them
+    /// or they hold `stamp_bytes` bytes.
     pub(super) fn take_due(&mut self, stamp_bytes: usize) -> Vec<Arc<Node<V>>> {
         let enough = self.unstamped.len() >= STAMP_BATCH || self.unstamped_bytes >= stamp_bytes;
         if enough && !self.unstamped.is_empty() {

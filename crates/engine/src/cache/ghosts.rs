@@ -14,9 +14,10 @@ const SAMPLED: u64 = 32;
 /// Number of slots for sampled keys. Each slot remembers one evicted key.
 const PLACES: usize = 1 << 14;
 /// An insertion of a key counts as near if a somewhat larger cache would still have held the key.
-/// This is so if at most this many KiB were evicted between the key's eviction and its insertion,
-/// however small the cache is. While the cache holds little of the data that is read, a cache
-/// larger by a quarter would avoid few misses, but a much larger one may avoid all of them.
+/// It always counts as near if at most this many KiB were evicted between the key's eviction and
+/// its insertion, however small the cache is. While the cache holds little of the data that is
+/// read, a cache larger by a quarter would avoid few misses, but a much larger one may avoid all of
+/// them.
 const NEAR_MIN_KIB: u64 = 64 << 10;
 /// Number of bits of a slot that hold a part of the key's hash. The remaining bits hold the low
 /// bits of `evicted_kib` at the key's eviction.

@@ -247,8 +247,8 @@ impl<V: Send + Sync + 'static> Shard<V> {
 
     fn discard(&self, due: Vec<Arc<Node<V>>>) {
         let bytes = due.iter().map(|node| node.value.charge()).sum();
-        // Dropping an entry lowers `used`, and `settle` lowers `unlinked`. The difference between
-        // them counts as still to be evicted. If `unlinked` were lowered first, another thread
+        // Dropping an entry lowers `used`, and `settle` lowers `unlinked`. Evictions treat `used`
+        // minus `unlinked` as the bytes in use. If `unlinked` were lowered first, another thread
         // could see too large a difference and evict too much.
         drop(due);
         self.budget.settle(bytes);

@@ -187,9 +187,9 @@ impl JobState {
         epochs.filter(|&epoch| epoch > 0).min().unwrap_or(1)
     }
 
-    /// Returns the write time of the oldest data in the input tables between the internal keys
-    /// `begin` and `end`, both inclusive, in seconds since 1970; `None` if unknown. An input table
-    /// counts if any part of it is in this range.
+    /// Looks at the input tables that overlap a range of internal keys, from `begin` to `end`, both
+    /// inclusive. Returns the write time of the oldest data in these tables, in seconds since 1970;
+    /// `None` if unknown.
     pub(crate) fn oldest_ancestor_time_s(
         &self,
         begin: Option<&[u8]>,
@@ -199,9 +199,9 @@ impl JobState {
         times.filter(|&time| time > 0).min()
     }
 
-    /// Returns the write time of the newest key in the input tables between the internal keys
-    /// `begin` and `end`, both inclusive, in seconds since 1970; 0 if unknown. An input table
-    /// counts if any part of it is in this range.
+    /// Looks at the input tables that overlap a range of internal keys, from `begin` to `end`, both
+    /// inclusive. Returns the write time of the newest key in these tables, in seconds since 1970;
+    /// 0 if unknown.
     pub(crate) fn newest_key_time_s(&self, begin: Option<&[u8]>, end: Option<&[u8]>) -> u64 {
         let times = self.overlapping(begin, end).map(|table| table.newest_key_time_s);
         times.max().unwrap_or(0)

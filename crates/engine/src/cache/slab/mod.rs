@@ -353,7 +353,7 @@ impl Regions {
         if cut.used == REGION / slot {
             self.open.remove(&address);
         }
-        // SAFETY: the bits of free slots are set only for slots inside the region.
+        // SAFETY: in `cut.free`, bits are set only for slots inside the region.
         Some(unsafe { cut.region.0.add(index * slot) })
     }
 

@@ -19,8 +19,8 @@ pub(crate) struct DeeperLevels {
     levels: Vec<(Arc<Level>, usize)>,
 }
 
-/// What is known about the keys in the levels below the output level before any key is looked up
-/// there.
+/// What is known about the deeper levels (those below the output level) without looking up a key in
+/// them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum KnownKeys {
     /// No deeper level has a key in the range of the compaction.

@@ -185,12 +185,12 @@ enum Value {
 /// Where the next [`Merge::advance`] continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Resume {
-    /// It continues with the source's current record.
+    /// The merge continues with the source's current record.
     Here,
-    /// It continues with the source's next record.
+    /// The merge continues with the source's next record.
     Next,
-    /// It continues with the operand at this index. After the last operand, it continues with the
-    /// source's current record.
+    /// The merge continues with the operand at this index. If there is no such operand, the merge
+    /// continues with the source's current record.
     Operand(usize),
 }
 

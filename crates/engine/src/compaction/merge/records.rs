@@ -112,8 +112,8 @@ impl Merge {
     /// Processes a single deletion. The single deletion is dropped together with the write that it
     /// deletes, as soon as both are in one stripe. Until then the single deletion is kept, even if
     /// a newer version of the key hides it; otherwise the write could become visible. If the next
-    /// older version is a deletion, that deletion is kept, too: after the single deletion and its
-    /// write are dropped, it must hide older versions in deeper levels.
+    /// older version after that write is a deletion, this deletion is kept, too: after the single
+    /// deletion and the write are dropped, it must hide older versions in deeper levels.
     fn take_single_deletion(&mut self, stripe: Stripe) -> Result<Taken> {
         self.value = Value::Empty;
         self.source.next()?;
@@ -283,8 +283,8 @@ impl Merge {
         Ok(Taken::KeptBehind)
     }
 
-    /// Merges the operands of a stripe that has no older version of the key. `is_at_oldest` says
-    /// whether the inputs have no older version of the key at all.
+    /// Merges the operands of a key. Their stripe has no version of the key that is older than the
+    /// operands. `is_at_oldest` says whether the inputs have none at all.
     fn fold_operands(&mut self, is_at_oldest: bool) -> Result<Taken> {
         if self.operands.len() == 0 {
             self.has_key = false;

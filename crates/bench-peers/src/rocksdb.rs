@@ -1,4 +1,4 @@
-//! RocksDB as a store.
+//! The benchmark's [`Store`] interface, implemented for RocksDB.
 
 use std::path::Path;
 

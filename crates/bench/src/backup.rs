@@ -150,15 +150,15 @@ impl BackupArguments {
     }
 }
 
-/// Sleeps until the time at which work that began at `begun` may have processed `bytes` in total at
-/// the given rate.
+/// Sleeps so that work that began at `begun` and has processed `bytes` is not faster than the given
+/// rate.
 fn pace(begun: Instant, bytes: u64, megabytes_per_second: f64) {
     let due = Duration::from_secs_f64(bytes as f64 / (megabytes_per_second * 1e6));
     thread::sleep(due.saturating_sub(begun.elapsed()));
 }
 
-/// Samples the pinned memory and space until the backup is done. Returns the maximum and the last
-/// value of each.
+/// Samples the memory and the disk space that the backup's iterator pins, until the backup is done.
+/// Returns the maximum and the last value of each.
 fn watch(subject: &dyn ScanSubject, is_done: &AtomicBool) -> Result<(Kept, Kept), Failure> {
     let (mut most, mut last) = (Kept::default(), Kept::default());
     while !is_done.load(Ordering::Relaxed) {

@@ -16,7 +16,7 @@ pub struct BasketArguments {
     /// Number of entries to put.
     #[arg(long, default_value_t = 2_000_000)]
     num: u64,
-    /// Number of gets, and also of seeks.
+    /// Number of gets. The number of seeks is the same.
     #[arg(long, default_value_t = 1_000_000)]
     reads: u64,
     /// Length of values in bytes; keys have 16 bytes.

@@ -28,8 +28,8 @@ pub struct Arguments {
 enum Command {
     /// Runs db_bench's workloads and prints operations per second: every run, and the medians.
     Basket(BasketArguments),
-    /// Gets one key repeatedly, first in one thread and then in several, to show the cost of writes
-    /// to shared memory.
+    /// Gets one key repeatedly, first in one thread and then in several. Shows by how much the gets
+    /// become slower because threads write to the same cache lines.
     HotKey(HotKeyArguments),
     /// Overwrites at full speed for minutes; reports space, bytes written, stalls and memory.
     Sustained(SustainedArguments),

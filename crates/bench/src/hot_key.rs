@@ -20,10 +20,10 @@ pub struct HotKeyArguments {
     /// Number of concurrent threads.
     #[arg(long, default_value_t = 2)]
     threads: usize,
-    /// Duration of each turn, in seconds.
+    /// Duration of each measurement of an engine, in seconds.
     #[arg(long, default_value_t = 2)]
     seconds: u64,
-    /// Number of turns of each engine.
+    /// Number of measurements of each engine, both with one thread and with several.
     #[arg(long, default_value_t = 5)]
     rounds: usize,
     #[command(flatten)]

@@ -9,14 +9,15 @@
 //! - [`hot_key`]: gets of one key by several threads;
 //! - [`sustained`]: overwriting for minutes;
 //! - [`range_deletions`]: overlapping range deletions, and reads while they are in the memtable;
-//! - [`snapshot_scans`]: scans of one snapshot by refreshing and by plain iterators;
+//! - [`snapshot_scans`]: scans of one snapshot, by iterators that refresh themselves and by
+//!   iterators that do not;
 //! - [`backup`]: the memory and space that the iterator of a logical backup pins during overwrites;
 //! - [`durable`]: synced puts, compared with raw writes to the device;
 //! - `tail`: the effect of direct I/O on the tail latency of reads during compactions, from
 //!   [`tailwater_latency`].
 //!
-//! A command has its own arguments and the shared [`subjects`], and runs [`workloads`] on each
-//! [`engine`]. Only [`command`] knows all commands.
+//! A command has its own arguments and the arguments in [`subjects`], which all commands share. It
+//! runs [`workloads`] on each [`engine`]. Only [`command`] knows all commands.
 //!
 //! Benchmarks only report; they do not pass or fail.
 

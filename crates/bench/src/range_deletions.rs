@@ -23,7 +23,7 @@ pub struct RangeDeletionArguments {
     /// Number of gets.
     #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..))]
     reads: u64,
-    /// Number of rounds.
+    /// Number of repetitions of the whole measurement.
     #[arg(long, default_value_t = 3, value_parser = at_least_one)]
     rounds: usize,
     #[command(flatten)]

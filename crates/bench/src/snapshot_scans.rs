@@ -50,13 +50,14 @@ pub struct SnapshotScanArguments {
     /// Number of entries in the databases.
     #[arg(long, default_value_t = 1_000_000)]
     entries: u64,
-    /// Comma-separated numbers of entries to step over after each seek; one row for each.
+    /// Comma-separated numbers of entries that a scan visits after its seek. Each number has its
+    /// own row.
     #[arg(long, value_delimiter = ',', default_value = "100,20000,400000")]
     seek_nexts: Vec<u64>,
-    /// Total number of entries to step over in each run.
+    /// Total number of entries that the scans of one run visit.
     #[arg(long, default_value_t = 200_000_000)]
     steps: u64,
-    /// Number of runs for each number of steps.
+    /// Number of runs for each number of entries in --seek-nexts.
     #[arg(long, default_value_t = 3, value_parser = at_least_one)]
     rounds: usize,
     /// Interval between installations of a new version, in milliseconds.
@@ -71,7 +72,7 @@ pub struct SnapshotScanArguments {
 pub struct Scans {
     /// Number of scans.
     pub count: u64,
-    /// Maximum number of entries that each scan steps over after its seek.
+    /// Maximum number of entries that each scan visits after its seek.
     pub steps: u64,
     /// Whether the iterators refresh themselves.
     pub refreshes: bool,
@@ -98,7 +99,7 @@ pub trait ScanEngine: Sync {
     fn open(&self, directory: &Path, options: &str) -> Result<Box<dyn ScanSubject>, Failure>;
 }
 
-/// A database of an engine with snapshots.
+/// An open database of a [`ScanEngine`].
 pub trait ScanSubject: Sync {
     /// Puts an entry.
     ///

@@ -71,8 +71,8 @@ impl Subjects {
         self.engines.is_empty() || self.engines.iter().any(|engine| engine == name)
     }
 
-    /// Returns the option string of a command that replaces `--options` with `own`: `own`, followed
-    /// by the options that override it (`--more-options`).
+    /// Returns the option string for a command that has its own options, `own`, instead of
+    /// `--options`. The result is `own`, followed by `--more-options`, which override `own`.
     pub(crate) fn options_over(&self, own: &str) -> String {
         format!("{own};{}", self.more_options)
     }

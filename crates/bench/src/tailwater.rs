@@ -1,4 +1,4 @@
-//! Tailwater as a store.
+//! The benchmark's [`Store`] interface, implemented for Tailwater.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -15,8 +15,8 @@ use crate::snapshot_scans::{ScanEngine, ScanSubject, Scans};
 use crate::store::{Direction, Failure, Scanned, Store};
 
 thread_local! {
-    /// Buffer into which gets copy values. Pinning a value instead would update a reference count
-    /// that all threads share.
+    /// Each get copies its value into this buffer. Pinning the value instead would update a
+    /// reference count that all threads share.
     static VALUE: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 

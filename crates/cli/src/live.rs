@@ -22,9 +22,10 @@ pub(crate) fn stamp(storage: &dyn Storage, path: &Path) -> Stamp {
     storage.metadata(path).ok()
 }
 
-/// Calls `read`, which reads the file at `path`, one of the files listed in a directory. Returns
-/// success if another process has removed the file since then. If `read` finds damage in a file
-/// that another process is writing, returns [`Outcome::BeingWritten`].
+/// Calls `read`, which reads the file at `path`, one of the files listed in a directory. If `read`
+/// fails, and another process has removed the file since the directory was listed, returns success.
+/// If `read` finds damage in a file that another process is writing, returns
+/// [`Outcome::BeingWritten`].
 pub(crate) fn read_listed(
     storage: &dyn Storage,
     path: &Path,
@@ -56,8 +57,8 @@ fn is_being_written(storage: &dyn Storage, path: &Path, before: Stamp) -> bool {
     let directory = path.parent().unwrap_or(Path::new("."));
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let may_grow = is_open_elsewhere(directory) && is_unfinished(storage, directory, name);
-    // The stamp is taken after `may_grow` is determined. If the other process completes the file
-    // before `may_grow` is determined, the stamp already differs from `before`.
+    // `may_grow` must be determined before this stamp is taken. If the other process completes the
+    // file before that, `may_grow` is false, but the stamp differs from `before`.
     may_grow || stamp(storage, path) != before
 }
 

@@ -4,7 +4,8 @@ use std::fmt;
 use std::io;
 use std::process::ExitCode;
 
-/// The outcome of a run that completed, from best to worst, each with the exit code of the program.
+/// How a run of the program completed. The variants are ordered from best to worst; each has an
+/// exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Outcome {
     /// No problem was found; exit code 0.
@@ -61,7 +62,7 @@ pub(crate) enum Failure {
     Output(io::Error),
 }
 
-/// The result of a step.
+/// The result of a function whose [`Failure`] ends the run.
 pub(crate) type Result<T> = std::result::Result<T, Failure>;
 
 impl Failure {

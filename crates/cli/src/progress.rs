@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// Interval between updates.
+/// Interval between two updates of the progress line.
 const TICK: Duration = Duration::from_millis(120);
 
 /// A progress line on standard error, removed when the value is dropped.

@@ -80,10 +80,10 @@ pub(crate) fn unescape(text: &[u8]) -> Result<Vec<u8>, &'static str> {
     Ok(bytes)
 }
 
-/// Returns the bytes of a text in hex, with or without a leading `0x`.
+/// Decodes a text of hex digits into bytes. The text may begin with `0x`.
 ///
 /// # Errors
-/// A description of the problem, for anything but pairs of hex digits.
+/// A description of the problem, if the text is anything but pairs of hex digits.
 pub(crate) fn unhex(text: &[u8]) -> Result<Vec<u8>, &'static str> {
     let digits = text.strip_prefix(b"0x").or_else(|| text.strip_prefix(b"0X")).unwrap_or(text);
     let pair = |pair: &[u8]| match pair {

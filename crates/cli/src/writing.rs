@@ -16,7 +16,7 @@ use crate::settings::Settings;
 /// The action to take if there is no database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Absent {
-    /// Report it as an error.
+    /// Report an error.
     Refuse,
     /// Create a database, and say so on standard error.
     Make,
@@ -93,7 +93,7 @@ impl WritableDatabase {
         Ok(self.db.create_cf(name, self.options.column_family(name))?)
     }
 
-    /// Closes the database, and returns the outcome of opening it.
+    /// Closes the database. Returns the outcome that recovery had when the database was opened.
     pub(crate) fn close(self) -> Result<Outcome> {
         self.db.close()?;
         Ok(self.outcome)

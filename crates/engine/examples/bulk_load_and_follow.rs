@@ -1,5 +1,5 @@
-//! Loads a table in bulk, copies the database with a checkpoint, and then applies the writes that
-//! follow to the copy.
+//! Loads a table in bulk, and copies the database with a checkpoint. Later writes to the database
+//! are then applied to the copy, too.
 //!
 //! ```sh
 //! cargo run -p tailwater --example bulk_load_and_follow

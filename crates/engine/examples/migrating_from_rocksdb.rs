@@ -11,77 +11,77 @@ use tailwater::{Db, OpenOptions, ReadOptions, Result, WriteBatch, WriteOptions};
 fn main() -> Result<()> {
     let path = std::env::temp_dir().join(format!("migrating-{}", std::process::id()));
 
-    // crate rocksdb                                 // crate tailwater
-    // let mut opts = Options::default();
+    // A comment with `rocksdb:` is a call of crate `rocksdb`. The code below it does the same.
+    // rocksdb: let mut opts = Options::default();
     let mut opts = OpenOptions::default();
-    // opts.create_if_missing(true);
-    // opts.set_write_buffer_size(1 << 20);
+    // rocksdb: opts.create_if_missing(true);
+    // rocksdb: opts.set_write_buffer_size(1 << 20);
     opts.set_options("create_if_missing=true;write_buffer_size=1M")?;
-    // let db = DB::open(&opts, &path)?;
+    // rocksdb: let db = DB::open(&opts, &path)?;
     let db = Db::open(&path, &opts)?;
 
-    // db.put(b"key", b"value")?;
+    // rocksdb: db.put(b"key", b"value")?;
     db.put(b"key", b"value")?;
-    // db.get(b"key")?;
+    // rocksdb: db.get(b"key")?;
     assert!(db.get(b"key")?.is_some());
-    // db.get_pinned(b"key")?;
+    // rocksdb: db.get_pinned(b"key")?;
     assert_eq!(db.get_pinned(b"key")?.as_deref(), Some(&b"value"[..]));
 
-    // db.create_cf("cf", &Options::default())?;
+    // rocksdb: db.create_cf("cf", &Options::default())?;
     db.create_cf("cf", &ColumnFamilyOptions::default())?;
-    // let cf = db.cf_handle("cf").unwrap();
+    // rocksdb: let cf = db.cf_handle("cf").unwrap();
     let cf = db.cf_handle("cf")?;
 
-    // let mut write = WriteOptions::default();
-    // write.set_sync(true);
+    // rocksdb: let mut write = WriteOptions::default();
+    // rocksdb: write.set_sync(true);
     let write = WriteOptions { sync: true, ..WriteOptions::default() };
-    // db.put_cf_opt(&cf, b"a", b"1", &write)?;
+    // rocksdb: db.put_cf_opt(&cf, b"a", b"1", &write)?;
     db.put_cf_opt(&cf, b"a", b"1", &write)?;
 
-    // let mut batch = WriteBatch::default();
+    // rocksdb: let mut batch = WriteBatch::default();
     let mut batch = WriteBatch::default();
-    // batch.put_cf(&cf, b"b", b"2");
+    // rocksdb: batch.put_cf(&cf, b"b", b"2");
     batch.put_cf(&cf, b"b", b"2")?;
-    // batch.delete(b"key");
+    // rocksdb: batch.delete(b"key");
     batch.delete(b"key")?;
-    // db.write(batch)?;
+    // rocksdb: db.write(batch)?;
     db.write(&mut batch)?;
 
-    // let mut read = ReadOptions::default();
-    // read.set_snapshot(&db.snapshot());
+    // rocksdb: let mut read = ReadOptions::default();
+    // rocksdb: read.set_snapshot(&db.snapshot());
     let read = ReadOptions { snapshot: Some(db.snapshot()), ..ReadOptions::default() };
-    // db.get_cf_opt(&cf, b"a", &read)?;
+    // rocksdb: db.get_cf_opt(&cf, b"a", &read)?;
     assert!(db.get_cf_opt(&cf, b"a", &read)?.is_some());
 
-    // for item in db.iterator_cf(&cf, IteratorMode::Start) {
+    // rocksdb: for item in db.iterator_cf(&cf, IteratorMode::Start) {
     for item in db.range_cf(&cf, ..) {
         let (key, value) = item?;
         println!("{} = {}", key.escape_ascii(), value.escape_ascii());
     }
-    // let last = db.iterator_cf(&cf, IteratorMode::End).next();
+    // rocksdb: let last = db.iterator_cf(&cf, IteratorMode::End).next();
     let last = db.range_cf(&cf, ..).next_back();
     assert!(last.is_some_and(|item| item.is_ok_and(|(key, _)| *key == *b"b")));
 
-    // let mut iterator = db.raw_iterator_cf(&cf);
+    // rocksdb: let mut iterator = db.raw_iterator_cf(&cf);
     let mut iterator = db.raw_iterator_cf(&cf)?;
-    // iterator.seek(b"b");
+    // rocksdb: iterator.seek(b"b");
     iterator.seek(b"b")?;
-    // while iterator.valid() { iterator.next(); } iterator.status()?;
+    // rocksdb: while iterator.valid() { iterator.next(); } iterator.status()?;
     while iterator.valid() {
         iterator.next()?;
     }
 
-    // db.property_value("rocksdb.levelstats")?;
+    // rocksdb: db.property_value("rocksdb.levelstats")?;
     println!("{}", db.property_value("rocksdb.levelstats")?.unwrap_or_default());
-    // db.flush_cf(&cf)?;
+    // rocksdb: db.flush_cf(&cf)?;
     db.flush_cf(&cf)?;
-    // db.compact_range_cf(&cf, None::<&[u8]>, None::<&[u8]>);
+    // rocksdb: db.compact_range_cf(&cf, None::<&[u8]>, None::<&[u8]>);
     db.compact_range_cf(&cf, None, None)?;
-    // db.drop_cf("cf")?;
+    // rocksdb: db.drop_cf("cf")?;
     db.drop_cf(&cf)?;
 
-    // drop(db);
+    // rocksdb: drop(db);
     db.close()?;
-    // DB::destroy(&opts, &path)?;
+    // rocksdb: DB::destroy(&opts, &path)?;
     Db::destroy(&path, &opts)
 }

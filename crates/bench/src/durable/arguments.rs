@@ -21,20 +21,22 @@ pub struct DurableArguments {
     /// Comma-separated list of measurements
     #[arg(long, value_delimiter = ',', default_value = "synced,fillseq,unsynced")]
     pub(super) parts: Vec<Part>,
-    /// Comma-separated numbers of concurrent writers in synced, each measured separately
+    /// Comma-separated numbers of concurrent writers in the part 'synced'; each number is measured
+    /// separately
     #[arg(long, value_delimiter = ',', default_value = "1,4,16,64", value_parser = writers)]
     pub(super) writers: Vec<usize>,
-    /// Comma-separated numbers of concurrent writers in unsynced, each measured separately
+    /// Comma-separated numbers of concurrent writers in the part 'unsynced'; each number is
+    /// measured separately
     #[arg(long, value_delimiter = ',', default_value = "1,4", value_parser = writers)]
     pub(super) unsynced_writers: Vec<usize>,
-    /// Duration of each measurement of synced and unsynced, in seconds
+    /// Duration of each measurement of the parts 'synced' and 'unsynced', in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 5.0, value_parser = above_zero)]
     duration: f64,
-    /// Number of puts per measurement of synced and unsynced, by all writers together, instead of a
-    /// duration
+    /// Number of puts in each measurement of the parts 'synced' and 'unsynced', by all writers
+    /// together, instead of a duration
     #[arg(long, value_parser = at_least_one, conflicts_with = "duration")]
     puts: Option<usize>,
-    /// Number of puts in fillseq
+    /// Number of puts in the part 'fillseq'
     #[arg(long, default_value_t = 10_000, value_parser = at_least_one)]
     num: usize,
     /// Number of runs
@@ -43,7 +45,7 @@ pub struct DurableArguments {
     /// Comma-separated list of configurations of Tailwater
     #[arg(long, value_delimiter = ',', default_value = "buffered,direct")]
     pub(super) configurations: Vec<Configuration>,
-    /// Additional configuration, as an option string; may be repeated
+    /// Additional configuration of Tailwater, as an option string; may be repeated
     #[arg(long, value_name = "NAME=VALUE;...")]
     pub(super) tailwater_options: Vec<String>,
     /// Comma-separated list of ways to make raw writes durable; rates are compared with the first
@@ -65,7 +67,7 @@ pub struct DurableArguments {
 pub(super) enum Part {
     /// Synced puts by concurrent writers, and raw writes
     Synced,
-    /// Synced puts in order by one writer
+    /// Synced puts by one writer, in the order of their keys
     #[value(name = "fillseq")]
     #[serde(rename = "fillseq")]
     FillSeq,

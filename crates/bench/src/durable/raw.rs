@@ -31,10 +31,11 @@ impl Raw {
         }
     }
 
-    /// Returns whether a directory's filesystem supports direct I/O.
+    /// Returns whether the filesystem of a directory supports direct I/O. To determine this,
+    /// creates a file in the directory.
     ///
     /// # Errors
-    /// Errors from the attempt.
+    /// An error if creating the file fails for another reason.
     pub(super) fn is_possible_in(directory: &Path) -> Result<bool, Failure> {
         match DurableFile::create(directory, 1) {
             Ok(_) => Ok(true),
@@ -43,8 +44,8 @@ impl Raw {
         }
     }
 
-    /// Creates a file in a directory and overwrites its blocks durably. Each writer cycles through
-    /// its own region of the file.
+    /// Measures raw writes: `writers` threads durably overwrite the blocks of a new file in
+    /// `directory`. Each thread cycles through its own region of the file.
     ///
     /// # Errors
     /// Errors from the filesystem.

@@ -26,8 +26,8 @@ pub(super) struct Report {
     runs: usize,
     /// Whether busy processes ran on every processor.
     neighbour: bool,
-    /// Label of the engine row to whose rate the rates of all engine rows are compared; `None` if
-    /// the report has only one engine row. An engine row is an engine with one set of options.
+    /// Label of the engine row to which all engine rows are compared; `None` if the report has only
+    /// one engine row. An engine row has the results of an engine with one set of options.
     compared_with: Option<String>,
     /// Properties of the system and the device, by name.
     environment: BTreeMap<&'static str, String>,
@@ -44,18 +44,19 @@ pub(super) struct Measurement {
     /// The engine's options; raw writes have none.
     options: Option<String>,
     median: Figures,
-    /// Median over all runs of the ratio of the row's rate to the rate of raw writes in the same
-    /// run.
+    /// In each run, the row's rate is divided by the rate of raw writes. This is the median of
+    /// these ratios over all runs.
     to_raw: Option<f64>,
-    /// Median over all runs of the ratio of the row's rate to the rate of the row `compared_with`
-    /// in the same run.
+    /// In each run, the row's rate is divided by the rate of the row `compared_with`. This is the
+    /// median of these ratios over all runs.
     to_compared: Option<f64>,
     runs: Vec<Figures>,
 }
 
 impl Measurement {
-    /// Creates the measurement of `row` from its figures in each run. `raw` and `compared` are the
-    /// figures, in the same runs, of raw writes and of the row to which engines are compared.
+    /// Creates the measurement of `row`. `runs` has the figures of `row` in each run. In the same
+    /// runs, raw writes (without an engine) had the figures `raw`, and the engine row to which all
+    /// engine rows are compared had the figures `compared`.
     pub(super) fn new(
         task: Task,
         row: &Row<'_>,

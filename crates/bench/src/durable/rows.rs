@@ -19,9 +19,9 @@ pub(super) struct Row<'e> {
 
 /// The kind of writes that a row measures.
 pub(super) enum Writes<'e> {
-    /// Raw writes, without an engine.
+    /// The row measures raw writes to a file, without an engine.
     Raw(Raw),
-    /// Puts to this engine, opened with these options.
+    /// The row measures puts to this engine, opened with these options.
     Engine {
         engine: &'e dyn Engine,
         options: String,
@@ -72,7 +72,7 @@ impl<'e> Row<'e> {
         Ok(rows)
     }
 
-    /// Returns whether the row makes raw writes.
+    /// Returns whether the row measures raw writes, without an engine.
     pub(super) fn is_raw(&self) -> bool {
         matches!(self.writes, Writes::Raw(_))
     }

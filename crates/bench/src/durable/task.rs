@@ -7,8 +7,8 @@ use super::arguments::{DurableArguments, Part};
 use super::rows::Row;
 use crate::workloads::puts::{Length, Order, Putting};
 
-/// One part of the command with one number of writers. In each run, the task is performed for every
-/// row of the report before the next task begins.
+/// A part of the benchmark, such as synced puts, with one number of writers. In each run, the task
+/// is measured for every row of the report before the next task begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub(super) struct Task {
     pub(super) part: Part,

@@ -85,7 +85,7 @@ pub struct Amount {
     pub value_bytes: usize,
 }
 
-/// The number of operations and their duration.
+/// A number of operations, and the total time that they took.
 #[derive(Debug, Clone, Copy)]
 pub struct Measured {
     /// Number of operations.

@@ -10,7 +10,7 @@ use crate::store::{Failure, Store};
 
 /// Number of entries in the database.
 const ENTRIES: u64 = 100_000;
-/// The number from which the key that all threads get is formed.
+/// Number of the key that all threads get.
 const HOT: u64 = ENTRIES / 2;
 /// Number of gets between two checks of the clock.
 const BETWEEN_LOOKS: u64 = 1000;

@@ -14,7 +14,8 @@ use crate::store::{Failure, Store};
 
 /// A put that takes longer than this counts as a stall.
 pub(crate) const STALL: Duration = Duration::from_millis(10);
-/// A writer with a rate limit sleeps only if the next put is due in at least this time.
+/// A sleep may end this much later than requested. A writer with a rate limit does not sleep if the
+/// next put is due sooner than this.
 const TIMER_ERROR: Duration = Duration::from_millis(1);
 /// Properties that report parts of the engine's memory in bytes, with their labels in the report.
 pub(crate) const MEMORY: [(&str, &str); 3] = [
@@ -34,7 +35,7 @@ pub struct Overwriting<'a> {
     pub keys: u64,
     /// Length of values, in bytes.
     pub value_bytes: usize,
-    /// Duration.
+    /// Duration of the workload.
     pub time: Duration,
     /// Rate limit in puts per second, if any.
     pub rate: Option<u32>,
@@ -64,7 +65,8 @@ pub struct Memory {
     pub(crate) parts: [u64; MEMORY.len()],
 }
 
-/// Overwrites random keys, and samples the directory's size and the memory concurrently.
+/// Overwrites random keys. Meanwhile, samples the size of the directory, and the memory that the
+/// process and parts of the engine use.
 pub(crate) fn overwrite(store: &impl Store, work: &Overwriting<'_>) -> Result<Writes, Failure> {
     let is_done = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -108,8 +110,8 @@ fn put_for(
 
 /// Waits until a put is due; returns its start time.
 fn wait_until(due: Instant, now: Instant) -> Instant {
-    // A put takes microseconds, but a sleep may end up to a millisecond late. The writer therefore
-    // sleeps only if the put is due later than that.
+    // A put takes microseconds, but a sleep may last up to a millisecond too long. So the writer
+    // sleeps only if the put is due in a millisecond or more.
     let ahead = due.saturating_duration_since(now);
     if ahead < TIMER_ERROR {
         return now;

@@ -16,7 +16,7 @@ use crate::store::{Direction, Failure, Store};
 const TABLE_BYTES: &str = "rocksdb.total-sst-files-size";
 /// Length of values, in bytes.
 const VALUE_BYTES: usize = 100;
-/// Number of keys at each end of the key space that remain, divided by the number of deletions.
+/// At each end of the key space, KEYS_BESIDE keys for each deletion are in no deleted range.
 const KEYS_BESIDE: u64 = 5;
 /// Number of keys by which each deleted range extends beyond the previous range, at each end.
 const KEYS_FURTHER: u64 = 20;
@@ -32,7 +32,7 @@ pub struct Deleting {
     pub by_turns: bool,
 }
 
-/// The results.
+/// The results of the workload.
 #[derive(Debug, Clone, Copy)]
 pub struct Figures {
     /// Deletions per second. If deletions and gets alternate, the time includes the gets.

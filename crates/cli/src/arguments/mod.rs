@@ -60,8 +60,8 @@ pub(crate) enum Command {
     /// Inspect, compact, fill or benchmark a message log
     ///
     /// stat, verify and dump only read: they write nothing and take no lock, so the log may be open
-    /// elsewhere. Messages that the process that has the log open has not yet written to it are not
-    /// shown.
+    /// elsewhere. They do not show messages that another process has accepted but not yet written
+    /// to the log.
     #[command(after_help = LOG_EXIT_CODES)]
     Log {
         #[command(subcommand)]
@@ -89,15 +89,15 @@ pub(crate) enum Command {
 /// The verbs of `tailwater db`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
-    /// Reads the database, and changes nothing.
+    /// The verbs that read the database and change nothing.
     #[command(flatten)]
     Reading(Reading),
-    /// Changes the database.
+    /// The verbs that change the database.
     #[command(flatten)]
     Writing(Writing),
 }
 
-/// Arguments of every verb.
+/// The arguments that all verbs have in common.
 #[derive(Debug, Args)]
 pub(crate) struct Common {
     /// Print JSON: one document, or one per line
@@ -118,14 +118,14 @@ pub(crate) struct Common {
 /// Arguments of the command line that take precedence over what the database's files state.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Overrides<'a> {
-    /// An option string.
+    /// The value of `--options`: an option string.
     pub(crate) options: Option<&'a str>,
     /// Whether to take over directories that another database has claimed.
     pub(crate) adopt_directories: bool,
 }
 
 impl Common {
-    /// Returns the arguments that override the database's files.
+    /// Returns the arguments that take precedence over what the database's files state.
     pub(crate) fn overrides(&self) -> Overrides<'_> {
         Overrides { options: self.options.as_deref(), adopt_directories: self.adopt_directories }
     }

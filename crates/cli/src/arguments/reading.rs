@@ -34,9 +34,9 @@ pub(crate) enum Reading {
     Dump(DumpArguments),
     /// Read a whole database, and report damage and inconsistencies
     ///
-    /// Verifies all checksums, the order of keys, indexes and filters against data blocks, counts
-    /// and sizes against properties and MANIFEST, logs, blob files, and that no file is missing or
-    /// superfluous.
+    /// Verifies all checksums and the order of keys. Compares indexes and filters with data blocks,
+    /// and counts and sizes with properties and the MANIFEST. Also verifies logs and blob files,
+    /// and that no file is missing or superfluous.
     #[command(after_help = examples(&[
         ("tailwater db verify DIR", "findings, and counts of what was read"),
         ("tailwater db verify DIR --json", "the same as JSON"),
@@ -141,7 +141,7 @@ pub(crate) struct ScanArguments {
     /// Only keys that begin with these bytes
     #[arg(long, value_name = "KEY")]
     pub(crate) prefix: Option<String>,
-    /// Maximum number of entries
+    /// Maximum number of entries to print or count
     #[arg(long, value_name = "N")]
     pub(crate) limit: Option<u64>,
     /// Print the range in reverse order
@@ -214,7 +214,7 @@ pub(crate) struct ManifestArguments {
     /// The database's directory
     #[arg(value_name = "DIR")]
     pub(crate) directory: PathBuf,
-    /// Name or number of a MANIFEST in it; without one, the MANIFEST that CURRENT names
+    /// Name or number of a MANIFEST in DIR; by default, the MANIFEST that CURRENT names
     pub(crate) file: Option<String>,
     #[command(flatten)]
     pub(crate) common: Common,
@@ -225,7 +225,7 @@ pub(crate) struct WalArguments {
     /// The database's directory, or the directory of its logs
     #[arg(value_name = "DIR")]
     pub(crate) directory: PathBuf,
-    /// Names or numbers of logs in it; without any, all logs
+    /// Names or numbers of logs in DIR; by default, all logs
     #[arg(value_name = "FILE")]
     pub(crate) files: Vec<String>,
     /// Print every operation of every batch

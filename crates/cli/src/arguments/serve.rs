@@ -38,7 +38,7 @@ pub(crate) struct ServeArguments {
     /// Address for clients (tcp.address)
     #[arg(long, value_name = "HOST:PORT")]
     pub(crate) address: Option<String>,
-    /// Create the root user of a new directory with the name iggy and the password iggy
+    /// Give the root user of a new data directory the name iggy and the password iggy
     #[arg(long)]
     pub(crate) with_default_root_credentials: bool,
 }

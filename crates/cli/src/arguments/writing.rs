@@ -137,7 +137,7 @@ pub(crate) struct Change {
     /// The column family
     #[arg(long, value_name = "NAME", default_value = "default")]
     pub(crate) column_family: String,
-    /// Sync the write: when the command returns, it survives a crash of the machine
+    /// Sync the write, so that it survives a crash of the machine after the command has returned
     #[arg(long)]
     pub(crate) sync: bool,
     #[command(flatten)]
@@ -228,7 +228,7 @@ pub(crate) struct LoadArguments {
     /// The format of the file: packages, tsv or hex
     #[arg(long, hide_possible_values = true)]
     pub(crate) format: LoadFormat,
-    /// The column family of the packages, or of the lines that do not name one
+    /// The column family for packages, and for lines that name no column family
     #[arg(long, value_name = "NAME", default_value = "default")]
     pub(crate) column_family: String,
     /// Number of packages or lines in one atomic batch; fewer if they are large
@@ -315,7 +315,7 @@ pub(crate) struct CreateColumnFamilyArguments {
     /// The database's directory
     #[arg(value_name = "DIR")]
     pub(crate) directory: PathBuf,
-    /// The name, which must not be in use
+    /// Name of the new column family. It must not be in use
     pub(crate) name: String,
     #[command(flatten)]
     pub(crate) common: Common,
@@ -326,7 +326,7 @@ pub(crate) struct DropColumnFamilyArguments {
     /// The database's directory
     #[arg(value_name = "DIR")]
     pub(crate) directory: PathBuf,
-    /// The name
+    /// Name of the column family
     pub(crate) name: String,
     #[command(flatten)]
     pub(crate) common: Common,

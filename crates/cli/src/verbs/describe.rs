@@ -34,7 +34,7 @@ fn sum(sizes: impl Iterator<Item = u64>) -> u64 {
     sizes.fold(0, u64::saturating_add)
 }
 
-/// Returns a table on one line.
+/// Returns a line that describes a table (an SST file).
 pub(super) fn table_line(output: &Output, file: &NewFile) -> String {
     let mut line = format!(
         "{}  {:>12} bytes  {} .. {}  sequence {} .. {}",

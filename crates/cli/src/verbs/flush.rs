@@ -1,4 +1,4 @@
-//! `flush`: writes the contents of memory and logs to tables.
+//! `flush`: writes all entries that are only in memtables and logs to tables.
 
 use serde_json::json;
 

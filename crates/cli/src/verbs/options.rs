@@ -17,11 +17,11 @@ use crate::settings::Settings;
 /// The origin of an option's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Origin {
-    /// RocksDB's or Tailwater's default.
+    /// The value is the option's default.
     Default,
-    /// The OPTIONS file.
+    /// The value is from the OPTIONS file, or from the file of Tailwater's own options.
     File,
-    /// The command line.
+    /// The value is from the command line (`--options`).
     Overrides,
 }
 
@@ -142,7 +142,7 @@ struct Entry {
 }
 
 impl Group {
-    /// Returns the options of one section of the OPTIONS file, with their origins.
+    /// Returns the options of one section, and the [`Origin`] of each option's value.
     fn of(section: &Section, origins: &Origins) -> Self {
         let (kind, column_family, title) = match &section.kind {
             SectionKind::ColumnFamily(name) => {
@@ -163,8 +163,8 @@ impl Group {
         Self { kind, column_family: column_family.cloned(), title, entries: entries.collect() }
     }
 
-    /// Returns the options that exist only in Tailwater, with their origins. They are stored in a
-    /// file of their own, not in the OPTIONS file.
+    /// Returns the options that exist only in Tailwater, and the [`Origin`] of each option's value.
+    /// These options are stored in a file of their own, not in the OPTIONS file.
     fn of_our_own(settings: &Settings) -> Self {
         let [effective, filed] =
             [&settings.effective, &settings.filed].map(|options| &options.database().tailwater);
@@ -183,7 +183,8 @@ impl Group {
         Self { kind: "tailwater", column_family: None, title, entries: entries.collect() }
     }
 
-    /// Prints the group, or returns it as JSON.
+    /// Prints the group of options. If the output format is JSON, returns the group as JSON
+    /// instead.
     fn print(&self, output: &mut Output) -> Result<Value> {
         if output.is_json() {
             let options: Map<String, Value> = self

@@ -78,7 +78,7 @@ fn both_ends_of_a_compacted_range_are_inclusive() {
     for key in ["a", "m", "z"] {
         db("put", path, [key, "value"]);
         db("compact", path, ["--from", key, "--to", key]).well();
-        // Tables with other keys are unchanged.
+        // The tables written in earlier rounds, which have other keys, are unchanged.
         let tables = tables(path);
         assert_eq!(tables.len(), known.len() + 1);
         assert!(known.keys().all(|table| tables.contains_key(table)), "{key}");

@@ -31,7 +31,8 @@ fn loaded_packages_equal_those_loaded_into_rocksdb() {
     assert!(hex_dump(&path) == hex_lines(&golden::dump("packages")));
     db("verify", &path, []).well();
 
-    // Loading the index again, into the database that RocksDB wrote from it, changes nothing.
+    // The golden database was written by RocksDB from the same package index. Loading the index
+    // into it changes nothing.
     let database = golden::unpack("packages");
     let file = scratch.path().join("Packages");
     write(&file, &index);

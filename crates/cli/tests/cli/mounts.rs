@@ -34,8 +34,9 @@ fn copy(from: &Path, to: &Path) {
     assert!(copied.expect("cp runs").success());
 }
 
-/// Regression test: a copy of a database's home directory treated the outside directory of the
-/// original as its own, if this directory was also mounted at the same path relative to the copy.
+/// Regression test: a database had its logs in a directory outside its home directory. A copy of
+/// the home treated the log directory as its own, if the log directory was also mounted at the same
+/// path relative to the copy.
 #[test]
 fn a_directory_mounted_in_a_home_and_in_its_copy_belongs_to_the_original() {
     let scratch = tempfile::tempdir().expect("a directory");
@@ -79,8 +80,8 @@ fn a_read_only_outside_directory_fails_every_write_and_allows_reads() {
         let before = snapshot(scratch.path());
         let skipped = "a read-only outside directory";
         let Some(mount) = Bound::new(&outside, &outside, true, skipped) else { return };
-        // With `db_paths`, only a flush writes to the outside directory. Opening the database to
-        // put `c` flushes `b`, which is still in the log.
+        // With `db_paths`, only a flush writes to the directory outside the home. Opening the
+        // database to put `c` flushes `b`, which is still in the log.
         put(&home, "c", &options).ended(1, "Read-only file system");
         db("destroy", &home, ["--yes", "--options", &options]).ended(1, "Read-only file system");
         let kept = db("scan", &home, ["--options", &options]).well().output;
@@ -155,8 +156,8 @@ fn a_directory_without_permission_is_named_and_keeps_its_files() {
     }
 }
 
-/// Copies a database's home directory to another filesystem and back, while its outside directory
-/// stays in place. Checks that the copy no longer owns the outside directory.
+/// Copies a database's home directory to another filesystem and back. The database's log directory
+/// is outside the home and stays in place. Checks that the copy no longer owns the log directory.
 #[test]
 fn a_home_copied_to_another_filesystem_and_back_must_adopt_its_directories() {
     let Some(disk) = Mounted::new("ext4", 64 << 20, "a copy to another filesystem") else { return };

@@ -1,4 +1,4 @@
-//! `options`, and `--options`.
+//! Tests of the verb `options` and of the argument `--options`.
 
 use tailwater_testkit::golden;
 

@@ -1,4 +1,4 @@
-//! `properties`.
+//! Tests of the verb `properties`.
 
 use tailwater_testkit::golden;
 

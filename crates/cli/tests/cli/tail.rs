@@ -152,7 +152,8 @@ fn an_experiment_takes_the_place_of_an_earlier_one_and_of_nothing_else() {
     }
 }
 
-/// Regression test: when its output pipe was closed, the program panicked and left its databases.
+/// Regression test: when its output pipe was closed, the program panicked and did not remove its
+/// databases.
 #[test]
 fn closed_output_pipes_do_not_stop_the_experiment() {
     let scratch = tempfile::tempdir().expect("a directory");

@@ -66,7 +66,7 @@ fn operands_are_merged_where_there_is_an_operator() {
     let value = db("get", &path, ["a"].into_iter().chain(operator)).well().output;
     assert_eq!(value, "1,2\n");
 
-    // The merge operator of `counters` is in the OPTIONS file.
+    // The merge operator of the column family `counters` is in the database's OPTIONS file.
     let counters = golden::unpack("records");
     let family = ["--column-family", "counters", "--hex", "6e6577"];
     for _ in 0..2 {
@@ -184,7 +184,8 @@ fn options_of_missing_column_families_are_ignored() {
         .filter(|path| path.to_string_lossy().contains("OPTIONS-"))
         .max()
         .expect("an OPTIONS file");
-    // The options of `depends`, repeated for a column family `gone` that does not exist.
+    // The OPTIONS file gets a second copy of the sections of the column family `depends`, under the
+    // name `gone`. There is no column family `gone`.
     let text = String::from_utf8(read(&options)).expect("text");
     let at = text.find("[CFOptions \"depends\"]").expect("a section of `depends`");
     let more = text[at..].replace("\"depends\"", "\"gone\"");

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-/// The longest pause is the interval times this factor; the first pause is the interval divided by
-/// it.
+/// A backoff has an interval. Its longest pause is the interval times this factor, and its first
+/// pause is the interval divided by this factor.
 const RANGE: u32 = 8;
-/// Minimum pause, even if the interval is very short.
+/// Shortest pause, even if the interval of the backoff is shorter.
 const SHORTEST: Duration = Duration::from_millis(1);
 
 /// A sequence of pauses. Each is twice as long as the previous one, up to a maximum.

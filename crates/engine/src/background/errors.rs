@@ -44,8 +44,8 @@ pub(crate) enum FailedPart {
     Flush,
     Manifest,
     Log,
-    /// Installation of new or removed files. The MANIFEST may already record the change while the
-    /// version in memory does not.
+    /// Installing a version with added or removed files. The MANIFEST may already record the
+    /// change, although the version in memory does not have it yet.
     Installation,
     MemTable,
 }
@@ -72,8 +72,8 @@ pub(crate) struct ErrorState {
     refuses: AtomicBool,
     latched: Mutex<Latched>,
     is_closed: AtomicBool,
-    /// The error after which a column family is no longer compacted; `None` if no column family is
-    /// in this state.
+    /// The error that stopped the compactions of a column family; `None` if no column family's
+    /// compactions are stopped.
     stopped_compaction: Mutex<Option<Error>>,
     /// Whether waiting writers must stop waiting, because the database is being closed.
     is_closing: AtomicBool,
@@ -105,14 +105,14 @@ impl ErrorState {
         self.check()
     }
 
-    /// Returns the error after which a column family is no longer compacted; `None` if no column
-    /// family is in this state.
+    /// Returns the error that stopped the compactions of a column family; `None` if no column
+    /// family's compactions are stopped.
     pub(crate) fn stopped_compaction(&self) -> Option<Error> {
         self.stopped_compaction.lock().clone()
     }
 
-    /// Sets the error after which a column family is no longer compacted; `None` if compactions of
-    /// all column families may continue.
+    /// Stores the error that stopped the compactions of a column family; `None` if no column
+    /// family's compactions are stopped.
     pub(crate) fn set_stopped_compaction(&self, error: Option<Error>) {
         *self.stopped_compaction.lock() = error;
     }
@@ -169,8 +169,9 @@ impl ErrorState {
         latched.failure.clone().map(|(part, error)| (part, error, latched.number))
     }
 
-    /// Whether the database should try to resume by itself. It does so after a shortage of file
-    /// descriptors, and at most `most` times for each failure. Counts the attempt if so.
+    /// Whether the database should try to resume by itself after the latched failure. It does so
+    /// only if file descriptors were exhausted, and at most `most` times for each failure. If the
+    /// result is true, counts an attempt.
     pub(crate) fn takes_try(&self, most: i32) -> bool {
         let mut latched = self.lock();
         let is_due = latched.tries < most

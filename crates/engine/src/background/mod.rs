@@ -29,7 +29,8 @@ use crate::stall::CompactionPressure;
 /// Maximum time for which the flushing and cleaning threads sleep without a request.
 const IDLE: Duration = Duration::from_secs(1);
 
-/// The requests to the background threads, the counts of work in progress, and the shutdown.
+/// The requests to the background threads, the counts of work in progress, and whether the database
+/// is being closed.
 #[derive(Debug)]
 pub(crate) struct Background {
     state: Mutex<State>,
@@ -76,19 +77,19 @@ struct State {
     failure: Option<Error>,
 }
 
-/// Counts of requests to retry work that failed for lack of space. A new request makes the waiting
-/// work retry immediately.
+/// The numbers of requests so far to retry work that failed for lack of space. After a new request,
+/// the waiting thread retries its work immediately.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct RetryRequests {
-    /// Number of requests made because space may have become available. They also reset the
-    /// backoff.
+    /// Number of notifications that space may have become available. They also reset the backoff.
     resumes: u64,
     /// Number of requests for a flush, for example by `Db::flush`.
     flushes: u64,
 }
 
 impl RetryRequests {
-    /// Whether a request was made since `before` because space may have become available.
+    /// Whether, after the counts `before` were taken, a notification arrived that space may have
+    /// become available.
     pub(crate) fn was_resumed_since(&self, before: Self) -> bool {
         self.resumes != before.resumes
     }
@@ -146,8 +147,8 @@ impl Background {
         self.wanted.notify_all();
     }
 
-    /// Requests a flush of sealed memtables, and ends a backoff of the flushing thread for lack of
-    /// space.
+    /// Requests a flush of sealed memtables. If the flushing thread pauses because a flush failed
+    /// for lack of space, ends the pause.
     pub(crate) fn flush_now(&self) {
         let mut state = self.lock();
         state.flush_wanted = true;
@@ -156,8 +157,8 @@ impl Background {
         self.wanted.notify_all();
     }
 
-    /// Makes all work that failed for lack of space retry immediately, because space may have
-    /// become available.
+    /// Notifies the background threads that space may have become available. Work that failed for
+    /// lack of space is then retried immediately.
     pub(crate) fn try_again(&self) {
         let mut state = self.lock();
         state.flush_wanted = true;
@@ -180,7 +181,7 @@ impl Background {
         self.wanted.notify_all();
     }
 
-    /// Requests that a thread look for a compaction.
+    /// Makes an idle background thread look for a compaction.
     pub(crate) fn compact_soon(&self) {
         self.lock().compaction_wanted = true;
         self.wanted.notify_all();
@@ -192,14 +193,14 @@ impl Background {
         self.wanted.notify_all();
     }
 
-    /// Sets the maximum number of concurrent background compactions while compactions are behind.
-    /// Running compactions continue.
+    /// Sets how many background compactions may run concurrently at times when compactions are
+    /// behind. Compactions that are already running continue.
     pub(crate) fn set_compactions_max(&self, compactions: usize) {
         self.lock().compactions_max = compactions;
         self.wanted.notify_all();
     }
 
-    /// Requests that the threads look for flushes and compactions.
+    /// Makes the background threads look for flushes and compactions.
     pub(crate) fn wake(&self) {
         let mut state = self.lock();
         state.flush_wanted = true;
@@ -367,9 +368,9 @@ impl Background {
         let _ = self.wanted.wait_timeout_while(self.lock(), pause, goes_on);
     }
 
-    /// Called after a compaction failed for lack of space. Prevents background compactions from
-    /// starting for `pause`, or until shutdown, or until a request since `before` says that space
-    /// may have become available.
+    /// Called after a compaction failed for lack of space. Until this returns, no background
+    /// compaction starts. It returns after `pause`, at shutdown, or when
+    /// [`RetryRequests::was_resumed_since`] becomes true for `before`.
     pub(crate) fn rest_compactions(&self, pause: Duration, before: RetryRequests) {
         let mut state = self.lock();
         state.compactions_rest = true;

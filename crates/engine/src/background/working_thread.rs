@@ -17,7 +17,8 @@ thread_local! {
 /// While this value lives, its thread is marked as working for a database.
 #[derive(Debug)]
 pub(crate) struct WorkingThread {
-    /// The mark that the thread had before; it is restored when this value is dropped.
+    /// The database for which the thread was marked as working before, if any. The mark is restored
+    /// when this value is dropped.
     before: Option<OpeningId>,
     not_send: PhantomData<*mut ()>,
 }

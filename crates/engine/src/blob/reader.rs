@@ -23,8 +23,8 @@ impl BlobReader {
     /// Opens a blob file and reads its header.
     ///
     /// # Errors
-    /// Corruption, if the file does not begin with a blob file's header; not supported, for files
-    /// of values that expire.
+    /// Corruption, if the file does not begin with a blob file's header; not supported, if the
+    /// header says that the values in the file expire.
     pub(crate) fn open(file: Arc<dyn ReadFile>, purpose: Purpose) -> Result<Self> {
         let length = file.length()?;
         let mut buffer = AlignedBuffer::with_capacity(BLOB_HEADER_LENGTH);

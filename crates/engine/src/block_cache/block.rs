@@ -20,8 +20,8 @@ pub(crate) struct Block {
     prefixes: Option<Box<RestartPrefixes>>,
 }
 
-/// A block fills one cache line. A larger block would need another line, which would increase the
-/// charge of every block.
+/// The struct `Block` fills exactly one cache line. A larger struct would need another cache line,
+/// which would increase the charge of every cached block.
 const _: () = assert!(size_of::<Block>() == 64);
 
 /// A block's uncompressed bytes.

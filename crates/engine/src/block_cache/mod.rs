@@ -19,13 +19,14 @@ const SHARD_BYTES: u64 = 16 << 20;
 const SHARDS_MAX: u64 = 64;
 
 /// A table that is being written stages blocks: it keeps them in memory, to insert them into the
-/// cache when the table is installed. Staged blocks may always use 1/STAGED_PART of the cache's
-/// capacity.
+/// cache when the table is installed. However little memory is available, the limit of staged
+/// blocks is at least 1/STAGED_PART of the cache's capacity.
 const STAGED_PART: usize = 8;
 /// If every block that is written is staged, staged blocks may use 1/STAGED_PART_OF_ALL of the
 /// cache's capacity.
 const STAGED_PART_OF_ALL: usize = 2;
-/// Otherwise, staged blocks may use up to 1/STAGED_PART_OF_AVAILABLE of the available memory.
+/// If only some of the blocks that are written are staged, staged blocks may use up to
+/// 1/STAGED_PART_OF_AVAILABLE of the memory that is available to the process.
 const STAGED_PART_OF_AVAILABLE: i64 = 2;
 
 /// A cache of table blocks, which column families and databases may share. Any thread may use it.
@@ -60,7 +61,7 @@ pub struct BlockCache {
     pub(crate) blocks: Cache<Block>,
     /// The memory of the cached blocks' bytes.
     slabs: Arc<Slabs>,
-    /// Size of the blocks staged by tables that are being written, in bytes.
+    /// Total size of the staged blocks of all tables that are being written, in bytes.
     staged_bytes: AtomicUsize,
     /// Limit of `staged_bytes`, in bytes, derived from the memory that was available at the last
     /// check.
@@ -132,8 +133,8 @@ impl BlockCache {
         self.slabs.copy(bytes).map_or_else(|| bytes.to_vec().into(), BlockBytes::Slab)
     }
 
-    /// Sets the limit of staged blocks to half of the memory that would be left if the cache grew
-    /// to its capacity.
+    /// Sets the limit of staged blocks to half of the memory that would still be available to the
+    /// process if the cache grew to its capacity.
     pub(crate) fn update_staging_limit(&self) {
         let may_grow_by = self.capacity().saturating_sub(self.usage()) as i64;
         let available = self.memory.left().map_or(0, |left| left.available);
@@ -143,9 +144,10 @@ impl BlockCache {
         self.staged_bytes_max.store(bound, Relaxed);
     }
 
-    /// Reserves `bytes` for staged blocks. Returns false if the total would exceed the limit. If
-    /// all written blocks are staged (`is_all`), the limit is half of the capacity. Otherwise it is
-    /// half of the available memory, but at least an eighth of the capacity and at most all of it.
+    /// Reserves `bytes` for staged blocks. Returns false if the total size of staged blocks would
+    /// exceed its limit. If all written blocks are staged (`is_all`), the limit is half of the
+    /// cache's capacity. Otherwise, the limit is half of the available memory, but at least an
+    /// eighth of the cache's capacity, and at most the cache's capacity.
     pub(crate) fn reserve_staging(&self, bytes: usize, is_all: bool) -> bool {
         let capacity = self.capacity();
         let bound = match is_all {
@@ -247,8 +249,8 @@ mod tests {
     fn memory_that_is_given_back_returns_to_the_system() {
         let cache = BlockCache::new(16 * MIB);
         (0..4000).for_each(|number| put(&cache, 1, number));
-        // Only blocks in every second group of 512 are hit, so that some regions of memory have no
-        // block with a hit.
+        // Hits seven of every eight blocks, but only in every second group of 512 blocks. So some
+        // regions of memory have no block with a hit.
         for number in (0..4000).filter(|number| number / 512 % 2 == 0 && number % 8 != 0) {
             cache.blocks.lookup(Key { file: 1, offset: number * 4096 }, &crate::epoch::pin());
         }

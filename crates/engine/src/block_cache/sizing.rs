@@ -15,7 +15,8 @@ use crate::cache::{self, AutoSizes};
 #[derive(Debug)]
 pub(super) struct Tuner {
     sizer: Arc<Sizer>,
-    /// The thread, which is joined when this is dropped; `None` if the system could not start it.
+    /// The thread that sizes the cache. It is joined when this is dropped; `None` if the system
+    /// could not start it.
     _thread: Option<Thread>,
 }
 
@@ -34,7 +35,7 @@ impl Tuner {
         Self { sizer, _thread: thread::spawn("block cache", body).ok() }
     }
 
-    /// Returns the latest sizing decisions.
+    /// Returns figures about the decisions on the cache's capacity so far.
     pub(super) fn sizes(&self) -> AutoSizes {
         self.sizer.sizing.lock().sizes()
     }
@@ -80,8 +81,8 @@ impl Sizer {
                     tailwater_io::release_free_memory();
                 }
             }
-            // A block that is being read is freed later, so memory must be released again in a
-            // later round.
+            // The memory of a block that is being read is freed only later. It must then be
+            // released to the system in a later round.
             gave_back = gives_back || (gave_back && cache.blocks.unlinked_usage() > 0);
         }
     }

@@ -20,8 +20,8 @@ pub(super) struct Budget {
     capacity: AtomicUsize,
     /// All bytes charged and not yet released.
     used: AtomicUsize,
-    /// The part of `used` that belongs to entries that were removed from the table and not dropped
-    /// yet, because readers may still see them.
+    /// The part of `used` that belongs to entries that were removed from the hash table and not
+    /// dropped yet, because readers may still see them.
     unlinked: AtomicUsize,
 }
 
@@ -56,14 +56,14 @@ impl Budget {
     }
 
     /// Returns how many bytes must be evicted before `bytes` more fit. Entries that were removed
-    /// from the table, but not dropped yet, already count as free.
+    /// from the hash table, but not dropped yet, already count as free.
     pub(super) fn excess(&self, bytes: usize) -> usize {
         let staying = self.used().saturating_sub(self.unlinked());
         staying.saturating_add(bytes).saturating_sub(self.capacity())
     }
 
-    /// Returns how many bytes must be evicted so that the headroom of a cache of `capacity` bytes
-    /// is free.
+    /// Returns how many bytes must be evicted to free the headroom of a cache of `capacity` bytes.
+    /// The headroom is the part of the capacity that evictions try to keep free.
     pub(super) fn excess_of(&self, capacity: usize) -> usize {
         let staying = self.used().saturating_sub(self.unlinked());
         (staying + capacity / HEADROOM_DIVISOR).saturating_sub(capacity)
@@ -80,12 +80,13 @@ impl Budget {
         Some(Reservation { budget: Arc::clone(self), bytes })
     }
 
-    /// Records that entries of `bytes` in total were removed from the table.
+    /// Notes that entries were removed from the hash table. Their total charge is `bytes`.
     pub(super) fn unlink(&self, bytes: usize) {
         self.unlinked.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Records that removed entries of `bytes` in total were dropped.
+    /// Notes that entries that had been removed from the hash table were dropped. Their total
+    /// charge was `bytes`.
     pub(super) fn settle(&self, bytes: usize) {
         self.unlinked.fetch_sub(bytes, Ordering::Relaxed);
     }
@@ -102,7 +103,7 @@ pub(crate) struct Reservation {
 }
 
 impl Reservation {
-    /// Returns the number of bytes held.
+    /// Returns the number of reserved bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }

@@ -19,12 +19,12 @@ pub(crate) struct Key {
 }
 
 impl Key {
-    /// Returns a hash of which every bit that selects the shard, the bucket or the tag depends on
-    /// every bit of the key.
+    /// Returns a hash of the key. Parts of the hash select the shard, the bucket and the tag. Each
+    /// bit of these parts depends on every bit of the key.
     #[inline]
     pub(super) fn hash(self) -> u64 {
-        // The constants are odd, and about half of their bits are set. They are 2^64 divided by the
-        // golden ratio, and a prime.
+        // Both constants are odd, and about half of their bits are set. The first is 2^64 divided
+        // by the golden ratio. The second is a prime.
         let file = self.file.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(32);
         let mut hash = file ^ self.offset;
         hash ^= hash >> 32;
@@ -36,13 +36,17 @@ impl Key {
 /// The priority of an entry. It determines how many times the clock hand may pass the entry before
 /// the entry is evicted.
 ///
-/// A new entry has the lower number of rounds of its priority; a hit sets it to the higher number.
-/// Each pass of the hand subtracts one round, and evicts an entry that has none left.
+/// An entry's number of rounds is the number of further passes of the clock hand that the entry
+/// survives. A new entry has the lower number of rounds of its priority; a hit sets it to the
+/// higher number. Each pass of the hand subtracts one round, and evicts an entry that has none
+/// left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Priority {
-    /// For data blocks: 1 round when inserted, 4 after a hit.
+    /// For data blocks. A new entry survives 1 pass of the clock hand. After a hit, it survives the
+    /// next 4 passes.
     Low,
-    /// For index and filter blocks: 2 rounds when inserted, 5 after a hit.
+    /// For index and filter blocks. A new entry survives 2 passes of the clock hand. After a hit,
+    /// it survives the next 5 passes.
     High,
 }
 
@@ -112,9 +116,11 @@ pub(super) struct Node<V> {
     pub(super) value: Arc<Cached<V>>,
     /// The index of the entry's slot in the shard's ring.
     pub(super) position: usize,
-    /// The number of rounds left, and the bit [`HIT`].
+    /// The number of further passes of the clock hand that the entry survives (its rounds),
+    /// combined with the bit [`HIT`].
     mark: AtomicU8,
-    /// The mark after a hit: the number of rounds after a hit, and the bit [`HIT`].
+    /// The value that a hit stores in `mark`: the highest number of rounds of the entry's priority,
+    /// combined with the bit [`HIT`].
     hottest: u8,
     pub(super) priority: Priority,
 }
@@ -131,8 +137,8 @@ impl<V> Node<V> {
         Self { key, value, position, mark, hottest, priority }
     }
 
-    /// Records a hit. If the mark would not change, it is not written, so that the cache line stays
-    /// shared between cores.
+    /// Records a hit in `mark`. If `mark` already has the value that a hit stores, it is not
+    /// written, so that its cache line stays shared between cores.
     #[inline]
     pub(super) fn touch(&self) {
         if self.mark.load(Ordering::Relaxed) != self.hottest {
@@ -140,11 +146,11 @@ impl<V> Node<V> {
         }
     }
 
-    /// Subtracts a round, because the clock hand passes the entry. Returns false if no round was
-    /// left.
+    /// Called when the clock hand passes the entry. Lowers by one the number of further passes that
+    /// the entry survives. Returns false if the number was already 0.
     ///
-    /// The mark is loaded and stored separately, so a concurrent hit may be lost, or may undo the
-    /// subtraction. The entry is then evicted somewhat too early or too late.
+    /// `mark` is loaded and stored separately, so a concurrent hit may be lost, or may undo the
+    /// decrement. The entry is then evicted somewhat too early or too late.
     pub(super) fn cool(&self) -> bool {
         let mark = self.mark.load(Ordering::Relaxed);
         if mark & !HIT == 0 {
@@ -154,20 +160,20 @@ impl<V> Node<V> {
         true
     }
 
-    /// Removes all rounds, so that the clock hand evicts the entry when it reaches it next.
+    /// Makes the clock hand evict the entry at its next pass.
     pub(super) fn chill(&self) {
         self.mark.store(self.mark.load(Ordering::Relaxed) & HIT, Ordering::Relaxed);
     }
 
-    /// Gives the entry as many rounds as a hit does, without recording a hit. An entry that was
-    /// already hit is not changed.
+    /// Lets the entry survive as many passes of the clock hand as after a hit, without recording a
+    /// hit. An entry that was already hit is not changed.
     pub(super) fn warm(&self) {
         if !self.was_hit() {
             self.mark.store(self.hottest & !HIT, Ordering::Relaxed);
         }
     }
 
-    /// Returns the number of rounds left.
+    /// Returns the number of further passes of the clock hand that the entry survives.
     pub(super) fn rounds(&self) -> u8 {
         self.mark.load(Ordering::Relaxed) & !HIT
     }

@@ -11,8 +11,10 @@ use crate::epoch::{self, Epoch};
 /// entries saves readers cache misses.
 const STAMP_BATCH: usize = 8;
 
-/// A shard's garbage, guarded by the shard's lock. An entry is stamped with the epoch after its
-/// removal from the table. It can be dropped when no reader is pinned in an epoch up to its stamp.
+/// A shard's garbage, guarded by the shard's lock: entries that were removed from the hash table,
+/// but may still be visible to readers. At some time after its removal, an entry is stamped with
+/// the current epoch. The entry can be dropped when no reader is pinned in that epoch or an earlier
+/// one.
 pub(super) struct Garbage<V> {
     unstamped: Vec<Arc<Node<V>>>,
     unstamped_bytes: usize,
@@ -34,8 +36,8 @@ impl<V> Garbage<V> {
     /// Removes and returns the entries that no reader can see. The caller drops them after it has
     /// released the lock.
     ///
-    /// If there are [`STAMP_BATCH`] entries without a stamp, or they hold `stamp_bytes` bytes, they
-    /// are stamped first.
+    /// First stamps the entries that have no epoch stamp yet, if there are [`STAMP_BATCH`] of them
+    /// or they hold `stamp_bytes` bytes.
     pub(super) fn take_due(&mut self, stamp_bytes: usize) -> Vec<Arc<Node<V>>> {
         let enough = self.unstamped.len() >= STAMP_BATCH || self.unstamped_bytes >= stamp_bytes;
         if enough && !self.unstamped.is_empty() {

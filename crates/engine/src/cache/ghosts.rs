@@ -13,8 +13,9 @@ use tailwater_io::sizing::GhostHits;
 const SAMPLED: u64 = 32;
 /// Number of slots for sampled keys. Each slot remembers one evicted key.
 const PLACES: usize = 1 << 14;
-/// If at most this many KiB were evicted between a key's own eviction and its next insertion, the
-/// insertion counts as near, however small the cache is. While the cache holds little of what is
+/// An insertion of a key counts as near if a somewhat larger cache would still have held the key.
+/// It always counts as near if at most this many KiB were evicted between the key's eviction and
+/// its insertion, however small the cache is. While the cache holds little of the data that is
 /// read, a cache larger by a quarter would avoid few misses, but a much larger one may avoid all of
 /// them.
 const NEAR_MIN_KIB: u64 = 64 << 10;
@@ -28,8 +29,8 @@ pub(super) struct Ghosts {
     places: Box<[AtomicU64]>,
     /// Total size of all entries evicted so far, in KiB.
     evicted_kib: AtomicU64,
-    /// Number of insertions of sampled keys that a cache larger by a quarter, or by
-    /// [`NEAR_MIN_KIB`] if that is more, would have avoided.
+    /// Number of near insertions of sampled keys. A cache larger by a quarter, or by
+    /// [`NEAR_MIN_KIB`] if that is more, would still have held the key.
     near: AtomicU64,
     /// Number of insertions of sampled keys.
     inserted: AtomicU64,
@@ -72,7 +73,7 @@ impl Ghosts {
         }
     }
 
-    /// Returns the counts so far.
+    /// Returns the number of near insertions, and of all insertions, of sampled keys so far.
     pub(super) fn hits(&self) -> GhostHits {
         GhostHits { near: self.near.load(Relaxed), inserted: self.inserted.load(Relaxed) }
     }
@@ -94,7 +95,8 @@ mod tests {
 
     /// Inserts `keys` keys in turn, over and over, each with an entry of 4 KiB, into a simulated
     /// cache of `capacity` bytes that evicts entries in the order of their insertion. Returns the
-    /// share of inserts that count as near.
+    /// share of insertions that count as near: a somewhat larger cache would still have held the
+    /// key.
     fn share_near(keys: u64, capacity: usize) -> f64 {
         let ghosts = Ghosts::new();
         let hash = |key: u64| (key + 1).wrapping_mul(0xd6e8_feb8_6659_fd93);
@@ -117,9 +119,9 @@ mod tests {
         assert!(share_near(held * 9 / 8, capacity) > 0.8);
         assert!(share_near(held * 2, capacity) < 0.01);
         assert!(share_near(held * 20, capacity) < 0.01);
-        // A cache of this size would have to be several times as large to avoid these misses. They
-        // still count as near, because at most [`NEAR_MIN_KIB`] is evicted between a key's eviction
-        // and its next insertion.
+        // Only a cache several times as large would avoid these misses. The insertions still count
+        // as near, because at most [`NEAR_MIN_KIB`] is evicted between a key's eviction and its
+        // next insertion.
         assert!(share_near(1 << 14, 8 << 20) > 0.8);
         assert!(share_near(1 << 15, 8 << 20) < 0.01);
     }

@@ -26,7 +26,7 @@ const HASH: u64 = 0x5500_0000_0000_0000;
 /// A value that records that it was freed.
 struct Value(UnsafeCell<u64>);
 
-// SAFETY: the tests check that accesses to the cell are ordered; loom checks each one.
+// SAFETY: the tests check that accesses to the cell are ordered; loom checks every access.
 unsafe impl Sync for Value {}
 // SAFETY: accesses to the cell are ordered as for `Sync`, so the value may also be sent.
 unsafe impl Send for Value {}
@@ -110,7 +110,8 @@ fn a_lookup_never_sees_a_partial_insert() {
     });
 }
 
-/// A slot that holds a value and is then dropped.
+/// A slot for a value. When the slot has been dropped, `returned` links it into the stack of
+/// dropped slots.
 #[repr(C)]
 struct Slot {
     returned: Returned,

@@ -2,27 +2,28 @@
 //!
 //! # Invariants
 //!
-//! - A hit takes no lock. Of the memory that other threads write, too, it writes only the entry's
-//!   mark, and only if an earlier hit has not already set it. Hits and misses are not counted here:
+//! - A hit takes no lock. Of the memory that other threads write, too, a hit writes only one byte
+//!   of the entry, which holds the entry's rounds (see below). If an earlier hit has already set
+//!   the byte to the same value, the hit does not write it. Hits and misses are not counted here:
 //!   the caller knows the type of block and counts them in its own per-thread counters.
 //! - The bytes in use never exceed the capacity, except for some time after the capacity was
-//!   lowered. In use are the bytes of entries, and of evicted values that are pinned or that a
-//!   reader may still see, each with its overhead. A value that does not fit immediately is
+//!   lowered. Entries use bytes, and so do evicted values that are pinned or that a reader may
+//!   still see; each is counted with its overhead. A value that does not fit immediately is
 //!   returned to its caller uncached.
 //! - The first value inserted for a key stays until it is evicted or erased; blocks are immutable.
 //! - An evicted value is dropped when no reader's guard can see it and nothing references it.
 //!
 //! # Eviction policy
 //!
-//! A clock. Each entry has a count of rounds: low at first, set to the maximum of its priority by a
-//! hit ([`Priority`]). A hand walks over the entries, subtracts one round from each, and evicts
-//! those at zero; it skips pinned entries. A data block that is inserted and never hit, as by a
-//! scan, is evicted when the hand reaches it for the second time. A data block that was hit is
-//! evicted when the hand reaches it for the fifth time after the hit. So the blocks that a scan
-//! inserts displace blocks of other scans before they displace blocks that were hit. Reads that
-//! must not affect the policy use [`Cache::peek`] and do not insert. To bound the latency of an
-//! insert, the hand looks at a bounded number of entries and then evicts the one with the fewest
-//! rounds.
+//! A clock. Each entry has a number of rounds: how many further passes of the clock hand it
+//! survives. The number is low at first. A hit sets it to the maximum of the entry's priority
+//! ([`Priority`]). The hand walks over the entries, subtracts one round from each, and evicts those
+//! at zero; it skips pinned entries. A data block that is inserted and never hit, as by a scan, is
+//! evicted when the hand reaches it for the second time. A data block that was hit is evicted when
+//! the hand reaches it for the fifth time after the hit. So the blocks that a scan inserts displace
+//! blocks of other scans before they displace blocks that were hit. Reads that must not affect the
+//! policy use [`Cache::peek`] and do not insert. To bound the latency of an insert, the hand looks
+//! at a bounded number of entries and then evicts the one with the fewest rounds.
 //!
 //! # Shards
 //!
@@ -85,12 +86,14 @@ struct RegionEntries {
     bytes: usize,
     /// Charge of the unpinned entries, in bytes.
     unpinned_bytes: usize,
-    /// Sum over the entries of the charge in bytes times a weight: one, plus the number of rounds
-    /// left, plus [`WARMTH_OF_HIGH`] if the priority is high.
+    /// Sum of the weighted charges of all entries, in bytes. The weight of an entry is one, plus
+    /// its number of rounds (further passes of the clock hand that it survives), plus
+    /// [`WARMTH_OF_HIGH`] if its priority is high.
     warmth: usize,
 }
 
-/// Weight of a high priority in an entry's warmth. Each round left has weight 1.
+/// Part of an entry's weight in [`RegionEntries::warmth`] if the entry has a high priority. Each
+/// further pass of the clock hand that an entry survives adds 1 to its weight.
 const WARMTH_OF_HIGH: usize = 8;
 
 /// The block cache. See the module.
@@ -106,8 +109,8 @@ pub(crate) struct Cache<V: Send + Sync + 'static> {
     ghosts: Option<Arc<Ghosts>>,
 }
 
-/// Counter that selects, round-robin, the other shards from which inserts evict. It has its own
-/// cache line.
+/// An insert evicts from its own shard, and from other shards if necessary. This counter selects
+/// the other shards, round-robin. It has its own cache line.
 #[repr(align(128))]
 #[derive(Default)]
 struct Turn(AtomicUsize);
@@ -124,7 +127,8 @@ pub(crate) enum Inserted<V> {
 }
 
 impl<V> Inserted<V> {
-    /// Returns the value that the caller should use.
+    /// Returns the value that the caller should use: the inserted one, or the one that the cache
+    /// already had for the key.
     pub(crate) fn into_cached(self) -> Arc<Cached<V>> {
         match self {
             Self::Admitted(cached) | Self::Present(cached) | Self::Standalone(cached) => cached,
@@ -147,7 +151,8 @@ impl<V: Send + Sync + 'static> Cache<V> {
         Self::with_shards(capacity, (capacity / SHARD_BYTES).min(SHARDS_MAX))
     }
 
-    /// Creates an empty cache of `capacity` bytes in `shards` shards, rounded up to a power of two.
+    /// Creates an empty cache of `capacity` bytes. Its number of shards is `shards`, rounded up to
+    /// a power of two.
     pub(crate) fn with_shards(capacity: usize, shards: usize) -> Self {
         Self::build(capacity, shards, None)
     }
@@ -261,10 +266,11 @@ impl<V: Send + Sync + 'static> Cache<V> {
         self.budget.reserve(bytes)
     }
 
-    /// Changes the capacity, in bytes. Before this returns, the unpinned entries that exceed the
-    /// new capacity less its headroom are evicted, in equal shares from all shards. The memory of
-    /// an evicted entry is freed immediately if no reader's guard can see it, otherwise by a later
-    /// [`Cache::collect`]; [`Cache::usage`] shows the progress.
+    /// Changes the capacity, in bytes. Before this returns, unpinned entries are evicted, in equal
+    /// shares from all shards, until the headroom is free (the part of the new capacity that
+    /// evictions try to keep free). The memory of an evicted entry is freed immediately if no
+    /// reader's guard can see it, otherwise by a later [`Cache::collect`]; [`Cache::usage`] shows
+    /// the progress.
     pub(crate) fn set_capacity(&self, capacity: usize) {
         self.budget.set_capacity(capacity);
         self.shrink_for(self.budget.headroom());
@@ -275,8 +281,9 @@ impl<V: Send + Sync + 'static> Cache<V> {
     ///
     /// The system takes back whole pages only, and scattered evictions would leave most pages
     /// partly in use. So whole regions of slabs are evicted. The first are those with the lowest
-    /// warmth per byte, that is, with few rounds left and few entries of high priority. Regions
-    /// with pinned entries are last. `address` returns the address of a value's memory.
+    /// warmth per byte: their entries survive few further passes of the clock hand, and few of them
+    /// have a high priority. Regions with pinned entries are last. `address` returns the address of
+    /// a value's memory.
     ///
     /// Looks at every entry, and holds a shard's lock for a batch of entries at a time.
     pub(crate) fn give_back(&self, capacity: usize, address: impl Fn(&V) -> usize) {
@@ -337,16 +344,16 @@ impl<V: Send + Sync + 'static> Cache<V> {
         }
     }
 
-    /// Makes the entry of a key, if there is one, one of the next to be evicted. Until then,
-    /// lookups find it, and a hit gives it rounds again. Takes no lock.
+    /// If the key has an entry, makes the clock hand evict the entry at its next pass. Until then,
+    /// lookups find the entry, and a hit lets it survive further passes. Takes no lock.
     pub(crate) fn chill(&self, key: Key) {
         if let Some(node) = self.find(key, &pin()) {
             node.chill();
         }
     }
 
-    /// Gives the entry of a key, if there is one, as many rounds as a hit does, without recording a
-    /// hit. Takes no lock.
+    /// If the key has an entry, lets the entry survive as many passes of the clock hand as after a
+    /// hit, without recording a hit. Takes no lock.
     pub(crate) fn warm(&self, key: Key) {
         if let Some(node) = self.find(key, &pin()) {
             node.warm();
@@ -423,8 +430,8 @@ impl<V: Send + Sync + 'static> fmt::Debug for Cache<V> {
     }
 }
 
-/// Overhead of an `Arc` or of an allocation, in bytes: an `Arc` has two counters, an allocation the
-/// allocator's header and rounding.
+/// Overhead of an `Arc` or of an allocation, in bytes. An `Arc` has two counters. The allocator
+/// adds a header to an allocation and rounds up its size.
 const ARC_AND_ALLOCATION: usize = 16;
 /// Overhead in the ring and the table, in bytes: 16 for a slot in the ring, 8 for one in the list
 /// of free ring slots, and 22 for the table. The table has 8 bytes for each slot, and at least 3/8

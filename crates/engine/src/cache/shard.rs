@@ -30,8 +30,8 @@ use crate::epoch::{self, EpochCell, Guard};
 
 /// Number of buckets of a new table.
 const FIRST_BUCKETS: usize = 8;
-/// Maximum number of entries that the hand examines for one eviction. If each has rounds left, the
-/// entry with the fewest rounds is evicted.
+/// Maximum number of entries that the clock hand examines for one eviction. If all of them survive
+/// this pass of the hand, the entry that survives the fewest further passes is evicted.
 const HAND_STEPS: usize = 256;
 /// Maximum number of entries evicted under one holding of the lock while the cache shrinks.
 const SHRINK_BATCH: usize = 64;
@@ -52,7 +52,7 @@ struct RingSlot<V> {
 
 /// The part of a shard that its lock protects.
 struct State<V: Send + Sync + 'static> {
-    /// The table, which readers access without the lock.
+    /// The hash table of the entries. Readers access it without the shard's lock.
     table: Arc<Table<V>>,
     ring: Vec<RingSlot<V>>,
     /// Indexes of the ring slots without an entry.
@@ -93,9 +93,10 @@ impl<V: Send + Sync + 'static> State<V> {
         charge
     }
 
-    /// Advances the hand to the next unpinned entry without rounds left. If there is none among the
-    /// next [`HAND_STEPS`] entries, selects the unpinned one with the fewest rounds. Returns the
-    /// index of the entry's ring slot; `None` if all of them are pinned.
+    /// Advances the clock hand to the next unpinned entry that does not survive this pass. If there
+    /// is none among the next [`HAND_STEPS`] entries, selects the unpinned one of them that
+    /// survives the fewest further passes. Returns the index of the entry's ring slot; `None` if
+    /// all examined entries are pinned.
     fn next_victim(&mut self) -> Option<usize> {
         let mut coolest: Option<(u8, usize)> = None;
         let mut looked = 0;
@@ -150,7 +151,8 @@ pub(super) struct Shard<V: Send + Sync + 'static> {
     table: EpochCell<Table<V>>,
     state: Locked<V>,
     budget: Arc<Budget>,
-    /// Number of shards of the cache; each has an equal share of the headroom.
+    /// Number of shards of the cache. Each shard has an equal share of the headroom, the part of
+    /// the cache's capacity that evictions try to keep free.
     shards: usize,
     /// Recently evicted keys, if they are tracked.
     ghosts: Option<Arc<Ghosts>>,
@@ -220,8 +222,8 @@ impl<V: Send + Sync + 'static> Shard<V> {
     /// Replaces the table with one of twice the size.
     ///
     /// Readers that still use the old table miss later inserts. They may also find entries that are
-    /// removed later. The stamp of such a removal is made after the replacement, so the removed
-    /// entry is kept until all readers have left the old table.
+    /// removed later. Such an entry gets its epoch stamp after the replacement, so the entry is
+    /// kept until all readers have left the old table.
     fn grow(&self, state: &mut State<V>) {
         let table = Arc::new(Table::new(state.table.buckets() * 2));
         for node in state.ring.iter().filter_map(|place| place.node.as_ref()) {
@@ -236,8 +238,8 @@ impl<V: Send + Sync + 'static> Shard<V> {
         self.budget.unlink(evicted);
     }
 
-    /// Takes the entries that can be dropped out of the garbage. With `now`, all unstamped entries
-    /// are stamped first, because their memory is needed immediately.
+    /// Removes from the garbage the entries that no reader can see, and returns them. With `now`,
+    /// first gives all entries an epoch stamp, because their memory is needed immediately.
     fn take_due(&self, state: &mut State<V>, now: bool) -> Vec<Arc<Node<V>>> {
         let share = if now { 0 } else { self.budget.headroom() / self.shards };
         state.garbage.take_due(share / 2)
@@ -245,8 +247,9 @@ impl<V: Send + Sync + 'static> Shard<V> {
 
     fn discard(&self, due: Vec<Arc<Node<V>>>) {
         let bytes = due.iter().map(|node| node.value.charge()).sum();
-        // Dropping an entry lowers `used`, and `settle` lowers `unlinked`. In the other order,
-        // another thread could count these bytes as still to be evicted, and evict too much.
+        // Dropping an entry lowers `used`, and `settle` lowers `unlinked`. Evictions treat `used`
+        // minus `unlinked` as the bytes in use. If `unlinked` were lowered first, another thread
+        // could see too large a difference and evict too much.
         drop(due);
         self.budget.settle(bytes);
     }

@@ -57,7 +57,7 @@ pub struct ColumnFamily {
 
 #[derive(Debug)]
 struct Inner {
-    /// The opening of the database to which the column family belongs.
+    /// Identifies the open database handle to which the column family belongs.
     opening: OpeningId,
     id: u32,
     name: String,
@@ -103,8 +103,8 @@ struct Memory {
 #[derive(Debug, Clone)]
 pub(crate) struct SealedMemTable {
     pub(crate) memtable: Arc<MemTable>,
-    /// Number of the first log that may hold entries of the next memtable. After this memtable is
-    /// flushed, the column family no longer needs logs with lower numbers.
+    /// Number of the first log that may hold entries of the memtable that follows this one. After
+    /// this memtable is flushed, the column family no longer needs logs with lower numbers.
     pub(crate) next_log_number: u64,
 }
 
@@ -156,7 +156,7 @@ impl ColumnFamily {
         }
     }
 
-    /// Returns the opening of the database to which the column family belongs.
+    /// Returns the identifier of the open database handle to which the column family belongs.
     #[inline]
     pub(crate) fn opening(&self) -> OpeningId {
         self.inner.opening
@@ -187,7 +187,8 @@ impl ColumnFamily {
         Arc::clone(self.super_version().settings())
     }
 
-    /// Replaces the options of the column family, and the readers that were made from them.
+    /// Replaces the options of the column family, and the [`FamilyReaders`] that were created from
+    /// the options.
     pub(crate) fn change(&self, options: ColumnFamilyOptions, readers: Arc<FamilyReaders>) {
         let mut memory = self.memory();
         memory.settings = Arc::new(FamilySettings::new(options, readers));
@@ -271,8 +272,8 @@ impl ColumnFamily {
         source.memtables().first().is_some_and(|active| source.is_filled_by(active))
     }
 
-    /// Requests that sealed memtables be flushed even if they are fewer than
-    /// `min_write_buffer_number_to_merge`, or withdraws this request.
+    /// Sets whether sealed memtables should be flushed even if they are fewer than
+    /// `min_write_buffer_number_to_merge`.
     pub(crate) fn request_flush(&self, wanted: bool) {
         self.inner.flush_requested.store(wanted, Ordering::Release);
     }

@@ -84,7 +84,8 @@ impl ReaderFactory {
         }
     }
 
-    /// Returns the ID of this opening of the database. All its column families carry this ID.
+    /// Returns the identifier of the open database handle. All column families of the handle carry
+    /// the same identifier.
     pub(crate) fn opening(&self) -> OpeningId {
         self.opening
     }
@@ -94,8 +95,8 @@ impl ReaderFactory {
         &self.io_modes
     }
 
-    /// Returns the generations in which users' reads are recorded, for warm handover: a compaction
-    /// puts the data that users read recently into the caches for its new tables, too.
+    /// Returns the [`Generations`], which note what users read recently. They serve warm handover:
+    /// when a compaction writes such data to a new table, it also puts the data into the caches.
     pub(crate) fn generations(&self) -> &Arc<Generations> {
         &self.generations
     }
@@ -202,9 +203,9 @@ impl ReaderFactory {
         Arc::new(TableCache::new(storage, directories, io_modes, context, open))
     }
 
-    /// Returns the settings of warm handover between tables in these directories; `None` if nothing
-    /// is handed over. Blocks that users read are handed over only if compactions bypass the page
-    /// cache.
+    /// Returns the settings with which flushes and compactions put data of new tables in these
+    /// directories into the caches (warm handover); `None` if they put nothing there. Blocks that
+    /// users read are put there only if compactions bypass the page cache.
     fn handover(
         &self,
         options: &OpenOptions,

@@ -49,7 +49,8 @@ impl SuperVersion {
         &self.settings
     }
 
-    /// Whether a memtable has reached its size limit.
+    /// Whether `memtable` has reached the size or the number of range deletions at which it must be
+    /// sealed.
     #[inline]
     pub(crate) fn is_filled_by(&self, memtable: &MemTable) -> bool {
         let options = &self.settings.options;

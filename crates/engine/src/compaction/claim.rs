@@ -46,7 +46,8 @@ impl Drop for Claim<'_> {
 }
 
 impl Picked {
-    /// Creates the value for a compaction that was picked with this context.
+    /// Creates a `Picked` from a compaction that was picked in this context. Computes its
+    /// round-robin cursor.
     pub(super) fn new(context: &PickContext<'_>, compaction: Compaction) -> Self {
         let cursor = picker::next_cursor(context, &compaction);
         Self { compaction, cursor }

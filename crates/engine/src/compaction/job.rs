@@ -47,8 +47,8 @@ pub(crate) struct Job {
 pub(crate) struct Outcome {
     /// The new tables, in the order of their keys.
     pub(crate) outputs: Vec<NewFile>,
-    /// What each output keeps of the data that users read in the inputs (warm handover), with the
-    /// output's file number.
+    /// For each output: its file number, and which of its blocks are kept in the caches because
+    /// users read their data in the inputs (warm handover).
     pub(crate) table_handovers: Vec<(u64, TableHandover)>,
     /// For each blob file, the blobs to which the outputs no longer refer although the inputs did.
     pub(crate) blob_garbage: Vec<BlobFileGarbage>,
@@ -62,12 +62,12 @@ pub(crate) struct Statistics {
     pub(crate) read: Vec<LevelFiles>,
     /// Number and size of the outputs.
     pub(crate) written: LevelFiles,
-    /// Number of records that were read, not counting range tombstones, and that were written,
-    /// counting range tombstones.
+    /// Number of records that were read, not counting range tombstones. The next field is the
+    /// number of records that were written, counting range tombstones.
     pub(crate) records_in: u64,
     pub(crate) records_out: u64,
     pub(crate) dropped: Dropped,
-    /// Number of parts that ran concurrently.
+    /// Number of subcompactions, which ran concurrently.
     pub(crate) parts: usize,
 }
 
@@ -106,8 +106,8 @@ impl Job {
             created: Mutex::default(),
             has_failed: Arc::default(),
         });
-        // A panic becomes an error, so that the files are removed after it as after any other
-        // error.
+        // A panic becomes an error, so that the outputs are removed after a panic as after any
+        // other error.
         let outcome = panics::catch("a compaction", || {
             subcompaction::run_all(&shared).and_then(|parts| shared.complete(parts))
         });

@@ -64,13 +64,13 @@ pub(crate) struct InputSettings {
 pub(crate) struct OutputSettings {
     /// Directory of the outputs.
     pub(crate) directory: PathBuf,
-    /// The index of that directory among the column family's paths, as stored in the MANIFEST.
+    /// The index of `directory` among the column family's paths, as stored in the MANIFEST.
     pub(crate) path_id: u8,
     pub(crate) numbers: FileNumbers,
     pub(crate) format: Arc<Format>,
     pub(crate) compression: TableCompression,
-    /// The origin that outputs record in their properties. The job sets the file number and the
-    /// times of each output.
+    /// The database, column family and host that outputs name in their properties as their creator.
+    /// The job sets the file number and the times of each output.
     pub(crate) origin: Origin,
     pub(crate) rate_limiter: Option<Arc<RateLimiter>>,
     /// The pool of buffers for writing outputs.
@@ -133,8 +133,9 @@ impl JobState {
         }
     }
 
-    /// Returns how a part that ends before the user key `end` reads the inputs. With direct I/O,
-    /// the kernel does not read ahead, so the part itself reads ahead, in requests of limited size.
+    /// Returns how much of the inputs is read ahead by the subcompaction that ends before the user
+    /// key `end`. With direct I/O, the kernel does not read ahead, so the subcompaction itself
+    /// does, in requests of limited size.
     pub(crate) fn read_plan(&self, end: Option<&[u8]>) -> ReadPlan {
         let read_ahead = self.environment.database.compaction_readahead_size;
         let read_ahead = read_ahead.min(INPUT_BUFFERS as u64) as usize;
@@ -162,8 +163,8 @@ impl JobState {
         }))
     }
 
-    /// Allocates the file number and the path of a new output, and records that the file is
-    /// created.
+    /// Allocates the file number and the path of a new output. Notes the path, so that the file is
+    /// removed if the job fails.
     pub(crate) fn take_output(&self) -> (u64, PathBuf) {
         let number = self.writing.numbers.take();
         let path = self.writing.directory.join(FileKind::Table(number).to_string());
@@ -186,9 +187,9 @@ impl JobState {
         epochs.filter(|&epoch| epoch > 0).min().unwrap_or(1)
     }
 
-    /// Returns the write time of the oldest data in the inputs that overlap the range from `begin`
-    /// to `end`, in seconds since 1970; `None` if unknown. The bounds are internal keys, both
-    /// inclusive.
+    /// Looks at the input tables that overlap a range of internal keys, from `begin` to `end`, both
+    /// inclusive. Returns the write time of the oldest data in these tables, in seconds since 1970;
+    /// `None` if unknown.
     pub(crate) fn oldest_ancestor_time_s(
         &self,
         begin: Option<&[u8]>,
@@ -198,8 +199,9 @@ impl JobState {
         times.filter(|&time| time > 0).min()
     }
 
-    /// Returns the write time of the newest key in the inputs that overlap the range from `begin`
-    /// to `end`, in seconds since 1970; 0 if unknown. The bounds are internal keys, both inclusive.
+    /// Looks at the input tables that overlap a range of internal keys, from `begin` to `end`, both
+    /// inclusive. Returns the write time of the newest key in these tables, in seconds since 1970;
+    /// 0 if unknown.
     pub(crate) fn newest_key_time_s(&self, begin: Option<&[u8]>, end: Option<&[u8]>) -> u64 {
         let times = self.overlapping(begin, end).map(|table| table.newest_key_time_s);
         times.max().unwrap_or(0)

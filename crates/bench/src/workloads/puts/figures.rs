@@ -93,7 +93,7 @@ impl Figures {
         }
     }
 
-    /// Returns the median of each figure over at least one run.
+    /// Returns, for each figure, the median over all `runs`. There must be at least one run.
     pub(crate) fn median(runs: &[Self]) -> Self {
         let of = |figure: fn(&Self) -> f64| median(runs.iter().map(figure).collect());
         Self {

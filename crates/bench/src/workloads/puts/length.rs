@@ -8,10 +8,10 @@ use serde::{Serialize, Serializer};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Length {
-    /// Ends after this duration; a report states it in seconds.
+    /// The measurement ends after this duration. Reports state the duration in seconds.
     #[serde(rename = "seconds", serialize_with = "as_seconds")]
     Time(Duration),
-    /// Ends after this number of writes, counted over all writers.
+    /// The measurement ends after this number of writes, counted over all writers.
     Writes(u64),
 }
 

@@ -23,9 +23,9 @@ pub(crate) const VALUE_BYTES: usize = 128;
 /// The order of the keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
-    /// Ascending numbers from 0. All writers use the same numbers.
+    /// Each writer puts the keys with the numbers 0, 1, 2 and so on. All writers put the same keys.
     Ascending,
-    /// Uniformly random numbers.
+    /// Each writer puts keys with uniformly random numbers.
     ByChance,
 }
 

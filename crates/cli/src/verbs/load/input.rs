@@ -26,7 +26,7 @@ pub(super) struct Lines<R> {
 /// Opens a file, or standard input.
 ///
 /// # Errors
-/// Input, for a file that cannot be opened.
+/// [`Failure::Input`], if the file cannot be opened.
 pub(super) fn open(path: &Path) -> Result<Lines<Box<dyn BufRead>>> {
     if path == Path::new(STANDARD_INPUT) {
         let reader = BufReader::with_capacity(BUFFER_BYTES, io::stdin());
@@ -55,10 +55,10 @@ impl<R: BufRead> Lines<R> {
         self.bytes
     }
 
-    /// Replaces `line` by the next line without its end, and returns whether there was one.
+    /// Replaces `line` by the next line, without its line end. Returns false if no line is left.
     ///
     /// # Errors
-    /// Input, for a file that cannot be read.
+    /// [`Failure::Input`], if the file cannot be read.
     pub(super) fn read(&mut self, line: &mut Vec<u8>) -> Result<bool> {
         line.clear();
         let count = self.reader.read_until(b'\n', line).map_err(|error| {

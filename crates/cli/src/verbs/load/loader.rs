@@ -85,10 +85,11 @@ impl<'a> Loader<'a> {
         self.batch.put_cf(family, key, value).map_err(refused)
     }
 
-    /// Completes the current package or line, and writes the batch if it is full.
+    /// Ends the current package or line, and writes the batch if it is full.
     ///
     /// # Errors
-    /// Errors from writing and acknowledging.
+    /// Errors from writing the batch, and from recording in the file of acknowledgements that the
+    /// batch was written.
     pub(super) fn item_done(&mut self) -> Result<()> {
         self.waiting += 1;
         let is_full = self.waiting >= self.batch_items || self.batch.data_size() >= BATCH_BYTES;

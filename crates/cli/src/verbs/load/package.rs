@@ -19,7 +19,7 @@ use super::input::Lines;
 use crate::outcome::Result;
 use crate::text::excerpt;
 
-/// A stanza, with its text exactly as in the index.
+/// A stanza of the package index. Its text is exactly as in the index file.
 #[derive(Debug, Default)]
 pub(super) struct Stanza {
     /// The stanza's lines, each with its line end.
@@ -41,14 +41,14 @@ pub(super) struct Package<'a> {
 /// The reason why a stanza does not describe a package.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Problem {
-    /// Number of lines of the stanza before the malformed line.
+    /// Number of the stanza's lines that precede the malformed line.
     pub(super) line: u64,
     pub(super) reason: String,
 }
 
 /// A field of a stanza.
 struct Field<'a> {
-    /// Number of lines of the stanza before the field.
+    /// Number of the stanza's lines that precede the field.
     line: u64,
     name: &'a [u8],
     /// The text after the colon, including continuation lines, without surrounding spaces.

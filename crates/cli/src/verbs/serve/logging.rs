@@ -45,11 +45,11 @@ pub(super) struct Logging {
     thread: Thread,
 }
 
-/// Returns the filter of log lines: that of the environment variable `RUST_LOG` or, if it is unset
-/// or invalid, that of the configuration.
+/// Returns the filter of log lines. It is taken from the environment variable `RUST_LOG` or, if
+/// that is unset or invalid, from the configuration.
 ///
 /// # Errors
-/// Usage, if the configuration's level is invalid.
+/// [`Failure::Usage`], if the configuration's level is invalid.
 pub(super) fn filter(config: &Config) -> Result<EnvFilter> {
     EnvFilter::try_from_default_env().or_else(|_| {
         let level = &config.logging.level;

@@ -99,7 +99,7 @@ fn show_password(password: &str, config: &Config) -> Result<()> {
 fn raise_open_files_max() {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
-    // If this fails, the limit stays, and a later warning reports it.
+    // If this fails, the limit stays unchanged. The server later warns if the limit is too low.
     let _ = setrlimit(Resource::Nofile, limit);
 }
 

@@ -59,7 +59,8 @@ pub(crate) fn run(arguments: &WalArguments, output: &mut Output) -> Result<Outco
     Ok(outcome)
 }
 
-/// Loads the settings. An unreadable OPTIONS file does not prevent showing a log.
+/// Loads the database's settings, which are needed to find and read its logs. If the OPTIONS file
+/// is unreadable, uses the default settings.
 fn settings(
     storage: &Arc<dyn Storage>,
     directory: &Path,

@@ -15,7 +15,7 @@ pub(super) struct Summary {
     batches: u64,
     /// Number of operations in these batches.
     operations: u64,
-    /// Lowest and highest sequence number in these batches.
+    /// The lowest and the highest sequence number in the batches that `batches` counts.
     sequences: Option<(u64, u64)>,
     /// Number of groups of batches that are followed by padding. Direct I/O pads each group to a
     /// whole block.

@@ -55,9 +55,9 @@ const STEPS: usize = 16;
 const SIZES: usize = 1 + (SLOT_MAX / SLOT_MIN).ilog2() as usize * STEPS;
 /// Maximum number of dropped slots reclaimed under one holding of a lock.
 const PIECE: usize = 32;
-/// Before a new region is added, dropped slots of every size are reclaimed, this many times up to
-/// [`PIECE`] slots. For slots of 4 KiB, this is as many slots as a region has, so that reclaiming
-/// keeps up when block sizes change.
+/// Before a new region is added, dropped slots of every size are reclaimed: for each size, at most
+/// PIECES times [`PIECE`] slots. For slots of 4 KiB, this is as many slots as a region has, so that
+/// reclaiming keeps up when block sizes change.
 const PIECES: usize = 8;
 /// The free pages of a region are released if at least 1/SPARSE_PART of its slots are free.
 const SPARSE_PART: usize = 4;
@@ -102,7 +102,7 @@ struct Size {
     regions: Mutex<Regions>,
 }
 
-/// What a dropped slot holds while it is on the stack.
+/// The contents of a dropped slot while it is on a [`ReturnedStack`]: a link to the next slot.
 #[derive(Debug)]
 pub(super) struct Returned {
     pub(super) next: *mut Returned,
@@ -128,8 +128,8 @@ impl ReturnedStack {
             // exchange succeeds.
             unsafe { slot.write(Returned { next }) };
             // Pairs with the Acquire in `take_all`. The thread that takes the slots sees this
-            // write. It writes to the slot only after this thread has finished reading the value
-            // that was in it.
+            // write. That thread writes to the slot only after this thread has finished reading the
+            // value that was in the slot.
             let (success, failure) = (Ordering::Release, Ordering::Relaxed);
             match self.0.compare_exchange_weak(next, slot.as_ptr(), success, failure) {
                 Ok(_) => return,
@@ -149,11 +149,12 @@ impl ReturnedStack {
 /// All regions that are cut into slots of one size.
 #[derive(Default)]
 struct Regions {
-    /// All regions of this size, by address.
+    /// All regions with slots of this size, by address.
     all: BTreeMap<usize, Cut>,
     /// Addresses of the regions with free slots.
     open: BTreeSet<usize>,
-    /// Dropped slots that were taken off the stack and are not yet marked as free.
+    /// Dropped slots that were taken off the [`ReturnedStack`] and are not yet marked as free in
+    /// their regions.
     returned: Chain,
 }
 
@@ -298,9 +299,9 @@ impl Slabs {
         }
     }
 
-    /// Looks at the first region of a size with free slots, at or above the address `from`, and
-    /// releases its free pages if the region is sparse. Returns the region's address, and whether
-    /// it was sparse.
+    /// Finds the first region at or above the address `from` that has slots of `size` and a free
+    /// one among them. If the region is sparse, releases its free pages. Returns the region's
+    /// address, and whether the region was sparse.
     fn trim_next(&self, size: &Size, from: usize) -> Option<(usize, bool)> {
         let mut regions = size.regions.lock();
         let address = *regions.open.range(from..).next()?;
@@ -352,7 +353,7 @@ impl Regions {
         if cut.used == REGION / slot {
             self.open.remove(&address);
         }
-        // SAFETY: only slots inside the region have a bit.
+        // SAFETY: in `cut.free`, bits are set only for slots inside the region.
         Some(unsafe { cut.region.0.add(index * slot) })
     }
 
@@ -379,8 +380,8 @@ impl Regions {
                 self.returned.0 = size.returned.take_all();
             }
             let Some(start) = NonNull::new(self.returned.0) else { return false };
-            // SAFETY: slots on the stack hold a whole `Returned`, and this thread took them
-            // exclusively.
+            // SAFETY: each slot on the stack of dropped slots holds a whole `Returned`, and this
+            // thread took the slots exclusively.
             self.returned.0 = unsafe { start.read() }.next;
             poison(start.cast(), size.slot);
             let address = self.mark_free(start.addr().get(), size.slot);

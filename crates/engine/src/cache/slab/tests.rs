@@ -107,8 +107,8 @@ fn every_dropped_slot_is_reclaimed() {
     let block = pattern(4000, 7);
     let per_region = REGION / slot_bytes(size_index(block.len()).unwrap());
     let mut held: Vec<_> = (0..per_region).map(|_| slabs.copy(&block).unwrap()).collect();
-    // More slots are dropped than one call reclaims, so that some are left when the next slot is
-    // taken.
+    // The next call of `copy` reclaims fewer slots than are dropped here, so some dropped slots are
+    // left.
     held.truncate(per_region - PIECE - 8);
     held.push(slabs.copy(&block).unwrap());
     drop(held);

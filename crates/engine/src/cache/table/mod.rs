@@ -32,14 +32,15 @@ use crate::epoch::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 /// Number of pointers in a bucket.
 const LANES: usize = 7;
-/// The lowest bit of each of the seven tags.
+/// The lowest bit of each of the seven tags in a control word.
 const LANE_LOW_BITS: u64 = 0x0001_0101_0101_0101;
-/// The highest bit of each of the seven tags.
+/// The highest bit of each of the seven tags in a control word.
 const LANE_HIGH_BITS: u64 = LANE_LOW_BITS << 7;
-/// The count in byte 7 of the control word, for one entry that is stored in a later bucket because
-/// this one was full.
+/// The amount that is added to the count in byte 7 of a bucket's control word for each entry that
+/// is stored in a later bucket because this bucket was full.
 const PASSED_ONE: u64 = 1 << 56;
-/// The highest value of the count in byte 7. A count that reaches it stays there.
+/// The highest value of the count in byte 7 of a control word. A count that reaches this value
+/// stays there.
 const PASSED_FULL: u64 = 0xff << 56;
 
 #[repr(align(64))]
@@ -125,8 +126,8 @@ impl<V> Table<V> {
         None
     }
 
-    /// Inserts an entry whose key is not in the table. The caller holds the lock, keeps the table
-    /// within its limit, and keeps the entry alive as [`Table::find`] requires.
+    /// Inserts an entry whose key is not in the table. The caller holds the shard's lock, keeps the
+    /// table within its limit, and keeps the entry alive as [`Table::find`] requires.
     pub(super) fn insert(&self, hash: u64, node: *const Node<V>) {
         for bucket in self.walk(hash) {
             let control = bucket.control.load(Ordering::Relaxed);
@@ -142,7 +143,7 @@ impl<V> Table<V> {
         }
     }
 
-    /// Removes an entry that is in the table. The caller holds the lock.
+    /// Removes an entry that is in the table. The caller holds the shard's lock.
     pub(super) fn remove(&self, hash: u64, node: *const Node<V>) {
         for bucket in self.walk(hash) {
             let control = bucket.control.load(Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! Tests of the table with one thread and many collisions.
+//! Tests of the cache's hash table with one thread and many collisions.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +12,8 @@ fn node(key: Key) -> Arc<Node<Block>> {
     Arc::new(Node::new(key, value, Priority::Low, 0))
 }
 
-/// Whether all tags and all counts of passed entries are zero.
+/// Whether all control words are zero. Then all slots are empty, and no bucket counts entries that
+/// are stored in a later bucket.
 fn is_clean(table: &Table<Block>) -> bool {
     table.buckets.iter().all(|bucket| bucket.control.load(Ordering::Relaxed) == 0)
 }

@@ -60,14 +60,14 @@ pub(super) fn key(file: u64, block: u64) -> Key {
     Key { file, offset: block * 4096 }
 }
 
-/// Creates a cache of one shard with a capacity for `entries` entries of [`UNIT`] bytes, plus
-/// headroom.
+/// Creates a cache of one shard. `entries` entries of [`UNIT`] bytes fit besides the headroom, the
+/// part of the capacity that evictions try to keep free.
 fn cache_of(entries: usize) -> Cache<Block> {
     Cache::with_shards((entries * UNIT * 64).div_ceil(63) + 64, 1)
 }
 
-/// Waits until all removed entries are dropped. The guard of another test in this process may delay
-/// this.
+/// Waits until all removed entries are dropped. An epoch guard that another test in this process
+/// holds may delay this.
 fn settle(cache: &Cache<Block>) {
     let start = Instant::now();
     loop {
@@ -80,8 +80,8 @@ fn settle(cache: &Cache<Block>) {
     }
 }
 
-/// Calls `attempt` until it returns a result. The guard of another test in this process may delay
-/// the drop of evicted entries, so that an attempt fails.
+/// Calls `attempt` until it returns a result. An attempt may fail because another test in this
+/// process holds an epoch guard, which delays the drop of evicted entries.
 fn patiently<T>(cache: &Cache<Block>, mut attempt: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();
     loop {
@@ -121,7 +121,7 @@ fn is_resident(cache: &Cache<Block>, key: Key) -> bool {
 }
 
 /// Returns the entries of a file, in the order of their offsets: the block, its priority, whether a
-/// lookup has hit it, and its number of rounds left.
+/// lookup has hit it, and how many further passes of the clock hand it survives.
 fn entries_of(cache: &Cache<Block>, file: u64) -> Vec<(Key, Priority, bool, u8)> {
     let mut found = Vec::new();
     for shard in &cache.shards {

@@ -16,13 +16,13 @@ struct Model {
     known: BTreeMap<Key, u64>,
     held: Vec<Arc<Cached<Block>>>,
     next_serial: u64,
-    /// Number of inserts that the cache admitted, of inserts whose key was already present, and of
-    /// entries that were erased.
+    /// Number of inserts that the cache admitted. The next two fields are the number of inserts
+    /// whose key was already present, and the number of entries that were erased.
     admitted: usize,
     present: usize,
     erased: usize,
-    /// Maximum usage that is allowed after the capacity was lowered, in bytes. It falls with the
-    /// usage.
+    /// The lowest usage since the capacity was lowered, in bytes. As long as the usage is above the
+    /// new capacity, it must not rise above this value.
     excused: usize,
 }
 

@@ -7,7 +7,8 @@ use tailwater_format::wide_column;
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// For each blob file, counts the references to it in records that were read and written.
+/// For each blob file, counts the references to its blobs that the compaction has read and not
+/// written again.
 ///
 /// Memory is allocated only at the first reference to a file. Source:
 /// `db/blob/blob_garbage_meter.cc`.
@@ -32,7 +33,7 @@ struct Blobs {
 }
 
 impl BlobGarbage {
-    /// Counts the references of a record that was read.
+    /// Counts the references to blobs in a record that was read.
     #[inline]
     pub(crate) fn flow_in(&mut self, internal_key: &[u8], value: &[u8]) -> Result<()> {
         for_each_reference(internal_key, value, |number, bytes| {
@@ -50,8 +51,8 @@ impl BlobGarbage {
         })
     }
 
-    /// Counts the references of a record that is written. A reference to a file to which no record
-    /// read so far referred is ignored, because the compaction itself wrote that file.
+    /// Counts the references to blobs in a record that is written. Ignores references to blob files
+    /// that the compaction itself wrote: no record read so far refers to these files.
     #[inline]
     pub(crate) fn flow_out(&mut self, internal_key: &[u8], value: &[u8]) -> Result<()> {
         for_each_reference(internal_key, value, |number, bytes| {

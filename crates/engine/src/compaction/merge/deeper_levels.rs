@@ -19,7 +19,8 @@ pub(crate) struct DeeperLevels {
     levels: Vec<(Arc<Level>, usize)>,
 }
 
-/// What is known about the deeper levels before any key is looked up.
+/// What is known about the deeper levels (those below the output level) without looking up a key in
+/// them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum KnownKeys {
     /// No deeper level has a key in the range of the compaction.
@@ -67,8 +68,8 @@ impl DeeperLevels {
     }
 
     /// Returns true if no table of the deeper levels can have keys in a range that starts at
-    /// `begin`. `reaches` returns whether a table whose smallest key is given begins within or
-    /// before the range.
+    /// `begin`. `reaches` is called with a table's smallest key, and returns whether this key is
+    /// within or before the range.
     fn lack_range(&mut self, begin: &[u8], reaches: impl Fn(&Comparator, &[u8]) -> bool) -> bool {
         match self.known {
             KnownKeys::None => return true,

@@ -56,12 +56,12 @@ pub(crate) struct InputTable {
     pub(crate) anchors: Vec<Anchor>,
 }
 
-/// The end of one piece of a table, and the length of the piece.
+/// A table is divided into pieces. This is the end of one piece, and the length of the piece.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Anchor {
-    /// A user key at or just past the end of the piece.
+    /// A user key at or just past the end of this piece of the table.
     pub(crate) user_key: Vec<u8>,
-    /// The length of the piece in the file, in bytes.
+    /// The length of this piece of the table, in bytes of the file.
     pub(crate) bytes: u64,
 }
 
@@ -98,7 +98,7 @@ impl Inputs {
         Ok(Self { tables, levels, learnt, tombstones: Arc::new(tombstones) })
     }
 
-    /// Returns the facts about each table.
+    /// Returns the file of each input table, and facts from the table's properties.
     pub(crate) fn tables(&self) -> &[InputTable] {
         &self.learnt
     }

@@ -1,7 +1,8 @@
 //! The merge: selects the records of a compaction's inputs that are written to its outputs.
 //!
-//! A [`Merge`] goes through the records of all inputs in order and stops at those that a reader may
-//! still need. For each key, from the newest version to the oldest:
+//! A [`Merge`] is an iterator over the records of all inputs, in order. Each [`Merge::advance`]
+//! goes on to the next record that a reader may still need, and stops there. For each key, from the
+//! newest version to the oldest:
 //!
 //! - a version in the same [stripe](Snapshots) (the sequence numbers between two snapshots) as a
 //!   newer version is dropped, since no reader can see it;
@@ -84,16 +85,16 @@ pub(crate) struct Rules {
 /// Numbers of dropped records, by reason.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Dropped {
-    /// Hidden by a newer version of their key.
+    /// Number of records that were dropped because a newer version of their key hides them.
     pub(crate) hidden: u64,
-    /// Deletions and range tombstones that hide nothing any more.
+    /// Number of deletions and range tombstones that were dropped because they hide nothing any
+    /// more.
     pub(crate) obsolete: u64,
-    /// Covered by a range tombstone.
+    /// Number of records that were dropped because a range tombstone covers them.
     pub(crate) covered: u64,
-    /// Removed by the compaction filter. A record that the filter replaced by a deletion is
-    /// counted, too.
+    /// Number of records that the compaction filter removed or replaced by a deletion.
     pub(crate) filtered: u64,
-    /// Operands and base values merged into another record.
+    /// Number of merge operands and base values that were merged into another record.
     pub(crate) folded: u64,
 }
 
@@ -121,7 +122,7 @@ pub(crate) enum Stop {
     End,
 }
 
-/// An iterator over the records to be written, which also stops at the starts of range tombstones.
+/// An iterator over the records to be written. It also stops at the start of each range tombstone.
 pub(crate) struct Merge {
     rules: Rules,
     source: Source,
@@ -134,8 +135,8 @@ pub(crate) struct Merge {
     /// The internal key of the current record.
     key: Vec<u8>,
     /// Whether the next record is compared with `key`, to see whether it is another version of the
-    /// same key. False before the first record, and if the next record must be processed as the
-    /// newest version of its key in any case.
+    /// same key. If false, the next record is processed as the newest version of its key, without a
+    /// comparison. False before the first record.
     has_key: bool,
     sequence: Sequence,
     value_type: ValueType,
@@ -145,17 +146,19 @@ pub(crate) struct Merge {
     newer_stripe: Option<Sequence>,
     /// Whether a newer version of this key was written with sequence number 0.
     has_zeroed: bool,
-    /// Whether the next newer version of this key is a single deletion that was written.
+    /// Whether the version processed before, the next newer one of this key, is a single deletion
+    /// that is written to the output.
     is_after_single: bool,
-    /// Whether the next deletion of this key is kept although a newer version hides it. It is kept
-    /// if the newer versions are a single deletion and the write that it deletes: these two are
-    /// dropped together, here or in a later compaction, and then only the deletion hides older
-    /// versions.
+    /// Whether the next deletion of this key is kept although a newer version hides it. This is so
+    /// if the newer versions are a single deletion and the write that it deletes. These two
+    /// versions are dropped together, here or in a later compaction. After that, only the kept
+    /// deletion hides older versions.
     keeps_deletion: bool,
     /// The value by which the compaction filter replaced the current value.
     changed: Vec<u8>,
-    /// From which caches users read the current record, or the newest of the records merged into
-    /// it.
+    /// The caches (block cache, page cache) from which users read the input block that has the
+    /// current record. If the current record is the result of a merge, this is the block of the
+    /// newest merged record.
     warmth: Warmth,
     resume: Resume,
     steps: u32,
@@ -164,7 +167,7 @@ pub(crate) struct Merge {
 /// The location of the current value.
 #[derive(Debug, Clone, Copy)]
 enum Value {
-    /// No value.
+    /// The current record has no value.
     Empty,
     /// The value of the source's current record.
     Source,
@@ -182,11 +185,12 @@ enum Value {
 /// Where the next [`Merge::advance`] continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Resume {
-    /// With the source's current record.
+    /// The merge continues with the source's current record.
     Here,
-    /// With the source's next record.
+    /// The merge continues with the source's next record.
     Next,
-    /// With the operand at this index or, after the last one, with the source's current record.
+    /// The merge continues with the operand at this index. If there is no such operand, the merge
+    /// continues with the source's current record.
     Operand(usize),
 }
 
@@ -197,11 +201,11 @@ enum Taken {
     Dropped,
     /// The record is dropped, and the source has already moved to the next record.
     Passed,
-    /// The record is written, and the source is still on it.
+    /// The record is to be written, and the source is still on it.
     Kept,
-    /// The record is written, and the source has already moved to the next record.
+    /// The record is to be written, and the source has already moved to the next record.
     KeptBehind,
-    /// The operands are written unmerged, and the source has already moved past them.
+    /// The operands are to be written unmerged, and the source has already moved past them.
     Operands,
 }
 
@@ -216,8 +220,8 @@ struct Starts {
 const CANCELLATION_INTERVAL: u32 = if cfg!(test) { 8 } else { 256 };
 
 impl Merge {
-    /// Creates a merge before the first record of `source`. `starts` are the starts of range
-    /// tombstones, in order, as internal keys.
+    /// Creates a merge that is positioned before the first record of `source`. `starts` are the
+    /// internal keys at which range tombstones start, in order.
     pub(crate) fn new(
         rules: Rules,
         source: Source,
@@ -275,7 +279,8 @@ impl Merge {
         }
     }
 
-    /// Returns from which caches users read the current record.
+    /// Returns the caches (block cache, page cache) from which users read the input block of the
+    /// current record.
     #[inline]
     pub(crate) fn warmth(&self) -> Warmth {
         self.warmth
@@ -291,7 +296,8 @@ impl Merge {
         &self.source
     }
 
-    /// Advances to the next stop.
+    /// Advances to the next [`Stop`]: a record to be written, the start of a range tombstone, a
+    /// pause, or the end.
     ///
     /// # Errors
     /// Cancelled; read errors; corruption, for damaged records and violations of the single
@@ -336,7 +342,8 @@ impl Merge {
         let is_over =
             self.rules.low_priority.as_ref().is_some_and(|low_priority| low_priority.is_over());
         if is_over {
-            // The merge has left low priority for good, so this is no longer checked.
+            // From now on, the compaction keeps normal priority, so it is no longer checked whether
+            // it must leave low priority.
             self.rules.low_priority = None;
         }
         Ok(is_over)
@@ -365,8 +372,8 @@ impl Merge {
         reaches
     }
 
-    /// Skips the starts of range tombstones that lie before the source's record. The records passed
-    /// were processed together, so no output can be cut among them.
+    /// Skips the starts of range tombstones that sort before the source's record. No output can be
+    /// cut at a skipped start, because the records around it were processed together.
     fn pass_starts(&mut self) {
         while self.reaches_start() {}
     }
@@ -391,7 +398,7 @@ impl Merge {
         self.sequence <= self.rules.snapshots.earliest()
     }
 
-    /// Completes the record to be written, and stops at it.
+    /// Completes the current record, which is to be written, and returns [`Stop::Record`].
     #[inline]
     fn keep(&mut self) -> Result<Stop> {
         let is_zeroed = self.rules.is_bottommost
@@ -418,7 +425,8 @@ impl Merge {
         Ok(Stop::Record)
     }
 
-    /// Completes the operand at index `at` as a record to be written, and stops at it.
+    /// Makes the operand at index `at` the current record, which is to be written, and returns
+    /// [`Stop::Record`].
     fn keep_operand(&mut self, at: usize) -> Result<Stop> {
         self.resume = Resume::Operand(at + 1);
         self.sequence = self.operands.sequence(at);
@@ -433,7 +441,8 @@ impl Starts {
         self.keys.get(self.next).map(Vec::as_slice)
     }
 
-    /// Returns the start that was reached last, as an internal key.
+    /// Returns the start of a range tombstone that the merge reached last, as an internal key;
+    /// empty if the merge has reached none.
     fn last(&self) -> &[u8] {
         let last = self.next.checked_sub(1).and_then(|last| self.keys.get(last));
         last.map_or(&[], Vec::as_slice)

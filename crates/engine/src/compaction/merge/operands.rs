@@ -56,7 +56,7 @@ impl Operands {
     /// Merges the operands over a base value.
     ///
     /// # Errors
-    /// User code, if the operator fails.
+    /// A user-code error, if the merge operator fails.
     pub(super) fn fold_over(
         &mut self,
         operator: &MergeOperator,

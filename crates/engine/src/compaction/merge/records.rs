@@ -102,7 +102,7 @@ impl Merge {
         Ok(Taken::Passed)
     }
 
-    /// Whether the source's record is not older than a stripe.
+    /// Whether the sequence number of the source's record is above the lower bound of a stripe.
     #[inline]
     fn is_in(&self, stripe: Stripe) -> Result<bool> {
         let (sequence, _) = self.source.version()?;
@@ -111,9 +111,9 @@ impl Merge {
 
     /// Processes a single deletion. The single deletion is dropped together with the write that it
     /// deletes, as soon as both are in one stripe. Until then the single deletion is kept, even if
-    /// a newer version of the key hides it; otherwise the write could become visible. A deletion
-    /// below that write is kept, too: after the other two are dropped, it must hide older versions
-    /// in deeper levels.
+    /// a newer version of the key hides it; otherwise the write could become visible. If the next
+    /// older version after that write is a deletion, this deletion is kept, too: after the single
+    /// deletion and the write are dropped, it must hide older versions in deeper levels.
     fn take_single_deletion(&mut self, stripe: Stripe) -> Result<Taken> {
         self.value = Value::Empty;
         self.source.next()?;
@@ -145,7 +145,8 @@ impl Merge {
             ValueType::Deletion => {}
             _ => return self.drop_pair(),
         }
-        // Only the single deletion is dropped. The deletion below it hides the same versions.
+        // Only the single deletion is dropped. The next older version is a deletion, too, and hides
+        // the same versions.
         self.dropped.obsolete += 1;
         Ok(Taken::Passed)
     }
@@ -253,7 +254,8 @@ impl Merge {
         self.operands.push(sequence, operand);
     }
 
-    /// Merges the operands over the record below them, which is not an operand.
+    /// Merges the operands over the base record: the next older version of the key, which is not an
+    /// operand.
     fn take_base(
         &mut self,
         sequence: Sequence,
@@ -261,8 +263,9 @@ impl Merge {
         stripe: Stripe,
     ) -> Result<Taken> {
         if self.operands.len() == 0 {
-            // All operands were removed, so the base record is processed next, as the newest
-            // version of the key.
+            // No operand is left: each was covered by a range tombstone or removed by the
+            // compaction filter. So the base record is processed next, as the newest version of the
+            // key.
             self.has_key = false;
             return Ok(Taken::Passed);
         }
@@ -280,8 +283,8 @@ impl Merge {
         Ok(Taken::KeptBehind)
     }
 
-    /// Merges the operands of a stripe in which no other record is below them. `is_at_oldest` says
-    /// whether the inputs have no older version of the key at all.
+    /// Merges the operands of a key. Their stripe has no version of the key that is older than the
+    /// operands. `is_at_oldest` says whether the inputs have none at all.
     fn fold_operands(&mut self, is_at_oldest: bool) -> Result<Taken> {
         if self.operands.len() == 0 {
             self.has_key = false;
@@ -296,8 +299,8 @@ impl Merge {
             self.operands.fold_over(operator, user_key, None)?;
             self.value_type = ValueType::Value;
         } else if self.operands.len() > 1 && self.operands.fold_together(operator, user_key) {
-            // A merge operand does not hide older versions, so they are processed as if they were
-            // the newest.
+            // A merge operand does not hide older versions, so the next older version is processed
+            // as if it were the newest.
             self.has_key = false;
             self.value_type = ValueType::Merge;
         } else {
@@ -309,8 +312,8 @@ impl Merge {
         Ok(Taken::KeptBehind)
     }
 
-    /// Writes the operands unmerged. The record below them is then processed as if it were the
-    /// newest version of the key.
+    /// Leaves the operands unmerged, so that each is written as it is. The next older version of
+    /// the key is then processed as if it were the newest.
     fn leave_unfolded(&mut self) -> Taken {
         self.has_key = false;
         Taken::Operands

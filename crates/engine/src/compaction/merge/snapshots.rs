@@ -23,7 +23,8 @@ pub(crate) struct Stripe {
 }
 
 impl Snapshots {
-    /// Creates the stripes of snapshots at these sequence numbers, in any order.
+    /// Creates the stripes between the snapshots at these sequence numbers. The sequence numbers
+    /// may be in any order.
     pub(crate) fn new(mut sequences: Vec<Sequence>) -> Self {
         sequences.sort_unstable();
         sequences.dedup();

@@ -10,23 +10,25 @@ use crate::error::{Error, Result};
 use crate::handover::Warmth;
 use crate::iterator::MergingIterator;
 
-/// An iterator over the records of all inputs, or of a part, in internal key order.
+/// An iterator over the records of all inputs, in internal key order. It may cover only a range of
+/// keys, that of a subcompaction.
 pub(crate) struct Source {
     comparator: Comparator,
     merged: MergingIterator,
-    /// The user key before which the part ends; `None` if the part is unbounded.
+    /// The user key before which the iterator ends; `None` if it has no upper bound.
     end: Option<Vec<u8>>,
     is_valid: bool,
     records: u64,
-    /// Whether the iterator has skipped records by seeking, so that they are not counted.
+    /// Whether the iterator has skipped records by seeking. `records` does not count skipped
+    /// records.
     has_skipped: bool,
     /// Counts of blob references; `None` if no input refers to a blob file.
     garbage: Option<BlobGarbage>,
 }
 
 impl Source {
-    /// Creates an iterator at the first record at or after the user key `begin`; the part ends
-    /// before `end`.
+    /// Creates an iterator at the first record at or after the user key `begin`. The iterator ends
+    /// before the user key `end`.
     pub(crate) fn begin(
         comparator: Comparator,
         merged: MergingIterator,
@@ -73,7 +75,8 @@ impl Source {
         self.merged.value()
     }
 
-    /// Returns from which caches users read the current record.
+    /// Returns the caches (block cache, page cache) from which users read the block of the current
+    /// record.
     #[inline]
     pub(super) fn warmth(&self) -> Warmth {
         self.merged.warmth()
@@ -124,8 +127,8 @@ impl Source {
         Ok(())
     }
 
-    /// Records that the current record is written with this internal key, so that its blobs do not
-    /// count as garbage.
+    /// Notes that the current record is written to an output with this internal key, so that the
+    /// record's blobs do not count as garbage.
     #[inline]
     pub(super) fn note_output(&mut self, internal_key: &[u8]) -> Result<()> {
         match &mut self.garbage {
@@ -148,7 +151,8 @@ impl Source {
         self.records
     }
 
-    /// Whether the iterator has skipped records by seeking, so that they are not counted.
+    /// Whether the iterator has skipped records by seeking. [`Source::records`] does not count
+    /// skipped records.
     pub(crate) fn has_skipped(&self) -> bool {
         self.has_skipped
     }

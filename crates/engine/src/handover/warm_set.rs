@@ -43,8 +43,8 @@ pub(crate) struct Generations {
     current: AtomicU32,
     /// Total size of the regions read in the current generation, in bytes.
     found: AtomicU64,
-    /// When `found` reaches this value, the generation ends. The value is the available memory, in
-    /// bytes.
+    /// When `found` reaches this value, the generation ends. The value is the memory limit of the
+    /// process or the size of the machine's memory, in bytes.
     limit: u64,
     began_ns: AtomicU64,
     /// Bytes handed over to the page cache but not to the block cache. `read` counts those of them
@@ -76,7 +76,7 @@ impl Account {
 
 impl Generations {
     /// Starts the first generation. A generation ends when the regions read in it have a total size
-    /// of `limit` bytes, the available memory.
+    /// of `limit` bytes.
     pub(crate) fn new(limit: u64) -> Self {
         // The maps of a new table have the generation number 0. The first generation is 2, so
         // neither this one nor the previous one has the number 0.

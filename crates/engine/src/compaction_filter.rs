@@ -92,8 +92,8 @@ pub trait CustomCompactionFilter: Send + Sync {
     /// Returns the name written to OPTIONS files.
     fn name(&self) -> &str;
 
-    /// Returns the decision about a record of the user key `key`. `level` is the shallowest input
-    /// level of the compaction.
+    /// Decides whether the compaction keeps, removes or changes a record of the user key `key`.
+    /// `level` is the shallowest input level of the compaction.
     fn filter(&self, level: usize, key: &[u8], kind: FilteredValue, value: &[u8])
     -> FilterDecision;
 }
@@ -140,7 +140,8 @@ impl CompactionFilter {
         }
     }
 
-    /// Returns the decision about a record of `key`; see [`CustomCompactionFilter::filter`].
+    /// Decides whether a compaction keeps, removes or changes a record of `key`; see
+    /// [`CustomCompactionFilter::filter`].
     pub fn filter(
         &self,
         level: usize,

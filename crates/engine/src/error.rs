@@ -45,7 +45,7 @@ pub enum ErrorKind {
     LimitReached,
     /// Another process or handle holds a resource that the call needs: try again later.
     Busy,
-    /// A system call failed for any other reason.
+    /// A system call failed for a reason that no other kind of error covers.
     Io,
     /// A user-supplied merge operator, comparator or filter failed.
     UserCode,
@@ -156,7 +156,7 @@ impl Error {
         Self::new(ErrorKind::Io, error.to_string()).caused_by(error)
     }
 
-    /// Creates the error for damage to a file that has no particular offset.
+    /// Creates the error for damage to a file, if the damage has no particular offset in the file.
     #[cold]
     pub fn corruption(path: &Path, message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Corruption, message).in_file(path)

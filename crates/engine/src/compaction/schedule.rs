@@ -101,8 +101,8 @@ impl CompactionScheduler {
         }
     }
 
-    /// Resumes compactions of column families that stopped because of damaged tables, which may
-    /// have been restored.
+    /// Resumes compactions in the column families in which they stopped because of damaged tables.
+    /// These tables may have been restored.
     pub(crate) fn resume(&self) {
         if self.context.errors.stopped_compaction().is_none() {
             return;

@@ -19,8 +19,8 @@ pub(crate) struct CompactionScheduler {
     /// Threads that read compaction inputs ahead if the system has no asynchronous I/O. `None` if
     /// background work is done inline.
     pub(super) input_readers: Option<Arc<Workers>>,
-    /// The sequence number of the oldest snapshot when the release of a snapshot last woke the
-    /// compaction threads.
+    /// The sequence number of the oldest snapshot, as of the last time that the release of a
+    /// snapshot woke the compaction threads.
     pub(super) oldest_looked_at: AtomicU64,
     /// Round-robin counter that selects the column family to compact next.
     pub(super) next_compacted: AtomicUsize,

@@ -19,26 +19,27 @@ use crate::compaction::output::{Outputs, WrittenTable, target_bytes};
 use crate::error::{Error, ErrorKind, Result};
 use crate::panics;
 
-/// Name of the threads that run parts.
+/// Name of the threads that run parts of a compaction.
 const THREAD: &str = "subcompaction";
 
-/// The result of a part.
+/// The result of a part of a compaction.
 #[derive(Debug)]
 pub(crate) struct PartOutcome {
     pub(crate) written: Vec<WrittenTable>,
     pub(crate) blob_garbage: Vec<BlobFileGarbage>,
     pub(crate) records_in: u64,
-    /// Whether `records_in` counts every record of the part. False if records were skipped.
+    /// Whether `records_in` counts every record of this part of the compaction. False if records
+    /// were skipped.
     pub(crate) is_exact: bool,
     pub(crate) dropped: Dropped,
 }
 
-/// Runs all parts concurrently. If one fails, the others are cancelled.
+/// Runs all parts of a compaction concurrently. If one part fails, the others are cancelled.
 ///
-/// If the job may run at low priority, each part runs on a low-priority thread; when normal
-/// priority is needed, the part pauses between two records and continues on a thread of normal
-/// priority. Otherwise the first part runs on the caller's thread, and each of the others on its
-/// own thread.
+/// If the job may run at low priority, each part runs on a low-priority thread. When the job must
+/// continue at normal priority, each part pauses between two records and continues on a thread of
+/// normal priority. If the job may not run at low priority, the first part runs on the caller's
+/// thread, and each of the others on its own thread.
 ///
 /// # Errors
 /// The error from a part that failed.
@@ -67,10 +68,10 @@ pub(crate) fn run_all(shared: &Arc<JobState>) -> Result<Vec<PartOutcome>> {
     }
 }
 
-/// The result of running a part until it ends or pauses.
+/// The result of running a part of a compaction until it ends or pauses.
 enum Step {
     Done(PartOutcome),
-    /// The part paused between two records, because normal priority is needed.
+    /// The part paused between two records, because the job must continue at normal priority.
     Stopped(Box<Running>),
 }
 
@@ -152,7 +153,8 @@ fn failed(how: &str) -> Error {
     Error::internal(format!("a compaction failed: {how}"))
 }
 
-/// Runs a part until it ends or pauses. If it fails or panics, the others are cancelled.
+/// Runs a part of a compaction until it ends or pauses. If it fails or panics, the other parts of
+/// the compaction are cancelled.
 fn run_part(shared: &JobState, running: impl FnOnce() -> Result<Running>) -> Result<Step> {
     let _own = WorkingThread::begin(shared.environment.opening);
     let step =
@@ -160,7 +162,7 @@ fn run_part(shared: &JobState, running: impl FnOnce() -> Result<Running>) -> Res
     step.inspect_err(|_| shared.has_failed.store(true, Ordering::Relaxed))
 }
 
-/// A part in progress.
+/// A part of a compaction that is running or has paused.
 struct Running {
     merge: Merge,
     outputs: Outputs,

@@ -74,7 +74,8 @@ impl Context {
     }
 }
 
-/// When a panic unwinds through a change, the drop of this value latches a failed installation.
+/// This value exists while a change is written to the MANIFEST and applied in memory. If a panic
+/// unwinds during this time, its drop latches a failed installation.
 struct UnwindLatch<'c> {
     context: &'c Context,
     what: &'static str,

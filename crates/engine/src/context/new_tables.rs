@@ -26,9 +26,10 @@ impl Context {
     }
 
     /// Opens tables that are about to be added to a version, so that no read has to open them. If
-    /// the number of tables kept open is limited, opens only the first ones. If a table cannot be
-    /// opened, the error is logged; the first read that needs the table reports it. The caller must
-    /// not hold the version lock and, where possible, not yet the turn to change the versions.
+    /// the number of tables kept open is limited, opens at most half that number of tables. If a
+    /// table cannot be opened, the error is logged, and the first read that needs the table reports
+    /// it. The caller must not hold the version lock. Where possible, it calls this before its turn
+    /// to change the versions begins.
     ///
     /// # Errors
     /// Panicked, if user code panics. The tables must then not be added to a version.

@@ -30,12 +30,13 @@ const ENTRY_BYTES: u64 = 10;
 /// The kinds of files and memory that [`Db::approximate_sizes`] counts.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SizeOptions {
-    /// Count tables. Default: true.
+    /// Whether the size of tables is included. Default: true.
     pub include_files: bool,
-    /// Count memtables. Default: false.
+    /// Whether the size of memtables is included. Default: false.
     pub include_memtables: bool,
-    /// Count blob files. Their size in the range is estimated as the size of the tables in the
-    /// range, times the ratio of all blob files' size to all tables' size. Default: false.
+    /// Whether the size of blob files is included. The size of the blob files in the range is
+    /// estimated as the size of the tables in the range, times the ratio of all blob files' size to
+    /// all tables' size. Default: false.
     pub include_blob_files: bool,
     /// Error margin, as a fraction. Let P be the total size of the tables that a range may cover
     /// only in part, and W that of the tables that it covers whole. If P is less than this fraction
@@ -71,9 +72,9 @@ impl Db {
     /// and excludes its second.
     ///
     /// # Errors
-    /// Invalid argument, if nothing is to be counted, for a range that ends before it begins and
-    /// for a column family that does not belong to this opening of the database; errors from
-    /// opening tables and reading their indexes.
+    /// Invalid argument, if no `include_` option is set, if a range ends before it begins, or if
+    /// the column family was not obtained from this `Db` or a clone of it; errors from opening
+    /// tables and reading their indexes.
     pub fn approximate_sizes(
         &self,
         family: &ColumnFamily,
@@ -107,12 +108,12 @@ impl Db {
             .collect()
     }
 
-    /// Returns the approximate contents of memtables in a range of keys. Visits every entry in the
-    /// range.
+    /// Returns the approximate number and size of the entries that memtables have in a range of
+    /// keys. Visits every entry in the range.
     ///
     /// # Errors
-    /// Invalid argument, for a range that ends before it begins and for a column family that is not
-    /// of this opening of the database.
+    /// Invalid argument, if the range ends before it begins, or if the column family was not
+    /// obtained from this `Db` or a clone of it.
     pub fn approximate_memtable_stats(
         &self,
         family: &ColumnFamily,
@@ -152,7 +153,7 @@ impl Range {
         Ok(Self { begin: before(begin), end: before(end) })
     }
 
-    /// Returns the number of bytes in tables that are within the range.
+    /// Returns the approximate number of bytes within the range in all tables together.
     fn table_bytes(&self, source: &SuperVersion, options: &SizeOptions) -> Result<u64> {
         let mut whole = 0u64;
         let mut partial: Vec<&Arc<FileMetadata>> = Vec::new();
@@ -226,7 +227,7 @@ impl Range {
         Ok(share(end.saturating_sub(begin), data, file.size()))
     }
 
-    /// Returns the contents of memtables that are within the range.
+    /// Returns the approximate number and size of the entries that memtables have within the range.
     fn memtables(&self, source: &SuperVersion) -> MemTableStatistics {
         let mut sum = MemTableStatistics::default();
         for memtable in source.memtables() {

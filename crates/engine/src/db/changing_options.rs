@@ -70,7 +70,8 @@ impl Database {
             Arc::new(self.context.readers.changed(&family.readers(), &all, family.name()))
         };
         {
-            // The lock makes a compaction be picked with either all old or all new options.
+            // No compaction is picked while this lock is held. So each compaction is picked with
+            // either all old or all new options.
             let _versions = self.versions.lock();
             family.change(options, readers);
         }

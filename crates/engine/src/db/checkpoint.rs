@@ -82,8 +82,9 @@ impl Database {
         if let Err(error) = self.end_staging(directory) {
             return match self.unname_checkpoint(&staging, directory) {
                 Ok(()) => self.give_up_staging(&staging, error),
-                // Step 4 failed and could not be undone. What remains is a complete checkpoint. It
-                // may have the final or the staging name, and may have the mark or not.
+                // Step 4 of the module's description failed and could not be undone. What remains
+                // is a complete checkpoint. It has the final or the staging name, with or without
+                // the mark file of an unfinished checkpoint.
                 Err(stays) => {
                     self.context
                         .info_log
@@ -96,8 +97,9 @@ impl Database {
         Ok(())
     }
 
-    /// Makes the rename of `directory` to its final name durable, and removes the mark. This is the
-    /// rest of step 4 in the module's description.
+    /// Makes the rename of `directory` to its final name durable. Then removes the mark file, which
+    /// marks the directory as an unfinished checkpoint. This is the rest of step 4 in the module's
+    /// description.
     fn end_staging(&self, directory: &Path) -> Result<()> {
         let storage = &*self.context.storage;
         sync_parent(storage, directory)?;
@@ -112,9 +114,10 @@ impl Database {
         Ok(())
     }
 
-    /// Undoes step 4 of the module's description: restores the mark and the staging name. The
-    /// staged files are removed after this. A crash during their removal thus leaves a staging
-    /// directory, and no incomplete checkpoint under the final name.
+    /// Undoes step 4 of the module's description: restores the mark file and the staging name, and
+    /// so marks the checkpoint as unfinished. The staged files are removed after this. A crash
+    /// during their removal thus leaves a staging directory, and no incomplete checkpoint under the
+    /// final name.
     fn unname_checkpoint(&self, staging: &Path, directory: &Path) -> Result<()> {
         let storage = &*self.context.storage;
         let [mark, aside] = marks(directory);
@@ -229,12 +232,13 @@ impl Database {
         options
     }
 
-    /// Creates the staging directory, which contains only its locked mark. Remains of an unfinished
-    /// checkpoint are removed first.
+    /// Creates the staging directory of a checkpoint. The directory contains only a locked mark
+    /// file, the sign that the checkpoint is unfinished. If the directory already has files of an
+    /// earlier unfinished checkpoint, they are removed first.
     ///
     /// # Errors
-    /// Invalid argument, if a directory with its name has other contents; busy, if another
-    /// checkpoint is being built there.
+    /// Invalid argument, if the directory already exists with files but without a mark file; busy,
+    /// if another checkpoint is being built in it.
     fn begin_staging(&self, staging: &Path) -> Result<Box<dyn FileLock>> {
         let storage = &*self.context.storage;
         let mark = FileKind::Staging.to_string();
@@ -255,7 +259,8 @@ impl Database {
         for entry in storage.list(staging)?.iter().filter(|entry| entry.name != mark) {
             storage.remove(&staging.join(&entry.name))?;
         }
-        // The mark must be durable before other files are written to the directory.
+        // The mark file must be durable before other files are written to the directory, so that
+        // after a crash the directory is known to be an unfinished checkpoint.
         storage.sync_directory(staging)?;
         Ok(lock)
     }
@@ -272,7 +277,8 @@ impl Database {
     fn remove_staging(&self, staging: &Path) -> Result<()> {
         let storage = &*self.context.storage;
         let mark = FileKind::Staging.to_string();
-        // The mark is removed last, so that the remains after a crash are still marked.
+        // The mark file is removed last. If a crash interrupts the removal, the directory is still
+        // marked as an unfinished checkpoint.
         for entry in storage.list(staging)?.iter().filter(|entry| entry.name != mark) {
             storage.remove(&staging.join(&entry.name))?;
         }
@@ -285,8 +291,8 @@ impl Database {
     }
 }
 
-/// Returns the mark of a staging directory, and the name to which the mark is renamed before it is
-/// removed.
+/// Returns two paths in a checkpoint's directory: the path of the mark file, and the path to which
+/// the mark file is renamed before it is removed.
 fn marks(directory: &Path) -> [PathBuf; 2] {
     [FileKind::Staging, FileKind::Temporary(0)].map(|kind| directory.join(kind.to_string()))
 }

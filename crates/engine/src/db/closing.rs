@@ -130,7 +130,7 @@ impl Database {
         self.context.errors.close();
         let _waiting = self.context.stall.pressure().wait();
         self.context.background.close();
-        // Waits for a running change of options. No other change can begin.
+        // Waits until a running call that changes options has ended. No other such call can begin.
         drop(self.changing_options());
         let threads = threads.lock().take();
         drop(threads);

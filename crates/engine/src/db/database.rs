@@ -60,8 +60,9 @@ impl Database {
         let compact = || self.compactions.compact_range(family, begin, end, options);
         panics::catch(format!("a compaction of '{}'", family.name()), || {
             if self.context.stall.state().stopped_by().is_some() {
-                // While writes are stopped, the flush would wait until they resume. Writes may only
-                // resume after this compaction, so it also runs before the flush.
+                // While writes are stopped, the flush would wait until they resume. They may resume
+                // only after a compaction. So in this case the range is compacted both before and
+                // after the flush.
                 compact()?;
             }
             self.writes.flush(&[family])?;

@@ -141,9 +141,10 @@ fn check_is_home(storage: &dyn Storage, found: &Directories) -> Result<()> {
 /// # Errors
 /// Invalid argument, for a directory with files whose owner is unknown.
 fn doomed<'a>(found: &'a Directories, options: &OpenOptions) -> Result<Vec<&'a OutsideDirectory>> {
-    // CURRENT is missing if an earlier attempt to destroy the database was interrupted. That
-    // attempt may have removed the database's files in an outside directory and its claim, and left
-    // the files of others there.
+    // CURRENT is missing if an earlier attempt to destroy the database was interrupted. In an
+    // outside directory, that attempt may have removed the database's files and then its claim on
+    // the directory, and left only files of other databases. Such a directory without a claim is
+    // not refused.
     let is_begun = !found.home_files().has(FileKind::Current);
     let is_nearly_over = found.home_files().iter().all(goes_last);
     let mut doomed = Vec::new();

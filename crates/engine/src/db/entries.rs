@@ -44,7 +44,7 @@ use crate::read::ReadOptions;
 /// # }
 /// ```
 pub trait KeyBounds {
-    /// Returns the lower and the upper bound, in the comparator's order.
+    /// Returns the lower and the upper bound of the key range, in the comparator's order.
     fn into_bounds(self) -> (Bound<Vec<u8>>, Bound<Vec<u8>>);
 }
 
@@ -129,16 +129,16 @@ pub struct Entries {
 struct Range {
     source: Arc<SuperVersion>,
     sequence: Sequence,
-    /// The options of the two cursors. They include the bounds of the range, as far as options can
-    /// express bounds.
+    /// The options of the front and the back cursor. They include the bounds of the range, as far
+    /// as options can express bounds.
     options: ReadOptions,
     start: Bound<Vec<u8>>,
     end: Bound<Vec<u8>>,
-    /// The cursor at the front, on the entry that it yielded last; `None` if it has not yielded any
-    /// entry yet.
+    /// The cursor that moves from the start of the range towards its end. It is on the entry that
+    /// it yielded last; `None` if it has not yielded any entry yet.
     front: Option<DbIterator>,
-    /// The cursor at the back, on the entry that it yielded last; `None` if it has not yielded any
-    /// entry yet.
+    /// The cursor that moves from the end of the range towards its start. It is on the entry that
+    /// it yielded last; `None` if it has not yielded any entry yet.
     back: Option<DbIterator>,
 }
 
@@ -153,8 +153,8 @@ impl Db {
     ///
     /// # Errors
     /// Errors from reading tables and blob files, and of the merge operator, as the last item;
-    /// invalid argument, as the only item, for a column family or a snapshot that does not belong
-    /// to this opening of the database.
+    /// invalid argument, as the only item, for a column family or a snapshot that was not obtained
+    /// from this `Db` or a clone of it.
     pub fn range_cf_opt(
         &self,
         family: &ColumnFamily,

@@ -28,8 +28,8 @@ impl Database {
         let mut options = options.clone();
         sanitize_column_family(&mut options, &database, false);
         check_column_family(&options, &database)?;
-        // While this thread is the leader of the write queue, no other thread writes. So no log
-        // before the current one can hold writes to the new family.
+        // The new family needs the logs from the current one on. While this thread leads the write
+        // queue, no other thread writes, so no earlier log can hold writes to the family.
         let _leadership = self.writes.lead()?;
         self.context.errors.check()?;
         if self.context.shared.family_set().by_name(name).is_some() {

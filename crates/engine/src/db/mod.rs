@@ -74,8 +74,9 @@ pub struct Db {
 
 struct Inner {
     default_family: ColumnFamily,
-    /// Identifies this opening of the database. The database's column families have the same ID, so
-    /// that handles from another database or opening are detected.
+    /// Identifies the call that opened the database. The column families that this `Db` returns
+    /// have the same ID. So handles from another database, or from another call that opened this
+    /// one, are detected.
     opening: OpeningId,
     directory: PathBuf,
     storage: Arc<dyn Storage>,
@@ -174,8 +175,8 @@ impl Db {
         &self.inner.storage
     }
 
-    /// Returns the parts of the MANIFEST and the write-ahead logs that were left out when the
-    /// database was opened.
+    /// Returns what was left out of the MANIFEST and of the write-ahead logs when the database was
+    /// opened.
     pub fn left_out(&self) -> &[LeftOut] {
         &self.inner.left_out
     }
@@ -230,7 +231,7 @@ impl Db {
     ///
     /// # Errors
     /// Errors from reading tables and blob files, and of the merge operator; invalid argument, for
-    /// a column family or a snapshot that does not belong to this opening of the database.
+    /// a column family or a snapshot that was not obtained from this `Db` or a clone of it.
     #[inline]
     pub fn get_cf_opt(
         &self,
@@ -349,7 +350,7 @@ impl Db {
         Ok(iterator)
     }
 
-    /// Refuses a column family of another database, or of another opening of this database.
+    /// Refuses a column family that was not obtained from this `Db` or a clone of it.
     #[inline]
     fn check_family(&self, family: &ColumnFamily) -> Result<()> {
         if family.opening() == self.inner.opening { Ok(()) } else { Err(foreign(family)) }

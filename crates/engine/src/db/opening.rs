@@ -79,8 +79,9 @@ impl Opened {
 }
 
 impl Database {
-    /// Logs and returns warnings about options that have no effect and about other unfulfilled
-    /// requests.
+    /// Writes warnings to the LOG and returns them. They are about options that have no effect,
+    /// objects that options name but that were not supplied, and compaction styles that are not
+    /// implemented.
     fn warn_of_options(&self) -> Vec<String> {
         let mut unmet = warnings::of_database(&self.context.options.now());
         let families = self.context.shared.family_set();

@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 /// to end before. If one of these threads itself drops this, it does not join itself.
 #[derive(Debug, Default)]
 pub(super) struct Threads {
-    /// The flushing and the cleaning thread.
+    /// The flushing thread, and the cleaning thread, which removes obsolete tables.
     others: Vec<Thread>,
     compacting: Vec<Thread>,
 }
@@ -96,7 +96,8 @@ impl Database {
                 self.dump_statistics_if_due();
                 self.writes.sample_write_times_if_due();
             };
-            // An error is already latched, and returned to callers that are refused because of it.
+            // If the work panicked, `round` has latched the error, and later writes are refused
+            // with it. So the result can be ignored here.
             let _ = self.context.round(FailedPart::Upkeep, "the upkeep of statistics", upkeep);
         }
     }
@@ -106,8 +107,8 @@ impl Database {
         let _collector = heavy::Collector::begin();
         loop {
             match self.context.background.next_cleaning() {
-                // An error is already latched, and returned to callers that are refused because of
-                // it.
+                // If the work panicked, `round` has latched the error, and later writes are refused
+                // with it. So the result can be ignored here.
                 Cleaning::Remove => {
                     drop(self.context.round(FailedPart::Upkeep, CLEANING, || self.clean()));
                 }

@@ -13,9 +13,9 @@ impl Db {
     /// batch that contains `sequence`: RocksDB's `GetUpdatesSince`. If `sequence` is 0, starts with
     /// the oldest batch that is still in a log. See [`Updates`] on gaps.
     ///
-    /// A log is kept until all its contents are in tables and no [`Updates`] has yet to read it.
-    /// Opening a database flushes everything to tables, unless `avoid_flush_during_recovery` is
-    /// set.
+    /// A log is kept while any of its contents are not in tables yet, or while an [`Updates`] still
+    /// has to read it. Opening a database flushes everything to tables, unless
+    /// `avoid_flush_during_recovery` is set.
     ///
     /// # Errors
     /// Not found, if `sequence` is not yet written, or is no longer in a log (RocksDB instead

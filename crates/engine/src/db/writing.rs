@@ -92,7 +92,7 @@ impl Db {
     ///
     /// # Errors
     /// The errors of [`Db::write_opt`]; invalid argument, for a key or value that is too long, and
-    /// for a column family that was dropped or belongs to another opening of the database.
+    /// for a column family that was dropped, or was not obtained from this `Db` or a clone of it.
     ///
     /// [`KEY_LENGTH_MAX`]: tailwater_format::batch::KEY_LENGTH_MAX
     /// [`VALUE_LENGTH_MAX`]: tailwater_format::batch::VALUE_LENGTH_MAX
@@ -122,15 +122,15 @@ impl Db {
     }
 
     /// Removes `key` from `family`. The key must have been put exactly once since this method last
-    /// removed it, or exactly once in total. The tombstone is dropped as soon as a compaction finds
-    /// it together with that put. A tombstone of [`Db::delete`], in contrast, stays until no deeper
-    /// level can have the key.
+    /// removed it. If this method never removed the key, the key must have been put exactly once in
+    /// total. The tombstone is dropped as soon as a compaction finds it together with that put. A
+    /// tombstone of [`Db::delete`], in contrast, stays until no deeper level can have the key.
     ///
     /// This contract is RocksDB's. If a key was put twice, or merged, an older value may become
-    /// visible again, as in RocksDB. The same may happen to a key that was removed by both methods,
-    /// once flushes or compactions have dropped what the other method wrote. If they find a
-    /// deletion together with a put and its single deletion, they keep the deletion; RocksDB does
-    /// not.
+    /// visible again, as in RocksDB. The same may happen to a key that was removed both by this
+    /// method and by [`Db::delete`], once a flush or compaction has dropped one of the two
+    /// tombstones. If a flush or compaction finds a tombstone of [`Db::delete`] together with a put
+    /// and its single deletion, it keeps the tombstone; RocksDB does not.
     ///
     /// If a compaction finds that the next older record under a single deletion is a deletion
     /// instead of a put, compactions stop with a corruption error, unless
@@ -189,10 +189,10 @@ impl Db {
     /// record that its column family cannot store, such as an operand without a merge operator; not
     /// supported, for records of prepared transactions; limit reached, if no sequence number is
     /// left; read-only, for a handle that was opened for reading; closed, for one that was closed;
-    /// busy, if writes are stalled and [`WriteOptions::no_slowdown`] is set; no space and I/O,
-    /// after which writes are refused with that error until [`Db::resume`] or reopening. After a
-    /// failed write, the batch may nevertheless be present when the database is reopened. The same
-    /// is true of a batch that was being written when the process ended.
+    /// busy, if writes are stalled and [`WriteOptions::no_slowdown`] is set; no space or I/O. After
+    /// either of these two, writes are refused with the same error until [`Db::resume`] or
+    /// reopening. After a failed write, the batch may nevertheless be present when the database is
+    /// reopened. The same is true of a batch that was being written when the process ended.
     ///
     /// # Panics
     /// Panics if a user's comparator panics. Concurrent and later writers then get an error.
@@ -204,8 +204,8 @@ impl Db {
     /// flush that is waiting to retry after a full disk is retried immediately.
     ///
     /// # Errors
-    /// Errors from writing; invalid argument, for a column family that was dropped or is not of
-    /// this opening of the database; panicked, for user code that panics.
+    /// Errors from writing; invalid argument, for a column family that was dropped, or was not
+    /// obtained from this `Db` or a clone of it; panicked, for user code that panics.
     pub fn flush_cf(&self, family: &ColumnFamily) -> Result<()> {
         self.check_writable(family)?;
         self.database()?.writes.flush(&[family])
@@ -238,9 +238,9 @@ impl Db {
         self.database()?.compact_range(family, begin, end, options)
     }
 
-    /// Ingests tables that were made outside the database, by [`SstFileWriter`] or by that of
-    /// RocksDB: all or none. If two of the tables contain the same key, the later table takes
-    /// precedence.
+    /// Ingests either all of the given tables or none. The tables were made outside the database,
+    /// by [`SstFileWriter`] or by RocksDB's `SstFileWriter`. If two of the tables contain the same
+    /// key, the later table takes precedence.
     ///
     /// Writes wait while the tables are installed, which takes one write of the MANIFEST. If
     /// memtables hold keys in the files' range, writes also wait for their flush. When this
@@ -312,7 +312,7 @@ impl Db {
     }
 
     /// Whether a column family should be compacted, even if that is not possible at present; false
-    /// for a column family that does not belong to this opening of the database.
+    /// for a column family that was not obtained from this `Db` or a clone of it.
     pub fn needs_compaction(&self, family: &ColumnFamily) -> bool {
         self.check_family(family).is_ok()
             && self.database().is_ok_and(|database| database.compactions.needs_compaction(family))
@@ -322,7 +322,7 @@ impl Db {
     /// also makes everything that was logged durable.
     ///
     /// # Errors
-    /// No space and I/O, after which writes are refused; read-only or closed, if the handle is.
+    /// No space or I/O, after which writes are refused; read-only or closed, if the handle is.
     pub fn flush_wal(&self, sync: bool) -> Result<()> {
         self.database()?.writes.flush_wal(sync)
     }
@@ -504,7 +504,8 @@ impl Db {
         written
     }
 
-    /// Refuses a column family that was dropped or belongs to another opening of a database.
+    /// Refuses a column family that was dropped, or was not obtained from this `Db` or a clone of
+    /// it.
     #[inline]
     fn check_writable(&self, family: &ColumnFamily) -> Result<()> {
         self.check_family(family)?;

@@ -22,7 +22,8 @@ pub(crate) struct NeededLogs<'a> {
     pub(crate) oldest: u64,
     /// The numbers of the logs listed in the MANIFEST; `None` if it lists none.
     pub(crate) recorded: Option<&'a [u64]>,
-    /// Whether a missing log is reported as left out, instead of being an error.
+    /// Whether a missing log is reported among the data that was left out when the database was
+    /// opened. If false, a missing log is an error.
     pub(crate) may_be_missing: bool,
 }
 

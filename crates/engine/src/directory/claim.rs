@@ -20,7 +20,7 @@ use crate::version::write_whole;
 /// Maximum number of bytes that are read from a claim.
 const CLAIM_BYTES_MAX: u64 = 64 << 20;
 
-/// A database's home, as recorded in claims.
+/// The home of a database (the directory that has its CURRENT), as recorded in claims.
 #[derive(Debug, Clone)]
 pub(crate) struct Home {
     /// The absolute path of the home, with links resolved.
@@ -29,7 +29,7 @@ pub(crate) struct Home {
 }
 
 impl Home {
-    /// Returns the home at a path.
+    /// Returns the path and the identity of the home directory `directory`.
     pub(crate) fn at(storage: &dyn Storage, directory: &Path) -> Result<Self> {
         let path = storage.canonical_path(directory)?;
         let identity = storage.identity(&path)?;
@@ -62,10 +62,10 @@ impl Home {
     ///   renamed home keeps device and inode. The device number may change when the home's
     ///   filesystem is mounted again.
     /// - The directory is inside the home, at the same relative path as in the claim. A copy of the
-    ///   home includes a copy of such a directory, which belongs to the copied database. If the
-    ///   directory still has the device and inode in the claim, it was not copied: it is a mount
-    ///   point that the home and its copy share. Then it belongs to the home whose path is in the
-    ///   claim.
+    ///   home includes a copy of such a directory, which belongs to the copied database. But the
+    ///   claim also records the device and inode of the claimed directory. If `directory` still has
+    ///   these, it was not copied: it is a mount point that the home and its copy share. Then it
+    ///   belongs to the home whose path is in the claim.
     pub(super) fn is_named_by(
         &self,
         claim: &Claim,
@@ -137,8 +137,8 @@ pub(super) fn replace_claim(storage: &dyn Storage, directory: &Path, claim: &Cla
     Ok(())
 }
 
-/// Removes the claim in a directory, if there is one, and the lock file and the temporary claim
-/// that the database in `home` created there. The removal is durable.
+/// Removes the claim in a directory, if there is one. Also removes the lock file, and the temporary
+/// claim that the database in `home` created there. The removal is durable.
 pub(crate) fn remove_claim(storage: &dyn Storage, home: &Home, directory: &Path) -> Result<()> {
     let lock = directory.join(FileKind::OutsideLock.to_string());
     for path in [aside_path(directory, home.identity), lock, claim_path(directory)] {
@@ -187,8 +187,9 @@ mod tests {
         FileIdentity { device: 1, inode }
     }
 
-    /// Regression test: a directory mounted both in a home and in a copy of that home was itself
-    /// treated as a copy, so opening the copied database replayed and removed the original's logs.
+    /// Regression test: the same directory was mounted both in a home and in a copy of that home.
+    /// It was treated as a copied directory. So opening the copied database replayed and removed
+    /// the original's logs.
     #[test]
     fn a_copied_directory_inside_a_copied_home_belongs_to_the_copy() {
         let original = Home { path: "/a".into(), identity: id(1) };

@@ -17,8 +17,8 @@ pub(crate) fn create_directory(storage: &dyn Storage, directory: &Path) -> Resul
     for ancestor in directory.ancestors().filter(|ancestor| !ancestor.as_os_str().is_empty()) {
         if storage.metadata(ancestor).is_ok_and(|metadata| metadata.is_directory) {
             match sync_parent(storage, ancestor) {
-                // If the system refuses writes, no earlier call can have created the directory, so
-                // its name need not be synced.
+                // If writes to the parent directory are refused, no earlier call can have created
+                // the directory in it. So the directory's name need not be synced.
                 Err(error) if is_refused(&error) => {}
                 synced => synced?,
             }
@@ -33,8 +33,7 @@ pub(crate) fn create_directory(storage: &dyn Storage, directory: &Path) -> Resul
     Ok(())
 }
 
-/// Whether an error says that the system refuses writes: to this user, or on a read-only filesystem
-/// to everybody.
+/// Whether the error is that this user may not write, or that the filesystem is read-only.
 fn is_refused(error: &tailwater_io::Error) -> bool {
     let kind = error.source.kind();
     matches!(kind, io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem)

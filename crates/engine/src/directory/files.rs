@@ -22,9 +22,9 @@ const UNKNOWN: u64 = u64::MAX;
 /// The extension of a table's file name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TableName {
-    /// `.sst`.
+    /// The extension is `.sst`.
     Table,
-    /// `.ldb`, LevelDB's name.
+    /// The extension is `.ldb`, which LevelDB gives to tables.
     LevelDb,
 }
 
@@ -66,7 +66,9 @@ impl Files {
         Ok(Self { files })
     }
 
-    /// Returns the length of a file in bytes when it was listed, if it was requested.
+    /// Returns the length of a file, in bytes, as of the time when the directory was listed.
+    /// Returns `None` if there is no such file, or if its length was not requested or could not be
+    /// read.
     pub(crate) fn length(&self, kind: FileKind) -> Option<u64> {
         let place = self.place(kind)?;
         self.files.get(place).map(|(_, length)| *length).filter(|length| *length != UNKNOWN)
@@ -102,7 +104,7 @@ impl Files {
         self.files.iter().map(|(kind, _)| *kind)
     }
 
-    /// Whether the directory has a file.
+    /// Whether the directory has the file of this kind and number.
     pub(crate) fn has(&self, kind: FileKind) -> bool {
         self.place(kind).is_some()
     }
@@ -149,8 +151,9 @@ impl Files {
 }
 
 /// Returns the kind of a file if a database may have given it this name; `None` for all other
-/// names. Two sorts of names parse but are never given by a database: names with another spelling
-/// of the number, and names with a number above [`FILE_NUMBER_MAX`].
+/// names. Two sorts of names can be parsed but are never given by a database: names whose number is
+/// not spelled as a database spells it, such as with extra zeros, and names with a number above
+/// [`FILE_NUMBER_MAX`].
 fn kind_of_own_name(name: &str) -> Option<FileKind> {
     if let Some(number) = number_of_table(name) {
         return Some(FileKind::Table(number));

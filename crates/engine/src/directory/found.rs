@@ -31,14 +31,15 @@ pub(crate) struct Locks {
     #[expect(dead_code, reason = "held until it is dropped")]
     home: Box<dyn FileLock>,
     outside: Vec<(FileIdentity, Box<dyn FileLock>)>,
-    /// The storage whose guard is extended to each directory that is locked; `None` if there is no
-    /// guard.
+    /// The storage that will also guard each directory that is locked: it refuses to use the
+    /// directory's path once another directory has this path. `None` if directories are not
+    /// guarded.
     guard: Option<Arc<GuardedStorage>>,
 }
 
 impl Locks {
-    /// Creates the set with the lock on the home. If `guard` is given, it will also guard each
-    /// directory that is locked later.
+    /// Creates a set of locks that has only the lock on the home directory. If `guard` is given, it
+    /// will guard each further directory that is added.
     pub(crate) fn of_home(home: Box<dyn FileLock>, guard: Option<Arc<GuardedStorage>>) -> Self {
         Self { home, outside: Vec::new(), guard }
     }
@@ -100,7 +101,8 @@ pub(crate) struct OutsideDirectory {
     pub(crate) is_recorded: bool,
 }
 
-/// The ownership of a directory outside the home.
+/// Which database owns an outside directory, that is, a directory other than the home (the
+/// directory that has CURRENT).
 #[derive(Debug)]
 pub(crate) enum Ownership {
     /// The directory does not exist.
@@ -109,7 +111,7 @@ pub(crate) enum Ownership {
     Unclaimed,
     /// The database has claimed the directory.
     Own(Claim),
-    /// Another database has claimed the directory, and the caller adopts it.
+    /// Another database has claimed the directory, and the caller takes the directory over.
     Adopted(Claim),
     /// Another database has claimed the directory.
     Foreign(Claim),
@@ -211,7 +213,8 @@ impl Directories {
         Self::find_with_home_files(storage, home, home_files, options, database_id)
     }
 
-    /// Like [`Self::find`], with the files of the home that the caller has listed.
+    /// Like [`Self::find`], but takes the files of the home directory from `home_files` instead of
+    /// listing the directory.
     pub(crate) fn find_with_home_files(
         storage: &dyn Storage,
         home: Home,
@@ -227,8 +230,8 @@ impl Directories {
         for path in read_record(storage, &found.home.path)? {
             found.add(storage, &path, None, database_id, false)?;
         }
-        // Directories that only the record names, and that no longer belong to the database, are
-        // ignored.
+        // The record in the home lists the directories that the database has claimed. A directory
+        // that no option names is ignored if it no longer belongs to the database.
         found.outside.retain(|directory| {
             !directory.options.is_empty() || matches!(directory.ownership, Ownership::Own(_))
         });
@@ -267,8 +270,8 @@ impl Directories {
         let ownership = match identity {
             None => Ownership::Missing,
             Some(identity) => match self.ownership(storage, &path, identity, database_id, adopts) {
-                // An error is ignored if only the record names the directory, since the record is
-                // only used to find obsolete files.
+                // If no option names the directory, an error is ignored: the record of claimed
+                // directories, which names it, is only used to find obsolete files.
                 Err(error) if option.is_none() && !error.is_out_of_descriptors() => return Ok(()),
                 ownership => ownership?,
             },
@@ -310,7 +313,7 @@ impl Directories {
         })
     }
 
-    /// Returns the home.
+    /// Returns the database's home, the directory that has CURRENT.
     pub(crate) fn home(&self) -> &Home {
         &self.home
     }
@@ -388,8 +391,8 @@ impl Directories {
     pub(crate) fn check_for_new(&self, storage: &dyn Storage) -> Result<()> {
         self.check_home(storage)?;
         let lost = self.home_files.iter().find(|&kind| {
-            // Files of other kinds, and MANIFEST-000001, may remain from a crash while a database
-            // was created.
+            // Files without data, and MANIFEST-000001, may remain from a crash while a database was
+            // created. They are accepted.
             holds_data(kind) || matches!(kind, FileKind::Manifest(number) if number != 1)
         });
         if let Some(kind) = lost {
@@ -466,7 +469,7 @@ impl Directories {
                 Ownership::Own(there) => {
                     let claim = Claim { kept: there.kept.clone(), ..own.clone() };
                     if *there != claim {
-                        // The home was renamed, or its device number changed.
+                        // The database's home was renamed, or its device number changed.
                         replace_claim(storage, &directory.path, &claim)?;
                     } else if !directory.is_recorded {
                         // An earlier opening may have ended after it made the claim and before it
@@ -499,8 +502,9 @@ impl Directories {
             let with_data = directory.files.iter().filter(|&kind| holds_data(kind)).count();
             let removed = directory.removable().filter(|&kind| !needed.has(kind)).count();
             if removed == with_data {
-                // The removal of the files is made durable before the claim is removed. Otherwise,
-                // after a crash, the files could be there without the claim.
+                // The removal of the files is made durable before the claim, which names their
+                // owner, is removed. Otherwise, after a crash, the files could be there without the
+                // claim.
                 storage.sync_directory(&directory.path)?;
                 remove_claim(storage, &self.home, &directory.path)?;
             }
@@ -508,8 +512,9 @@ impl Directories {
         Ok(())
     }
 
-    /// Records the directories that the database has claimed in a file in the home, unless the
-    /// record already lists exactly these directories.
+    /// Writes the record of claimed directories, a file in the home. It lists all directories that
+    /// the database has claimed. Does nothing if the existing record already lists exactly these
+    /// directories.
     fn write_record(&self, storage: &dyn Storage) -> Result<()> {
         let mut paths = Vec::new();
         paths.extend(self.outside.iter().map(|directory| directory.path.clone()));
@@ -524,11 +529,11 @@ impl Directories {
         let lines = paths.iter().map(|path| format!("{}\n", path.to_string_lossy()));
         let text: String = lines.collect();
         write_whole(storage, &aside, text.as_bytes(), Purpose::Metadata)?;
-        // A crash here is safe: the previous record remains, and the claims in the directories are
-        // already written.
+        // A crash here is safe: the previous record of claimed directories remains, and each of the
+        // directories already has its claim.
         storage.rename(&aside, &path)?;
         // The MANIFEST edit of a new column family may follow. It must not become durable before
-        // the record.
+        // the record of claimed directories.
         storage.sync_directory(home)?;
         Ok(())
     }

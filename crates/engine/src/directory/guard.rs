@@ -43,12 +43,13 @@ impl fmt::Display for Replaced {
 impl std::error::Error for Replaced {}
 
 impl GuardedStorage {
-    /// Creates storage that guards the directory at a path.
+    /// Creates a storage that guards the directory at `path`: it fails operations in this directory
+    /// if the path no longer refers to the directory with this identity.
     pub(crate) fn new(files: Arc<dyn Storage>, path: &Path, identity: FileIdentity) -> Self {
         Self { files, guarded: EpochCell::new(Some(Arc::new(vec![(path.to_owned(), identity)]))) }
     }
 
-    /// Guards another directory. Must be called by one thread at a time.
+    /// Also guards the directory at `path`. Must be called by one thread at a time.
     pub(super) fn guard(&self, path: &Path, identity: FileIdentity) {
         let mut guarded = self.guarded.load_arc().map(|all| (*all).clone()).unwrap_or_default();
         guarded.push((path.to_owned(), identity));

@@ -1,5 +1,5 @@
-//! The identity of a database: its ID, which IDENTITY and the MANIFEST record, and the identity of
-//! an opening, which tables record.
+//! The identity of a database. Both IDENTITY and the MANIFEST contain the database's ID. Tables
+//! contain the ID of the session, which begins when the database is opened.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::options::DbOptions;
 use crate::version::write_whole;
 
-/// The identity of a database and its opening, as written to its files.
+/// The IDs of a database and of its current session, as written to its files.
 #[derive(Debug, Clone)]
 pub(crate) struct DatabaseIdentity {
     pub(crate) database_id: String,

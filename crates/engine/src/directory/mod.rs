@@ -9,8 +9,9 @@
 //! # Invariants
 //!
 //! - A directory is identified by device and inode, never by the text of its path.
-//! - While a database is open for writing, a directory that took the name of one of its directories
-//!   is never mistaken for it ([`GuardedStorage`]).
+//! - While a database is open for writing, a foreign directory may be put at the path of one of the
+//!   database's directories. The database never mistakes the foreign directory for its own
+//!   ([`GuardedStorage`]).
 //! - A file is identified by number and kind. A needed file is not removed, whichever directory it
 //!   is in.
 //! - In an outside directory nothing is removed before the database has claimed it, and files that

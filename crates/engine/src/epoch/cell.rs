@@ -1,4 +1,4 @@
-//! A shared pointer that readers follow without counting.
+//! A shared pointer whose value readers use without changing its reference count.
 
 #![expect(unsafe_code, reason = "readers borrow from a pointer that is replaced under them")]
 
@@ -12,9 +12,10 @@ use super::{Guard, pin, retire};
 
 /// An `Option<Arc<T>>` that can be replaced while others read it.
 ///
-/// Reading under a [`Guard`] counts no reference and so writes nothing that other threads read.
-/// Replacing a value retires it: a later [`collect`](super::collect) drops its reference, never a
-/// reader or the thread that replaced the value. Thread-safe.
+/// Reading under a [`Guard`] changes no reference count, and so writes nothing that other threads
+/// read. Replacing a value retires the old one: a later [`collect`](super::collect) drops the
+/// cell's reference to it. Readers never drop this reference, and neither does the replacement
+/// itself. Thread-safe.
 pub(crate) struct EpochCell<T: Send + Sync + 'static> {
     /// Null, or a pointer from `Arc::into_raw` whose reference the cell owns.
     pointer: AtomicPtr<T>,
@@ -102,15 +103,15 @@ impl<T: Send + Sync + fmt::Debug + 'static> fmt::Debug for FullEpochCell<T> {
 /// loaded.
 pub(crate) struct Held<'g, T> {
     /// A pointer from `Arc::into_raw`, with its provenance: a pointer made from a `&T` must not
-    /// access the reference counts next to the value. The reference that the cell owned when it was
-    /// loaded stays while the guard lives.
+    /// access the reference counts next to the value. The cell owned a reference to the value when
+    /// this `Held` was loaded. That reference is not dropped while the guard lives.
     pointer: NonNull<T>,
     guard: PhantomData<&'g T>,
 }
 
 // SAFETY: a `Held` gives out `&T` and, if it was loaded from a cell, `Arc<T>`; the cell requires
-// that `T` may be shared and sent. The guard stays with its thread, and outlives whatever another
-// thread borrows through the `Held`.
+// that `T` may be shared and sent. The guard is not part of the `Held`. It stays with its thread,
+// and outlives whatever another thread borrows through the `Held`.
 unsafe impl<T: Send + Sync> Send for Held<'_, T> {}
 // SAFETY: as for `Send`.
 unsafe impl<T: Send + Sync> Sync for Held<'_, T> {}
@@ -119,17 +120,18 @@ impl<'g, T> Held<'g, T> {
     /// Returns a reference that lives as long as the guard.
     #[inline]
     pub(crate) fn get(self) -> &'g T {
-        // SAFETY: some reference to the value is not dropped while the guard lives, which is at
-        // least for 'g. That reference keeps the value alive.
+        // SAFETY: the guard lives at least for 'g. While it lives, some reference to the value is
+        // not dropped, and this reference keeps the value alive.
         unsafe { self.pointer.as_ref() }
     }
 
     /// Returns a reference that outlives the guard.
     pub(crate) fn to_arc(self) -> Arc<T> {
         let pointer = self.pointer.as_ptr();
-        // SAFETY: only the cells' `load` makes a `Held`, from a pointer of `Arc::into_raw` whose
-        // reference the cell, or the object retired for it, owns while the guard lives. Adding a
-        // reference makes the returned `Arc`.
+        // SAFETY: only the cells' `load` makes a `Held`, from a pointer of `Arc::into_raw`. While
+        // the guard lives, the reference of this pointer is owned by the cell or, after the value
+        // was replaced, by the object that was retired for the value. Adding a reference makes the
+        // returned `Arc`.
         unsafe {
             Arc::increment_strong_count(pointer);
             Arc::from_raw(pointer)

@@ -29,8 +29,9 @@
 //! [`Domain::oldest_pinned`] never to return more than the count that it read. Its result then
 //! holds for every stamp below it, even for a stamp that is compared with it much later.
 //!
-//! A slot itself is never freed, only reused. It is pushed before its owner's first fence. By the
-//! same argument, if a scan misses a new slot, the slot's owner sees that collector's unlinking.
+//! A slot itself is never freed, only reused. A new slot is pushed onto the list of slots before
+//! its owner's first fence. So the same argument holds for a collector whose scan misses the new
+//! slot: the slot's owner sees every unlinking that happened before that collector's fence.
 
 #![expect(unsafe_code, reason = "slots form a linked list that is read without a lock")]
 
@@ -55,10 +56,10 @@ pub(crate) struct Slot {
     /// The slot that was pushed before this slot. Never changes once this slot is in the list.
     next: *const Slot,
     /// Number of guards that the owner holds, including leaked guards. Wide enough never to
-    /// overflow. Only the owner accesses it.
+    /// overflow. Only the owner accesses this count.
     pub(crate) nesting: UnwatchedU64,
     /// Whether dropping the last guard also releases the slot, because the owner's thread is
-    /// ending. Only the owner accesses it.
+    /// ending. Only the owner accesses this flag.
     pub(crate) ending: UnwatchedBool,
 }
 
@@ -68,7 +69,7 @@ unsafe impl Sync for Slot {}
 unsafe impl Send for Slot {}
 
 impl Slot {
-    /// Stores that the slot's owner no longer reads shared objects.
+    /// Marks the slot's owner as no longer reading shared objects.
     #[inline]
     pub(crate) fn leave(&self) {
         self.pinned.store(NOT_PINNED, Ordering::Release);
@@ -82,7 +83,8 @@ impl Slot {
     }
 }
 
-/// A clock and its readers' slots.
+/// A logical clock, and the slots in which readers store the clock's count at which they began to
+/// read.
 pub(crate) struct Domain {
     /// Starts at 1, so that no count in a slot equals [`NOT_PINNED`].
     clock: Clock,
@@ -159,8 +161,9 @@ impl Domain {
         self.clock.0.fetch_add(1, Ordering::AcqRel)
     }
 
-    /// Returns a count that is not above the count at which any current reader entered. No reader,
-    /// now or later, can see an object with a lower stamp.
+    /// Returns a count of the clock that is not above the count at which any current reader
+    /// entered. No reader, now or later, can see an object whose stamp is below the returned count.
+    /// An object's stamp is the clock's count when the object was unlinked.
     pub(crate) fn oldest_pinned(&self) -> u64 {
         let mut oldest = self.clock.0.load(Ordering::Acquire);
         fence(Ordering::SeqCst);

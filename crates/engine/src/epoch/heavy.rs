@@ -13,7 +13,7 @@ use super::retired::Retired;
 #[cfg(not(all(loom, test)))]
 static WAITING: Retired = Retired::new();
 
-/// Number of collectors.
+/// Number of collectors, the threads that drop the objects passed to `drop_elsewhere`.
 static COLLECTORS: AtomicUsize = AtomicUsize::new(0);
 
 /// Passes an object to a collector, which drops it. If there is no collector, drops the object
@@ -37,8 +37,8 @@ pub(crate) fn drop_elsewhere<T: Send + 'static>(object: T) {
     drop(object);
 }
 
-/// Drops, in the calling thread, the objects that were passed to collectors. For background
-/// threads.
+/// Drops the objects that were passed to collectors. The drops run in the calling thread, so only
+/// background threads should call this.
 pub(crate) fn collect() {
     #[cfg(not(all(loom, test)))]
     WAITING.collect_all();

@@ -15,7 +15,7 @@ use super::domain::Domain;
 const ALIVE: u32 = 0x600d;
 const FREED: u32 = 0xdead;
 
-/// Two objects, and the index of the object that is linked.
+/// Two objects. Readers can reach only one of them: the one whose index is `linked`.
 struct LinkedObjects {
     domain: Domain,
     linked: AtomicUsize,

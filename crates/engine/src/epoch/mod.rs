@@ -135,15 +135,16 @@ impl Drop for Guard {
     }
 }
 
-/// A count of the clock. Epochs order the unlinking of objects: see [`advance`] and
-/// [`oldest_pinned`].
+/// An epoch: a value of the process's logical clock. Epochs order the unlinking of objects: see
+/// [`advance`] and [`oldest_pinned`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Epoch(u64);
 
-/// Returns the stamp of everything that the calling thread has unlinked so far.
+/// Advances the clock. Returns an epoch that the caller can use as the stamp of every object that
+/// the calling thread has unlinked so far.
 ///
-/// Writes a cache line that every [`pin`] reads, so a caller with many objects should stamp several
-/// with one call.
+/// Writes a cache line that every [`pin`] reads, so a caller with many objects should use the epoch
+/// of one call for several of them.
 pub(crate) fn advance() -> Epoch {
     Epoch(PROCESS.domain.advance())
 }

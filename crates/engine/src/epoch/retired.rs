@@ -1,9 +1,9 @@
 //! Retired objects that readers may still see.
 //!
-//! Adding an object is lock-free, so that a low-priority thread can do it: it pushes onto a stack.
-//! A collector moves the whole stack into a queue that only collectors lock. It releases this lock
-//! before it drops the objects that are due. A slow drop therefore delays no other thread, and a
-//! drop may itself retire or collect.
+//! Adding an object is lock-free, so that a low-priority thread can add objects: the object is
+//! pushed onto a stack. A collector moves the whole stack into a queue that only collectors lock.
+//! It releases this lock before it drops the objects that are due. A slow drop therefore delays no
+//! other thread, and a drop may itself retire or collect.
 
 #![expect(unsafe_code, reason = "the stack's links are boxes in atomic pointers")]
 
@@ -34,14 +34,14 @@ struct Link {
 pub(super) struct Retired {
     /// Objects not yet seen by a collector, the newest first.
     stack: AtomicPtr<Link>,
-    /// Objects that readers might still see when a collector last checked.
+    /// Objects that a collector kept at its last check, because readers might still have seen them.
     queue: Mutex<Vec<Waiting>>,
     /// Number of objects that are retired and not completely dropped.
     count: AtomicUsize,
 }
 
-/// When dropped, subtracts the dropped objects from the count, even if the drop of an object
-/// panicked.
+/// The drop of this value subtracts `objects` from the count of retired objects, even if the drop
+/// of an object panicked.
 struct Dropped<'c> {
     objects: usize,
     of: &'c AtomicUsize,
@@ -65,7 +65,7 @@ impl Retired {
         }
     }
 
-    /// Adds an object with the stamp taken when it was unlinked.
+    /// Adds an object. `stamp` is the clock's count when the object was unlinked.
     pub(super) fn push(&self, stamp: u64, object: Box<dyn Any + Send>) {
         self.count.fetch_add(1, Ordering::Relaxed);
         let mut head = self.stack.load(Ordering::Relaxed);
@@ -82,8 +82,8 @@ impl Retired {
         }
     }
 
-    /// Returns the number of retired objects that are not yet completely dropped. If an object is
-    /// no longer counted, its drop happened before this returns.
+    /// Returns the number of retired objects that are not yet completely dropped. The drop of an
+    /// object that is no longer counted happens-before the return from this call.
     pub(super) fn count(&self) -> usize {
         self.count.load(Ordering::Acquire)
     }

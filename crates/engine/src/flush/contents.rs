@@ -45,9 +45,10 @@ enum Last {
     /// The record, which has this sequence number, hides an older one if no snapshot lies between
     /// the two.
     Hides(Sequence),
-    /// Like `Hides`, but older deletions are kept as well. The record is a value, and the next
-    /// newer record of its key is a single deletion. A compaction will drop the two together, and
-    /// an older deletion must then still hide the records that are older than itself.
+    /// Like `Hides`, but the record does not hide older deletions, so they are kept. The record is
+    /// a value, and the next newer record of its key is a single deletion. A compaction will drop
+    /// the value and the single deletion together. An older deletion must then still hide the
+    /// records that are older than the deletion.
     HidesAllBut(Sequence),
 }
 
@@ -112,9 +113,10 @@ impl<'t> Contents<'t> {
 }
 
 impl Last {
-    /// Whether `record` must be kept because it is visible or needed. `self` is the effect of the
-    /// last kept record of the same key, which is newer. `stripe` is the range of sequence numbers
-    /// between two adjacent snapshots that contains `record`.
+    /// Whether `record` must be kept, because some reader can see it or because a later flush or
+    /// compaction needs it. `self` is the effect of the last kept record of the same key, which is
+    /// newer. `stripe` is the range of sequence numbers between two adjacent snapshots that
+    /// contains `record`.
     fn keeps(self, record: &ParsedKey<'_>, stripe: Stripe) -> bool {
         match (self, record.value_type) {
             (_, ValueType::SingleDeletion) | (Self::HidesAllBut(_), ValueType::Deletion) => true,
@@ -123,8 +125,8 @@ impl Last {
         }
     }
 
-    /// Returns the combined effect on older records after another record of the same key, with this
-    /// type and sequence number, is kept.
+    /// Returns the effect that the kept records have on older records of the same key, once another
+    /// record with this type and sequence number is kept. `self` is the effect before that.
     fn then(self, value_type: ValueType, sequence: Sequence) -> Self {
         match value_type {
             ValueType::Merge => Self::Transparent,
@@ -140,8 +142,8 @@ impl Last {
 /// their keys.
 struct Cover<'t> {
     comparator: Comparator,
-    /// The tombstones that end after the key of the last record given. Only these can hide later
-    /// records.
+    /// The tombstones that end after the key of the record that was last passed to
+    /// [`Cover::hides`]. Only these can hide later records.
     tombstones: &'t [StripedFragment<'t>],
 }
 

@@ -33,9 +33,9 @@ pub(super) struct Flushed<'a> {
 /// Which logs are still needed when a flush has been installed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Logs {
-    /// The logs that hold entries of memtables that are not yet in tables.
+    /// Every log with entries that are not in tables yet.
     AsNeeded,
-    /// Only logs with this number or a higher number, for all column families.
+    /// Only the logs that have this number or a higher one. No column family needs the others.
     From(u64),
 }
 
@@ -93,8 +93,8 @@ impl FlushScheduler {
         self.flush_leaving_logs(number)
     }
 
-    /// Returns the column families to flush, with their sealed memtables. Holds the sealing lock,
-    /// so that of memtables that are sealed together either all or none are included.
+    /// Returns the column families to flush, with their sealed memtables. Takes the sealing lock.
+    /// So if memtables were sealed together, either all or none of them are included.
     fn due<'a>(&self, families: &'a FamilySet) -> Vec<Due<'a>> {
         let _sealing = self.sealing();
         families.iter().filter(|family| family.wants_flush()).map(Due::of).collect()

@@ -26,7 +26,7 @@ pub(crate) struct FlushScheduler {
     /// The recorded times at which sequence numbers were written.
     pub(super) write_times: Arc<WriteTimes>,
     compactions: Arc<CompactionScheduler>,
-    /// The write buffers for the tables that flushes write.
+    /// A pool of write buffers, which flushes use to write tables.
     pub(super) buffers: Mutex<BufferPool>,
     /// Threads that write the full buffers of flushes; `None` if background work is done inline.
     pub(super) writers: Option<Arc<Workers>>,

@@ -40,10 +40,11 @@ use crate::stats::{Statistics, Ticker};
 use staged_blocks::StagedBlocks;
 pub(crate) use warm_set::{Generations, HotRegions};
 
-/// A block of an output is warm if at least 1/WARM_PART of its bytes come from warm blocks.
+/// A block of an output is warm if at least 1/WARM_PART of its bytes come from warm blocks of the
+/// inputs. An input block is warm if users read it from a cache.
 const WARM_PART: usize = 4;
-/// While users read few of the blocks handed over to the page cache, one in SAMPLE_PART of the
-/// blocks that are warm only for the page cache is still handed over, as a sample.
+/// If users read few of the blocks handed over to the page cache, only a sample is handed over: one
+/// in SAMPLE_PART of the blocks that are warm only for the page cache.
 const SAMPLE_PART: usize = 16;
 
 /// The caches from which users read a block.
@@ -58,12 +59,14 @@ pub(crate) struct Warmth {
 /// Which data the flushes and compactions of a column family hand over to the caches.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Shares {
-    /// Whether compactions hand over blocks that users read.
+    /// Whether compactions hand over (put into a cache) the output blocks whose data users read in
+    /// the inputs.
     pub(crate) read: bool,
     /// Whether blocks are handed over to the page cache: true if users read through the page cache
     /// while compactions bypass it when writing.
     pub(crate) pages: bool,
-    /// Whether flushes hand over the blocks with records that users read in memtables.
+    /// Whether flushes hand over the blocks whose records users read while the records were in
+    /// memtables.
     pub(crate) flushes: bool,
     /// Whether compactions insert every block into the block cache.
     pub(crate) all_of_compactions: bool,
@@ -71,7 +74,8 @@ pub(crate) struct Shares {
     pub(crate) all_of_flushes: bool,
 }
 
-/// Warm handover between the tables of a column family.
+/// The warm handover of a column family: what users read stays in a cache when a flush or
+/// compaction writes it to a new table.
 #[derive(Debug)]
 pub(crate) struct Handover {
     pub(crate) generations: Arc<Generations>,
@@ -89,14 +93,15 @@ impl Handover {
         self.shares
     }
 
-    /// Returns the handover to a table that a flush writes; `None` if flushes hand over nothing.
+    /// Returns the object that selects which blocks of a table written by a flush are put into a
+    /// cache. Returns `None` if flushes put no blocks into a cache.
     pub(crate) fn of_flush(self: &Arc<Self>) -> Option<TableHandover> {
         let Shares { flushes, all_of_flushes, .. } = self.shares;
         (flushes || all_of_flushes).then(|| TableHandover::new(Arc::clone(self), all_of_flushes))
     }
 
-    /// Returns the handover to a table that a compaction writes; `None` if compactions hand over
-    /// nothing.
+    /// Returns the object that selects which blocks of a table written by a compaction are put into
+    /// a cache. Returns `None` if compactions put no blocks into a cache.
     pub(crate) fn of_compaction(self: &Arc<Self>) -> Option<TableHandover> {
         let Shares { read, all_of_compactions, .. } = self.shares;
         if !read && !all_of_compactions {
@@ -108,7 +113,8 @@ impl Handover {
         Some(TableHandover::new(Arc::clone(self), all_of_compactions))
     }
 
-    /// Returns the warmth that a flush gives to records that users read in a memtable.
+    /// Returns for which cache a flush treats a record as warm if users read the record in a
+    /// memtable.
     pub(crate) fn warmth_of_memtables(&self) -> Warmth {
         let Shares { flushes, pages, .. } = self.shares;
         let flushes = flushes && !self.pressure.is_near_stall();
@@ -168,11 +174,12 @@ pub(crate) struct WarmBlock {
     pub(crate) is_paged_only: bool,
 }
 
-/// The handover to a table that is being written.
+/// Selects which blocks of a table that is being written are put into a cache. Keeps these blocks
+/// in memory until the table is installed.
 #[derive(Debug)]
 pub(crate) struct TableHandover {
     handover: Arc<Handover>,
-    /// Whether every block is inserted into the block cache, warm or not.
+    /// Whether every block is inserted into the block cache, even if users did not read its data.
     takes_all: bool,
     /// Total size of the records in the current block, in bytes. `cached_bytes` counts those from
     /// input blocks that are warm for the block cache, and `paged_bytes` those from input blocks
@@ -180,7 +187,7 @@ pub(crate) struct TableHandover {
     bytes: usize,
     cached_bytes: usize,
     paged_bytes: usize,
-    /// Number of blocks for which [`Self::is_sample`] decided whether they are handed over.
+    /// Number of blocks about which [`Self::is_sample`] has decided.
     little_read: usize,
     /// The warm blocks written so far.
     warm: Vec<WarmBlock>,
@@ -188,7 +195,7 @@ pub(crate) struct TableHandover {
     is_paged: bool,
     /// The blocks staged for the block cache.
     staged: StagedBlocks,
-    /// The staged blocks, when they have been copied into memory of the block cache.
+    /// The staged blocks, once they have been copied into memory of the block cache; empty before.
     cached: Vec<CachedBlock>,
     /// Size of the staged blocks for which memory is reserved, in bytes.
     staged_bytes: usize,
@@ -200,13 +207,13 @@ struct CachedBlock {
     /// Offset of the block in its table, in bytes.
     offset: u64,
     block: Block,
-    /// Whether the block is warm for the block cache. If not, it is inserted only because all
-    /// blocks are.
+    /// Whether the block is warm for the block cache: users read its data there. If not, the block
+    /// is inserted only because all blocks of the table are inserted.
     is_warm: bool,
 }
 
 impl TableHandover {
-    /// Creates an empty handover.
+    /// Creates the state for a table that has no blocks yet.
     fn new(handover: Arc<Handover>, takes_all: bool) -> Self {
         Self {
             handover,
@@ -223,7 +230,8 @@ impl TableHandover {
         }
     }
 
-    /// Adds a record of `bytes` bytes, from an input block with this warmth, to the current block.
+    /// Adds a record of `bytes` bytes to the current block. `warmth` tells for which caches the
+    /// input block of the record is warm.
     #[inline]
     pub(crate) fn add(&mut self, bytes: usize, warmth: Warmth) {
         self.bytes += bytes;
@@ -251,23 +259,25 @@ impl TableHandover {
         paged
     }
 
-    /// Whether the current block belongs to the sample of blocks that are handed over although
-    /// users read few of the blocks handed over. The sample reveals when users begin to read such
-    /// blocks.
+    /// Whether the current block belongs to the sample. While users read few of the blocks that
+    /// were handed over to the page cache, only this sample of the warm blocks is handed over. The
+    /// sample reveals when users begin to read such blocks.
     fn is_sample(&mut self) -> bool {
         self.little_read += 1;
         self.little_read % SAMPLE_PART == 1
     }
 
     /// Whether the table's tail, which is everything after the data blocks, is written through the
-    /// page cache. It is if any data block is, since a read of a block needs the tail first.
+    /// page cache. The tail is written through the page cache if any data block is: a read of a
+    /// data block needs the tail first.
     pub(crate) fn is_paged(&self) -> bool {
         self.is_paged
     }
 
     /// Copies the staged blocks into memory of the block cache, before the table is installed.
-    /// Copying takes time, so it must not be done during the turn to install. It also takes a lock
-    /// that users' reads take, so it must not be done on a low-priority thread.
+    /// Copying takes time, so it must not be done while the job has its turn to install tables, for
+    /// which other jobs wait. It also takes a lock that users' reads take, so it must not be done
+    /// on a low-priority thread.
     pub(crate) fn copy_into_cache(&mut self) {
         let Some(cache) = &self.handover.cache else { return };
         let cached = &mut self.cached;
@@ -301,7 +311,7 @@ impl TableHandover {
         }
     }
 
-    /// Returns the handover of its column family.
+    /// Returns the [`Handover`] of the table's column family.
     pub(crate) fn handover(&self) -> &Arc<Handover> {
         &self.handover
     }

@@ -24,8 +24,8 @@ pub(super) struct StagedBlocks {
 struct StagedBlock {
     /// Offset of the block in the table, in bytes.
     offset: u64,
-    /// Whether the block is warm for the block cache. If not, it is staged only because all blocks
-    /// are.
+    /// Whether the block is warm for the block cache: users read its data there. If not, the block
+    /// is staged only because all blocks of the table are staged.
     is_warm: bool,
     /// Index of the chunk that holds the block. `start` is the block's offset in that chunk and
     /// `length` its length, in bytes.

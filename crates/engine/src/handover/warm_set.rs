@@ -20,28 +20,31 @@ use std::sync::{Arc, OnceLock};
 
 use super::WarmBlock;
 
-/// Duration of a generation, in nanoseconds.
+/// Time after which a generation ends, in nanoseconds. A generation is a period in which reads are
+/// recorded for the warm set.
 const GENERATION_NS: u64 = 60_000_000_000;
 /// Binary logarithm of the minimum size of a region in bytes.
 const SMALLEST_REGION: u32 = 12;
 /// Binary logarithm of the maximum size of a region in bytes.
 const LARGEST_REGION: u32 = 16;
-/// Minimum number of bytes handed over for handover to be judged.
+/// Whether handover is worthwhile is judged only after at least this many bytes were handed over.
 const ENOUGH_HANDED_OVER: u64 = 16 << 20;
 /// Minimum share of handed-over bytes that users must read for handover to be worthwhile:
 /// 1/READ_PART.
 const READ_PART: u64 = 8;
-/// Maximum number of regions of a table, unless that needs regions above the maximum size. Regions
-/// of a larger table are larger.
+/// A larger table gets larger regions, so that it has at most this many of them. Once the regions
+/// have their maximum size, a larger table gets more of them.
 const REGIONS_WANTED: u64 = 1 << 15;
 
-/// The current generation and its counts, shared by all tables of a database.
+/// The current generation (a period in which reads are recorded for the warm set) and its counts.
+/// All tables of a database share them.
 #[derive(Debug)]
 pub(crate) struct Generations {
     current: AtomicU32,
     /// Total size of the regions read in the current generation, in bytes.
     found: AtomicU64,
-    /// Value of `found` at which the generation ends: the available memory, in bytes.
+    /// When `found` reaches this value, the generation ends. The value is the memory limit of the
+    /// process or the size of the machine's memory, in bytes.
     limit: u64,
     began_ns: AtomicU64,
     /// Bytes handed over to the page cache but not to the block cache. `read` counts those of them
@@ -72,10 +75,11 @@ impl Account {
 }
 
 impl Generations {
-    /// Starts the first generation. `limit` is the available memory, in bytes.
+    /// Starts the first generation. A generation ends when the regions read in it have a total size
+    /// of `limit` bytes.
     pub(crate) fn new(limit: u64) -> Self {
-        // The first generation is 2, so that neither it nor the previous one has the number 0,
-        // which the maps of a new table have.
+        // The maps of a new table have the generation number 0. The first generation is 2, so
+        // neither this one nor the previous one has the number 0.
         let current = AtomicU32::new(2);
         Self {
             current,
@@ -130,7 +134,8 @@ pub(crate) struct HotRegions {
     generations: Arc<Generations>,
     region: u32,
     regions: u64,
-    /// `None` until a region is read or handed over.
+    /// The maps of read regions and of handed-over regions; `None` until a region is read or handed
+    /// over.
     maps: OnceLock<Maps>,
 }
 
@@ -151,8 +156,8 @@ impl HotRegions {
         Self { generations, region, regions: (bytes >> region) + 1, maps: OnceLock::new() }
     }
 
-    /// Records that a user read the block at an offset. Returns whether this is the first read
-    /// since its region was handed over.
+    /// Records that a user read the block at an offset. Returns whether this is the first read of
+    /// the block's region since the region was handed over (put into a cache).
     pub(crate) fn record_read(&self, offset: u64) -> bool {
         let maps = self.maps();
         let region = offset >> self.region;
@@ -167,8 +172,7 @@ impl HotRegions {
         is_first
     }
 
-    /// Whether users read the region that contains an offset in the current or the previous
-    /// generation.
+    /// Whether users read the region at an offset during the current or the previous generation.
     pub(crate) fn is_hot(&self, offset: u64) -> bool {
         let Some(maps) = self.maps.get() else { return false };
         let (region, current) = (offset >> self.region, self.generations.current.load(Relaxed));
@@ -178,9 +182,9 @@ impl HotRegions {
         })
     }
 
-    /// Marks the regions of warm blocks of a new table as hot until the current generation ends, as
-    /// if they had been read in the previous generation. Such blocks replace hot blocks of the
-    /// inputs.
+    /// Marks the regions of a new table's warm blocks as hot until the current generation ends, as
+    /// if users had read them in the previous generation. The reason is that these blocks replace
+    /// hot blocks of the inputs.
     pub(crate) fn inherit(&self, blocks: &[WarmBlock]) {
         if blocks.is_empty() {
             return;
@@ -206,8 +210,9 @@ impl HotRegions {
 }
 
 impl Maps {
-    /// Returns the bits of `generation`, which must be the current or the previous one. If the map
-    /// still has bits of an older generation, clears them.
+    /// Returns the bits of `generation`, which tell the regions that were read in it. `generation`
+    /// must be the current or the previous one. If the bits are still those of an older generation,
+    /// clears them first.
     fn of(&self, generation: u32) -> &Bits {
         let (of, bits) = &self.of_generations[(generation & 1) as usize];
         let known = of.load(Relaxed);
@@ -337,8 +342,8 @@ mod tests {
         assert!(!worth_it(), "a sixteenth was read");
         second[..first.len()].iter().for_each(|&block| assert!(hot_regions.record_read(block)));
         assert!(worth_it());
-        // At the end of a generation, the bytes read and the bytes handed over are both halved, so
-        // their ratio stays the same.
+        // At the end of a generation, the count of bytes read and the count of bytes handed over
+        // are both halved. So their ratio stays the same.
         pass();
         assert!(worth_it());
         pass();

@@ -151,7 +151,8 @@ fn context(family: &ColumnFamily) -> Arc<TableContext> {
     })
 }
 
-/// Refuses a table that was not written for ingestion, or for another column family.
+/// Refuses a table that was not written for ingestion. Also refuses a table that was written for
+/// another column family.
 fn check_properties(path: &Path, properties: &Properties, family: &ColumnFamily) -> Result<()> {
     let refused = |message: String| Err(Error::invalid_argument(message).in_file(path));
     let known = family.comparator().name();

@@ -24,7 +24,7 @@ pub(crate) struct Ingester {
 }
 
 impl Ingester {
-    /// Creates the component from the components that it uses.
+    /// Creates the ingester from the components that it uses.
     pub(crate) fn new(
         context: Arc<Context>,
         versions: Arc<Versions>,

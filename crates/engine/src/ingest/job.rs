@@ -202,8 +202,9 @@ impl Ingester {
         self.writes.wait_for_flush(&awaited)
     }
 
-    /// Finds out which tables have records in the key ranges of the files, while writes continue.
-    /// The results are cached for the decision on the placement, which follows while writes wait.
+    /// Finds out which tables have records in the key ranges of the files to be ingested, while
+    /// writes continue. The results are cached: they are used later, when the levels of the files
+    /// are chosen while writes wait.
     fn look_up_overlaps(&self, jobs: &mut [Job]) -> Result<()> {
         for job in jobs {
             let source = job.family.super_version();
@@ -262,7 +263,8 @@ impl Ingester {
             placed = self.place_and_open(&installation, jobs, true)?;
         }
         let Placed { edits, added, last_sequence } = placed;
-        // A crash here is safe: the files are obsolete, and nothing else was changed.
+        // A crash before the edits are written is safe: the MANIFEST does not name the ingested
+        // files, so the next open removes them. Nothing else was changed.
         self.context.latch_on_unwind(INGESTION, || {
             let written =
                 self.context.write_edits_at(installation, edits, &added, last_sequence)?;
@@ -313,8 +315,9 @@ impl Ingester {
         for (job, edit) in jobs.iter().zip(&edits) {
             let new = |file: &NewFile| Arc::new(FileMetadata::new(file.clone()));
             let files: Vec<_> = edit.new_files.iter().map(new).collect();
-            // The tables are opened during the turn to install, because how a table is opened
-            // depends on its level, which is decided in this turn. Writes wait in any case.
+            // How a table is opened depends on its level, which is chosen only when this job has
+            // its turn to install files. So the tables are opened during this turn. Writes wait
+            // before and during this turn in any case.
             self.context.open_new_tables(&job.family, &files)?;
             added.extend(files);
         }

@@ -14,9 +14,9 @@
 //! 3. Memtables with records in the files' key ranges are flushed.
 //! 4. The ingestion leads the write queue, so that writes wait. Records written in the key ranges
 //!    since step 3 are flushed.
-//! 5. With several column families, all logs but the current one are synced, as before the edit of
-//!    a flush. Otherwise a crash could keep the ingested files of one family and lose older writes
-//!    of another.
+//! 5. With several column families, all logs but the current one are synced. Otherwise a crash
+//!    could keep the ingested files of one family and lose older writes of another. A flush does
+//!    the same before it writes its edit.
 //! 6. The ingestion waits for its turn to install. No compaction begins during this turn. Each file
 //!    is assigned the deepest possible level, and a sequence number if the file hides anything
 //!    ([`place`]). The overlaps with tables were looked up before ([`overlap`]), and stay valid

@@ -50,7 +50,7 @@ pub struct IngestOptions {
     /// Allows assigning a file a sequence number for all its records. A file needs a sequence
     /// number if it hides any record of the database.
     pub allow_global_seqno: bool,
-    /// Allows flushing memtables that overlap a file's key range, which blocks writes.
+    /// Allows flushing memtables that overlap a file's key range. Writes wait during such a flush.
     pub allow_blocking_flush: bool,
     /// Reads and verifies every block of the files before anything is changed.
     pub verify_checksums_before_ingest: bool,

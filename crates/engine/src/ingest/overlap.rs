@@ -21,17 +21,19 @@ use crate::table::{FileMetadata, ReadPlan, ReadProfile, TableCache, TableIterato
 const PROFILE: ReadProfile =
     ReadProfile { purpose: Purpose::Ingestion, verify_checksums: true, fill_cache: true };
 
-/// Cached overlaps: which tables have records or range tombstones in the key ranges of files.
+/// A cache of overlaps: whether a table has records or range tombstones in the key range of a file
+/// to be ingested.
 #[derive(Debug, Default)]
 pub(super) struct Overlaps {
-    /// The results so far: whether the table with a number has records in the range of the file at
-    /// an index.
+    /// The results so far. A key is the pair of a file's index in the ingestion and a table's
+    /// number. Its value is whether the table has records in the key range of the file.
     known: BTreeMap<(usize, u64), bool>,
 }
 
 impl Overlaps {
-    /// Whether a table has records or range tombstones in the key range of `file`. The result is
-    /// cached under `place`, the file's index in the ingestion, and the table's number.
+    /// Whether a table has records or range tombstones in the key range of `file`. `place` is the
+    /// file's index in the ingestion. The result is cached under the pair of `place` and the
+    /// table's number.
     pub(super) fn with_table(
         &mut self,
         place: usize,

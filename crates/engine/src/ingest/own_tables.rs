@@ -34,8 +34,8 @@ impl Ingester {
         for file in files {
             self.refuse_table_of_another(&file.path)?;
             let identity = self.context.storage.identity(&file.path)?;
-            // Only tables of the file's length are compared by identity. Since tables never change,
-            // the others cannot be this file.
+            // Tables never change, so only a table that is as long as the file can be this file.
+            // For these tables, device and inode are compared.
             let own_tables = own_tables.get_or_insert_with(|| self.own_tables());
             for table in own_tables.iter().filter(|table| table.size == file.size) {
                 if self.identity_of(&table.path)? == Some(identity) {

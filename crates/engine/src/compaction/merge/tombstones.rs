@@ -1,9 +1,9 @@
 //! The range tombstones of a compaction's inputs.
 //!
 //! A range tombstone applies only between the bounds of its input table. The merge drops the
-//! records that range tombstones cover, and allows outputs to be cut where they begin. The outputs
-//! then get the range tombstones that are still needed. Source: `db/range_del_aggregator.cc`,
-//! `table/compaction_merging_iterator.cc`.
+//! records that range tombstones cover, and allows an output to end where a range tombstone begins.
+//! Each output then gets the range tombstones that are still needed in its key range. Source:
+//! `db/range_del_aggregator.cc`, `table/compaction_merging_iterator.cc`.
 
 use std::sync::Arc;
 
@@ -66,9 +66,9 @@ impl InputTombstones {
         Ok(())
     }
 
-    /// Returns the start of each fragment (a range between two neighbouring bounds of range
-    /// tombstones) whose start is at or after the user key `begin` and before `end`. The starts are
-    /// internal keys, in order.
+    /// Returns the starts of all fragments that start at or after the user key `begin` and before
+    /// the user key `end`. A fragment is a range between two neighbouring bounds of range
+    /// tombstones. The starts are internal keys, in order.
     pub(crate) fn starts(
         &self,
         comparator: &Comparator,
@@ -142,7 +142,7 @@ fn everything() -> Cursor {
 pub(crate) struct CoverCursor {
     comparator: Comparator,
     tombstones: Arc<InputTombstones>,
-    /// The position in each run of range tombstones.
+    /// For each sorted run of input tables, the position in the range tombstones of that run.
     places: Vec<RunPosition>,
 }
 
@@ -168,15 +168,15 @@ impl CoverCursor {
         Self { comparator, tombstones, places }
     }
 
-    /// Whether a range tombstone covers a record, given as user key and trailer. Only range
-    /// tombstones that are newer than the record count, and only up to the sequence number
-    /// `newest`. Records must be given in order, except after [`CoverCursor::restart`].
+    /// Whether a range tombstone covers a record, given as user key and trailer. Ignores range
+    /// tombstones that are older than the record or above the sequence number `newest`. The caller
+    /// must pass records in order, except after [`CoverCursor::restart`].
     #[inline]
     pub(crate) fn covers(&mut self, user_key: &[u8], trailer: u64, newest: Sequence) -> bool {
         !self.places.is_empty() && self.search(Boundary { user_key, trailer }, newest)
     }
 
-    /// Moves the cursor back to the start, so that any record may be given next.
+    /// Moves the cursor back to the start. The caller may then pass any record next.
     pub(crate) fn restart(&mut self) {
         self.places.iter_mut().for_each(|place| *place = RunPosition::at_first());
     }
@@ -200,8 +200,9 @@ impl CoverCursor {
 }
 
 impl RunPosition {
-    /// Advances to the first fragment of a run that ends after the record. Returns the view of the
-    /// table with this fragment; `None` if no fragment of the run ends after the record.
+    /// Advances to the first fragment in `run` whose end is after the record. Returns the view of
+    /// the range tombstones of the table that has this fragment. Returns `None` if no fragment in
+    /// `run` has its end after the record.
     fn go_to<'a>(
         &mut self,
         comparator: &Comparator,

@@ -12,9 +12,9 @@ use crate::merge_operator::MergeOperator;
 /// What the merge does after the compaction filter was applied to a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Filtered {
-    /// It continues with the current record or operand.
+    /// The merge continues with the current record or operand.
     Left,
-    /// It continues with the record to which the source has skipped.
+    /// The filter skipped records. The merge continues with the record that the source is on now.
     Skipped,
 }
 

@@ -5,7 +5,8 @@
 //! at a bound of a grandparent (its smallest or largest key), so that the output's next compaction
 //! involves few grandparents. It does so if it would otherwise overlap too many bytes of
 //! grandparents, if it spans a whole grandparent that is not small, or if it has reached 50% of the
-//! target size (up to 90% after many bounds). Source: `CompactionOutputs::ShouldStopBefore` in
+//! target size. This percentage rises by 5 with each grandparent bound that the output has passed,
+//! up to 90%. Source: `CompactionOutputs::ShouldStopBefore` in
 //! `db/compaction/compaction_outputs.cc`.
 
 use std::cmp::Ordering;
@@ -64,14 +65,17 @@ struct Limits {
     max_overlap_bytes: u64,
 }
 
-/// What was passed between the previous key and the current key.
+/// The grandparents that a compaction passed when it moved from the previous key to the current
+/// key.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PassedGrandparents {
     /// Number of bounds of grandparents (smallest and largest keys) that were passed.
     bounds: u64,
-    /// Size of the grandparents that were entered, in bytes.
+    /// Total size of the grandparents that begin after the previous key and at or before the
+    /// current key, in bytes.
     bytes: u64,
-    /// Whether the current key is the first in, or the first after, an input table with old data.
+    /// Whether the current key is the first key inside an input table with old data, or the first
+    /// key after such a table.
     is_at_old_file: bool,
 }
 
@@ -143,8 +147,8 @@ impl Cuts {
         if spans_one && passed.bytes > limits.target_bytes / 8 {
             return true;
         }
-        // If this output has passed many bounds, another bound is likely to follow soon. So the
-        // threshold rises with each bound.
+        // If this output has passed many bounds of grandparents, it is likely to reach another one
+        // soon. So each bound raises the size at which the output may end.
         let percent = 50 + (self.bounds_within * 5).min(40);
         bytes >= limits.target_bytes.div_ceil(100).saturating_mul(percent)
     }
@@ -156,7 +160,8 @@ impl Cuts {
     }
 
     /// Moves to the last grandparent that contains the key or, if none does, to the gap between
-    /// grandparents that contains the key. Returns the number of bounds passed.
+    /// grandparents that contains the key. Returns how many smallest and largest keys of
+    /// grandparents were passed.
     fn pass_grandparents(&mut self, key: &[u8]) -> u64 {
         if self.grandparents.is_empty() {
             return 0;
@@ -211,8 +216,8 @@ impl Cuts {
         last + earlier.map(|grandparent| grandparent.size()).sum::<u64>()
     }
 
-    /// Compares an internal key with a table's bound, by their user keys. If these are equal and
-    /// one of the two is an exclusive bound, it sorts before the other.
+    /// Compares an internal key with a table's bound by user key. If the user keys are equal and
+    /// only one of the two trailers marks an exclusive end, the one with this trailer sorts first.
     fn compare(&self, key: &[u8], bound: &[u8]) -> Ordering {
         let (key, trailer) = key::split(key).unwrap_or((key, 0));
         let (bound, bound_trailer) = key::split(bound).unwrap_or((bound, 0));

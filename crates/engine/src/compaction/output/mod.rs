@@ -2,15 +2,15 @@
 //!
 //! # Invariants
 //! - Outputs below level 0 do not overlap, and all versions of a user key are in one output.
-//! - Each output's part of the key space begins where the part of the previous output ends. A range
-//!   tombstone that spans this point is in both outputs, and each output applies its own part of
-//!   it.
+//! - Each output has a key range, which begins where the key range of the previous output ends. A
+//!   range tombstone that spans this point is in both outputs, and each output applies the
+//!   tombstone only within its own key range.
 //! - No output is empty.
 //!
 //! # Order
 //! A table is started when its first record, or the first start of a range tombstone, is added. It
-//! is completed and synced before the next table is started, or at the end of the part. When all
-//! parts have ended, the job syncs the directory once.
+//! is completed and synced before the next table is started, or when this part of the compaction
+//! ends. When all parts have ended, the job syncs the directory once.
 //!
 //! # A crash
 //! No MANIFEST names the tables yet, so the next open removes them.
@@ -44,8 +44,8 @@ pub(crate) struct Outputs {
     cuts: Cuts,
     deeper: DeeperLevels,
     current: Option<OutputTable>,
-    /// The start of the current output's part of the key space, an internal key; `None` if the
-    /// output starts where this part of the compaction starts.
+    /// The internal key at which the key range of the current output begins. `None` if this key
+    /// range begins where this part of the compaction begins.
     lower: Option<Vec<u8>>,
     /// The user key that was added last.
     last_key: Option<Vec<u8>>,

@@ -1,7 +1,7 @@
-//! Input tables of the output level with old data.
+//! The compaction's input tables in the output level that have old data.
 //!
-//! The records in their key ranges are written to separate outputs. These outputs can then be
-//! compacted down to the last level before `ttl` expires, without younger data. Source:
+//! The records in the key ranges of these tables are written to separate outputs. These outputs can
+//! then be compacted down to the last level before `ttl` expires, without younger data. Source:
 //! `CompactionOutputs::FillFilesToCutForTtl` in `db/compaction/compaction_outputs.cc`.
 
 use tailwater_format::{Comparator, key};
@@ -9,13 +9,14 @@ use tailwater_format::{Comparator, key};
 use crate::options::{ColumnFamilyOptions, CompactionPriority, CompactionStyle};
 use crate::version::Compaction;
 
-/// The bounds of input tables of the output level whose data is older than half of `ttl`, in order.
+/// The smallest and largest keys of the old tables, in order. An old table is an input table in the
+/// output level that has data older than half of `ttl`.
 #[derive(Debug, Default)]
 pub(super) struct OldFiles {
     bounds: Vec<Bounds>,
     /// Index of the first table that does not end before the key passed last.
     next: usize,
-    /// Whether the key passed last is inside that table.
+    /// Whether the key that was last given to [`OldFiles::pass`] is inside the table at `next`.
     is_inside: bool,
 }
 
@@ -53,8 +54,8 @@ impl OldFiles {
         Self { bounds: bounds.collect(), next: 0, is_inside: false }
     }
 
-    /// Moves to the next internal key. Returns whether this key is the first in, or the first
-    /// after, an old table.
+    /// Moves to the next internal key. Returns whether this key is the first key inside an old
+    /// table, or the first key after one.
     pub(super) fn pass(&mut self, comparator: &Comparator, key: &[u8]) -> bool {
         let compare = |bound: &[u8]| key::compare_internal(comparator, key, bound);
         while let Some(bounds) = self.bounds.get(self.next) {

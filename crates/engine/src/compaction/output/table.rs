@@ -31,7 +31,8 @@ pub(crate) struct WrittenTable {
     /// Number of records, range tombstones included.
     pub(crate) records: u64,
     entries: Option<WrittenEntries>,
-    /// What the table keeps of the data that users read in the inputs (warm handover).
+    /// Keeps blocks of this table in memory if users read their data in the compaction's inputs
+    /// (warm handover).
     pub(crate) table_handover: Option<TableHandover>,
 }
 
@@ -118,9 +119,9 @@ impl OutputTable {
     }
 }
 
-/// Whether written outputs are read back: an option demands it for all files, or its flags demand
-/// it for compactions. The flags are those of `VerifyOutputFlags` in
-/// `include/rocksdb/advanced_options.h`.
+/// Whether the compaction reads its outputs back after writing them. This is so if
+/// `paranoid_file_checks` is set, or if `verify_output_flags` has flags that request it for
+/// compactions. The flags are those of `VerifyOutputFlags` in `include/rocksdb/advanced_options.h`.
 fn reads_back(options: &ColumnFamilyOptions) -> bool {
     const BLOCK_CHECKSUMS: u32 = 1 << 0;
     const ENTRIES: u32 = 1 << 1;

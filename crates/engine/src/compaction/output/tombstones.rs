@@ -16,9 +16,9 @@ use crate::range_tombstone::{Boundary, RangeTombstone, StripedFragment, joined};
 /// A range tombstone of an output.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct OutputTombstone {
-    /// The internal key of its start.
+    /// The internal key at which the tombstone starts.
     pub(super) start: Vec<u8>,
-    /// The user key of its end, exclusive.
+    /// The user key at which the tombstone ends, exclusive.
     pub(super) end: Vec<u8>,
     /// The smallest and largest internal key at which the tombstone applies in this output, both
     /// inclusive.
@@ -52,8 +52,8 @@ pub(super) fn output_tombstones(
     let upper = bounds.upper.and_then(Boundary::from_internal_key);
     let mut fragments = inputs.between(rules.comparator, rules.snapshots, lower, upper);
     let mut dropped = 0;
-    // Fragments with the same tombstone are joined only after dropping. Otherwise a joined
-    // tombstone could cover parts in which it was dropped.
+    // Obsolete tombstones are dropped before fragments with the same tombstone are joined.
+    // Otherwise a joined tombstone could cover fragments from which it was dropped.
     for StripedFragment { start, end, sequences } in &mut fragments {
         sequences.retain(|&sequence| {
             let tombstone = RangeTombstone { start, end, sequence };
@@ -78,8 +78,7 @@ pub(super) fn output_tombstones(
     (kept, dropped)
 }
 
-/// Returns a tombstone with the bounds of its part within `bounds`; `None` if the tombstone lies
-/// outside `bounds`.
+/// Returns the part of a tombstone that lies within `bounds`; `None` if no part does.
 fn cut(
     tombstone: &RangeTombstone<'_>,
     bounds: Bounds<'_>,

@@ -119,7 +119,8 @@ impl<'a> Tree<'a> {
         let is_last = level + 1 >= self.non_empty_levels;
         let mut compression =
             TableCompression::for_level(self.options(), level, self.targets.base_level, is_last);
-        // Tables are compared by their compression algorithm only, so its settings are cleared.
+        // Two levels have equal compression if they use the same algorithm, whatever its settings.
+        // So the settings are cleared.
         compression.options = TableCompression::none().options;
         compression
     }
@@ -163,7 +164,7 @@ pub(crate) fn output_path(options: &ColumnFamilyOptions, level: usize) -> u8 {
     let room_of = |path: usize| options.cf_paths.get(path).map_or(0, |path| path.target_size);
     let mut path = 0;
     let mut room = room_of(0);
-    // For this purpose, level 0 counts as large as level 1.
+    // Level 0 is assumed to be as large as level 1.
     let mut level_bytes = options.max_bytes_for_level_base;
     let mut at = 0;
     while path < last {

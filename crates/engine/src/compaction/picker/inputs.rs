@@ -23,8 +23,8 @@ pub(super) struct Busy;
 #[derive(Clone)]
 pub(super) struct Inputs<'a> {
     pub(super) level: usize,
-    /// The tables, in the order of their level: by key or, in level 0, from the newest to the
-    /// oldest.
+    /// The tables, in the order that they have in their level: by key or, in level 0, from the
+    /// newest to the oldest.
     pub(super) files: Files<'a>,
 }
 
@@ -61,8 +61,8 @@ impl<'a> Tree<'a> {
         union.unwrap_or(KeyRange { smallest: &[], largest: &[] })
     }
 
-    /// Returns the tables of a level that overlap a range, in the level's order. In level 0, these
-    /// are also the tables that overlap tables already found, so that the range widens.
+    /// Returns the tables of a level that overlap a range, in the order that they have in the
+    /// level. In level 0, also returns each table that overlaps another returned table.
     pub(super) fn overlapping(&self, level: usize, bounds: Bounds<'_>) -> Files<'a> {
         let files = self.files(level);
         match level {
@@ -160,9 +160,10 @@ impl<'a> Tree<'a> {
     }
 
     /// Returns the tables of the output level that the inputs overlap; `None` if there are none.
-    /// Also adds further tables of the input level to the inputs, as long as the result overlaps no
-    /// further tables of the output level. If `only_right`, tables with smaller keys are added only
-    /// within the key range of all inputs.
+    /// Also adds further tables of the input level to the inputs, as long as the inputs then
+    /// overlap no further tables of the output level. If `only_right`, a table whose keys are below
+    /// those of the inputs is added only if it lies within the key range of the inputs and the
+    /// overlapped tables together.
     pub(super) fn join_output_level(
         &self,
         inputs: &mut Inputs<'a>,
@@ -225,8 +226,9 @@ impl<'a> Tree<'a> {
         (outputs_then.files.len() == outputs.files.len()).then_some(widened)
     }
 
-    /// Returns the inputs widened to all tables of their level that are entirely within `range`,
-    /// the key range of the inputs of both levels. Returns `None` if this is not worthwhile.
+    /// Returns the inputs widened to all tables of the input level that lie entirely within
+    /// `range`. `range` is the key range of the inputs and of `outputs`, the tables that they
+    /// overlap in the output level. Returns `None` if this is not worthwhile.
     fn widened_within(
         &self,
         inputs: &Inputs<'a>,

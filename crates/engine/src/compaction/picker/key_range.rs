@@ -5,8 +5,8 @@ use std::cmp::Ordering;
 use tailwater_format::Comparator;
 use tailwater_format::key::{self, MAX_SEQUENCE, ValueType, pack_trailer};
 
-/// The trailer of a table's largest key if that key is the end of a range tombstone, and so not in
-/// the table.
+/// The trailer of a table's largest key if that key is the end of a range tombstone. This end is
+/// exclusive: the key itself is not in the table.
 const EXCLUSIVE_END: u64 = pack_trailer(MAX_SEQUENCE, ValueType::RangeDeletion as u8);
 
 /// The range from the smallest to the largest internal key of a group of tables, both inclusive.
@@ -31,13 +31,14 @@ impl<'k> KeyRange<'k> {
         Self { smallest, largest }
     }
 
-    /// Returns the bounds of the range, for a search.
+    /// Returns the smallest and the largest key as bounds within which to search for tables.
     pub(super) fn bounds(self) -> Bounds<'k> {
         Bounds { begin: Some(self.smallest), end: Some(self.largest) }
     }
 }
 
-/// The internal keys between which tables are searched, both inclusive; `None` is unbounded.
+/// The internal keys between which overlapping tables are looked up, both inclusive; `None` is
+/// unbounded.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Bounds<'k> {
     pub(super) begin: Option<&'k [u8]>,

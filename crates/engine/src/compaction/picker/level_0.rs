@@ -25,7 +25,8 @@ const INTRA_FILES_MIN: usize = 4;
 const INTRA_FILES_SURPLUS: usize = 2;
 
 impl<'a> Tree<'a> {
-    /// Selects the first tables of a compaction of level 0, when level 0 needs one.
+    /// If level 0 needs a compaction, selects the level 0 tables with which the selection of its
+    /// inputs starts.
     pub(super) fn start_level_0(&self) -> Option<Start<'a>> {
         let base_level = self.targets.base_level;
         let start = |files, output_level, is_level_0_move| {
@@ -109,9 +110,9 @@ impl<'a> Tree<'a> {
         (free.len() >= count_min).then_some(free)
     }
 
-    /// Returns the newest tables of level 0, to merge them within level 0. Tables are added from
-    /// the newest to the oldest, as long as the next one does not increase the number of bytes
-    /// written per table by which level 0 shrinks.
+    /// Returns the newest tables of level 0, to merge them within level 0. Adds tables from the
+    /// newest to the oldest, until the next table would increase the cost. The cost is the number
+    /// of bytes written, divided by the decrease in the number of tables.
     fn intra_by_cost(&self) -> Option<Files<'a>> {
         let options = self.options();
         let files = self.files(0);

@@ -99,8 +99,8 @@ impl LevelTargets {
             if level > targets.base_level {
                 level_bytes = multiply(level_bytes, multiplier);
             }
-            // The target is at least the size that level 0 may reach. Otherwise that level would
-            // always be compacted before level 0.
+            // The target of every level is at least the size that level 0 may reach. If it were
+            // lower, the level would always be compacted before level 0.
             targets.max_bytes[level] = level_bytes.max(base_max);
         }
         targets

@@ -22,13 +22,16 @@ pub(super) struct Start<'a> {
 /// The output level of tables that are marked for compaction.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Target {
-    /// The tables' own level: they are rewritten within it.
+    /// The output level is the level of the tables, so the tables are rewritten within their own
+    /// level.
     Same,
-    /// The next deeper level.
+    /// The output level is the next deeper level.
     Down,
-    /// The next deeper level. Tables of the last non-empty level are rewritten within it instead.
+    /// The output level is the next deeper level. However, tables of the last non-empty level are
+    /// rewritten within their own level.
     Next,
-    /// The next deeper level. Tables of the last non-empty level are not compacted.
+    /// The output level is the next deeper level. Tables of the last non-empty level are not
+    /// compacted.
     NextExceptLast,
 }
 
@@ -135,8 +138,8 @@ fn start_marked<'a>(
     })
 }
 
-/// Adds the tables that must be compacted together with the first tables. Returns `None` if some of
-/// them are not available now.
+/// Adds to the inputs in `start` the tables that must be compacted together with them. Returns
+/// `None` if some of the added tables are not available now.
 fn complete(tree: &Tree<'_>, start: Start<'_>) -> Option<Compaction> {
     let Start { mut inputs, output_level, reason, is_level_0_move } = start;
     let is_from_level_0 = inputs.level == 0;
@@ -174,8 +177,9 @@ fn complete(tree: &Tree<'_>, start: Start<'_>) -> Option<Compaction> {
 }
 
 impl<'a> Tree<'a> {
-    /// Returns the inputs that start with the table of highest priority in a level that can be
-    /// compacted now, widened to clean cuts.
+    /// Returns the inputs of a compaction of `level`. They start from the table that has the
+    /// highest priority among those that can be compacted now, and are widened to clean cuts
+    /// (boundaries between tables that share no user key).
     pub(super) fn best_files(&self, level: usize, output_level: usize) -> Option<Inputs<'a>> {
         let files = self.files(level);
         let is_round_robin = self.options().compaction_pri == CompactionPriority::RoundRobin;
@@ -191,8 +195,8 @@ impl<'a> Tree<'a> {
         None
     }
 
-    /// Widens inputs that consist of one table to clean cuts. Returns `None` if any table that the
-    /// compaction needs is already being compacted.
+    /// Widens `inputs`, which has one table, until no user key is both in it and in a neighbouring
+    /// table. Returns `None` if any table that the compaction needs is already being compacted.
     fn try_file(
         &self,
         mut inputs: Inputs<'a>,

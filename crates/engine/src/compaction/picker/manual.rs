@@ -71,13 +71,13 @@ pub(crate) struct ManualStep {
 pub enum BottommostRewrite {
     /// Rewrites no table of the last level.
     Skip,
-    /// If there is a compaction filter, rewrites the tables that the request did not write itself.
-    /// Otherwise rewrites none.
+    /// If there is a compaction filter, rewrites the tables of the last level that are older than
+    /// the manual compaction. Otherwise rewrites none.
     #[default]
     IfHaveCompactionFilter,
-    /// Rewrites all tables.
+    /// Rewrites all tables of the last level.
     Force,
-    /// Rewrites the tables that the request did not write itself.
+    /// Rewrites the tables of the last level that are older than the manual compaction.
     ForceOptimized,
 }
 
@@ -199,7 +199,7 @@ fn begin_of_rest(
     let left = left.filter(|file| file.number() < range.asked_at);
     let smallest = left.map(|file| file.smallest_user_key());
     let first = smallest.min_by(|a, b| comparator.compare(a, b))?;
-    // The first missing table may begin before the requested range.
+    // The requested range may begin inside the first table that `compaction` does not include.
     let begin = range.begin.filter(|begin| comparator.compare(begin, first).is_gt());
     Some(begin.unwrap_or(first).to_vec())
 }
@@ -215,8 +215,8 @@ fn pick_level(tree: &Tree<'_>, range: ManualRange<'_>) -> Result<ManualPick, Bus
         return Err(Busy);
     }
     let mut has_more = older_than.is_some_and(|number| keep_older(&mut files, number));
-    // Level 0 is not truncated here. Its tables may overlap, so a table may only move down together
-    // with the older tables that it overlaps.
+    // For level 0, the list of inputs is not shortened here. Tables of level 0 may overlap, so a
+    // table may move down only together with the older tables that it overlaps.
     has_more |= input_level > 0 && keep_affordable(tree, &mut files, output_level);
     if files.is_empty() {
         return Ok(ManualPick::Nothing);
@@ -244,8 +244,9 @@ fn pick_level(tree: &Tree<'_>, range: ManualRange<'_>) -> Result<ManualPick, Bus
     Ok(ManualPick::Compact { compaction, next_begin })
 }
 
-/// Truncates `files` so that a compaction of them has at most `max_compaction_bytes`, or a single
-/// file of this level. Returns whether files were removed.
+/// Shortens the list `files` so that a compaction of the remaining tables has at most
+/// `max_compaction_bytes`. The first table always remains. Returns whether tables were removed from
+/// the list.
 fn keep_affordable(tree: &Tree<'_>, files: &mut Files<'_>, output_level: usize) -> bool {
     let Some(first) = files.first() else { return false };
     let smallest = first.smallest();

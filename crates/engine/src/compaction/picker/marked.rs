@@ -64,7 +64,7 @@ impl<'a> Tree<'a> {
         marked.collect()
     }
 
-    /// Returns tables of all levels but the last whose data is older than `ttl`.
+    /// Returns the tables that have data older than `ttl`, in all levels except the last.
     pub(super) fn marked_by_ttl(&self) -> Vec<Marked<'a>> {
         let ttl = self.options().ttl;
         let Some(oldest_s) = self.context.now_s.checked_sub(ttl).filter(|_| ttl != 0) else {

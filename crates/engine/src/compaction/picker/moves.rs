@@ -62,8 +62,8 @@ impl<'a> Tree<'a> {
 }
 
 impl Move<'_, '_> {
-    /// Whether there is a clean cut after the table at index `place`: it shares no user key with
-    /// the next table.
+    /// Whether there is a clean cut after the table at index `place`: the table shares no user key
+    /// with the next table.
     fn is_cut_behind(&self, place: usize) -> bool {
         match (self.files.get(place), self.files.get(place + 1)) {
             (Some(left), Some(right)) => {
@@ -74,9 +74,9 @@ impl Move<'_, '_> {
         }
     }
 
-    /// Adds the next table, if it can be moved too. `range` spans the tables up to and including
-    /// the next one, and `is_cut` says whether there is a clean cut on the far side of the next
-    /// table.
+    /// Adds the table at index `next`, if it can be moved too. `range` spans the tables up to and
+    /// including this table. `is_cut` says whether this table shares no user key with the neighbour
+    /// that would be added after it.
     fn takes(&mut self, next: usize, range: KeyRange<'_>, is_cut: bool) -> bool {
         let overlaps = || !self.tree.overlapping(self.output_level, range.bounds()).is_empty();
         let file = &self.files[next];

@@ -10,11 +10,13 @@ use crate::compaction::picker::tree::{files_of, total_size};
 use crate::options::{ColumnFamilyOptions, CompactionStyle};
 use crate::version::Version;
 
-/// Number of tables with the flag `marked_for_compaction` from which compactions run concurrently.
+/// If at least this many tables have the flag `marked_for_compaction`, compactions run
+/// concurrently.
 const MARKED_TABLES: usize = 2;
 
-/// Estimates how many bytes compactions must process until every level is within its target size.
-/// Under FIFO compaction, returns how many bytes exceed the size limit; under other styles, 0.
+/// Under leveled compaction, estimates how many bytes compactions must process until every level is
+/// within its target size. Under FIFO compaction, returns how many bytes exceed the size limit.
+/// Returns 0 under other styles.
 pub(crate) fn pending_compaction_bytes(version: &Version, options: &ColumnFamilyOptions) -> u64 {
     match options.compaction_style {
         CompactionStyle::Level => {}
@@ -91,10 +93,11 @@ fn has_many_in_level_0(tables: usize, options: &ColumnFamilyOptions) -> bool {
     trigger >= 0 && i64::try_from(tables).unwrap_or(i64::MAX) >= many
 }
 
-/// Returns the backlog in bytes from which compactions run concurrently. It is the smaller of two
-/// values: a quarter of the soft limit, and an eighth of the last level's size, which counts as at
-/// least twice `max_bytes_for_level_base`. Without a soft limit it is 0. (RocksDB uses the size of
-/// all bottommost tables instead of the last level's.)
+/// Returns a threshold in bytes: compactions run concurrently if the backlog is at least this
+/// large. The threshold is the smaller of two values. The first is a quarter of the soft limit, and
+/// 0 without a soft limit. The second is an eighth of the last level's size, but at least twice
+/// `max_bytes_for_level_base`. (RocksDB uses the size of all bottommost tables instead of the last
+/// level's.)
 fn many_bytes(version: &Version, options: &ColumnFamilyOptions) -> u64 {
     let by_limit = options.soft_pending_compaction_bytes_limit / 4;
     let last = version.levels().iter().rfind(|level| !level.files().is_empty());

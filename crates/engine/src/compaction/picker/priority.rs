@@ -10,12 +10,13 @@ use crate::compaction::picker::tree::Tree;
 use crate::options::CompactionPriority;
 use crate::table::FileMetadata;
 
-/// Number of steps by which the boost of a level ([`TtlBoost`]) has grown when the boost of the
-/// next deeper level begins.
+/// The boost of a level ([`TtlBoost`]) grows in steps. When it has grown by this many steps, the
+/// boost of the next deeper level begins.
 const BOOST_RATIO: u64 = 16;
 
 impl Tree<'_> {
-    /// Returns the indexes of a level's tables, in the order in which they are tried.
+    /// Returns the indexes of a level's tables, in the order in which they are considered as inputs
+    /// of a compaction.
     pub(super) fn by_priority(&self, level: usize) -> Vec<usize> {
         let files = self.files(level);
         let mut places: Vec<usize> = (0..files.len()).collect();
@@ -95,7 +96,8 @@ impl Tree<'_> {
 /// compactions at the end.
 struct TtlBoost {
     now_s: u64,
-    /// Age of a table's data from which the boost applies, in seconds; `None` for never.
+    /// A table's priority is boosted if its data is older than this, in seconds. `None` if no
+    /// table's priority is boosted.
     begin_s: Option<u64>,
     step_s: u64,
 }
@@ -114,7 +116,7 @@ impl TtlBoost {
         Self { now_s, begin_s: Some(half.saturating_add(range)), step_s }
     }
 
-    /// Returns the number by which the overlap ratio of a table is divided.
+    /// Returns the divisor for a table's overlap ratio; 1 without a boost.
     fn of(&self, file: &FileMetadata) -> u64 {
         let age_s = self.now_s.saturating_sub(file.oldest_ancestor_time_s());
         match self.begin_s {

@@ -82,8 +82,8 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// Returns the size of a compaction of these inputs, widened to clean cuts, in bytes; `None` if
-    /// the compaction is not possible.
+    /// Widens the inputs to clean cuts. Returns the total size of the inputs and of the tables that
+    /// they overlap in the output level, in bytes. Returns `None` if these cannot be compacted now.
     fn round_robin_size(&self, inputs: &mut Inputs<'a>, output_level: usize) -> Option<u64> {
         self.widen_to_clean_cut(inputs).ok()?;
         if self.collides(&[inputs], output_level) {

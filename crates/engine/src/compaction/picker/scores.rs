@@ -9,9 +9,9 @@ use crate::compaction::picker::tree::{Tree, total_size};
 use crate::options::{ColumnFamilyOptions, CompactionStyle, DbOptions};
 use crate::version::{CompactCursors, Version};
 
-/// With dynamic level sizes, scores of 1 or more are multiplied by this factor. Bytes that are
-/// about to come down from the levels above then lower the score of an overfull level, usually
-/// without bringing it below 1.
+/// With dynamic level sizes, scores of 1 or more are multiplied by this factor. Before that, the
+/// score of an overfull level is reduced according to the bytes that are about to arrive from
+/// shallower levels. The product is usually still above 1.
 const SCALE: f64 = 10.0;
 
 /// The score of a level.
@@ -124,8 +124,8 @@ impl Tree<'_> {
         if !self.options().level_compaction_dynamic_level_bytes {
             return bytes / max_bytes;
         }
-        // Bytes that are about to come down from the levels above lower an overfull level's score,
-        // so that those levels are compacted first.
+        // The score of an overfull level is reduced according to the bytes that are about to arrive
+        // from shallower levels. The shallower levels are thus compacted first.
         let score = match is_within {
             true => bytes / max_bytes,
             false => bytes / (max_bytes + coming_bytes) * SCALE,

@@ -18,14 +18,14 @@ pub(super) type Files<'a> = Vec<&'a Arc<FileMetadata>>;
 pub(super) struct Tree<'a> {
     pub(super) context: PickContext<'a>,
     pub(super) targets: LevelTargets,
-    /// Number of levels down to the deepest non-empty one.
+    /// Index of the deepest non-empty level, plus 1; 0 if all levels are empty.
     pub(super) non_empty_levels: usize,
     /// The average size of a value on disk, in bytes; 0 if unknown.
     average_value_bytes: u64,
 }
 
 impl<'a> Tree<'a> {
-    /// Creates the view of a context.
+    /// Creates the view of the version in `context`.
     pub(super) fn new(context: &PickContext<'a>) -> Self {
         Self {
             context: *context,
@@ -51,8 +51,9 @@ impl<'a> Tree<'a> {
     }
 
     /// Returns a table's size in bytes, increased by the estimated size of the data in deeper
-    /// levels that the table deletes. Range deletions always count. Of the point deletions, only
-    /// those that exceed half of the table's entries count.
+    /// levels that the table deletes. All range deletions count. Point deletions count only if more
+    /// than half of the table's entries are point deletions, and then only their number above that
+    /// half.
     pub(super) fn compensated_size(&self, file: &FileMetadata) -> u64 {
         let statistics = file.statistics().copied().unwrap_or_default();
         let deletions = statistics.deletions.saturating_sub(statistics.range_deletions);
@@ -69,7 +70,7 @@ pub(super) fn files_of(version: &Version, level: usize) -> &[Arc<FileMetadata>] 
     version.levels().get(level).map_or(&[], |level| level.files())
 }
 
-/// Returns the number of levels down to the deepest non-empty one.
+/// Returns the index of the deepest non-empty level, plus 1; 0 if all levels are empty.
 pub(super) fn non_empty_levels(version: &Version) -> usize {
     let deepest = version.levels().iter().rposition(|level| !level.files().is_empty());
     deepest.map_or(0, |deepest| deepest + 1)

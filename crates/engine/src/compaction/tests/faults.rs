@@ -1,4 +1,4 @@
-//! Tests failing compactions, and which files remain after them.
+//! Tests of compactions that fail, and of the files that remain afterwards.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -10,7 +10,7 @@ use super::scene::{Record, Scene};
 use crate::error::ErrorKind;
 use crate::merge_operator::{CustomMergeOperator, FamilyMergeOperator, MergeOperator};
 
-/// Returns a scene with two overlapping tables of `count` records.
+/// Returns a scene with two overlapping tables in level 0. Each has `count` records.
 fn filled(options: &str, count: u64) -> Scene {
     fill(Scene::new(options), count)
 }

@@ -11,7 +11,8 @@ use crate::compaction_filter::{
     CompactionFilter, CustomCompactionFilter, FilterDecision, FilteredValue,
 };
 
-/// Decides by the first letter of a value, and records its calls.
+/// A compaction filter that decides by the first letter of a record's value, and keeps a list of
+/// its calls.
 #[derive(Default)]
 struct Asked {
     asked: Mutex<Vec<String>>,
@@ -40,7 +41,8 @@ impl CustomCompactionFilter for Asked {
     }
 }
 
-/// Returns the remaining records, and the calls of the filter.
+/// Compacts `records`. Returns the records that remain, and the calls that the compaction filter
+/// received.
 fn filtered(
     snapshots: &[Sequence],
     records: &[Record],

@@ -52,8 +52,8 @@ impl Subject {
         Self { path, script, snapshots, table_bytes, written: 0 }
     }
 
-    /// Records the steps that write these records and flush them. In a database with snapshots,
-    /// also records steps that take snapshots between the writes.
+    /// Adds steps to the script that put these records into the database and flush them. If the
+    /// database has snapshots, also adds steps that take snapshots between the writes.
     fn write(&mut self, rng: &mut Rng, records: &[Record]) {
         for record in records {
             let Record { key, value, kind, .. } = record;

@@ -7,7 +7,7 @@ use tailwater_format::wide_column::{self, WideColumn};
 use super::scene::Record;
 use crate::merge_operator::MergeOperator;
 
-/// Writes in the order of their sequence numbers, which begin at 1.
+/// A sequence of writes. They are ordered by their sequence numbers, which begin at 1.
 pub(super) struct History {
     pub(super) records: Vec<Record>,
     operator: MergeOperator,

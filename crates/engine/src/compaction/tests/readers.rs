@@ -84,7 +84,8 @@ impl Left {
         }
     }
 
-    /// Asserts that each remaining object works although the test has dropped others.
+    /// Asserts that each field that is not `None` still works, although the test has dropped the
+    /// objects in other fields.
     fn check(&mut self, context: &str) {
         if let Some(iterator) = &mut self.iterator {
             let mut count = 0;

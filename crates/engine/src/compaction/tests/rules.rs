@@ -103,8 +103,9 @@ fn a_deletion_below_a_dropped_single_deletion_pair_is_kept() {
     assert_eq!(compacted("", &[], &records, &[]).unwrap(), "");
     let above = [&[put("a", 12)], &records[..]].concat();
     assert_eq!(compacted("", &[], &above, &deeper).unwrap(), "a@12=12 a@5-");
-    // A snapshot between the write and its single deletion keeps both. A later compaction will drop
-    // them together, so the older deletion must be kept.
+    // A snapshot between the write and its single deletion keeps both of these records. A later
+    // compaction will drop the two together. The older deletion must then still hide the records in
+    // deeper levels, so it is kept.
     assert_eq!(compacted("", &[8], &records, &deeper).unwrap(), "a@9-- a@7=7 a@5-");
     assert_eq!(compacted("", &[8], &records, &[]).unwrap(), "a@9-- a@0=7");
     // A snapshot that sees a version older than the deletion keeps the deletion, too.
@@ -241,9 +242,8 @@ fn a_timed_value_gets_its_preferred_sequence_number() {
     let deeper = [put("0", 1), put("z", 1)];
     let as_it_was = compacted("", &[], &[timed(9, 4)], &deeper).unwrap();
     assert!(as_it_was.starts_with("a@9timedv"), "{as_it_was}");
-    // The range tombstone is older than the write of the value, but newer than the value's
-    // preferred sequence number, with which the tombstone would delete the value. So the number is
-    // not applied.
+    // If the value took its preferred sequence number, it would be older than the range tombstone,
+    // which would then delete it. So the value keeps the sequence number of its write.
     let records = [timed(9, 4), range("a", 6, "b")];
     assert!(compacted("", &[], &records, &[]).unwrap().starts_with("a@0timedv"));
 }

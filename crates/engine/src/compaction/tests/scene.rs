@@ -1,4 +1,4 @@
-//! A column family of tables, without a database.
+//! A test scene: the tables of one column family, without an open database.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -110,7 +110,8 @@ impl Scene {
         Self::opened(&open)
     }
 
-    /// Creates a scene without tables, in a temporary directory. `open` has its options.
+    /// Creates a scene without tables, in a temporary directory. `open` holds the options of the
+    /// scene.
     pub(super) fn opened(open: &OpenOptions) -> Self {
         let own = tempfile::tempdir().unwrap();
         let mut scene =

@@ -28,8 +28,8 @@ impl Db {
     /// Like [`Db::get_cf_opt`], with the given options.
     ///
     /// # Errors
-    /// Errors from reading files and from the merge operator; invalid argument, for a snapshot of
-    /// another opening of the database.
+    /// Errors from reading files and from the merge operator; invalid argument, for a snapshot that
+    /// was not taken from this `Db` or a clone of it.
     #[inline]
     pub fn get_opt(&self, key: impl AsRef<[u8]>, options: &ReadOptions) -> Result<Option<Vec<u8>>> {
         self.get_cf_opt(self.default_cf(), key, options)
@@ -41,7 +41,7 @@ impl Db {
     ///
     /// # Errors
     /// Errors from reading files and from the merge operator; invalid argument, for a column family
-    /// of another opening of the database.
+    /// that was not obtained from this `Db` or a clone of it.
     #[inline]
     pub fn get_cf(&self, family: &ColumnFamily, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
         self.get_cf_opt(family, key, &READ)
@@ -65,8 +65,8 @@ impl Db {
     /// Like [`Db::get_into_cf_opt`], with the given options.
     ///
     /// # Errors
-    /// Errors from reading files and from the merge operator; invalid argument, for a snapshot of
-    /// another opening of the database.
+    /// Errors from reading files and from the merge operator; invalid argument, for a snapshot that
+    /// was not taken from this `Db` or a clone of it.
     #[inline]
     pub fn get_into_opt(
         &self,
@@ -84,7 +84,7 @@ impl Db {
     ///
     /// # Errors
     /// Errors from reading files and from the merge operator; invalid argument, for a column family
-    /// of another opening of the database.
+    /// that was not obtained from this `Db` or a clone of it.
     #[inline]
     pub fn get_into_cf(
         &self,
@@ -113,8 +113,8 @@ impl Db {
     /// Like [`Db::get_pinned_cf_opt`], with the given options.
     ///
     /// # Errors
-    /// Errors from reading files and from the merge operator; invalid argument, for a snapshot of
-    /// another opening of the database.
+    /// Errors from reading files and from the merge operator; invalid argument, for a snapshot that
+    /// was not taken from this `Db` or a clone of it.
     #[inline]
     pub fn get_pinned_opt(
         &self,
@@ -131,7 +131,7 @@ impl Db {
     ///
     /// # Errors
     /// Errors from reading files and from the merge operator; invalid argument, for a column family
-    /// of another opening of the database.
+    /// that was not obtained from this `Db` or a clone of it.
     #[inline]
     pub fn get_pinned_cf(
         &self,
@@ -160,7 +160,7 @@ impl Db {
     ///
     /// # Errors
     /// For each key, errors from reading files and of the merge operator; invalid argument, for a
-    /// snapshot of another opening of the database.
+    /// snapshot that was not taken from this `Db` or a clone of it.
     #[inline]
     pub fn multi_get_opt(
         &self,
@@ -177,7 +177,7 @@ impl Db {
     ///
     /// # Errors
     /// For each key, errors from reading files and of the merge operator; invalid argument, for a
-    /// column family of another opening of the database.
+    /// column family that was not obtained from this `Db` or a clone of it.
     #[inline]
     pub fn multi_get_cf(
         &self,
@@ -205,8 +205,8 @@ impl Db {
     /// Like [`Db::raw_iterator_cf_opt`], with the given options.
     ///
     /// # Errors
-    /// Errors from opening tables; invalid argument, for a snapshot of another opening of the
-    /// database.
+    /// Errors from opening tables; invalid argument, for a snapshot that was not taken from this
+    /// `Db` or a clone of it.
     #[inline]
     pub fn raw_iterator_opt(&self, options: &ReadOptions) -> Result<DbIterator> {
         self.raw_iterator_cf_opt(self.default_cf(), options)
@@ -217,8 +217,8 @@ impl Db {
     /// Like [`Db::raw_iterator_cf_opt`] with default options.
     ///
     /// # Errors
-    /// Errors from opening tables; invalid argument, for a column family of another opening of the
-    /// database.
+    /// Errors from opening tables; invalid argument, for a column family that was not obtained from
+    /// this `Db` or a clone of it.
     #[inline]
     pub fn raw_iterator_cf(&self, family: &ColumnFamily) -> Result<DbIterator> {
         self.raw_iterator_cf_opt(family, &READ)
@@ -230,7 +230,7 @@ impl Db {
     /// Like [`Db::range_cf_opt`] with default options.
     ///
     /// # Errors
-    /// Errors from reading, as the last item.
+    /// An error from reading is the last item.
     #[inline]
     pub fn range(&self, bounds: impl KeyBounds) -> Entries {
         self.range_cf_opt(self.default_cf(), bounds, &READ)
@@ -242,8 +242,8 @@ impl Db {
     /// Like [`Db::range_cf_opt`], with the given options.
     ///
     /// # Errors
-    /// Errors from reading, as the last item; invalid argument, as the only item, for a snapshot of
-    /// another opening of the database.
+    /// An error from reading is the last item. If the snapshot was not taken from this `Db` or a
+    /// clone of it, the only item is the error "invalid argument".
     #[inline]
     pub fn range_opt(&self, bounds: impl KeyBounds, options: &ReadOptions) -> Entries {
         self.range_cf_opt(self.default_cf(), bounds, options)
@@ -255,8 +255,8 @@ impl Db {
     /// Like [`Db::range_cf_opt`] with default options.
     ///
     /// # Errors
-    /// Errors from reading, as the last item; invalid argument, as the only item, for a column
-    /// family of another opening of the database.
+    /// An error from reading is the last item. If `family` was not obtained from this `Db` or a
+    /// clone of it, the only item is the error "invalid argument".
     #[inline]
     pub fn range_cf(&self, family: &ColumnFamily, bounds: impl KeyBounds) -> Entries {
         self.range_cf_opt(family, bounds, &READ)
@@ -268,8 +268,8 @@ impl Db {
     /// Like [`Db::prefix_cf_opt`] with default options.
     ///
     /// # Errors
-    /// Errors from reading, as the last item; not supported, as the only item, for a comparator
-    /// other than the bytewise one.
+    /// An error from reading is the last item. If the comparator is not the bytewise one, the only
+    /// item is the error "not supported".
     #[inline]
     pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Entries {
         self.prefix_cf_opt(self.default_cf(), prefix, &READ)
@@ -281,9 +281,9 @@ impl Db {
     /// Like [`Db::prefix_cf_opt`], with the given options.
     ///
     /// # Errors
-    /// Errors from reading, as the last item; not supported, as the only item, for a comparator
-    /// other than the bytewise one; invalid argument, likewise, for a snapshot of another opening
-    /// of the database.
+    /// An error from reading is the last item. If the comparator is not the bytewise one, the only
+    /// item is the error "not supported". If the snapshot was not taken from this `Db` or a clone
+    /// of it, the only item is the error "invalid argument".
     #[inline]
     pub fn prefix_opt(&self, prefix: impl AsRef<[u8]>, options: &ReadOptions) -> Entries {
         self.prefix_cf_opt(self.default_cf(), prefix, options)
@@ -295,9 +295,9 @@ impl Db {
     /// Like [`Db::prefix_cf_opt`] with default options.
     ///
     /// # Errors
-    /// Errors from reading, as the last item; not supported, as the only item, for a comparator
-    /// other than the bytewise one; invalid argument, likewise, for a column family of another
-    /// opening of the database.
+    /// An error from reading is the last item. If the comparator is not the bytewise one, the only
+    /// item is the error "not supported". If `family` was not obtained from this `Db` or a clone of
+    /// it, the only item is the error "invalid argument".
     #[inline]
     pub fn prefix_cf(&self, family: &ColumnFamily, prefix: impl AsRef<[u8]>) -> Entries {
         self.prefix_cf_opt(family, prefix, &READ)

@@ -12,8 +12,9 @@ use tailwater_io::Purpose;
 use crate::column_family::SuperVersion;
 use crate::error::Result;
 
-/// The entries after the numeric ones, with the values that RocksDB shows for a table without these
-/// properties. The values of `SLOW` and `FAST` are replaced by sums.
+/// The entries that follow the numeric ones in the text of the aggregated table properties. Each
+/// has the value that RocksDB shows for a table without this property. The values of `SLOW` and
+/// `FAST` are replaced by sums over the tables.
 const NOTHING: [(&str, &str); 24] = [
     ("filter policy name", "N/A"),
     ("prefix extractor name", "N/A"),
@@ -40,7 +41,8 @@ const NOTHING: [(&str, &str); 24] = [
     ("unique ID", "N/A"),
     ("Sequence number to time mapping", ""),
 ];
-/// Names of the two entries of [`NOTHING`] that are numbers and are added up.
+/// `SLOW` and `FAST` are the names of the two entries of [`NOTHING`] that get a sum over the
+/// tables.
 const SLOW: &str = "slow compression estimated data size";
 const FAST: &str = "fast compression estimated data size";
 

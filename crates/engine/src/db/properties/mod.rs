@@ -106,7 +106,7 @@ impl Db {
     ///
     /// # Errors
     /// Errors from opening tables, for properties derived from tables' properties; invalid
-    /// argument, for a column family that does not belong to this opening of the database.
+    /// argument, for a column family that was not obtained from this `Db` or a clone of it.
     pub fn property_value_cf(&self, family: &ColumnFamily, name: &str) -> Result<Option<String>> {
         self.check_family(family)?;
         let Some(name) = name.strip_prefix(PREFIX) else {

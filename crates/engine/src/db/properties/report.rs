@@ -12,7 +12,8 @@ use crate::stats::report::{FamilyState, LevelState, database_text, family_text, 
 use crate::table::FileMetadata;
 
 impl Db {
-    /// Returns a property that reports activity.
+    /// Returns the text of the property `name`, if this property reports the activity of flushes,
+    /// compactions or writes.
     pub(super) fn report(&self, family: &ColumnFamily, name: &str) -> Option<String> {
         let shared = &self.inner.shared;
         let database =

@@ -28,7 +28,7 @@ pub(super) fn number(source: &SuperVersion, family: &ColumnFamily, name: &str) -
     })
 }
 
-/// Returns the total size of the tables of all versions that are still in use.
+/// Returns the total size of all tables that are in a version still in use.
 fn total_table_bytes(family: &ColumnFamily) -> u64 {
     let versions = family.live_versions();
     let files = versions.iter().flat_map(|version| version.files());

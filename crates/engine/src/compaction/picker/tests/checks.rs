@@ -179,8 +179,8 @@ fn check_running(world: &World, compaction: &Compaction) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks that a compaction into a level below 0 is marked as bottommost exactly if no deeper level
-/// has tables in its key range.
+/// Checks that a compaction into a level deeper than level 0 is marked as bottommost exactly if no
+/// level deeper than the output level has tables in its key range.
 fn check_bottommost(world: &World, compaction: &Compaction) -> Result<(), String> {
     let (from, to, _) = range(world, compaction);
     let below = world.version.levels()[compaction.output_level + 1..].iter();

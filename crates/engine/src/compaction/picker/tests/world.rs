@@ -186,7 +186,7 @@ pub(super) fn number_key(number: u64) -> String {
     format!("{number:04}")
 }
 
-/// Returns the internal key of a value.
+/// Returns the internal key of a record of type `Value`.
 pub(super) fn internal_key(user_key: &str, sequence: Sequence) -> Vec<u8> {
     let mut internal_key = Vec::new();
     let trailer = pack_trailer(sequence, ValueType::Value as u8);

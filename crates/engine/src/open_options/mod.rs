@@ -322,7 +322,8 @@ impl OpenOptions {
     }
 
     /// Sets whether opening takes over the directories in `wal_dir`, `db_paths` and `cf_paths` that
-    /// another database has claimed. Default: false, which makes the open call fail.
+    /// another database has claimed. Default: false; opening then fails if there is such a
+    /// directory.
     ///
     /// A database claims these directories when it is opened for writing, and from then on no other
     /// database may use them. Set this to true only if the other database no longer exists, or if

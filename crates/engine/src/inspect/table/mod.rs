@@ -47,7 +47,8 @@ pub struct MetaEntry {
 }
 
 impl MetaEntry {
-    /// Returns the kind of the block, if its name is known.
+    /// Returns the kind of the block; `None` if the block's name is not one that this version
+    /// knows.
     pub fn kind(&self) -> Option<MetaBlock<'_>> {
         MetaBlock::from_name(&self.name)
     }

@@ -322,9 +322,10 @@ impl SkipList {
     /// neighbours; `height` if there is no such level.
     ///
     /// If this is level 0, then the splice's nodes on all higher levels enclose the target, too,
-    /// although other nodes may have been inserted between them. The reason: the nodes of a higher
-    /// level are also on level 0. They enclosed the splice's last key, and none of them is between
-    /// the two neighbours on level 0.
+    /// although other nodes may have been inserted between them. The reason: the splice's two nodes
+    /// on a higher level enclosed the key of the last search. Both nodes are also on level 0.
+    /// There, no node is between the splice's two neighbours, so these two nodes are outside of
+    /// them.
     #[inline]
     fn lowest_enclosing_level(
         &self,

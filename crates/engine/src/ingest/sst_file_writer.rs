@@ -102,10 +102,10 @@ pub struct ExternalFileInfo {
 }
 
 impl SstFileWriter {
-    /// Creates a writer. A database with `options` would write the tables of column family `family`
-    /// in the same format: with this order of keys, these blocks and filters, and the compression
-    /// of the last level. The tables can be ingested into any column family with the same order of
-    /// keys.
+    /// Creates a writer. Its tables have the format in which a database with `options` writes the
+    /// tables of column family `family`. The format includes the order of keys, the blocks and
+    /// filters, and the compression of the last level. The tables can be ingested into any column
+    /// family with the same order of keys.
     ///
     /// # Errors
     /// Invalid argument, with the option's name, for contradictory or unsupported options and an

@@ -21,7 +21,7 @@ const COMPRESSION_TYPE: u8 = 9;
 /// The reason reported for the remains of an earlier log in a recycled file.
 const LEFT_BEHIND: &str = "remains of an earlier use of the file: the log ends before it";
 
-/// The location of a record in a log, and the way in which it is stored.
+/// The location of a record in a log, and the way in which the record is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Placement {
     /// Offset of the record's first header in the file.
@@ -81,7 +81,7 @@ pub struct Irregularity {
     pub length: u64,
     /// Number of consecutive irregularities of the same kind merged into this one.
     pub count: u64,
-    /// The reason why the bytes are not a record, as a text for people.
+    /// A text for human readers that explains why the bytes are not a record.
     pub reason: String,
     event: Event<'static>,
 }
@@ -105,8 +105,9 @@ impl Irregularity {
         }
     }
 
-    /// Merges `next`, the next stretch of bytes that are not a record, into this one, if both are
-    /// unwritten space or both are stale. Returns whether they were merged.
+    /// Merges `next` into this irregularity, if both are unwritten space or both are stale, and
+    /// [`Irregularity::loses_data`] is false for both. `next` is the next stretch of bytes that are
+    /// not a record. Returns whether the two were merged.
     pub fn merge(&mut self, next: &Self) -> bool {
         let mergeable = matches!(self.kind, IrregularityKind::Unwritten | IrregularityKind::Stale);
         if !mergeable || self.kind != next.kind || self.loses_data() || next.loses_data() {
@@ -136,9 +137,9 @@ impl Irregularity {
             );
         let (kind, reason) = match (may_end_log, damage.own) {
             (false, _) => (IrregularityKind::Damage, damage.reason.to_string()),
-            // If a write to a recycled file is interrupted, remains of an earlier log follow it. So
-            // a damaged fragment of this log counts as a torn write, if no valid fragment comes
-            // after it.
+            // If a write to a recycled file was interrupted, remains of an earlier log follow the
+            // part that was written. So a damaged fragment of this log counts as a torn write, if
+            // no valid fragment comes after it.
             (true, true) => (IrregularityKind::Torn, damage.reason.to_string()),
             (true, false) => (IrregularityKind::Stale, LEFT_BEHIND.to_owned()),
         };

@@ -47,7 +47,7 @@ pub enum LogItem<'a> {
 /// A record of a log and the batch in it.
 #[derive(Debug, Clone)]
 pub struct LogBatch<'a> {
-    /// The location of the record in the log, and the way in which it is stored.
+    /// The location of the record in the log, and the way in which the record is stored.
     pub placement: Placement,
     /// The batch's bytes, decompressed.
     pub payload: &'a [u8],

@@ -21,7 +21,7 @@ pub(crate) enum Leaf {
     MemTable(MemTableIterator),
     /// A table of level 0.
     Table(TableLeaf),
-    /// The tables of a level below level 0. The key ranges of these tables do not overlap.
+    /// The tables of a level deeper than level 0. The key ranges of these tables do not overlap.
     Level(LevelIterator),
 }
 

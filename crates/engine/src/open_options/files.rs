@@ -34,8 +34,8 @@ pub(crate) struct OptionsFiles {
 }
 
 impl OptionsFiles {
-    /// Creates the value for the database in `directory`. `existing` are the numbers of the OPTIONS
-    /// files that are already there.
+    /// Creates an `OptionsFiles` for the database in `directory`. `existing` are the numbers of the
+    /// OPTIONS files that are already there.
     pub(crate) fn new(
         storage: Arc<dyn Storage>,
         directory: PathBuf,

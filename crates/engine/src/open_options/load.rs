@@ -77,9 +77,9 @@ impl OpenOptions {
     ///
     /// Opening reads the files while it holds the database's lock. So it never overwrites options
     /// that another process has just changed. A program that calls [`OpenOptions::load`] and later
-    /// opens the database may overwrite them. Options of column families that the database does not
-    /// have are ignored, and so is a recorded `error_if_exists`. `Db::open` can then also return
-    /// the errors of [`OpenOptions::load`].
+    /// opens the database may overwrite such changes. Options of column families that the database
+    /// does not have are ignored, and so is a recorded `error_if_exists`. `Db::open` can then also
+    /// return the errors of [`OpenOptions::load`].
     pub fn set_load_when_opened(&mut self, over: &str) {
         self.over_file = Some(over.to_owned());
     }

@@ -222,8 +222,8 @@ impl OpenOptions {
     }
 
     /// Returns a mutable reference to the options of all column families that do not have options
-    /// of their own. Changes through it do not affect the other column families, in contrast to
-    /// [`OpenOptions::set_options`].
+    /// of their own. Changes through it do not affect column families that have options of their
+    /// own. [`OpenOptions::set_options`], by contrast, changes those, too.
     pub fn other_column_families_mut(&mut self) -> &mut ColumnFamilyOptions {
         &mut self.other_families
     }

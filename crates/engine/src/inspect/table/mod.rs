@@ -47,8 +47,7 @@ pub struct MetaEntry {
 }
 
 impl MetaEntry {
-    /// Returns the kind of the block; `None` if the block's name is not one that this version
-    /// knows.
+    /// Returns the kind of the block, which its name determines; `None` for an unknown name.
     pub fn kind(&self) -> Option<MetaBlock<'_>> {
         MetaBlock::from_name(&self.name)
     }

@@ -8,9 +8,9 @@
 //!
 //! A mode has several types. [`IoModeChoice`] is the value of an option, including unset and
 //! `auto`. [`AskedIoMode`] adds the name of the option, for messages. [`IoMode`] is the mode in
-//! which a file is opened. `LogMode` is one of two modes for all logs, or says that each log
-//! chooses between them. The message log has its own type, because it offers fewer modes, and
-//! neither crate depends on the other.
+//! which a file is opened. `LogMode` is one of two modes for all write-ahead logs, or says that
+//! each log chooses between them. The crate of the message log has a type of its own. The message
+//! log offers fewer modes, and neither that crate nor this one depends on the other.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -41,12 +41,12 @@ pub(crate) const OF_TABLES: [Purpose; 9] = [
     Purpose::Checkpoint,
 ];
 
-/// The kind of use for which a mode is tried.
+/// The kind of file access with which an I/O mode is tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Use {
     Reading,
     Writing,
-    /// Writing logs, whose writes are padded to a multiple of [`ALIGNMENT`] bytes.
+    /// Writes to logs. Each write is padded to a multiple of [`ALIGNMENT`] bytes.
     Logging,
 }
 
@@ -63,7 +63,7 @@ pub(crate) struct IoModes {
     log_durability: Arc<LogDurability>,
 }
 
-/// The outcome of trying a mode in a directory.
+/// The outcome of trying to use an I/O mode in a directory.
 #[derive(Debug, Clone)]
 struct Trial {
     directory: PathBuf,
@@ -167,8 +167,8 @@ impl IoModes {
             if !needs_trial(mode) {
                 continue;
             }
-            // The lock is released during the trial, so that other threads can open files
-            // meanwhile.
+            // The lock on `tried` is not held while the mode is tried, so that other threads can
+            // open files meanwhile.
             if self.tried_there(directory, mode, used_for).is_none()
                 && let Some((filesystem, answer)) = attempt(directory, mode, used_for)?
             {

@@ -8,14 +8,14 @@ use std::path::PathBuf;
 pub struct LeftOut {
     /// The log or MANIFEST.
     pub path: PathBuf,
-    /// Start of the part: offset in bytes from the beginning of the file. 0 for a missing log.
+    /// Offset in the file at which the ignored part starts, in bytes. 0 for a missing log.
     pub offset: u64,
-    /// Length of the part in bytes. The part ends at the end of the file, or at the next record
-    /// that was used. 0 for a missing log.
+    /// Length of the ignored part in bytes. The part ends at the end of the file, or at the next
+    /// record that was used. 0 for a missing log.
     pub bytes: u64,
     /// The reason why the part was ignored.
     pub reason: String,
-    /// Whether the part is an incomplete record, or an incomplete group of MANIFEST edits, at the
-    /// end of the last log or of the MANIFEST. A crash during a write leaves such a part.
+    /// Whether the ignored part is an incomplete record, or an incomplete group of MANIFEST edits,
+    /// at the end of the last log or of the MANIFEST. A crash during a write leaves such a part.
     pub torn_tail: bool,
 }

@@ -16,7 +16,7 @@
 //! | read as of a point in time | [`Db::snapshot`], [`ReadOptions`] |
 //! | iterate over entries, or move a cursor | [`Db::range`], [`Db::prefix`], [`DbIterator`] |
 //! | write atomically, durably | [`WriteBatch`], [`WriteOptions`] |
-//! | separate data with its own options | [`ColumnFamily`], [`Db::create_cf`] |
+//! | give a part of the data its own key space and options | [`ColumnFamily`], [`Db::create_cf`] |
 //! | update values without reading them | [`MergeOperator`], [`Db::merge`] |
 //! | remove data as it is compacted | [`CompactionFilter`] |
 //! | load data in bulk | [`SstFileWriter`], [`Db::ingest_external_file`] |

@@ -108,8 +108,8 @@ pub enum MergeOperator {
     StringAppend {
         /// The bytes between two values.
         delimiter: Vec<u8>,
-        /// Whether this is the variant that RocksDB uses in its own tests. It has another name, and
-        /// does not merge operands without a base value.
+        /// Whether this is the variant of the operator that RocksDB uses in its own tests. The
+        /// variant has another name, and does not merge operands without a base value.
         test_variant: bool,
     },
     /// The newest operand becomes the value.
@@ -275,7 +275,8 @@ fn called<R>(custom: &Arc<dyn CustomMergeOperator>, call: impl FnOnce() -> R) ->
     user_code::call("merge operator", || custom.name(), call)
 }
 
-/// Replaces the contents of `out` with `value`, unless it is `None`. Returns whether it did.
+/// Replaces the contents of `out` with `value`, and returns true. If `value` is `None`, leaves
+/// `out` unchanged and returns false.
 fn put(value: Option<Vec<u8>>, out: &mut Vec<u8>) -> bool {
     value.map(|value| *out = value).is_some()
 }

@@ -21,7 +21,8 @@ use crate::error::{Error, ErrorKind, Result};
 /// The errors of `work`; `Panicked` if it panics.
 pub(crate) fn catch<R>(what: impl Display, work: impl FnOnce() -> Result<R>) -> Result<R> {
     user_code::forget_panicked();
-    // Unwind safe: a panic leaves the state that `work` has changed as consistent as an error does.
+    // Unwind safe: after a panic, the state that `work` has changed is as consistent as after an
+    // error.
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|payload| {
         let error = panicked(what);
         Err(match text(&*payload) {

@@ -11,8 +11,8 @@ use tailwater_io::{Purpose, ReadFile};
 pub(crate) struct FileSource {
     file: Arc<dyn ReadFile>,
     purpose: Purpose,
-    /// The rest of the range that was not read yet, in bytes from the beginning of the file. The
-    /// file may be shorter.
+    /// The bytes of the file that are still to be read, as a range of offsets from the beginning of
+    /// the file. The file may end before the range does.
     span: Range<u64>,
 }
 

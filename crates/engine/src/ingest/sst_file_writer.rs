@@ -102,9 +102,10 @@ pub struct ExternalFileInfo {
 }
 
 impl SstFileWriter {
-    /// Creates a writer of tables in the format of column family `family` of a database with these
-    /// options: its order of keys, its blocks and filters, and the compression of its last level.
-    /// The tables can be ingested into any column family with the same order of keys.
+    /// Creates a writer. Its tables have the format in which a database with `options` writes the
+    /// tables of column family `family`. The format includes the order of keys, the blocks and
+    /// filters, and the compression of the last level. The tables can be ingested into any column
+    /// family with the same order of keys.
     ///
     /// # Errors
     /// Invalid argument, with the option's name, for contradictory or unsupported options and an
@@ -185,9 +186,10 @@ impl SstFileWriter {
     /// Sets the value of `key`.
     ///
     /// # Errors
-    /// Invalid argument, if no table is open, or for a key that is not above the previous one: the
-    /// table is unchanged. Not supported, for a key or value of 4 GiB, and errors from writing the
-    /// file: the table then accepts nothing more.
+    /// - Invalid argument: no table is open, or `key` is not above the previous key. The table is
+    ///   unchanged.
+    /// - Not supported: the key or value has 4 GiB or more. The table then accepts nothing more.
+    /// - Errors from writing the file. The table then accepts nothing more.
     #[inline]
     pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         self.add(ValueType::Value, key.as_ref(), value.as_ref())

@@ -39,7 +39,8 @@ pub enum BlobItem {
     Damage {
         /// Offset of the first of these bytes in the file.
         offset: u64,
-        /// Number of bytes, up to the next record with valid checksums or the end of the records.
+        /// Length of the damage in bytes. The damage ends at the next record with valid checksums,
+        /// or at the end of the records.
         length: u64,
         /// The reason why no record begins at `offset`.
         error: Error,

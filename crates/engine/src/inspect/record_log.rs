@@ -21,7 +21,7 @@ const COMPRESSION_TYPE: u8 = 9;
 /// The reason reported for the remains of an earlier log in a recycled file.
 const LEFT_BEHIND: &str = "remains of an earlier use of the file: the log ends before it";
 
-/// The location and form of a record.
+/// The location of a record in a log, and the way in which the record is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Placement {
     /// Offset of the record's first header in the file.
@@ -72,7 +72,7 @@ impl IrregularityKind {
 /// Bytes of a record log that are not a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Irregularity {
-    /// The kind of the bytes.
+    /// The kind of irregularity.
     pub kind: IrregularityKind,
     /// Offset of the bytes in the file, or the offset at which it was detected that they are not a
     /// record.
@@ -81,7 +81,7 @@ pub struct Irregularity {
     pub length: u64,
     /// Number of consecutive irregularities of the same kind merged into this one.
     pub count: u64,
-    /// A human-readable reason.
+    /// A text for human readers that explains why the bytes are not a record.
     pub reason: String,
     event: Event<'static>,
 }
@@ -93,8 +93,8 @@ impl Irregularity {
         mode.verdict(&self.event)
     }
 
-    /// Whether these bytes may have been data that is lost, torn or damaged. False for bytes that
-    /// were never written as data of this log.
+    /// Whether these bytes may have held data of this log that can no longer be read. False for
+    /// bytes that were never written as data of this log.
     pub fn loses_data(&self) -> bool {
         match &self.event {
             Event::Stale(stale) => stale.in_record,
@@ -105,8 +105,9 @@ impl Irregularity {
         }
     }
 
-    /// Merges the irregularity `next` into this one, if both are unwritten space or both are stale.
-    /// Returns whether they were merged.
+    /// Merges `next` into this irregularity, if both are unwritten space or both are stale, and
+    /// [`Irregularity::loses_data`] is false for both. `next` is the next stretch of bytes that are
+    /// not a record. Returns whether the two were merged.
     pub fn merge(&mut self, next: &Self) -> bool {
         let mergeable = matches!(self.kind, IrregularityKind::Unwritten | IrregularityKind::Stale);
         if !mergeable || self.kind != next.kind || self.loses_data() || next.loses_data() {
@@ -136,8 +137,9 @@ impl Irregularity {
             );
         let (kind, reason) = match (may_end_log, damage.own) {
             (false, _) => (IrregularityKind::Damage, damage.reason.to_string()),
-            // In a recycled file, remains of an earlier log follow the interrupted write. So damage
-            // of this log's own fragment, with no valid fragment after it, counts as a torn write.
+            // If a write to a recycled file was interrupted, remains of an earlier log follow the
+            // part that was written. So a damaged fragment of this log counts as a torn write, if
+            // no valid fragment comes after it.
             (true, true) => (IrregularityKind::Torn, damage.reason.to_string()),
             (true, false) => (IrregularityKind::Stale, LEFT_BEHIND.to_owned()),
         };
@@ -199,7 +201,7 @@ pub(super) struct Items {
     length: u64,
 }
 
-/// The type and the following field of a log's first header.
+/// Two fields of the first header in a log: the type, and the four bytes after it.
 struct Head {
     kind: u8,
     /// The four bytes after the type. In a recyclable fragment they are the log's number. In a

@@ -1,4 +1,4 @@
-//! Write-ahead logs, batch by batch.
+//! A reader of write-ahead logs, which returns their batches one by one.
 
 use std::path::Path;
 
@@ -21,7 +21,7 @@ pub struct LogReader {
     number: Option<u64>,
 }
 
-/// An item of a log.
+/// A part of a log: a record, or bytes that are not a record.
 #[derive(Debug)]
 pub enum LogItem<'a> {
     /// A record, which holds a batch.
@@ -47,7 +47,7 @@ pub enum LogItem<'a> {
 /// A record of a log and the batch in it.
 #[derive(Debug, Clone)]
 pub struct LogBatch<'a> {
-    /// The location and form of the record.
+    /// The location of the record in the log, and the way in which the record is stored.
     pub placement: Placement,
     /// The batch's bytes, decompressed.
     pub payload: &'a [u8],
@@ -113,8 +113,8 @@ impl LogReader {
     }
 
     /// Returns the next item; `None` at the end. Reading continues after damage, as recovery does
-    /// in the mode that skips damaged records. Later items may therefore not be valid contents of
-    /// the log.
+    /// in the mode that skips damaged records. So it is possible that items after damage are not
+    /// valid contents of the log.
     ///
     /// # Errors
     /// I/O errors.

@@ -21,7 +21,7 @@ pub(crate) enum Leaf {
     MemTable(MemTableIterator),
     /// A table of level 0.
     Table(TableLeaf),
-    /// The tables of a level whose key ranges do not overlap.
+    /// The tables of a level deeper than level 0. The key ranges of these tables do not overlap.
     Level(LevelIterator),
 }
 
@@ -51,16 +51,16 @@ macro_rules! dispatch {
 }
 
 impl Leaf {
-    /// Creates a leaf over a memtable and those of its range tombstones whose sequence number is at
-    /// most `snapshot`.
+    /// Creates a leaf over a memtable, and over the memtable's range tombstones with sequence
+    /// numbers of at most `snapshot`.
     pub(crate) fn of_memtable(memtable: Arc<MemTable>, snapshot: Sequence) -> Self {
         let tombstones = MemTableTombstones::new(&memtable, snapshot);
         let cursor = memtable::Cursor::default();
         Self::MemTable(MemTableIterator { memtable, cursor, tombstones })
     }
 
-    /// Creates a leaf over a table of level 0 and those of its range tombstones whose sequence
-    /// number is at most `snapshot`. The tombstones are truncated to the table's bounds; see
+    /// Creates a leaf over a table of level 0, and over the table's range tombstones with sequence
+    /// numbers of at most `snapshot`. The tombstones are truncated to the table's bounds; see
     /// [`TombstoneCursor::of_table`].
     pub(crate) fn of_table(
         iterator: TableIterator,
@@ -113,8 +113,8 @@ impl Leaf {
 
     /// Returns the sequence number of the newest of the leaf's range tombstones that covers the
     /// internal key with this user key and trailer. Keys must be passed in ascending order if
-    /// `forward` is true, otherwise in descending order. [`Leaf::reset_tombstones`] starts a new
-    /// order.
+    /// `forward` is true, otherwise in descending order. To change the order, first call
+    /// [`Leaf::reset_tombstones`].
     pub(crate) fn covering(
         &mut self,
         comparator: &Comparator,
@@ -144,8 +144,8 @@ impl Leaf {
         }
     }
 
-    /// Writes an edge of the range tombstone that `covering` last returned to `out`, as an internal
-    /// key: its end if `forward` is true, otherwise its start.
+    /// Sets `out` to an internal key. If `forward` is true, this is the end of the range tombstone
+    /// that `covering` found last; otherwise the start.
     pub(crate) fn edge(&self, forward: bool, out: &mut Vec<u8>) {
         match self {
             Self::MemTable(leaf) => leaf.tombstones.edge(forward, out),
@@ -155,7 +155,7 @@ impl Leaf {
     }
 
     /// Resets the position among the leaf's range tombstones. The next call of `covering` may then
-    /// pass any key, in either direction.
+    /// be given any key, in either direction.
     pub(crate) fn reset_tombstones(&mut self) {
         match self {
             Self::MemTable(leaf) => leaf.tombstones.reset(),
@@ -205,8 +205,8 @@ impl Leaf {
         dispatch!(self, leaf => leaf.cursor.value(&leaf.memtable), leaf => leaf.value())
     }
 
-    /// Returns the caches from which users read the current block. Known only if the leaf belongs
-    /// to a compaction; otherwise returns none.
+    /// Returns whether the block cache has the current block and users have read it, and the same
+    /// for the page cache. Both are false if the leaf does not belong to a compaction.
     #[inline]
     pub(crate) fn warmth(&self) -> Warmth {
         dispatch!(self, _leaf => Warmth::default(), leaf => leaf.warmth())

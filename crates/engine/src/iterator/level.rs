@@ -35,11 +35,12 @@ pub(crate) struct LevelIterator {
     /// The table iterator of the table that was left last, without a position. It is kept so that
     /// the next table reuses its buffers. Not used while `iterator` is set.
     spare: Option<TableIterator>,
-    /// Whether `spare` last read a table that is no longer part of the level, because newer tables
-    /// replaced it. The next table then continues with the same readahead size.
+    /// Whether the table that `spare` last read was replaced by newer tables, and is no longer part
+    /// of the level. If so, the next table that is opened starts with the readahead size that
+    /// `spare` had reached.
     is_replaced: bool,
     tombstones: Vec<FileTombstones>,
-    /// Index in `tombstones` of the table whose tombstone `covering` last returned.
+    /// Index in `tombstones` of the table with the tombstone that the method `covering` found last.
     answered: usize,
 }
 
@@ -93,9 +94,9 @@ impl LevelIterator {
     ///
     /// With a target, the iterator is positioned afterwards: forward, at the first record at or
     /// after the target; backward, at the last record at or before it. As an exception, the
-    /// position does not change if a seek to the target would begin in the current table. The
-    /// caller must ensure that the current record is then at or after the target (forward), or at
-    /// or before it (backward).
+    /// position does not change if a seek to the target would begin in the current table. For this
+    /// case, the caller must ensure that the current record is at or after the target (forward), or
+    /// at or before the target (backward).
     ///
     /// Without a target, a seek must follow.
     pub(crate) fn go_over(
@@ -197,8 +198,8 @@ impl LevelIterator {
         self.iterator.as_ref().map_or(&[], TableIterator::value)
     }
 
-    /// Returns the caches from which users read the current block. Known only if the iterator
-    /// belongs to a compaction; otherwise returns none.
+    /// Returns whether the block cache has the current block and users have read it, and the same
+    /// for the page cache. Both are false if the iterator does not belong to a compaction.
     #[inline]
     pub(crate) fn warmth(&self) -> Warmth {
         self.iterator.as_ref().map_or(Warmth::default(), TableIterator::warmth)
@@ -361,8 +362,8 @@ impl LevelIterator {
     ) -> Option<Sequence> {
         let comparator = self.tables.comparator();
         self.tombstones.retain(|tombstones| {
-            // Drops the tombstones of tables that lie entirely before the key in the iterator's
-            // direction.
+            // Drops the tombstones of tables that the lookups have passed. Forward, these are the
+            // tables that end before `user_key`; backward, those that begin after it.
             let bound =
                 if forward { tombstones.file.largest() } else { tombstones.file.smallest() };
             let order = comparator.compare(key::user_key(bound), user_key);
@@ -388,8 +389,8 @@ impl LevelIterator {
             .any(|tombstones| hides(&mut tombstones.cursor, comparator, iterator.key(), forward))
     }
 
-    /// Writes an edge of the range tombstone that `covering` last returned to `out`, as an internal
-    /// key: its end if `forward` is true, otherwise its start.
+    /// Sets `out` to an internal key. If `forward` is true, this is the end of the range tombstone
+    /// that `covering` found last; otherwise the start.
     pub(crate) fn edge(&self, forward: bool, out: &mut Vec<u8>) {
         if let Some(tombstones) = self.tombstones.get(self.answered) {
             tombstones.cursor.edge(forward, out);
@@ -397,7 +398,7 @@ impl LevelIterator {
     }
 
     /// Resets the position among the range tombstones, and drops those of all tables but the
-    /// current one. The next call of `covering` may then pass any key, in either direction.
+    /// current one. The next call of `covering` may then be given any key, in either direction.
     pub(crate) fn reset_tombstones(&mut self) {
         let Self { iterator, tombstones, level, file, .. } = self;
         let current = level.files().get(*file).filter(|_| iterator.is_some());

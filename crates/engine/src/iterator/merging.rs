@@ -47,9 +47,9 @@ impl MergingIterator {
         std::mem::take(&mut self.leaves)
     }
 
-    /// Sets the sources, given newest first. Each source must already be positioned as the current
-    /// direction and position require, or a seek must follow. Prefix filters are turned off for all
-    /// sources, because the prefix extractor may have changed.
+    /// Sets the sources, given newest first. Either each source must already be where the
+    /// iterator's position and direction require it, or a seek must follow. Prefix filters are
+    /// turned off for all sources, because the prefix extractor may have changed.
     pub(crate) fn put_leaves(&mut self, mut leaves: Vec<Leaf>) {
         for leaf in &mut leaves {
             leaf.ask_prefix_filter(false);
@@ -87,8 +87,8 @@ impl MergingIterator {
         self.winner().and_then(Leaf::path)
     }
 
-    /// Returns the caches from which users read the current block. Known only if the iterator
-    /// belongs to a compaction; otherwise returns none.
+    /// Returns whether the block cache has the current block and users have read it, and the same
+    /// for the page cache. Both are false if the iterator does not belong to a compaction.
     #[inline]
     pub(crate) fn warmth(&self) -> Warmth {
         self.winner().map_or(Warmth::default(), Leaf::warmth)
@@ -174,21 +174,23 @@ impl MergingIterator {
     }
 
     /// Moves past the current record in the current direction. `cover` is the tombstone that hides
-    /// the record. If a newer leaf has the tombstone, also moves past all other records that the
-    /// tombstone covers in the leaves older than that leaf.
+    /// the record. If the tombstone is in a newer leaf than the record, also moves past all other
+    /// records that it covers in the leaves older than its own.
     pub(crate) fn skip(&mut self, cover: Cover) -> Result<()> {
         let forward = self.direction == Direction::Forward;
         if !cover.below {
-            // The tombstone hides only older records of its own leaf. It may also cover newer
-            // records, which are visible. So only the current record is skipped.
+            // The tombstone is in the same leaf as the current record. Some records in its key
+            // range may be newer than the tombstone, and visible. So only the current record is
+            // skipped.
             return if forward { self.next() } else { self.previous() };
         }
         let Some((newer, older)) = self.leaves.split_at_mut_checked(cover.source + 1) else {
             return Ok(());
         };
         let Some(source) = newer.last() else { return Ok(()) };
-        // No record has exactly the edge as its internal key, because records never have the value
-        // type of an edge. So a seek to the edge ends on the far side of it.
+        // The edge is the internal key at which the tombstone ends in the current direction. No
+        // record has this internal key, because records never have the value type of an edge. So a
+        // seek to the edge ends after it (forward) or before it (backward).
         let edge = &mut self.turning_key;
         source.edge(forward, edge);
         let mut moved = Ok(());

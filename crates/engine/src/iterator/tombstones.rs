@@ -30,8 +30,9 @@ pub(crate) struct Cover {
 /// or near it.
 pub(crate) struct TombstoneCursor {
     place: FragmentPosition,
-    /// Whether `place` is at or near the fragment of the key that was looked up last. If false, the
-    /// next lookup seeks.
+    /// Whether a lookup has set `place`. If so, `place` is the fragment that contains the key
+    /// looked up last or, if no fragment does, the next fragment in the direction of the lookups.
+    /// If not, the next lookup seeks.
     placed: bool,
 }
 
@@ -73,7 +74,7 @@ impl TombstoneCursor {
         Ok(Self { place: FragmentPosition::Table(place), placed: false })
     }
 
-    /// Whether there are no tombstones that delete anything.
+    /// Whether the tombstones delete no key at all.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         match &self.place {
@@ -82,14 +83,15 @@ impl TombstoneCursor {
         }
     }
 
-    /// Resets the position. The next call of `covering` may then pass any key, in either direction.
+    /// Resets the position. The next call of `covering` may then be given any key, in either
+    /// direction.
     pub(crate) fn reset(&mut self) {
         self.placed = false;
     }
 
     /// Returns the sequence number of the newest tombstone that covers the internal key with this
     /// user key and trailer. Keys must be passed in ascending order if `forward` is true, otherwise
-    /// in descending order. [`TombstoneCursor::reset`] starts a new order.
+    /// in descending order. To change the order, first call [`TombstoneCursor::reset`].
     pub(crate) fn covering(
         &mut self,
         comparator: &Comparator,
@@ -146,10 +148,10 @@ impl TombstoneCursor {
         if is_covered { place.sequence() } else { None }
     }
 
-    /// Writes an edge of the tombstones around the current fragment to `out`, as an internal key:
-    /// the exclusive end if `forward` is true, otherwise the inclusive start. In a memtable's
-    /// index, this is the edge of the run of adjacent fragments that contains the current fragment;
-    /// in a table, the edge of the current fragment alone.
+    /// Sets `out` to an edge of the deleted key range around the current fragment, as an internal
+    /// key: the exclusive end if `forward` is true, otherwise the inclusive start. In a table, this
+    /// key range is the current fragment alone. In a memtable's index, it is the run of adjacent
+    /// covered fragments that contains the current fragment.
     pub(crate) fn edge(&self, forward: bool, out: &mut Vec<u8>) {
         let edge = match &self.place {
             FragmentPosition::MemTable { index, cursor } if cursor.sequence().is_some() => {
@@ -256,7 +258,7 @@ pub(crate) fn hides(
 /// The range tombstones of a memtable, with one cursor for each of the memtable's indexes.
 pub(crate) struct MemTableTombstones {
     cursors: Vec<TombstoneCursor>,
-    /// Index of the cursor whose tombstone `covering` last returned.
+    /// Index of the cursor with the tombstone that the method `covering` found last.
     answered: usize,
 }
 
@@ -271,13 +273,14 @@ impl MemTableTombstones {
         Self { cursors, answered: 0 }
     }
 
-    /// Whether there are no tombstones that delete anything.
+    /// Whether the tombstones delete no key at all.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.cursors.is_empty()
     }
 
-    /// Resets the position. The next call of `covering` may then pass any key, in either direction.
+    /// Resets the position. The next call of `covering` may then be given any key, in either
+    /// direction.
     pub(crate) fn reset(&mut self) {
         self.cursors.iter_mut().for_each(TombstoneCursor::reset);
     }
@@ -313,8 +316,8 @@ impl MemTableTombstones {
         self.cursors.iter_mut().any(|cursor| hides(cursor, comparator, internal_key, forward))
     }
 
-    /// Writes an edge of the tombstone that `covering` last returned; see
-    /// [`TombstoneCursor::edge`].
+    /// Sets `out` to an edge of the deleted key range around the tombstone that `covering` found
+    /// last: the end if `forward` is true, otherwise the start. See [`TombstoneCursor::edge`].
     pub(crate) fn edge(&self, forward: bool, out: &mut Vec<u8>) {
         if let Some(cursor) = self.cursors.get(self.answered) {
             cursor.edge(forward, out);

@@ -146,7 +146,7 @@ impl Arena {
         wanted.next_power_of_two().clamp(SMALLEST_CHUNK, LARGEST_CHUNK)
     }
 
-    /// Allocates a chunk that holds only this piece.
+    /// Allocates `size` bytes in a chunk that holds nothing else.
     #[cold]
     fn allocate_alone(&self, size: usize) -> NonNull<u8> {
         let chunk = self.new_chunk(size_of::<Chunk>() + size, size_of::<Chunk>() + size);
@@ -155,8 +155,8 @@ impl Arena {
         unsafe { chunk.cast::<u8>().add(size_of::<Chunk>()) }
     }
 
-    /// Gives the shard a new chunk of `size` bytes. Does nothing if another thread already did so,
-    /// that is, if the shard's chunk is no longer `full`.
+    /// Replaces `full`, the shard's current chunk, with a new chunk of `size` bytes. Does nothing
+    /// if another thread has already replaced it.
     #[cold]
     fn replace(&self, shard: &Shard, full: *mut Chunk, size: usize) {
         if shard.current.load(Ordering::Relaxed) != full {
@@ -241,7 +241,8 @@ unsafe fn give_back(memory: NonNull<u8>, size: usize, is_paged: bool) {
     }
 }
 
-/// The chunks of a dropped arena, as a linked list with the newest first. Their sole owner.
+/// The chunks of a dropped arena, as a linked list with the newest first. This value is their sole
+/// owner.
 struct Chunks(*mut Chunk);
 
 // SAFETY: no other thread can reach the chunks.

@@ -91,8 +91,8 @@ impl Cursor {
         self.stand_on(next, false);
     }
 
-    /// Moves to the previous entry. Before the first entry, the cursor is not valid. Does nothing
-    /// if the cursor is not valid.
+    /// Moves to the previous entry. If the current entry is the first, the cursor becomes invalid.
+    /// Does nothing if the cursor is already invalid.
     pub(crate) fn previous(&mut self, memtable: &MemTable) {
         let list = &memtable.list;
         let Some(node) = self.node(list) else { return };

@@ -95,7 +95,7 @@ pub(crate) struct MemTable {
 
 impl Drop for MemTable {
     /// Hands the tombstones and the tracked keys to a background thread, which frees them, because
-    /// they may be large. The list does the same with its own memory.
+    /// they may be large. The skiplist hands over its own memory in the same way.
     fn drop(&mut self) {
         if self.tombstones.count() > 0 || self.read_keys.get().is_some() {
             let tombstones = std::mem::take(&mut self.tombstones);
@@ -225,8 +225,9 @@ impl MemTable {
         self.tombstones.covering_sequence(user_key, snapshot)
     }
 
-    /// Returns all range deletions; `None` if there are none. The result includes every deletion
-    /// whose addition the caller has learned of; see the invariants of this module.
+    /// Returns all range deletions; `None` if there are none. The result includes a deletion if the
+    /// caller learned of its addition through a load with acquire ordering, for instance of the
+    /// published sequence number.
     #[inline]
     pub(crate) fn tombstones(&self) -> Option<Arc<TombstoneLayers>> {
         self.tombstones.layers()

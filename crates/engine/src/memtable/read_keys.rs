@@ -1,5 +1,5 @@
-//! The keys of a memtable that users read. When the memtable is flushed to a table, the blocks with
-//! these keys are worth keeping in a cache.
+//! The keys that users have read in a memtable. When the memtable is flushed to a table, the blocks
+//! with these keys are worth keeping in a cache.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 

@@ -1,4 +1,4 @@
-//! A memtable's range tombstones.
+//! A memtable's range tombstones, stored in a set of indexes (`layers`).
 //!
 //! Each writer updates the indexes when it adds a tombstone. Readers only search the indexes,
 //! without taking a lock or writing to a shared cache line. [`TombstoneLayers`] describes the cost
@@ -28,7 +28,7 @@ pub(super) struct Tombstones {
     layers: ArcSwap<TombstoneLayers>,
     /// Held while a tombstone is added, so that additions do not overlap.
     adding: Mutex<()>,
-    /// Size of the layers in bytes.
+    /// Size of `layers` in bytes.
     memory: AtomicUsize,
 }
 

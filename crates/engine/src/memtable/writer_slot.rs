@@ -2,7 +2,7 @@
 //!
 //! There is one slot for each processor. A thread is assigned to one slot for good, and takes the
 //! slot for the duration of an insert. If another thread has the slot, the inserting thread does
-//! not wait: it searches from the beginning of the list, and uses counters that are shared.
+//! not wait: it searches the skiplist from the beginning, and uses counters that all threads share.
 #![expect(unsafe_code, reason = "the slot's flag guards its splice, which a lock would wait for")]
 
 use std::cell::UnsafeCell;

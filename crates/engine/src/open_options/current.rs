@@ -54,7 +54,8 @@ impl CurrentOptions {
         self.now.load_arc()
     }
 
-    /// Locks the options of the database and its column families, with the user's objects.
+    /// Locks the options of the database and its column families. They include the user's objects,
+    /// such as comparators.
     pub(crate) fn open(&self) -> MutexGuard<'_, OpenOptions> {
         self.open.lock()
     }

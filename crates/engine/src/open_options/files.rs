@@ -34,7 +34,8 @@ pub(crate) struct OptionsFiles {
 }
 
 impl OptionsFiles {
-    /// Creates the component, given the numbers of the existing OPTIONS files.
+    /// Creates an `OptionsFiles` for the database in `directory`. `existing` are the numbers of the
+    /// OPTIONS files that are already there.
     pub(crate) fn new(
         storage: Arc<dyn Storage>,
         directory: PathBuf,
@@ -56,8 +57,9 @@ impl OptionsFiles {
         let aside = self.directory.join(FileKind::TemporaryOptions(number).to_string());
         let path = self.directory.join(FileKind::Options(number).to_string());
         self.write_new(options, &aside, &path).inspect_err(|_| {
-            // The new file may already have its final name. It must not become the current file, so
-            // it is removed. If that fails, too, the next open writes a newer file.
+            // After a failed write, the new file may already have its final name. It is removed, so
+            // that it does not become the current OPTIONS file. If the removal fails as well, the
+            // next open writes a newer file.
             let _ = self.storage.remove(&path);
         })?;
         let mut numbers = self.existing.lock();
@@ -77,8 +79,9 @@ impl OptionsFiles {
         Ok(())
     }
 
-    /// Writes the options that RocksDB does not have to `TAILWATER-OPTIONS`, with the values that
-    /// they had when the database was opened. Removes the file if all of them have their defaults.
+    /// Writes the file `TAILWATER-OPTIONS`: the options that do not exist in RocksDB, with the
+    /// values that they had when the database was opened. If all of these options have their
+    /// defaults, removes the file instead.
     pub(crate) fn write_own(&self, options: &TailwaterOptions) -> Result<()> {
         let path = self.directory.join(FileKind::TailwaterOptions.to_string());
         match options.to_text() {

@@ -20,8 +20,9 @@ use super::OpenOptions;
 const ATTEMPTS: usize = 16;
 
 impl OpenOptions {
-    /// Returns the options that a database's newest OPTIONS file and its `TAILWATER-OPTIONS`
-    /// record. If one of the files does not exist, its options have their defaults.
+    /// Returns the options that are stored in a database's newest OPTIONS file and in its
+    /// `TAILWATER-OPTIONS` file. If one of the files does not exist, the options that it would
+    /// store have their defaults.
     ///
     /// # Errors
     /// The errors of [`OpenOptions::load_from`].
@@ -75,9 +76,10 @@ impl OpenOptions {
     /// database does not exist yet and is created.
     ///
     /// Opening reads the files while it holds the database's lock. So it never overwrites options
-    /// that another process has just changed; after [`OpenOptions::load`], this can happen. Options
-    /// of column families that the database does not have are ignored, and so is a recorded
-    /// `error_if_exists`. `Db::open` can then also return the errors of [`OpenOptions::load`].
+    /// that another process has just changed. A program that calls [`OpenOptions::load`] and later
+    /// opens the database may overwrite such changes. Options of column families that the database
+    /// does not have are ignored, and so is a recorded `error_if_exists`. `Db::open` can then also
+    /// return the errors of [`OpenOptions::load`].
     pub fn set_load_when_opened(&mut self, over: &str) {
         self.over_file = Some(over.to_owned());
     }
@@ -98,7 +100,8 @@ impl OpenOptions {
         let database = DbOptions { error_if_exists: false, ..database };
         let mut loaded = Self { database, families, other_families, warnings, ..self.clone() };
         loaded.set_options(over)?;
-        // The file may name column families that were dropped later, or whose creation failed.
+        // The OPTIONS file may name column families that were dropped later, or whose creation
+        // failed.
         let families = manifest::current(&*self.storage, home)
             .and_then(|number| Manifest::read(&*self.storage, home, number))
             .map(|manifest| manifest.column_families);

@@ -222,8 +222,8 @@ impl OpenOptions {
     }
 
     /// Returns a mutable reference to the options of all column families that do not have options
-    /// of their own. Changes through it do not affect the other column families, in contrast to
-    /// [`OpenOptions::set_options`].
+    /// of their own. Changes through it do not affect column families that have options of their
+    /// own. [`OpenOptions::set_options`], by contrast, changes those, too.
     pub fn other_column_families_mut(&mut self) -> &mut ColumnFamilyOptions {
         &mut self.other_families
     }
@@ -322,7 +322,8 @@ impl OpenOptions {
     }
 
     /// Sets whether opening takes over the directories in `wal_dir`, `db_paths` and `cf_paths` that
-    /// another database has claimed. Default: false, which makes the open call fail.
+    /// another database has claimed. Default: false; opening then fails if there is such a
+    /// directory.
     ///
     /// A database claims these directories when it is opened for writing, and from then on no other
     /// database may use them. Set this to true only if the other database no longer exists, or if

@@ -122,8 +122,8 @@ impl OpenOptions {
         self.trimming(cache)
     }
 
-    /// Makes a cache return the allocator's free memory to the system, if option `trim_allocator`
-    /// is set.
+    /// Returns `cache`. If option `trim_allocator` is set, makes the C library's allocator release
+    /// freed memory to the system whenever the cache shrinks.
     fn trimming(&self, cache: Arc<BlockCache>) -> Arc<BlockCache> {
         if self.database.tailwater.trim_allocator {
             cache.trim_allocator();

@@ -64,7 +64,7 @@ choice! {
     /// `tailwater_format::compress::Compression` for two reasons: blocks may have compressions that
     /// no option can select, and an option may inherit its value from another option.
     pub enum CompressionType {
-        /// None.
+        /// No compression.
         None = "kNoCompression",
         /// Snappy.
         Snappy = "kSnappyCompression",
@@ -88,9 +88,10 @@ choice! {
 choice! {
     /// The way in which compactions select and arrange tables.
     pub enum CompactionStyle {
-        /// In levels, each of which is a multiple of the size of the previous level.
+        /// Data is arranged in levels. The size of each level is a multiple of the size of the
+        /// previous level.
         Level = "kCompactionStyleLevel",
-        /// In sorted runs of similar size.
+        /// Data is arranged in sorted runs of similar size.
         Universal = "kCompactionStyleUniversal",
         /// First in, first out: the oldest tables are dropped.
         Fifo = "kCompactionStyleFIFO",
@@ -110,7 +111,7 @@ choice! {
         OldestLargestSequenceFirst = "kOldestLargestSeqFirst",
         /// The table whose oldest record has the lowest sequence number.
         OldestSmallestSequenceFirst = "kOldestSmallestSeqFirst",
-        /// Each table in turn, in key order.
+        /// The tables of the level are compacted in turn, in key order.
         RoundRobin = "kRoundRobin",
     }
 }
@@ -118,9 +119,11 @@ choice! {
 choice! {
     /// The condition at which universal compaction stops adding sorted runs.
     pub enum StopStyle {
-        /// When the next run is larger than all selected runs together.
+        /// Universal compaction stops selecting runs when the next run is larger than all selected
+        /// runs together.
         TotalSize = "kCompactionStopStyleTotalSize",
-        /// When the next run is not similar in size to the last one.
+        /// Universal compaction stops selecting runs when the next run is not similar in size to
+        /// the run selected last.
         SimilarSize = "kCompactionStopStyleSimilarSize",
     }
 }
@@ -128,7 +131,7 @@ choice! {
 choice! {
     /// The minimum severity of messages in the information log.
     pub enum InfoLogLevel {
-        /// Normal operation.
+        /// Messages about normal operation.
         Info = "INFO_LEVEL",
         /// Details for debugging.
         Debug = "DEBUG_LEVEL",
@@ -146,7 +149,7 @@ choice! {
 choice! {
     /// The cache tiers that may be used.
     pub enum CacheTier {
-        /// All.
+        /// All cache tiers may be used.
         NonVolatileBlock = "kNonVolatileBlockTier",
         /// The caches in memory, including the compressed one.
         VolatileCompressed = "kVolatileCompressedTier",
@@ -158,9 +161,9 @@ choice! {
 choice! {
     /// Which large values are added to the blob cache when they are written.
     pub enum PrepopulateBlobCache {
-        /// None.
+        /// No values are added.
         Disable = "kDisable",
-        /// Values written by flushes.
+        /// Values that flushes write are added.
         FlushOnly = "kFlushOnly",
     }
 }
@@ -168,11 +171,11 @@ choice! {
 choice! {
     /// Which blocks are added to the block cache when they are written.
     pub enum PrepopulateBlockCache {
-        /// None.
+        /// No blocks are added.
         Disable = "kDisable",
-        /// Blocks written by flushes.
+        /// Blocks that flushes write are added.
         FlushOnly = "kFlushOnly",
-        /// Blocks written by flushes and compactions.
+        /// Blocks that flushes and compactions write are added.
         FlushAndCompaction = "kFlushAndCompaction",
     }
 }
@@ -203,13 +206,14 @@ choice! {
 choice! {
     /// Which metadata blocks stay in the cache while their tables are open.
     pub enum PinningTier {
-        /// Those that the older options for pinning select.
+        /// The older options for pinning determine which metadata blocks stay in the cache.
         Fallback = "kFallback",
-        /// No blocks.
+        /// No metadata blocks stay in the cache.
         None = "kNone",
-        /// Blocks of tables that a flush wrote, and of tables of similarly small size.
+        /// The metadata blocks of a table stay in the cache if a flush wrote the table, or if it is
+        /// of similarly small size.
         FlushedAndSimilar = "kFlushedAndSimilar",
-        /// All metadata blocks.
+        /// All metadata blocks stay in the cache.
         All = "kAll",
     }
 }
@@ -217,19 +221,21 @@ choice! {
 choice! {
     /// The I/O mode that an option requests for one purpose of I/O.
     pub enum IoModeChoice {
-        /// The mode that RocksDB's options for direct I/O select.
+        /// No mode is requested here. RocksDB's options for direct I/O determine the mode.
         Unset = "default",
-        /// Through the page cache.
+        /// The I/O goes through the page cache.
         Buffered = "buffered",
-        /// Past the page cache. If the filesystem does not support this, opening the database
-        /// fails.
+        /// The I/O bypasses the page cache. If the filesystem does not support this, opening the
+        /// database fails.
         Direct = "direct",
-        /// Through the page cache, with a flag that makes the kernel drop the pages when the I/O is
-        /// complete.
+        /// The I/O goes through the page cache, with a flag that makes the kernel drop the pages
+        /// when the I/O is complete.
         Uncached = "uncached",
-        /// Through the page cache. Afterwards `posix_fadvise` advises the kernel to drop the pages.
+        /// The I/O goes through the page cache. Afterwards `posix_fadvise` advises the kernel to
+        /// drop the pages.
         Fadvise = "fadvise",
-        /// Past the page cache if the filesystem supports it, otherwise through it.
+        /// The I/O bypasses the page cache if the filesystem supports this. Otherwise it goes
+        /// through the page cache.
         Auto = "auto",
     }
 }

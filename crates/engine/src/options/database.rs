@@ -23,8 +23,8 @@ const OWN_WAITING: &str = "writers have their own way of waiting";
 const NO_MMAP: &str =
     "files are never mapped; results are the same, and direct modes cannot be combined with it";
 const OTHER_SYSTEM: &str = "files are accessed through the system's own calls";
-/// Reason why options for ingestion behind are refused. They keep the last level free for files
-/// that are ingested as the oldest data.
+/// The reason why RocksDB's options for ingesting files as the oldest data are refused. These
+/// options keep the last level free for such files.
 pub(super) const NO_INGESTION_BEHIND: &str =
     "compactions fill the last level, which must stay free for files ingested as the oldest data";
 
@@ -37,7 +37,7 @@ const DIRECT_REQUEST_MAX: u64 = 16 << 20;
 /// A directory for tables, and its target size.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DbPath {
-    /// The directory.
+    /// Path of the directory.
     pub path: PathBuf,
     /// Target size of the tables in the directory, in bytes.
     pub target_size: u64,

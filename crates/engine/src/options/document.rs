@@ -18,11 +18,12 @@ const ROCKSDB_VERSION: Version = Version { major: 11, minor: 8, patch: 1 };
 /// How to treat unknown option names in an OPTIONS file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum UnknownOptions {
-    /// Refuse the file.
+    /// Refuse an OPTIONS file that has unknown option names.
     #[default]
     Refuse,
-    /// Ignore them if the file says that it was written by a version of RocksDB newer than the one
-    /// whose options are implemented. Refuse them in any other file.
+    /// Ignore unknown option names in a file that names a newer version of RocksDB as its writer. A
+    /// version is newer if it comes after the version whose options are implemented. Refuse any
+    /// other file that has unknown option names.
     IgnoreFromNewer,
 }
 
@@ -99,7 +100,7 @@ fn table_options(
 }
 
 /// Sets the options of a section of an OPTIONS file. If a name occurs more than once, its first
-/// entry counts.
+/// entry takes effect.
 fn set_section<T: OptionTable>(
     options: &mut T,
     section: &Section,

@@ -45,7 +45,7 @@ pub enum Problem {
     },
     /// The value contradicts values of other options, or is out of range.
     Invalid {
-        /// The value.
+        /// The value that was given to the option.
         value: String,
         /// The values that are accepted, or what the value contradicts.
         why: Cow<'static, str>,
@@ -79,8 +79,8 @@ impl Error {
         Self::new("", Problem::Refused { value: value.to_owned(), why: why.into() })
     }
 
-    /// Puts the option's name behind `name`, the name of the option that contains it:
-    /// `name.option`.
+    /// Prefixes the option's name with `name` and a dot: `name.option`. `name` is the option that
+    /// contains this option.
     #[must_use]
     pub(super) fn within(mut self, name: &str) -> Self {
         self.option = match self.option.as_str() {
@@ -90,7 +90,7 @@ impl Error {
         self
     }
 
-    /// Adds the line of the OPTIONS file.
+    /// Adds the number of the line that contains the error.
     #[must_use]
     pub(super) fn at_line(mut self, line: u32) -> Self {
         self.line = Some(line);

@@ -31,7 +31,8 @@ impl ObjectName {
 }
 
 impl ObjectName {
-    /// Returns the value that the text gives to option `name` of the object itself.
+    /// Returns the value of option `name` of the object itself, as in `{id=<id>;name=value}`.
+    /// Returns `None` if the text does not set this option.
     pub(crate) fn property(&self, name: &str) -> Option<String> {
         if !self.text.contains('=') {
             return None;
@@ -182,7 +183,7 @@ impl FilterPolicy {
     /// RocksDB's name for its built-in filters when the number of bits is not given.
     const READ_ONLY: &'static str = "rocksdb.BuiltinBloomFilter";
 
-    /// The names of the built-in policies.
+    /// The names of the built-in filter policies.
     const BUILT_IN: [&'static str; 5] = [
         Self::READ_ONLY,
         "bloomfilter",
@@ -301,10 +302,10 @@ pub enum CacheCapacity {
     /// The engine chooses the capacity.
     #[default]
     Unset,
-    /// The cache resizes itself continuously, to the size that reads need, as far as memory is
-    /// free.
+    /// The cache chooses its own size, and changes it continuously. It grows as long as reads
+    /// benefit from this and memory is free.
     Auto,
-    /// This many bytes.
+    /// The capacity is this number of bytes.
     Bytes(u64),
 }
 

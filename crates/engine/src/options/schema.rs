@@ -14,13 +14,15 @@ use super::error::{Error, Problem, Result, nearest};
 /// When an option can be changed, and whether it is written to the OPTIONS file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mutability {
-    /// It can be set only when the database is opened.
+    /// The option can be set only when the database is opened.
     Fixed,
-    /// It can also be changed while the database is open.
+    /// The option can be set when the database is opened, and changed while it is open.
     Mutable,
-    /// It can be set only when the database is opened, and is not written to the OPTIONS file.
+    /// The option can be set only when the database is opened. It is not written to the OPTIONS
+    /// file.
     Unwritten,
-    /// It can also be changed while the database is open, and is not written to the OPTIONS file.
+    /// The option can be set when the database is opened, and changed while it is open. It is not
+    /// written to the OPTIONS file.
     MutableUnwritten,
 }
 
@@ -56,7 +58,7 @@ pub struct OptionInfo<T: 'static> {
     pub about: &'static str,
     /// When the option can be changed, and whether it is written to the OPTIONS file.
     pub mutability: Mutability,
-    /// The effect of setting it.
+    /// The effect of setting the option.
     pub verdict: Verdict,
     pub(super) set: fn(&mut T, &str) -> Result<()>,
     pub(super) set_part: fn(&mut T, &str, &str) -> Result<()>,
@@ -72,12 +74,12 @@ impl<T: 'static> OptionInfo<T> {
 
 /// An alias: another name that sets an option of the group `T`.
 pub struct OtherName<T: 'static> {
-    /// The alias itself.
+    /// The other name of the option.
     pub name: &'static str,
     pub(super) set: fn(&mut T, &str) -> Result<()>,
 }
 
-/// A group of options that is declared as a table.
+/// A group of options. Macro `option_table!` declares it as a table with one row for each option.
 pub trait OptionTable: Sized + 'static {
     /// Returns the options, in the order in which they are written.
     fn table() -> &'static [OptionInfo<Self>];

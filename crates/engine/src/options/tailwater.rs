@@ -125,7 +125,7 @@ impl TailwaterOptions {
     ///
     /// # Errors
     /// For a line that is not of the form `name=value`, an unknown name, or an invalid value. The
-    /// error has the line in the file.
+    /// error has the number of the line.
     pub fn from_text(text: &str) -> Result<Self> {
         let mut options = Self::default();
         for (index, line) in text.lines().enumerate() {

@@ -1,8 +1,8 @@
 //! Parsing and printing of option values.
 //!
-//! Numbers may end in `k`, `m`, `g` or `t`, in lower or upper case, which denote powers of 1024. A
-//! number followed by other text and a sign before an unsigned number are refused; RocksDB accepts
-//! them, but reads another number than the user may expect.
+//! Numbers may end in `k`, `m`, `g` or `t`, in lower or upper case, which denote powers of 1024.
+//! Two kinds of text are refused: an unsigned number with a sign before it, and any number with
+//! other text after it. RocksDB accepts both, but reads another number than the user may expect.
 
 use tailwater_format::options_text::{escape, split_list, strip_outer_braces, unescape};
 

@@ -8,7 +8,8 @@ use super::{Boundary, View};
 /// A cursor over the fragments of a view. Only tombstones whose sequence number is in a given range
 /// are visible to it. It skips fragments that no visible tombstone covers.
 ///
-/// Every call must be given the view on which the cursor was last moved. No call allocates memory.
+/// A seek positions the cursor in a view. Every call until the next seek must be given the same
+/// view. No call allocates memory.
 #[derive(Debug, Clone)]
 pub(crate) struct Cursor {
     /// The lowest visible sequence number, inclusive.
@@ -123,8 +124,8 @@ impl Cursor {
         self.move_to_visible_from(view, self.fragment + 1);
     }
 
-    /// Goes to the previous fragment that a visible tombstone covers. The cursor must be valid.
-    /// Before the first such fragment, it is not valid any more.
+    /// Goes to the previous fragment that a visible tombstone covers. If there is none, the cursor
+    /// becomes invalid. The cursor must be valid when this is called.
     pub(crate) fn previous(&mut self, view: View<'_>) {
         self.move_to_visible_before(view, self.fragment);
     }
@@ -158,8 +159,9 @@ impl Cursor {
     fn move_to_visible_before(&mut self, view: View<'_>, end: usize) {
         self.valid = false;
         for fragment in (0..end).rev() {
-            // A fragment that starts at the user key of the view's upper bound may lie entirely
-            // after the bound. It is skipped.
+            // The view's upper bound is an internal key. A fragment may start at the user key of
+            // this bound, but have a lower sequence number. It then lies entirely after the bound,
+            // and is skipped.
             if self.look_at(view, fragment) && self.begins_in_view(view) {
                 self.valid = self.ends_in_view(view);
                 return;

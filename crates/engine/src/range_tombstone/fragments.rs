@@ -19,14 +19,14 @@ use super::{RangeTombstone, Truncation, View};
 /// So the memory is quadratic in the number of tombstones if all of them overlap.
 pub(crate) struct FragmentedRangeTombstones {
     comparator: Comparator,
-    /// The user keys of the cuts, concatenated.
+    /// The user keys of the cuts, concatenated. A cut is a boundary between fragments.
     keys: Vec<u8>,
-    /// For each cut, the end of its user key in `keys`.
+    /// For each cut, the end of its user key as an offset in `keys`, exclusive.
     key_ends: Vec<usize>,
     /// The sequence numbers of all fragments, fragment by fragment, newest first in each.
     sequences: Vec<Sequence>,
-    /// For each cut, the end in `sequences` of the sequence numbers of the fragment that ends at
-    /// the cut. The first cut ends no fragment and has 0.
+    /// For each cut, an exclusive end index in `sequences`: the end of the sequence numbers of the
+    /// fragment that ends at the cut. No fragment ends at the first cut, which has 0.
     sequence_ends: Vec<usize>,
 }
 
@@ -68,8 +68,8 @@ impl FragmentedRangeTombstones {
         }
     }
 
-    /// Visits all starts and ends of tombstones in key order. At each distinct key, writes a cut
-    /// and the fragment that ends there.
+    /// Visits all starts and ends of tombstones in key order. At each distinct key, adds a cut (a
+    /// boundary between fragments), and stores the fragment that ends there.
     fn sweep(&mut self, starts: &[RangeTombstone<'_>], ends: &[RangeTombstone<'_>]) {
         let mut starts = starts.iter().peekable();
         let mut ends = ends.iter().peekable();
@@ -106,8 +106,9 @@ impl FragmentedRangeTombstones {
         }
     }
 
-    /// Adds a cut at `key`, which ends the current fragment. `active` are the sequence numbers of
-    /// the tombstones that cover the fragment, each with the number of such tombstones.
+    /// Adds a cut at `key`, and stores the fragment that ends there. `active` are the sequence
+    /// numbers of the tombstones that cover this fragment, each with the number of covering
+    /// tombstones that have it.
     fn push_cut(&mut self, key: &[u8], active: &[(Sequence, usize)]) {
         self.keys.extend_from_slice(key);
         self.key_ends.push(self.keys.len());
@@ -189,8 +190,8 @@ impl FragmentedRangeTombstones {
         &self.sequences[self.sequence_ends[at]..self.sequence_ends[at + 1]]
     }
 
-    /// Returns the index, in the sequence numbers of fragment `at`, of the first one that is at
-    /// most `snapshot`.
+    /// Searches the sequence numbers of fragment `at` for the first number that is at most
+    /// `snapshot`. Returns the index of this number among them; their count if there is none.
     #[inline]
     pub(super) fn newest_visible(&self, at: usize, snapshot: Sequence) -> usize {
         self.sequences(at).partition_point(|&sequence| sequence > snapshot)
@@ -204,8 +205,8 @@ impl FragmentedRangeTombstones {
         if behind == self.key_ends.len() { None } else { behind.checked_sub(1) }
     }
 
-    /// Returns the index of the first cut whose key comes after the user key; the number of cuts if
-    /// no cut does.
+    /// Returns the index of the first cut (boundary between fragments) whose key comes after the
+    /// user key; the number of cuts if no cut does.
     #[inline]
     pub(super) fn first_cut_after(&self, user_key: &[u8]) -> usize {
         let (mut low, mut high) = (0, self.key_ends.len());

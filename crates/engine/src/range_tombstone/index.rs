@@ -27,9 +27,9 @@ use super::{Boundary, RangeTombstone};
 /// base-2 logarithm of the number of fragments.
 pub(crate) struct TombstoneIndex {
     comparator: Comparator,
-    /// The user keys of the cuts, concatenated.
+    /// The user keys of the cuts, concatenated. A cut is a boundary between fragments.
     keys: Vec<u8>,
-    /// For each cut, the end of its user key in `keys`.
+    /// For each cut, the end of its user key as an offset in `keys`, exclusive.
     key_ends: Vec<usize>,
     /// All tombstones, the newest first.
     spans: Vec<Span>,
@@ -37,13 +37,13 @@ pub(crate) struct TombstoneIndex {
     /// 1 is the root, nodes `2n` and `2n + 1` are the children of node `n`, and the leaves are the
     /// last nodes.
     noted: Vec<Sequence>,
-    /// For each node, the start of its sequence numbers in `noted`. The last entry is the end of
-    /// those of the last node.
+    /// For each node, the index in `noted` of its first sequence number. One more entry at the end
+    /// is the length of `noted`.
     noted_starts: Vec<usize>,
 }
 
-/// A tombstone whose start and end are given as indexes of cuts. The two are equal if it deletes
-/// nothing.
+/// A tombstone. `start` and `end` are the indexes of its start key and end key among the cuts. They
+/// are equal if the tombstone deletes nothing.
 #[derive(Debug, Clone, Copy)]
 struct Span {
     start: u32,
@@ -101,8 +101,8 @@ impl TombstoneIndex {
         self.key_ends.push(self.keys.len());
     }
 
-    /// Merges the cuts of two indexes, without duplicates. Returns, for each of the two, the new
-    /// indexes of its cuts.
+    /// Adds the cuts of `a` and `b` to this index, in key order and without duplicates. Returns the
+    /// new index of each cut of `a`, and the new index of each cut of `b`.
     fn take_cuts(&mut self, a: &Self, b: &Self) -> (Vec<u32>, Vec<u32>) {
         let (a_count, b_count) = (a.key_ends.len(), b.key_ends.len());
         let (mut a_places, mut b_places) =
@@ -126,7 +126,8 @@ impl TombstoneIndex {
         (a_places, b_places)
     }
 
-    /// Stores the sequence number of every tombstone at the nodes of the tree.
+    /// Stores the sequence number of every tombstone at nodes of the segment tree whose leaves are
+    /// the fragments.
     fn note_spans(&mut self) {
         let fragments = self.fragments_end();
         let mut starts = vec![0; 2 * fragments + 1];
@@ -302,7 +303,7 @@ impl IndexCursor {
     }
 
     /// Returns the sequence number of the newest visible tombstone that covers the current
-    /// fragment; `None` if the cursor has no position.
+    /// fragment. Returns `None` if there is no current fragment.
     #[inline]
     pub(crate) fn sequence(&self) -> Option<Sequence> {
         self.sequence

@@ -18,7 +18,8 @@ const GROWTH: usize = 4;
 /// The range tombstones of a memtable at a point in time. Immutable.
 #[derive(Default)]
 pub(crate) struct TombstoneLayers {
-    /// The indexes, largest first.
+    /// The indexes among which the tombstones are divided. The index with the most tombstones comes
+    /// first.
     indexes: Vec<Arc<TombstoneIndex>>,
 }
 

@@ -93,7 +93,8 @@ pub(crate) struct Boundary<'a> {
 }
 
 impl<'a> Boundary<'a> {
-    /// Returns the boundary at an internal key; `None` if the key is shorter than a trailer.
+    /// Returns the boundary with the user key and trailer of an internal key. Returns `None` if the
+    /// bytes are shorter than a trailer.
     #[inline]
     pub(crate) fn from_internal_key(internal_key: &'a [u8]) -> Option<Self> {
         key::split(internal_key).map(|(user_key, trailer)| Self { user_key, trailer })

@@ -16,7 +16,8 @@ use tailwater_format::key::Sequence;
 
 use super::RangeTombstone;
 
-/// A range of keys that the same tombstones cover, of which only the newest of each stripe is kept.
+/// A range of keys that the same tombstones cover. Of these tombstones, only the newest of each
+/// stripe is kept; a stripe is the range of sequence numbers between two neighbouring snapshots.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct StripedFragment<'a> {
     /// Start of the range of user keys, inclusive.
@@ -30,8 +31,9 @@ pub(crate) struct StripedFragment<'a> {
 
 /// Cuts tombstones, which may be given in any order, into fragments wherever a tombstone begins or
 /// ends. Returns the fragments in key order, each with the newest tombstone of each stripe. `below`
-/// returns the snapshot at the lower end of the stripe that contains a sequence number, if there is
-/// one. Takes the time of two sorts, plus linear time in the size of the result.
+/// returns the snapshot at the lower end of the stripe that contains a sequence number, or `None`
+/// if the stripe has no lower end. Takes the time of two sorts, plus linear time in the size of the
+/// result.
 pub(crate) fn striped_fragments<'a>(
     comparator: &Comparator,
     tombstones: impl IntoIterator<Item = RangeTombstone<'a>>,

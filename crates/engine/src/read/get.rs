@@ -27,8 +27,8 @@ struct Progress {
     /// Number of memtables that were searched.
     memtables: usize,
     level: usize,
-    /// Number of tables of the current level that were searched or skipped, of those that may
-    /// contain the key.
+    /// Number of tables of the current level that the get has searched or skipped. Only tables that
+    /// may contain the key are counted.
     file: usize,
 }
 

@@ -56,9 +56,9 @@ pub struct ReadOptions {
     /// that need only a few of the values. Default: false.
     pub allow_unprepared_value: bool,
     /// Whether an iterator with a snapshot moves to newer versions of the column family on its own,
-    /// while it keeps showing the snapshot's state. It then releases flushed memtables and
-    /// compacted tables at its next move, instead of keeping them until it is dropped. Without a
-    /// snapshot, the option has no effect. Default: false.
+    /// while it keeps showing the snapshot's state. With this option, the iterator releases flushed
+    /// memtables and compacted tables at its next step or seek, instead of keeping them until it is
+    /// dropped. Without a snapshot, the option has no effect. Default: false.
     ///
     /// Set the option for iterators that live long while others write, for instance for a logical
     /// backup. It costs one more relaxed load at each step. At each new version, the iterator must

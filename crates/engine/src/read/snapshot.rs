@@ -9,7 +9,7 @@ use tailwater_io::sync::Mutex;
 
 use crate::read::ReadState;
 
-/// The snapshots of a database that users hold. Flushes and compactions keep the records that these
+/// The snapshots that users hold of a database. Flushes and compactions keep the records that these
 /// snapshots see.
 #[derive(Debug, Default)]
 pub(crate) struct SnapshotList {
@@ -94,9 +94,9 @@ impl ReadState {
 }
 
 impl SnapshotList {
-    /// Returns the sequence number of the oldest snapshot that was left when a snapshot was last
-    /// released or, if none was left, the published sequence number at that time. 0 before the
-    /// first release.
+    /// Returns a sequence number that is recorded whenever a snapshot is released: that of the
+    /// oldest remaining snapshot or, if none remains, the published sequence number at that time. 0
+    /// before the first release.
     pub(crate) fn oldest_at_release(&self) -> Sequence {
         self.oldest_at_release.load(Ordering::Relaxed)
     }
@@ -145,8 +145,8 @@ impl Snapshot {
     /// Whether the snapshot belongs to the database whose read state is `shared`.
     #[inline]
     pub(crate) fn is_of(&self, shared: &Arc<ReadState>) -> bool {
-        // Addresses can be compared: the snapshot keeps its own read state alive, so no other
-        // database's can be at the same address.
+        // Comparing addresses is enough: the snapshot keeps its own read state alive, so the read
+        // state of another database cannot be at the same address.
         Arc::ptr_eq(&self.entry.shared, shared)
     }
 

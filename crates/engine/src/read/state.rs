@@ -1,4 +1,4 @@
-//! The state that reads and writes of an open database share.
+//! The state that the read operations and write operations of an open database share.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,7 +12,7 @@ use crate::opening::OpeningId;
 use crate::read::SnapshotList;
 use crate::stats::{Activity, Statistics};
 
-/// State that reads and writes of a database share.
+/// State that the read operations and write operations of a database share.
 #[derive(Debug)]
 pub(crate) struct ReadState {
     /// Identifies this opening of the database. Handles of its column families have the same

@@ -1,5 +1,5 @@
-//! Creates the components of a database after its logs were replayed. Before that, claims the
-//! database's directories, and begins a new MANIFEST and a new log.
+//! The part of recovery after the logs were replayed. It claims the database's directories, and
+//! begins a new MANIFEST and a new log. Then it creates the database's components.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -49,7 +49,7 @@ struct Begun {
     logs: LogSet,
     locks: Locks,
     is_new: bool,
-    /// Whether the old logs were kept, so that their contents are not flushed to tables.
+    /// Whether the old logs were kept. If so, their contents are not flushed to tables.
     keeps_logs: bool,
 }
 
@@ -89,9 +89,9 @@ impl LogsReplayed {
         let in_manifest = replayed.manifest.database_id.clone();
         let identity =
             identity(&*replayed.storage, &replayed.home, &replayed.options, in_manifest)?;
-        // `owns_old_logs` is determined before this opening claims the directory. If no earlier
-        // opening has claimed it, the log files in it may be another database's. They are then kept
-        // until the next opening.
+        // `owns_old_logs` is determined before this open call claims the log directory. If no
+        // earlier open call claimed this directory, the log files in it may belong to another
+        // database. In this case they are kept until the database is opened again.
         let log_directory = replayed.options.wal_directory(&replayed.home);
         let owns_old_logs = replayed.directories.is_own(&*replayed.storage, &log_directory)?;
         replayed.claim_directories(&mut locks, &identity, &info_log)?;
@@ -113,7 +113,7 @@ impl LogsReplayed {
         Ok(recovered)
     }
 
-    /// Locks and claims the database's directories outside the home.
+    /// Locks and claims the database's directories outside its home directory.
     fn claim_directories(
         &self,
         locks: &mut Locks,
@@ -149,9 +149,9 @@ impl LogsReplayed {
         Versions::new(storage, home, beginning, Arc::clone(info_log))
     }
 
-    /// Decides whether to keep the logs that were replayed, instead of flushing their contents. If
-    /// so, syncs them. Returns whether they are kept. Before that, links damaged logs into the
-    /// folder `lost`.
+    /// First links damaged logs into the folder `lost`. Then decides whether to keep the logs that
+    /// were replayed, instead of flushing their contents. If the logs are to be kept, syncs them.
+    /// Returns whether they are kept.
     fn settle_old_logs(&self, info_log: &InfoLog, is_new: bool) -> Result<bool> {
         let storage = &self.storage;
         let directory = &self.options.wal_directory(&self.home);
@@ -333,8 +333,8 @@ fn file_numbers(manifest: &Manifest, directories: &Directories) -> Result<FileNu
     Ok(FileNumbers::starting_at(next))
 }
 
-/// Returns the identity of the database and of this opening. Writes the IDENTITY file if options
-/// require it and it is missing or has another database ID.
+/// Returns the identity of the database, with a new session ID for this open call. Writes the
+/// IDENTITY file if options require it and the file is missing or has another database ID.
 fn identity(
     storage: &dyn Storage,
     directory: &Path,

@@ -47,14 +47,15 @@ impl FilesFound {
             verifies_predecessors: options.database().track_and_verify_wals,
             recycles: options.database().recycle_log_file_num > 0,
         };
-        // Checked even if option `track_and_verify_wals_in_manifest` is off. The MANIFEST's list of
-        // synced logs cannot be outdated: an engine that opens a database for writing without this
-        // option starts a new MANIFEST, whose list is empty.
+        // The logs are compared with the MANIFEST's list of synced logs even if option
+        // `track_and_verify_wals_in_manifest` is off. This list cannot be outdated: an engine that
+        // opens a database for writing without this option starts a new MANIFEST, whose list is
+        // empty.
         let tracked = manifest.synced_logs.range(rules.min_log_number..);
         check_tracked(&*storage, &logs, tracked)?;
         let last_sequence = manifest.last_sequence;
-        // Uses the directory listing of the second step if there is one: listing a directory with
-        // very many tables takes long.
+        // If the second step of recovery listed the log directory, that listing is used: listing a
+        // directory with very many tables takes long.
         let numbers: Vec<u64> = match self.directories.files_in(&*storage, &logs)? {
             Some(files) => files.logs().collect(),
             None => replay::list_logs(&*storage, &logs)?,
@@ -118,10 +119,10 @@ fn column_family(
     ColumnFamily::new(factory.opening(), id, name, set, readers, version)
 }
 
-/// Opens the tables of column families, at most as many as stay open. So a table with an
-/// unsupported feature is refused when the database is opened, and not when the table is first
-/// read. Other errors are ignored here: only reads of a damaged table fail, and all other tables
-/// can be read.
+/// Opens the tables of column families, up to the number of tables that may stay open. So a table
+/// with an unsupported feature is refused when the database is opened, and not when the table is
+/// first read. Other errors are ignored here: only reads of a damaged table fail, and all other
+/// tables can be read.
 fn open_tables(families: &[ColumnFamily]) -> Result<()> {
     let mut opened = 0;
     for family in families {

@@ -64,7 +64,7 @@ impl Unrecovered {
     }
 
     /// Prepares to open a database for writing. `options` must be checked and sanitized.
-    /// `home_files` is the listing of the home.
+    /// `home_files` is the listing of the database's home directory.
     pub(super) fn for_writing(home: Home, home_files: Files, options: OpenOptions) -> Self {
         let storage = Arc::clone(options.storage());
         let io_modes = Arc::new(IoModes::new(options.database()));

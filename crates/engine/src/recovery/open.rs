@@ -65,8 +65,8 @@ pub(crate) fn open(directory: &Path, options: &OpenOptions) -> Result<Recovered>
         options = checked(directory, &options.loaded_when_opened(&home.path)?)?;
         options.resolve_paths(&home.path, home.identity)?;
     }
-    // The home is listed only once, here, because a listing takes long if there are very many
-    // tables.
+    // The home directory is listed only once, here, because a listing takes long if there are very
+    // many tables.
     let home_files = Files::list_with_lengths(&*storage, &home.path)?;
     let (clock, elsewhere) = (options.clock(), options.info_log_directory());
     let database = options.database();
@@ -144,8 +144,8 @@ fn lock_and_create(
         Error::from(error)
             .while_doing("the database is open for writing elsewhere, or cannot be locked")
     })?;
-    // Checked again, because another process may have created the database before the LOCK was
-    // taken.
+    // Whether a database exists is checked again, because another process may have created one
+    // before the LOCK was taken.
     let is_there = has_current(storage, home)?;
     if is_there && database.error_if_exists {
         let message = "there is a database here, and error_if_exists is true";

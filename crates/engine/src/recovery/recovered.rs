@@ -44,7 +44,7 @@ impl Recovered {
     /// Keeps the old logs. Their contents stay in memtables. `oldest_log` is the number of the
     /// oldest log.
     pub(super) fn keep_logs(&self, oldest_log: u64) -> Result<()> {
-        // Every edit, even an empty one, makes the MANIFEST record which logs exist.
+        // Writing an edit, even an empty one, also records in the MANIFEST which logs exist.
         self.apply_recovered(vec![VersionEdit::default()])?;
         for family in self.context.shared.family_set().iter() {
             family.active().set_earliest_log_number(oldest_log);
@@ -138,8 +138,9 @@ impl Recovered {
         directories.give_up_unused(&*self.context.storage, &needed)
     }
 
-    /// Whether a file outside the home is a table that another database created. That database may
-    /// still use it: RocksDB does not claim directories, and may write tables there.
+    /// Whether a file outside the database's home directory is a table that another database
+    /// created. That database may still use the table: RocksDB does not claim directories, and may
+    /// write tables there.
     fn is_table_of_another(&self, path: &Path) -> bool {
         let name = path.file_name().and_then(|name| FileKind::parse(&name.to_string_lossy()));
         let is_table = matches!(name, Some(FileKind::Table(_) | FileKind::LevelDbTable(_)));

@@ -17,8 +17,8 @@ use crate::options::{
     TailwaterOptions, UniversalCompactionOptions, sanitize_column_family,
 };
 
-/// A setting that is not followed. The fields are the parts of the warning before and after the
-/// names of the column families that have this setting.
+/// A setting that is not put into effect. The fields are the parts of the warning before and after
+/// the names of the column families that have this setting.
 #[derive(Debug, PartialEq, Eq)]
 struct Unmet {
     before: String,
@@ -40,8 +40,8 @@ pub(crate) fn of_database(options: &DbOptions) -> Vec<String> {
     unmet.into_iter().map(|unmet| format!("{} {}", unmet.before, unmet.after)).collect()
 }
 
-/// Returns warnings about options for direct reads that have no effect, or that make compactions
-/// slow.
+/// Returns warnings about the options for direct reads: about an option that has no effect, and
+/// about one that makes compactions slow.
 pub(super) fn of_direct_reads(options: &DbOptions) -> Vec<String> {
     let mut harms = Vec::new();
     if options.use_direct_reads && options.use_direct_io_for_compaction_reads {
@@ -60,8 +60,9 @@ pub(super) fn of_direct_reads(options: &DbOptions) -> Vec<String> {
     harms
 }
 
-/// Returns warnings about settings of column families that are not followed. `all` has the objects
-/// that options may name. Column families with the same warning share a sentence.
+/// Returns warnings about column family settings that are not put into effect. `all` has the user's
+/// objects (such as comparators) that options name. If several column families have the same
+/// warning, one sentence names all of them.
 pub(crate) fn of_families<'a>(
     all: &OpenOptions,
     families: impl Iterator<Item = &'a ColumnFamily>,
@@ -101,8 +102,8 @@ fn of_family(all: &OpenOptions, name: &str, options: &ColumnFamilyOptions) -> Ve
         ..ColumnFamilyOptions::default()
     };
     sanitize_column_family(&mut defaults, all.database(), false);
-    // Copied so that these options do not count as set. `style` checks them, if the compaction
-    // style is FIFO.
+    // The FIFO options are copied to the defaults, so that the comparison with the defaults does
+    // not report them. If the compaction style is FIFO, function `style` checks them.
     defaults.compaction_options_fifo.clone_from(&options.compaction_options_fifo);
     without_effect(&mut unmet, "", " of", options, &defaults);
     let (table, table_defaults) = (&options.table_factory, &defaults.table_factory);
@@ -180,7 +181,8 @@ fn tables(unmet: &mut Vec<Unmet>, options: &ColumnFamilyOptions) {
     unmet.push(Unmet { before, after: after.to_owned() });
 }
 
-/// Adds warnings about objects that options name but that were not supplied.
+/// Adds warnings about objects, such as a merge operator, that an option names but the user did not
+/// supply.
 fn objects(unmet: &mut Vec<Unmet>, all: &OpenOptions, name: &str, options: &ColumnFamilyOptions) {
     let mut missing = |what: &str, object: &str, outcome: &str| {
         let before = format!("{what} '{object}' of");

@@ -18,7 +18,7 @@
 //! - Sequence numbers and times of the samples are strictly ascending. No sample has sequence
 //!   number 0, because compactions give that number to old records.
 //! - There are at most `capacity` samples after a trim, and at most an eighth more before the next
-//!   trim. At most one sample is older than the window.
+//!   trim. At most one sample is older than the maximum age (`window_s`).
 //!
 //! Source: `db/seqno_to_time_mapping.{h,cc}`.
 
@@ -37,7 +37,7 @@ const SAMPLES_PER_TABLE: usize = 100;
 /// Maximum number of samples that are kept in memory.
 pub(crate) const SAMPLES_MAX: usize = 1000;
 
-/// Limits on the samples that are kept.
+/// Limits on the samples (each a sequence number and a time) that are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Limits {
     /// Maximum number of samples after a trim.
@@ -102,7 +102,8 @@ impl SequenceTimes {
     }
 
     /// Merges other samples into these. The others may be in any order. `now_s` is the current
-    /// time, in seconds since 1970; it ends the window of samples that are kept.
+    /// time, in seconds since 1970. Samples that are older than the window before this time are
+    /// removed, except the newest of them.
     pub(crate) fn take_in(&mut self, others: impl IntoIterator<Item = SequenceTime>, now_s: u64) {
         let mut all = std::mem::take(&mut self.samples);
         all.extend(others.into_iter().filter(|sample| sample.sequence > 0));

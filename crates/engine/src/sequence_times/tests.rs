@@ -1,5 +1,5 @@
-//! Tests of the samples, some of which compare them with those that RocksDB keeps for the same
-//! input.
+//! Tests of sequence number samples. Some of the tests compare the samples with those that RocksDB
+//! keeps for the same input.
 
 use tailwater_format::table::sequence_times::{SequenceTime, decode, encode};
 

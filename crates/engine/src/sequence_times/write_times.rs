@@ -3,8 +3,8 @@
 //!
 //! Sequence numbers and samples belong to the whole database. Column families may preserve times
 //! over different time spans. The interval between samples is about a hundredth of the shortest
-//! span, and samples are kept for the longest span. Tables store samples; those in memory start
-//! empty when the database is opened.
+//! span, and samples are kept for the longest span. Tables store samples. The list of samples in
+//! memory is empty when the database is opened.
 //!
 //! If column families of a new database preserve times, the numbers from 1 to
 //! [`PREALLOCATED_SEQUENCES`] are not given to writes. They count as written before the creation,
@@ -110,9 +110,9 @@ impl WriteTimes {
         self.state.lock().times = SequenceTimes::spread(last, from_s, now_s, windows.limits());
     }
 
-    /// Applies the options of all column families, which are `families`. If one of them preserves
-    /// times, also takes a sample. Must be called when column families or their options have
-    /// changed.
+    /// Applies the options of all column families, which `families` yields. If at least one column
+    /// family preserves write times, also takes a sample. Must be called when column families or
+    /// their options have changed.
     ///
     /// `published` is the last sequence number that reads see, and `now_s` the current time in
     /// seconds since 1970. `published` must have been loaded before the clock was read, so that all

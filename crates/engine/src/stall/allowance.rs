@@ -9,7 +9,8 @@
 /// Length of the interval for which bytes are granted in advance, and minimum time that a write
 /// waits, in microseconds.
 const INTERVAL_US: u64 = 1000;
-/// Maximum time without writes for which bytes are granted afterwards, in microseconds.
+/// After a pause in writes, bytes are also granted for the time of the pause. At most this number
+/// of microseconds of the pause is counted.
 const SAVED_US: u64 = 1_000_000;
 
 /// The bytes that may be written without waiting.
@@ -47,7 +48,7 @@ impl Allowance {
         until.saturating_sub(now_us).max(INTERVAL_US)
     }
 
-    /// Returns bytes to the allowance that were taken but are not written.
+    /// Adds `bytes` to the allowance again. They were taken from it, but are not written.
     pub(super) fn give_back(&mut self, bytes: u64) {
         self.bytes = self.bytes.saturating_add(bytes);
     }

@@ -14,18 +14,18 @@ pub enum StallState {
     Normal,
     /// Writes are slowed down to a rate.
     Delayed {
-        /// The rate, in bytes per second.
+        /// The rate to which writes are limited, in bytes per second.
         bytes_per_second: u64,
         /// The condition that requires the delay.
         cause: StallCause,
-        /// A description with figures: "21 tables in level 0 of 'default'".
+        /// A description of the cause with figures: "21 tables in level 0 of 'default'".
         reason: String,
     },
     /// Writes wait until the state changes.
     Stopped {
         /// The condition that requires the stop.
         cause: StallCause,
-        /// A description with figures, as for `Delayed`.
+        /// A description of the cause with figures: "21 tables in level 0 of 'default'".
         reason: String,
     },
 }
@@ -107,15 +107,15 @@ pub(crate) struct StallConditions {
     pub(crate) level_0_trigger: usize,
     pub(crate) level_0_slowdown: usize,
     pub(crate) level_0_stop: usize,
-    /// Bytes waiting to be compacted from which on writes are delayed; 0 means no limit.
+    /// Writes are delayed if at least this number of bytes wait to be compacted; 0 means no limit.
     pub(crate) soft_pending_bytes: u64,
-    /// Bytes waiting to be compacted from which on writes are stopped; 0 means no limit.
+    /// Writes are stopped if at least this number of bytes wait to be compacted; 0 means no limit.
     pub(crate) hard_pending_bytes: u64,
 }
 
 impl StallConditions {
-    /// Returns the stall state that this column family requires. `bytes_per_second` is the rate of
-    /// a delay.
+    /// Returns the stall state that this column family requires. If the state is `Delayed`,
+    /// `bytes_per_second` is the rate to which writes are limited.
     pub(crate) fn state(&self, bytes_per_second: u64) -> StallState {
         let memtables = self.sealed_memtables;
         let over = |bound: u64| bound > 0 && self.pending_compaction_bytes >= bound;

@@ -26,7 +26,7 @@ pub(crate) struct StallController {
     /// Bytes that leaders of write groups have written for the followers in their groups, and that
     /// have not been taken from the allowance yet.
     unpaid: AtomicU64,
-    /// The time from which the allowance counts microseconds.
+    /// The time that counts as time zero in calls of `allowance`.
     epoch: Instant,
     stalls: Mutex<Stalls>,
     changed: Condvar,
@@ -41,12 +41,13 @@ struct Stalls {
     rate_max: u64,
     /// The bytes that delayed writes may write without waiting.
     allowance: Allowance,
-    /// What each column family, by its ID, required when its memtables or tables last changed.
+    /// For each column family, by its ID: the stall that it required when its memtables or tables
+    /// last changed.
     families: BTreeMap<u32, FamilyStall>,
 }
 
-/// What a column family required when its memtables or tables last changed, and its compaction
-/// backlog then.
+/// The stall that a column family required when its memtables or tables last changed, and its
+/// compaction backlog at that time.
 #[derive(Debug, Clone, Copy, Default)]
 struct FamilyStall {
     demand: Demand,
@@ -71,7 +72,7 @@ impl Stalls {
     }
 
     /// Returns the stall state that a column family requires. If its memtables or tables have
-    /// changed, also adjusts the delay rate and remembers what it requires.
+    /// changed, also adjusts the delay rate, and records the required stall in `families`.
     fn look(&mut self, family: &FamilyLook) -> StallState {
         let FamilyLook { id, conditions, has_changed } = family;
         let state = conditions.state(self.rate);
@@ -188,12 +189,12 @@ impl StallController {
     /// Waits as long as writes are stopped; if they are delayed, for the time that `bytes` take at
     /// the current rate.
     ///
-    /// Calls `check` before the wait and repeatedly during it. Its argument is the cause if writes
-    /// are stopped. If `check` returns an error, the wait ends with that error.
+    /// Calls `check` before the wait and repeatedly during it. If writes are stopped, the argument
+    /// of `check` is the cause. If `check` returns an error, the wait ends with that error.
     ///
-    /// If the caller must wait, `refuse` is called once, with an error. It makes queued writers
-    /// that set `no_slowdown` fail with that error, until the value that `refuse` returned is
-    /// dropped.
+    /// If the caller must wait, calls `refuse` once, with an error. From this call until the value
+    /// that `refuse` returned is dropped, queued writers that set `no_slowdown` fail with the
+    /// error.
     ///
     /// # Errors
     /// Busy, if the caller would have to wait and `no_slowdown` is set; the errors of `check`.
@@ -252,8 +253,9 @@ impl StallController {
         }
     }
 
-    /// Adds to the bytes for which the next delayed leader waits, on top of its own: `bytes` is the
-    /// number of bytes that a leader wrote for the followers in its group.
+    /// Makes the next delayed leader wait longer. `bytes` is the number of bytes that a leader
+    /// wrote for the followers in its group. The wait of the next leader is computed from its own
+    /// bytes plus these bytes.
     #[inline]
     pub(crate) fn charge(&self, bytes: impl FnOnce() -> u64) {
         if self.is_stalled() {

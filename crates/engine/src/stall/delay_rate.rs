@@ -31,26 +31,28 @@ pub(crate) enum Demand {
     Stop,
 }
 
-/// The change of a column family whose memtables or tables have changed.
+/// The new state of a column family whose memtables or tables have changed, with some figures from
+/// before the change.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FamilyChange {
-    /// What the column family requires now.
+    /// The stall that the column family requires now: none, a delay or a stop.
     pub(crate) demand: Demand,
-    /// Whether the figure that causes the delay is close to the limit at which writes are stopped.
+    /// Whether the number that causes the delay (of memtables, tables in level 0, or bytes to
+    /// compact) is close to the limit at which writes are stopped.
     pub(crate) is_near_stop: bool,
-    /// Bytes that wait to be compacted: now, and (`pending_bytes_before`) at the previous update.
+    /// Bytes that wait to be compacted: now, and (`pending_bytes_before`) before this change.
     pub(crate) pending_bytes: u64,
     pub(crate) pending_bytes_before: u64,
     /// Whether the column family's options enable automatic compactions.
     pub(crate) compacts: bool,
-    /// Whether any column family, including this one, required a delay at its previous update.
+    /// Whether at least one column family, possibly this one, required a delay before this change.
     pub(crate) was_delayed: bool,
-    /// Whether any column family, including this one, required a stop at its previous update.
+    /// Whether at least one column family, possibly this one, required a stop before this change.
     pub(crate) was_stopped: bool,
 }
 
-/// Returns the rate after a change of a column family, in bytes per second. It is at least 1 and at
-/// most `rate_max`.
+/// Returns the next delay rate, in bytes per second. `rate` is the current rate, and `change` the
+/// state of a column family that has changed. The result is at least 1 and at most `rate_max`.
 pub(crate) fn next_rate(rate: u64, rate_max: u64, change: &FamilyChange) -> u64 {
     let times = |factor: f64| (rate as f64 * factor) as u64;
     let next = match change.demand {
@@ -73,8 +75,9 @@ pub(crate) fn next_rate(rate: u64, rate_max: u64, change: &FamilyChange) -> u64 
 mod tests {
     use super::{Demand, FamilyChange, next_rate};
 
-    /// Returns the change of a column family that still requires a delay, with the given compaction
-    /// backlogs in bytes.
+    /// Returns the state of a column family that required a delay before its memtables or tables
+    /// changed, and still does. The arguments are its compaction backlog before and after the
+    /// change, in bytes.
     fn delayed(pending_bytes_before: u64, pending_bytes: u64) -> FamilyChange {
         FamilyChange {
             demand: Demand::Delay,

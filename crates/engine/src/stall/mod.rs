@@ -2,7 +2,7 @@
 //!
 //! Each condition has a slowdown limit and a stop limit. Between the two, writes are limited to a
 //! rate that depends on the compaction backlog ([`delay_rate`]). Shortly before the slowdown limit,
-//! compactions hurry ([`CompactionPressure`]).
+//! compactions run concurrently or at normal priority ([`CompactionPressure`]).
 
 mod allowance;
 mod conditions;

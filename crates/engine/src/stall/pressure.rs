@@ -11,7 +11,7 @@ pub(crate) struct CompactionPressure {
     near_stall: AtomicBool,
     /// Whether the number of tables in level 0 slows down reads.
     crowded: AtomicBool,
-    /// Whether a single compaction at a time does not keep up.
+    /// Whether compactions fall behind the writes if only one compaction runs at a time.
     behind: AtomicBool,
     /// Number of callers that wait for a compaction to end.
     waiting: AtomicUsize,
@@ -47,7 +47,7 @@ impl CompactionPressure {
         self.behind.load(Relaxed)
     }
 
-    /// Sets whether a single compaction at a time does not keep up.
+    /// Sets whether compactions fall behind the writes if only one compaction runs at a time.
     pub(crate) fn set_behind(&self, is_behind: bool) {
         self.behind.store(is_behind, Relaxed);
     }

@@ -12,19 +12,19 @@ use tailwater_io::Clock;
 pub(crate) struct Counter(AtomicU64);
 
 impl Counter {
-    /// Adds `by`.
+    /// Adds `by` to the counter.
     #[inline]
     pub(crate) fn add(&self, by: u64) {
         self.0.fetch_add(by, Relaxed);
     }
 
-    /// Returns the count.
+    /// Returns the counter's value.
     #[inline]
     pub(crate) fn get(&self) -> u64 {
         self.0.load(Relaxed)
     }
 
-    /// Adds one. The returned guard subtracts it again when it is dropped.
+    /// Adds one to the counter. The returned guard subtracts one when it is dropped.
     pub(crate) fn enter(&self) -> Entered<'_> {
         self.0.fetch_add(1, Relaxed);
         Entered(self)
@@ -122,7 +122,7 @@ impl Activity {
         self.clock.monotonic_ns().saturating_sub(self.opened_ns) as f64 / 1e9
     }
 
-    /// Returns the current counts.
+    /// Returns the current values of the activity counters.
     pub(crate) fn done(&self) -> Done {
         Done {
             seconds: self.seconds(),
@@ -137,14 +137,15 @@ impl Activity {
         }
     }
 
-    /// Returns the counts at the time when statistics were last written to the LOG.
+    /// Returns the values that the activity counters had when statistics were last written to the
+    /// LOG.
     pub(crate) fn done_at_last_dump(&self) -> Done {
         self.dumps.lock().at_last
     }
 
     /// Whether statistics are due to be written to the LOG. They are due every `period_s` seconds,
-    /// or never if `period_s` is 0. A caller that gets true must write them, because the next
-    /// period then begins.
+    /// or never if `period_s` is 0. A caller that gets true must write them, because returning true
+    /// starts the next period.
     pub(crate) fn is_dump_due(&self, period_s: u64) -> bool {
         let now_ns = self.clock.monotonic_ns();
         let mut dumps = self.dumps.lock();
@@ -156,7 +157,7 @@ impl Activity {
         is_due
     }
 
-    /// Records the counts that were written to the LOG.
+    /// Records the counter values that were written to the LOG.
     pub(crate) fn dumped(&self, done: Done) {
         self.dumps.lock().at_last = done;
     }

@@ -19,9 +19,10 @@ figures! {
         WalFileSync = "rocksdb.wal.file.sync.micros",
         TableOpenIo = "rocksdb.table.open.io.micros",
         DbMultiget = "rocksdb.db.multiget.micros",
-        /// Reading a block from a file for a compaction, including verification and decompression.
+        /// Time to read a block from a file for a compaction, including verification and
+        /// decompression.
         ReadBlockCompaction = "rocksdb.read.block.compaction.micros",
-        /// Reading a block from a file for any other purpose.
+        /// Time to read a block from a file for any purpose except a compaction.
         ReadBlockGet = "rocksdb.read.block.get.micros",
         /// Number of tables that a compaction read.
         FilesInCompaction = "rocksdb.numfiles.in.singlecompaction",
@@ -35,9 +36,9 @@ figures! {
         /// The total size of the values that a get of several keys found, in bytes.
         BytesPerMultiget = "rocksdb.bytes.per.multiget",
         FlushTime = "rocksdb.db.flush.micros",
-        /// Checking files for ingestion, and linking or copying them into the directory.
+        /// Time to check files for ingestion, and to link or copy them into the directory.
         IngestPrepare = "rocksdb.ingest.external.file.prepare.micros",
-        /// Adding ingested files to the database.
+        /// Time to add ingested files to the database.
         IngestRun = "rocksdb.ingest.external.file.run.micros",
     }
 }
@@ -90,8 +91,8 @@ impl Default for Buckets {
 }
 
 impl Buckets {
-    /// Adds a measurement. `add` adds a number to a counter; it need not be atomic if only one
-    /// thread updates the counters.
+    /// Adds a measurement. `add` adds a number to a counter. If only one thread updates the
+    /// counters, `add` need not be atomic.
     #[inline]
     pub(super) fn record(&self, value: u64, add: impl Fn(&AtomicU64, u64)) {
         add(&self.counts[bucket_of(value)], 1);

@@ -42,9 +42,10 @@ struct Current {
 }
 
 impl InfoLog {
-    /// Starts a LOG for the database in `directory`, which is an absolute path, and renames an
-    /// existing LOG. The LOG is in that directory or, if it is given, in `elsewhere`. `old` are the
-    /// times in the names of old LOG files in `directory`, in microseconds since 1970.
+    /// Renames an existing LOG, and starts a new one for the database in `directory`, which is an
+    /// absolute path. The new LOG is in the directory `elsewhere` if that is given, otherwise in
+    /// `directory`. `old` are the times in the names of old LOG files in `directory`, in
+    /// microseconds since 1970.
     pub(crate) fn begin(
         storage: &Arc<dyn Storage>,
         clock: &Arc<dyn Clock>,

@@ -104,13 +104,13 @@ pub(crate) struct LevelStatistics {
 /// A copy of the totals at a point in time.
 #[derive(Debug, Clone)]
 pub(crate) struct Figures {
-    /// The totals of flushes and compactions, by output level.
+    /// For each output level, the summed figures of the flushes and compactions that wrote to it.
     pub(crate) levels: Vec<LevelFigures>,
-    /// The totals of flushes and compactions, indexed by [`Work`].
+    /// For each kind of [`Work`], the summed figures of the flushes and compactions.
     pub(crate) works: [LevelFigures; 3],
     /// Number of bytes that flushes wrote.
     pub(crate) bytes_flushed: u64,
-    /// Totals of the ingestion of files.
+    /// Total numbers of bytes, files and keys that were ingested.
     pub(crate) ingested: IngestedFigures,
 }
 
@@ -121,7 +121,7 @@ impl Figures {
     }
 }
 
-/// Totals of the ingestion of files.
+/// Total numbers of bytes, files and keys that were ingested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct IngestedFigures {
     pub(crate) bytes: u64,

@@ -49,7 +49,7 @@ pub(crate) struct ReadAheadCharge {
 }
 
 impl ReadAheadCharge {
-    /// Creates the count of an empty buffer.
+    /// Creates the charge of a readahead buffer that is still empty.
     pub(crate) fn new(memory: &Arc<ReaderMemory>) -> Self {
         Self { memory: Arc::clone(memory), bytes: 0 }
     }

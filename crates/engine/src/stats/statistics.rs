@@ -55,9 +55,10 @@ pub struct Statistics {
     /// The counters of each thread that has a number ([`thread_slot`]), indexed by this number.
     /// Only that thread writes them.
     own: Box<[OnceLock<Box<Counters>>]>,
-    /// The counters shared by all threads without a number.
+    /// The counters that are shared by all threads that have no number ([`thread_slot`]).
     shared: Counters,
-    /// The sums of all threads' counters at the last reset, which reads subtract.
+    /// The sums of all threads' counters at the last reset. A query subtracts them from the current
+    /// sums.
     baseline: Mutex<Totals>,
 }
 
@@ -141,7 +142,8 @@ impl Statistics {
         Some(distribution.summary())
     }
 
-    /// Resets all counts to zero. A concurrent count is either reset or counted after the reset.
+    /// Resets all counts to zero. An increment that is concurrent with the reset is either
+    /// discarded or counted after the reset.
     pub fn reset(&self) {
         let mut baseline = self.baseline();
         for &ticker in Ticker::ALL {
@@ -284,7 +286,7 @@ mod tests {
     #[test]
     fn threads_lose_no_count() {
         let statistics = Statistics::new();
-        // More threads count than there are thread numbers, so that some threads share counters.
+        // There are more threads than thread numbers, so that some threads share counters.
         std::thread::scope(|scope| {
             for _ in 0..NUMBERS + 16 {
                 scope.spawn(|| {

@@ -1,16 +1,17 @@
-//! Unique numbers below [`NUMBERS`] for that many living threads. Data indexed by a thread's number
-//! has a single writer at a time. When a thread ends, a later thread may get its number. The
-//! numbers of `tailwater_io::thread::ordinal`, by contrast, are unbounded and never reused.
+//! Thread numbers: each of up to [`NUMBERS`] living threads has a unique number below [`NUMBERS`].
+//! Data indexed by a thread's number has a single writer at a time. When a thread ends, a later
+//! thread may get its number. The numbers of `tailwater_io::thread::ordinal`, by contrast, are
+//! unbounded and never reused.
 
 use std::cell::Cell;
 
 use tailwater_io::sync::Mutex;
 
-/// Maximum number of threads with a number; further threads have none.
+/// Maximum number of threads that have a thread number at the same time. Further threads get none.
 pub(super) const NUMBERS: usize = 128;
-/// Marks a thread that has not yet requested a number.
+/// Marks a thread that has not yet requested a thread number.
 const UNKNOWN: usize = usize::MAX;
-/// Marks a thread that has no number, because none was left or the thread is ending.
+/// Marks a thread that has no thread number, because all were in use or the thread is ending.
 const NONE: usize = usize::MAX - 1;
 
 /// The numbers that no living thread has.
@@ -25,11 +26,11 @@ struct Free {
 thread_local! {
     /// This thread's number. It has no destructor, so that reading it is one plain load.
     static NUMBER: Cell<usize> = const { Cell::new(UNKNOWN) };
-    /// Makes this thread's number available to other threads when the thread ends.
+    /// Releases this thread's number for reuse by other threads when the thread ends.
     static ENDING: Ending = const { Ending };
 }
 
-/// A thread-local value whose destructor returns the number of the ending thread.
+/// A thread-local value whose destructor releases the number of the ending thread for reuse.
 struct Ending;
 
 impl Drop for Ending {
@@ -67,7 +68,8 @@ fn take() -> Option<usize> {
     let number = match ENDING.try_with(|_| number) {
         Ok(number) => number,
         Err(_) => {
-            // The thread is ending. It could not return the number later, so it gets none.
+            // The thread is ending, and could not release the number later. So the number is
+            // released now, and the thread gets none.
             FREE.lock().returned.extend(number);
             None
         }

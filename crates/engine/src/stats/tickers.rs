@@ -9,17 +9,17 @@ macro_rules! figures {
         pub(crate) enum $kind { $($(#[$doc])* $variant,)* }
 
         impl $kind {
-            /// All figures, in the order of their numbers.
+            /// All variants (tickers or histograms), in the order in which they are declared.
             pub(crate) const ALL: &[Self] = &[$(Self::$variant,)*];
-            /// Number of figures.
+            /// Number of variants (tickers or histograms).
             pub(crate) const COUNT: usize = Self::ALL.len();
 
-            /// Returns the figure's name in RocksDB.
+            /// Returns the name of this ticker or histogram in RocksDB.
             pub(crate) fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name,)* }
             }
 
-            /// Returns the figure with the given name.
+            /// Returns the ticker or histogram with the given name in RocksDB.
             pub(crate) fn from_name(name: &str) -> Option<Self> {
                 Self::ALL.iter().copied().find(|figure| figure.name() == name)
             }
@@ -37,8 +37,8 @@ figures! {
         BlockCacheMiss = "rocksdb.block.cache.miss",
         /// Lookups in the block cache that found the block.
         BlockCacheHit = "rocksdb.block.cache.hit",
-        /// Inserts of blocks into the block cache, including inserts of blocks that the cache
-        /// already held.
+        /// Number of insertions of blocks into the block cache, including insertions of blocks that
+        /// the cache already held.
         BlockCacheAdd = "rocksdb.block.cache.add",
         /// Blocks that the block cache refused because they did not fit.
         BlockCacheAddFailures = "rocksdb.block.cache.add.failures",
@@ -61,43 +61,43 @@ figures! {
         BlockCacheBytesRead = "rocksdb.block.cache.bytes.read",
         /// Charge of all inserted blocks, in bytes.
         BlockCacheBytesWrite = "rocksdb.block.cache.bytes.write",
-        /// Inserts of blocks that the cache already held, because another thread had inserted them
-        /// first.
+        /// Number of insertions of blocks that the cache already held, because another thread had
+        /// inserted them first.
         BlockCacheAddRedundant = "rocksdb.block.cache.add.redundant",
         BlockCacheIndexAddRedundant = "rocksdb.block.cache.index.add.redundant",
         BlockCacheFilterAddRedundant = "rocksdb.block.cache.filter.add.redundant",
         BlockCacheDataAddRedundant = "rocksdb.block.cache.data.add.redundant",
-        /// Searches of a table avoided by a filter of whole keys.
+        /// Number of searches of a table that a whole-key filter avoided.
         BloomFilterUseful = "rocksdb.bloom.filter.useful",
-        /// Lookups in filters of whole keys that did not exclude the key.
+        /// Number of lookups in whole-key filters that answered "may be present".
         BloomFilterFullPositive = "rocksdb.bloom.filter.full.positive",
-        /// Lookups in filters of whole keys that did not exclude the key, in tables that had the
-        /// key.
+        /// Number of lookups in whole-key filters that answered "may be present" for a key that the
+        /// table had.
         BloomFilterFullTruePositive = "rocksdb.bloom.filter.full.true.positive",
-        /// Lookups in filters of prefixes.
+        /// Number of lookups in prefix filters.
         BloomFilterPrefixChecked = "rocksdb.bloom.filter.prefix.checked",
-        /// Searches of a table avoided by a filter of prefixes.
+        /// Number of searches of a table that a prefix filter avoided.
         BloomFilterPrefixUseful = "rocksdb.bloom.filter.prefix.useful",
-        /// Lookups in filters of prefixes that did not exclude the key's prefix, in tables that had
-        /// the key.
+        /// Number of lookups in prefix filters that answered "may be present" for the prefix of a
+        /// key that the table had.
         BloomFilterPrefixTruePositive = "rocksdb.bloom.filter.prefix.true.positive",
-        /// Gets that memtables answered.
+        /// Number of gets that memtables answered.
         MemtableHit = "rocksdb.memtable.hit",
-        /// Gets that no memtable answered, and that searched tables.
+        /// Number of gets that no memtable answered, and that searched tables.
         MemtableMiss = "rocksdb.memtable.miss",
-        /// Gets that found their value in level 0.
+        /// Number of gets that found their value in level 0.
         GetHitL0 = "rocksdb.l0.hit",
-        /// Gets that found their value in level 1.
+        /// Number of gets that found their value in level 1.
         GetHitL1 = "rocksdb.l1.hit",
-        /// Gets that found their value in a deeper level.
+        /// Number of gets that found their value in level 2 or deeper.
         GetHitL2AndUp = "rocksdb.l2andup.hit",
         /// Operations (puts, deletions, merges and others) of the batches that were written.
         KeysWritten = "rocksdb.number.keys.written",
-        /// Gets, including those of absent keys.
+        /// Number of gets, including those of absent keys.
         KeysRead = "rocksdb.number.keys.read",
         /// Total size of the batches that were written, in bytes.
         BytesWritten = "rocksdb.bytes.written",
-        /// Total size of the values that gets found, in bytes.
+        /// Total size, in bytes, of the values that get operations found.
         BytesRead = "rocksdb.bytes.read",
         /// Seeks of iterators, including those to the first or last key.
         DbSeek = "rocksdb.number.db.seek",
@@ -122,11 +122,11 @@ figures! {
         /// Tables that compactions opened with direct I/O for their own reads, in addition to the
         /// reader that users share. RocksDB has no such ticker.
         CompactionDirectFileOpens = "tailwater.compaction.direct.file.opens",
-        /// Three tickers of warm handover, which keeps blocks that users read in memory when a
-        /// compaction replaces their tables. RocksDB does not have these tickers. The first counts
-        /// blocks that compactions and flushes handed over. The second counts regions of tables
-        /// that were handed over only to the page cache and that users have read since. The third
-        /// counts bytes handed over to the block cache.
+        /// Three tickers of warm handover. Warm handover keeps in memory the data that users read,
+        /// when a flush or compaction replaces memtables or tables. RocksDB does not have these
+        /// tickers. The first counts blocks that compactions and flushes handed over. The second
+        /// counts regions of tables that were handed over only to the page cache and that users
+        /// have read since. The third counts bytes handed over to the block cache.
         HandoverBlocks = "tailwater.handover.blocks",
         HandoverBlocksRead = "tailwater.handover.blocks.read",
         HandoverCachedBytes = "tailwater.handover.cached.bytes",
@@ -141,13 +141,14 @@ figures! {
         MultigetKeysRead = "rocksdb.number.multiget.keys.read",
         MultigetBytesRead = "rocksdb.number.multiget.bytes.read",
         MultigetKeysFound = "rocksdb.number.multiget.keys.found",
-        /// Syncs of the logs, each of which may sync several logs.
+        /// Number of sync operations. One operation may sync several logs.
         WalSynced = "rocksdb.wal.synced",
         /// Total size of the batches that were logged, in bytes.
         WalBytes = "rocksdb.wal.bytes",
-        /// Batches that their own writer wrote, as the leader of its write group.
+        /// Number of batches that their own writer wrote, as the leader of its write group.
         WriteBySelf = "rocksdb.write.self",
-        /// Batches that another writer wrote, the leader of the batch's write group.
+        /// Number of batches that were written by the leader of their write group, and not by their
+        /// own writer.
         WriteByOther = "rocksdb.write.other",
         /// Batches that were logged.
         WriteWithWal = "rocksdb.write.wal",

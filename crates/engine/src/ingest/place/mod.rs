@@ -59,7 +59,7 @@ pub(super) struct FamilyContext<'a> {
 /// The rules for placing a batch of files that do not overlap each other.
 #[derive(Debug, Clone, Copy)]
 struct BatchRules {
-    /// Whether every file gets a sequence number, even one that hides nothing.
+    /// Whether every file gets a sequence number, even a file that hides no existing record.
     numbers_all: bool,
     /// Each file goes to a level with a number below this one. If this is 0, all files go to level
     /// 0.
@@ -67,9 +67,9 @@ struct BatchRules {
 }
 
 impl FamilyContext<'_> {
-    /// Returns the placements of files, in their order. `overlaps` returns whether a table has any
-    /// record in the key range of a file, which it gets with its index in `files`. It is called
-    /// only for tables whose key range overlaps that of the file.
+    /// Returns the placements of files, in their order. `overlaps` is given a file, the file's
+    /// index in `files`, and a table. It returns whether the table has any record in the key range
+    /// of the file. It is called only for tables whose key range overlaps that of the file.
     pub(super) fn places(
         &self,
         files: &[ExternalFile],
@@ -127,8 +127,8 @@ impl FamilyContext<'_> {
     }
 
     /// Returns the deepest level with a number below `below` to which a file can go. Also returns
-    /// whether a table or a running compaction prevents the file from going deeper; the file then
-    /// hides records.
+    /// whether a table or a running compaction prevents the file from going deeper. In that case,
+    /// the file counts as hiding existing records.
     fn deepest_level(
         &self,
         file: &ExternalFile,

@@ -84,7 +84,7 @@ impl World {
         Ok(places.into_iter().map(|Placement { level, sequence }| (level, sequence)).collect())
     }
 
-    /// Returns the placement of one file.
+    /// Returns the level and the sequence number of one file.
     fn place(&self, file: &str) -> (usize, u64) {
         self.places(&[file]).unwrap_or_else(|error| panic!("{error}"))[0]
     }

@@ -47,7 +47,7 @@ pub struct MetaEntry {
 }
 
 impl MetaEntry {
-    /// Returns the kind of the block, if its name is known.
+    /// Returns the kind of the block, which its name determines; `None` for an unknown name.
     pub fn kind(&self) -> Option<MetaBlock<'_>> {
         MetaBlock::from_name(&self.name)
     }

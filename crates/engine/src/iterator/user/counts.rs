@@ -20,7 +20,7 @@ pub(super) struct Counts {
 }
 
 impl Counts {
-    /// Creates the counts of a new iterator.
+    /// Creates the counters of a new iterator: its steps, and the bytes that it reads.
     pub(super) fn new(statistics: Arc<Statistics>) -> Self {
         statistics.add(Ticker::IteratorsCreated, 1);
         Self { statistics, next: 0, next_found: 0, previous: 0, previous_found: 0, bytes: 0 }

@@ -190,8 +190,9 @@ impl DbIterator {
         ParsedKey::parse(self.merged.key()).map_err(|error| self.damaged(error.to_string()))
     }
 
-    /// Returns the error for records that are out of order: the record of `user_key` follows the
-    /// key in `self.key` in the current direction, although it sorts on the other side of that key.
+    /// Returns the error for records that are out of order. The iterator reached `user_key` after
+    /// it had passed `self.key`. But `user_key` sorts before `self.key` (in forward direction) or
+    /// after it (in backward direction).
     #[cold]
     pub(super) fn out_of_order(&self, user_key: &[u8]) -> Error {
         let (found, last) = (user_key.escape_ascii(), self.key.escape_ascii());
@@ -202,7 +203,7 @@ impl DbIterator {
         self.damaged(format!("records are not in order: '{found}' comes {direction} '{last}'"))
     }
 
-    /// Returns a corruption error that names the file of the current record, if it is in a file.
+    /// Returns a corruption error. If the current record is in a file, the error names the file.
     #[cold]
     fn damaged(&self, message: String) -> Error {
         let error = Error::new(ErrorKind::Corruption, message);

@@ -146,9 +146,9 @@ pub(crate) struct View {
 enum EntryLocation {
     /// There is no position.
     Nowhere,
-    /// In the current record of the merged sources.
+    /// The key and value are in the current record of the merged sources.
     OnRecord,
-    /// In the iterator's own buffers.
+    /// The key and value are in the iterator's own buffers.
     Copied,
     /// The key is in the iterator's own buffer. The value is in a blob file and has not been read.
     Unread,
@@ -527,8 +527,8 @@ impl View {
 ///
 /// With a target, each new source is positioned: forward, at its first record at or after the
 /// target; backward, at its last record at or before the target. A reused source keeps its
-/// position, which the caller must have ensured to be on that side of the target. Without a target,
-/// a seek must follow.
+/// position. The caller must have ensured that this position is at or after the target (forward),
+/// or at or before the target (backward). Without a target, a seek must follow.
 fn leaves(
     source: &SuperVersion,
     snapshot: Sequence,

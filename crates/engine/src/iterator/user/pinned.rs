@@ -1,4 +1,4 @@
-//! Copies of keys whose addresses do not change until the iterator is dropped.
+//! Copies of keys. Each copy stays at its address until the iterator is dropped.
 
 /// Size of a memory chunk for copied keys, in bytes. A key that is larger gets a chunk of its own.
 const CHUNK_BYTES: usize = 32 << 10;

@@ -132,8 +132,8 @@ impl DbIterator {
                 .is_some_and(|origin| origin.family.super_version_number() != self.source.number())
     }
 
-    /// Before a seek: repeats a refresh that failed, or moves to a newer super version if the
-    /// iterator refreshes itself and there is one.
+    /// Before a seek: repeats a refresh that failed. Otherwise moves to the newest super version,
+    /// if the iterator refreshes itself and has an older one.
     #[inline]
     pub(super) fn refresh_before_seek(&mut self) -> Result<()> {
         if let Some(refresh) = self.unfinished.take() {
@@ -155,7 +155,8 @@ impl DbIterator {
         self.hold_key();
         let target = match self.direction {
             Direction::Forward => Some(Direction::Forward),
-            // The step changes direction, which positions all sources.
+            // The step to the next key reverses the direction. The reversal positions all sources,
+            // so they are not positioned here.
             Direction::Backward => None,
         };
         self.go_over_to_newest(target)

@@ -322,9 +322,10 @@ impl SkipList {
     /// neighbours; `height` if there is no such level.
     ///
     /// If this is level 0, then the splice's nodes on all higher levels enclose the target, too,
-    /// although other nodes may have been inserted between them. The reason: the nodes of a higher
-    /// level are also on level 0. They enclosed the splice's last key, and none of them is between
-    /// the two neighbours on level 0.
+    /// although other nodes may have been inserted between them. The reason: the two nodes of a
+    /// higher level enclosed the key of the last search, and are also on level 0. On level 0, no
+    /// node is between the splice's two neighbours, which enclose the target. So the two nodes of
+    /// the higher level enclose the target, too.
     #[inline]
     fn lowest_enclosing_level(
         &self,

@@ -40,7 +40,7 @@ const KEY: usize = VALUE_LENGTH + size_of::<u32>();
 const _: () = assert!(ALIGNMENT.is_multiple_of(align_of::<AtomicPtr<u8>>()));
 const _: () = assert!(LINK_SIZE.is_multiple_of(ALIGNMENT));
 
-/// A node of a list that lives at least as long as `'list`.
+/// A node of a list. The list lives at least as long as `'list`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(in crate::memtable) struct Node<'list> {
     address: NonNull<u8>,
@@ -159,8 +159,8 @@ impl<'list> Node<'list> {
     /// Returns the internal key.
     #[inline(always)]
     pub(in crate::memtable) fn key(self) -> &'list [u8] {
-        // SAFETY: `create` wrote the length and this number of bytes after the fixed fields. They
-        // never change, and live as long as the list.
+        // SAFETY: `create` wrote the length, and this number of bytes after the fixed fields.
+        // Neither the length nor the bytes ever change, and both live as long as the list.
         unsafe {
             let length = self.address.add(KEY_LENGTH).cast::<u32>().read();
             slice::from_raw_parts(self.address.add(KEY).as_ptr(), length as usize)

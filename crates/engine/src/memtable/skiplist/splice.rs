@@ -18,7 +18,8 @@ use super::{MAX_HEIGHT, SkipList};
 #[derive(Debug, Clone)]
 pub(in crate::memtable) struct Splice {
     list: u64,
-    /// For each level, a node before the position. The head, on levels that the list does not use.
+    /// For each level, a node before the position. When it was stored here, it was the last such
+    /// node; others may have been inserted since. The head, on levels that the list does not use.
     previous: [NodeAddress; MAX_HEIGHT],
     /// For each level, the node after `previous` when the position was found; null at the end of
     /// the level.

@@ -76,8 +76,9 @@ pub(crate) fn family_text(state: &FamilyState, statistics: &FamilyStatistics) ->
     text
 }
 
-/// Returns the line with the counts of stalls. If there were any stalls and `earlier`, an earlier
-/// total count, is given, adds a line with the number of stalls since then.
+/// Returns the line with the counts of stalls. `earlier` is the total count at an earlier time. If
+/// `earlier` is given and there were any stalls, adds a line with the number of stalls since that
+/// time.
 pub(crate) fn stall_text(stalls: &StallCounts, earlier: Option<u64>) -> String {
     // RocksDB also counts stalls of level 0 during a compaction of level 0. Stalls are not
     // distinguished in this way here, so these two counts are always 0.

@@ -2,9 +2,9 @@
 //! the same operations.
 //!
 //! The tests read these files, in which all keys and values are in hex:
-//! - `operations.txt`: one write per line, in the order of their sequence numbers, of which the
-//!   first is 1. The writes are to two column families. One of them, `reverse`, has the reverse
-//!   bytewise order.
+//! - `operations.txt`: one write per line. The writes are in the order of their sequence numbers,
+//!   which begin at 1. The writes are to two column families. One of them, `reverse`, has the
+//!   reverse bytewise order.
 //! - `survivors.txt`: the values that RocksDB read back after the writes.
 //! - `fragments_*.txt`: the entries of the `rocksdb.range_del` block of the table to which RocksDB
 //!   flushed the column family.

@@ -34,8 +34,9 @@ const RELIEF_MIN: usize = 16;
 /// require closing another one. After every CLOSED_PER_GROWTH such openings, the bound grows by
 /// one.
 const CLOSED_PER_GROWTH: usize = 32;
-/// After tables were closed to free file descriptors, the thread checks up to this many times
-/// whether descriptors were released. Two checks are `BETWEEN_LOOKS` apart.
+/// After files were closed because the process had no file descriptor left, the closing thread
+/// checks up to this many times whether descriptors were released. Two checks are `BETWEEN_LOOKS`
+/// apart.
 const LOOKS: usize = 20;
 const BETWEEN_LOOKS: Duration = Duration::from_micros(100);
 

@@ -197,8 +197,8 @@ fn sort_by_key(
 }
 
 /// Returns the blob files that are still needed. Each table records the oldest blob file to which
-/// it refers. The recorded files are needed. Of the other files, those are needed that are newer
-/// than the oldest recorded file and do not consist of garbage only.
+/// it refers. The recorded files are needed. Each file that is newer than the oldest recorded file
+/// is needed, too, unless it holds only garbage.
 fn drop_unreferenced(
     levels: &[Arc<Level>],
     mut blob_files: BTreeMap<u64, BlobFileMetadata>,

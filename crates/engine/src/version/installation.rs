@@ -96,8 +96,8 @@ pub(crate) struct Installed<'v> {
 }
 
 impl Versions {
-    /// Creates the versions of a database in the state `beginning`. A MANIFEST is not written to
-    /// `directory` before [`Versions::start_over`].
+    /// Creates the versions of a database in the state `beginning`. [`Versions::start_over`] then
+    /// writes the first MANIFEST to `directory`.
     pub(crate) fn new(
         storage: Arc<dyn Storage>,
         directory: PathBuf,

@@ -54,8 +54,8 @@ pub(crate) struct VersionSet {
     failure: Option<Error>,
     limits: ManifestLimits,
     /// Whether compactions must wait before they claim inputs. Set while an ingestion is installed:
-    /// it has chosen levels for its tables that do not conflict with the running compactions, and
-    /// another compaction could conflict with them.
+    /// the ingestion has chosen levels for its tables that do not conflict with the running
+    /// compactions, and another compaction could conflict with them.
     pub(super) holds_claims: bool,
 }
 
@@ -182,14 +182,14 @@ impl VersionSet {
             && let Some(last) = edits.last_mut()
         {
             last.existing_logs.clone_from(&self.existing_logs);
-            // Even if writing this edit fails, the list is not new any more: the next edit is then
-            // written to a new MANIFEST, and every new MANIFEST begins with the list of logs.
+            // The flag may be cleared even if writing this edit fails: the next edit is then
+            // written to a new MANIFEST, and every new MANIFEST contains the list of logs.
             self.is_log_list_new = false;
         }
     }
 
-    /// Returns the contents of a new MANIFEST. Takes file numbers for it and for the temporary file
-    /// that becomes CURRENT.
+    /// Returns the contents of a new MANIFEST. Takes new file numbers for the MANIFEST and for the
+    /// temporary file that is renamed to CURRENT.
     pub(super) fn new_manifest(&self) -> NewManifest {
         let (number, temporary) = (self.numbers.take(), self.numbers.take());
         NewManifest { number, temporary, edits: self.snapshot() }

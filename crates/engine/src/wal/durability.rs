@@ -26,7 +26,8 @@ pub(crate) struct LogDurability {
     tried: Mutex<Option<Medians>>,
 }
 
-/// Median time of a durable write with each method, in nanoseconds.
+/// Median times, in nanoseconds, of a write that a flag makes durable and of a write with a flush
+/// after it.
 #[derive(Debug, Clone, Copy)]
 struct Medians {
     durable_ns: u64,
@@ -42,8 +43,8 @@ impl Medians {
 }
 
 impl LogDurability {
-    /// Whether a write is made durable by a flush (`fdatasync`) after it rather than by a flag of
-    /// the write (`RWF_DSYNC`).
+    /// Whether log writes should be made durable by a flush (`fdatasync`) after the write, rather
+    /// than by a flag of the write (`RWF_DSYNC`).
     pub(super) fn is_by_flush(&self) -> bool {
         self.is_by_flush.load(Ordering::Relaxed)
     }
@@ -89,7 +90,8 @@ impl fmt::Display for LogDurability {
     }
 }
 
-/// Returns the median time of a durable write with each method.
+/// Returns the median times of a write that a flag makes durable and of a write with a flush after
+/// it.
 fn medians(file: &mut dyn WriteFile, clock: &dyn Clock) -> Result<Medians> {
     let block = ALIGNMENT as u64;
     let mut bytes = AlignedBuffer::with_capacity(2 * ROUNDS as usize * ALIGNMENT);

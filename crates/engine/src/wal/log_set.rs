@@ -274,7 +274,7 @@ impl LogSet {
         }
     }
 
-    /// Writes a group that was appended in memory to the current log's file.
+    /// Writes the buffered batches of a group to the current log's file.
     pub(crate) fn write_out(&mut self) -> Result<()> {
         self.suited.count(false);
         self.write_buffered()
@@ -294,9 +294,9 @@ impl LogSet {
         self.latch(written)
     }
 
-    /// Prepares a durable write of a group that was appended in memory. Later groups may be written
-    /// before this write ends. Returns `None` if that is not possible for this group. Every
-    /// returned write must be passed to `end_pipelined`, in the order of the groups.
+    /// Prepares a durable write of the group in the buffer. Later groups may be written before this
+    /// write ends. Returns `None` if that is not possible for this group. Every returned write must
+    /// be passed to `end_pipelined`, in the order of the groups.
     ///
     /// The buffer must have been empty before the group was appended.
     pub(crate) fn begin_pipelined(&mut self) -> Option<PipelinedWrite> {
@@ -327,9 +327,8 @@ impl LogSet {
     pub(crate) fn sync(&mut self) -> Result<()> {
         self.sync_closed()?;
         if self.current.is_in_flight() {
-            // When a group is put in flight, everything before it is on the device or in flight. A
-            // group is published only after it has left this state, so all published groups are on
-            // the device.
+            // Everything in the log before the groups in flight is on the device. Published groups
+            // are no longer in flight, so they are already on the device.
             return Ok(());
         }
         self.suited.count(true);

@@ -4,7 +4,7 @@
 /// Number of write groups that are counted before the I/O mode of logs may first change.
 const GROUPS_MIN: u32 = 64;
 /// After a change, the number of write groups counted before the next change doubles, up to this
-/// number. It is high because each change begins a new log.
+/// maximum. The maximum is high because each change begins a new log.
 const GROUPS_MAX: u32 = 4096;
 
 /// How the I/O mode of logs is chosen.

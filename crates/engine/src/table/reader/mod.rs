@@ -78,11 +78,11 @@ pub(crate) struct MetaBlockPlacement {
 /// Which tables keep a type of block in memory while they are open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kept {
-    /// No tables keep such blocks.
+    /// No table keeps its blocks of this type in memory.
     Never,
-    /// Only the tables of level 0 keep such blocks.
+    /// Only tables of level 0 keep their blocks of this type in memory.
     InLevel0,
-    /// All tables keep such blocks.
+    /// All tables keep their blocks of this type in memory.
     Always,
 }
 
@@ -112,8 +112,8 @@ impl AutoReadAhead {
 #[derive(Debug)]
 pub(crate) struct TableReader {
     context: Arc<TableContext>,
-    /// Identifies the table's file: the first part of the block-cache key of each of its blocks.
-    /// The id is the same each time the file is opened.
+    /// Identifies the table's file. The block-cache key of each of the table's blocks begins with
+    /// this id. The id is the same each time the file is opened.
     cache_id: u64,
     file: BlockFile,
     footer: Footer,

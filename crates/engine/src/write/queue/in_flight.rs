@@ -1,11 +1,11 @@
 //! Groups in flight: several groups are written to the device concurrently, each by its own leader.
 //!
-//! A leader first numbers its group and reserves the group's range in the log. Then it may let the
-//! next leader begin before it writes its own group ([`Leadership::begin_pipelined`]). Otherwise
-//! each of two writers would wait for the other's write and then for its own. With more writers,
-//! groups in flight gain nothing. With many writers they cost time: without them, all writers that
-//! wait for a write gather into one group, and a device handles few large writes faster than many
-//! small ones. So the number of writers decides ([`FEW_WRITERS`]).
+//! A leader first numbers its group and reserves the group's range in the log. The next leader may
+//! then begin while the first leader still writes its group ([`Leadership::begin_pipelined`]). If
+//! the next leader had to wait, each of two writers would wait for the other's write and then for
+//! its own. With more writers, groups in flight gain nothing. With many writers they cost time:
+//! without them, all writers that wait for a write gather into one group, and a device handles few
+//! large writes faster than many small ones. So the number of writers decides ([`FEW_WRITERS`]).
 //!
 //! # Invariants
 //!
@@ -77,8 +77,8 @@ impl Leadership<'_> {
         }
     }
 
-    /// Whether there have recently been at most `FEW_WRITERS` concurrent writers. If so, this
-    /// leader should let the next leader begin before it writes its own group.
+    /// Whether there have recently been at most `FEW_WRITERS` concurrent writers. If so, the next
+    /// leader should begin while this leader still writes its group.
     pub(crate) fn has_few_writers(&self) -> bool {
         let in_flight = &self.queue.in_flight;
         let waiting = if self.is_awaited() { lock(&self.queue.waiting).requests.len() } else { 0 };

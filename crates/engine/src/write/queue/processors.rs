@@ -11,7 +11,7 @@
 //! yielded every 50 us got only 7 % of a processor that it shared with a computing thread. So
 //! writers measure how long threads other than writers hold the processors that writers use. If
 //! such threads hold these processors for more than two thirds of the time, writers stop yielding
-//! for a while. A flush that occupies one of two processors holds only half of that time, so
+//! for a while. A flush that occupies one of two processors takes only half of their time, so
 //! writers continue to yield.
 
 #[cfg(all(loom, test))]

@@ -102,9 +102,9 @@ impl Probe {
 /// Access to blocks in memory only. It takes no lock, changes no reference count and allocates no
 /// memory.
 ///
-/// Events ([`Probe`]) are counted here first. If one of a table's blocks is not in memory, the
-/// events of that table are dropped; the table is then searched again with [`Loading`], which
-/// counts them again.
+/// The counts of events ([`Probe`]) are kept in this object at first. If one of a table's blocks is
+/// not in memory, the events counted for that table are dropped; the table is then searched again
+/// with [`Loading`], which counts them again.
 pub(crate) struct Resident<'g> {
     /// The guard of an epoch. While it lives, blocks that were found stay in memory.
     pub(crate) guard: &'g Guard,

@@ -153,7 +153,8 @@ impl FileMetadata {
         let _ = self.statistics.set(statistics);
     }
 
-    /// Returns the regions of the table that users read recently, for warm handover.
+    /// Returns the regions of the table that users read recently. A compaction that replaces the
+    /// table keeps the data of these regions in memory (warm handover).
     pub(crate) fn hot_regions(&self, generations: &Arc<Generations>) -> &Arc<HotRegions> {
         self.hot_regions
             .get_or_init(|| Arc::new(HotRegions::new(Arc::clone(generations), self.size())))

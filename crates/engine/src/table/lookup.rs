@@ -69,7 +69,8 @@ impl<'a, S: Sink> Lookup<'a, S> {
         key::pack_trailer(self.snapshot, ValueType::FOR_SEEK)
     }
 
-    /// Records that a range tombstone at `sequence` covers the key.
+    /// Notes that a range tombstone with this sequence number covers the key. `None` means that no
+    /// range tombstone does.
     #[inline]
     pub(crate) fn cover(&mut self, sequence: Option<Sequence>) {
         self.covering = self.covering.max(sequence.unwrap_or(0));
@@ -173,9 +174,9 @@ impl<'a, S: Sink> Lookup<'a, S> {
 
 /// The location of a record's value.
 pub(crate) enum PlainValue<'a> {
-    /// In the record.
+    /// The record itself contains the value.
     Here(&'a [u8]),
-    /// In a blob file. The field is the encoded blob index.
+    /// A blob file contains the value. The field is the encoded blob index.
     Blob(&'a [u8]),
 }
 
@@ -214,7 +215,8 @@ pub(crate) fn plain_value(value_type: ValueType, value: &[u8]) -> Result<PlainVa
 /// Merges operands, oldest first, into a base value.
 ///
 /// # Errors
-/// Invalid argument, without a merge operator; user code, if the operator fails.
+/// [`ErrorKind::InvalidArgument`], if the merge operator is not known; [`ErrorKind::UserCode`], if
+/// the merge operator fails.
 pub(crate) fn fold(
     merge_operator: &FamilyMergeOperator,
     user_key: &[u8],

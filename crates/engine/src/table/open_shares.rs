@@ -8,9 +8,10 @@
 /// Number of files reserved for logs, the MANIFEST and locks, and for files that the program opens
 /// outside the database.
 const OTHER_FILES: usize = 64;
-/// Maximum share of the limit that [`OTHER_FILES`] may be: 1/OTHER_PART.
+/// If [`OTHER_FILES`] exceeds 1/OTHER_PART of the process's limit on open files, only that part of
+/// the limit is reserved.
 const OTHER_PART: usize = 4;
-/// Share of the limit reserved for compactions: 1/COMPACTION_PART.
+/// At least 1/COMPACTION_PART of the process's limit on open files is reserved for compactions.
 const COMPACTION_PART: usize = 4;
 /// Minimum number of files that compactions may open, however low the limit is.
 const COMPACTIONS_MIN: usize = 32;

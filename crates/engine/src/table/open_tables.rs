@@ -4,11 +4,11 @@
 //! since its last visit, and closes the first table that was not. If the reader of a closed table
 //! is still in use, its file stays open until the reader is released.
 //!
-//! The bound is the option `max_open_files`, or the tables' share of the process's limit on open
-//! files ([`OpenShares`]). Other code in the process may use more descriptors than were reserved
-//! for it. So when the process runs out of descriptors, every database in the process closes some
-//! of its tables and lowers its bound, which then recovers slowly. This is called relief
-//! ([`relieve`]).
+//! The bound on the number of open tables is the option `max_open_files`, or the tables' share of
+//! the process's limit on open files ([`OpenShares`]). Other code in the process may use more
+//! descriptors than were reserved for it. So when the process runs out of descriptors, every
+//! database in the process closes some of its tables and lowers its bound, which then recovers
+//! slowly. This is called descriptor relief ([`relieve`]).
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -25,16 +25,18 @@ use crate::table::{FileMetadata, OpenShares};
 /// No limit on open tables.
 const UNBOUNDED: usize = usize::MAX;
 
-/// When the process has no descriptor left, relief closes 1/RELIEF_PART of the open tables of each
-/// database, but at least [`RELIEF_MIN`].
+/// When the process has no file descriptor left, each database closes 1/RELIEF_PART of its open
+/// tables, but at least [`RELIEF_MIN`].
 const RELIEF_PART: usize = 8;
 const RELIEF_MIN: usize = 16;
 
-/// After relief lowered the bound on open tables, opening a table may require closing another one.
-/// After every CLOSED_PER_GROWTH such openings, the bound grows by one.
+/// After a shortage of file descriptors has lowered the bound on open tables, opening a table may
+/// require closing another one. After every CLOSED_PER_GROWTH such openings, the bound grows by
+/// one.
 const CLOSED_PER_GROWTH: usize = 32;
-/// Number of times that relief checks whether closed files were released. Two checks are
-/// `BETWEEN_LOOKS` apart.
+/// After files were closed because the process had no file descriptor left, the closing thread
+/// checks up to this many times whether descriptors were released. Two checks are `BETWEEN_LOOKS`
+/// apart.
 const LOOKS: usize = 20;
 const BETWEEN_LOOKS: Duration = Duration::from_micros(100);
 
@@ -65,25 +67,26 @@ pub(crate) fn relieve(keeper: Weak<dyn KeepsFilesOpen>) {
 pub(crate) struct OpenTables {
     /// Maximum number of open tables; [`UNBOUNDED`] for no limit.
     capacity: AtomicUsize,
-    /// The value to which `capacity` recovers after relief lowered it.
+    /// The value to which `capacity` recovers after a shortage of file descriptors has lowered it.
     share: AtomicUsize,
     /// Whether reads of tables are recorded, because the clock hand may close some tables soon.
     tracks_reads: AtomicBool,
     hand: Mutex<ClockHand>,
-    /// The process's limit on open files, if it bounds the tables; otherwise 0.
+    /// The process's limit on open files, if this limit rather than `max_open_files` determines
+    /// `capacity`; otherwise 0.
     limited_by: AtomicUsize,
-    /// The bound that was last reported in the LOG; 0 if none was reported.
+    /// The maximum number of open tables that was last reported in the LOG; 0 if none was reported.
     reported: AtomicUsize,
     info_log: OnceLock<Arc<InfoLog>>,
 }
 
 #[derive(Debug, Default)]
 struct ClockHand {
-    /// The open tables, in the order in which the hand visits them.
+    /// The open tables, in the order in which the clock hand visits them to find one to close.
     open: VecDeque<Weak<FileMetadata>>,
     /// Length of `open` at which the entries of deleted tables are removed next.
     pruned_at: usize,
-    /// Number of times that opening a table closed others because relief had lowered the bound.
+    /// Number of times that opening a table closed others while `capacity` was below `share`.
     closed: usize,
 }
 
@@ -119,8 +122,8 @@ impl OpenTables {
         }
     }
 
-    /// Changes the bound, and closes the tables that exceed it. `files` are the tables of all
-    /// versions.
+    /// Changes the maximum number of open tables. If more tables are open, closes the excess ones.
+    /// `files` are the tables of all versions.
     pub(crate) fn change(&self, shares: OpenShares, files: &[Arc<FileMetadata>]) {
         {
             let mut hand = self.hand.lock();
@@ -163,15 +166,15 @@ impl OpenTables {
             closed
         };
         if closed {
-            // The file of a closed reader stays open until the reader's epoch is collected, and the
-            // bound counts open files.
+            // The file of a closed table stays open until its reader's epoch is collected. Until
+            // then the table still uses a file descriptor.
             epoch::collect();
             self.report_limit();
         }
     }
 
     /// Turns on the recording of reads once the number of open tables reaches three quarters of the
-    /// bound, since tables may soon be closed.
+    /// maximum, since tables may soon be closed.
     fn track_reads(&self, open: usize) {
         let is_near = open >= self.capacity() / 4 * 3;
         if self.tracks_reads() != is_near {
@@ -197,7 +200,7 @@ impl OpenTables {
 
 impl KeepsFilesOpen for OpenTables {
     /// Closes some tables that are not in use. If the limit that was reached is the process's own,
-    /// not the system's, the bound is lowered to the number of tables that remain open, but not
+    /// not the system's, `capacity` is lowered to the number of tables that remain open, but not
     /// below [`RELIEF_MIN`].
     fn close_some(&self, exhausted: Exhausted) -> bool {
         let mut hand = self.hand.lock();
@@ -217,7 +220,8 @@ impl KeepsFilesOpen for OpenTables {
 }
 
 impl Default for OpenTables {
-    /// Creates an unbounded set that is not registered for relief.
+    /// Creates a set without a limit. It is not registered with [`relieve`], so a shortage of file
+    /// descriptors closes none of its tables.
     fn default() -> Self {
         Self {
             capacity: AtomicUsize::new(UNBOUNDED),

@@ -24,7 +24,7 @@ pub(crate) trait Sink {
     /// Takes a value made for this get, that is, read from a blob file or merged from operands.
     fn put_owned(&mut self, value: Vec<u8>);
 
-    /// Returns the length of the value that it took, in bytes.
+    /// Returns the length of the value that this sink took, in bytes.
     fn length(&self) -> usize;
 }
 

@@ -41,7 +41,7 @@ pub(crate) struct TableCache {
 struct InputReaders {
     budget: Arc<OpenBudget>,
     /// Readers, by file number, that the compaction opened to inspect tables, and that it keeps for
-    /// the merge. Readers of tables below level 0 are kept only while less than half the budget is
+    /// the merge. Readers of tables below level 0 are kept only while less than half of `budget` is
     /// used.
     kept: Mutex<HashMap<u64, Arc<TableReader>>>,
 }
@@ -59,7 +59,8 @@ impl TableCache {
         Self { storage, directories, io_modes, context, open, inputs: None }
     }
 
-    /// Whether compactions read tables in another I/O mode than users do.
+    /// Whether, in any directory, tables are opened in different I/O modes (direct or buffered) for
+    /// compactions and for users' reads.
     pub(crate) fn compactions_read_otherwise(&self) -> bool {
         let (users, compactions) = (Purpose::UserRead, Purpose::CompactionRead);
         let mut directories = self.directories.iter();
@@ -82,9 +83,10 @@ impl TableCache {
         directories.filter_map(|at| self.io_modes.request_bytes_max(&*self.storage, at)).min()
     }
 
-    /// Returns a cache of the same tables for a compaction that reads them once, in order, in an
-    /// I/O mode of its own. Each open creates a separate reader. The reader counts against
-    /// `budget`, is closed when it is dropped, and uses neither filters nor the block cache.
+    /// Returns a cache of this cache's tables for a compaction, which reads each table once, in
+    /// order, in the I/O mode of compaction reads. Each open creates a separate reader. The reader
+    /// counts against `budget`, is closed when it is dropped, and uses neither filters nor the
+    /// block cache.
     pub(crate) fn of_inputs(&self, budget: &Arc<OpenBudget>) -> Self {
         let context = TableContext {
             comparator: self.context.comparator.clone(),
@@ -150,8 +152,8 @@ impl TableCache {
             return Ok(table);
         }
         if purpose == Purpose::CompactionRead {
-            // A compaction may run at low priority. It must not take a lock that users take, since
-            // they would wait while the compaction is not scheduled.
+            // A compaction may run in a low-priority thread. It must not take a lock that users'
+            // reads take: the reads would wait while the thread gets no processor.
             return self.open_uncached(file, purpose).map(Arc::new);
         }
         self.open_shared(file, purpose)
@@ -190,14 +192,14 @@ impl TableCache {
         Ok(table)
     }
 
-    /// Returns the number of tables that may be opened before they are read, which is the maximum
-    /// number of open tables.
+    /// Returns the number of tables that may be opened in advance when the database is opened. This
+    /// is the maximum number of open tables.
     pub(crate) fn open_max(&self) -> usize {
         self.open.capacity()
     }
 
-    /// Returns the number of new tables that may be opened before they are read, without causing
-    /// each other or tables in use to be closed.
+    /// Returns the number of new tables that may be opened in advance. The number leaves room for
+    /// tables in use: opening the new tables closes neither those nor one of the new tables.
     pub(crate) fn new_tables_max(&self) -> usize {
         match self.open.capacity() {
             usize::MAX => usize::MAX,
@@ -219,7 +221,8 @@ impl TableCache {
         statistics.record_since(Histogram::TableOpenIo, started);
         let ticker = match &opened {
             Err(_) => Ticker::FileErrors,
-            // These opens are counted separately, since they would far outnumber other opens.
+            // Direct opens of compaction inputs are counted separately, since they would far
+            // outnumber other opens.
             Ok(table) if self.inputs.is_some() && table.mode() == IoMode::Direct => {
                 Ticker::CompactionDirectFileOpens
             }
@@ -231,8 +234,9 @@ impl TableCache {
 
     fn open_file(&self, file: &FileMetadata, purpose: Purpose) -> Result<TableReader> {
         let path = self.path(file);
-        // A shared table is opened in the mode of users' reads, whatever the purpose of the first
-        // read.
+        // A reader that users' reads share is opened in the I/O mode of users' reads, even if the
+        // first read has another purpose. Only a cache of a compaction opens its readers in the
+        // mode of `purpose`.
         let opened_for = if self.inputs.is_some() { purpose } else { Purpose::UserRead };
         let mode = self.io_modes.mode_of_file(opened_for, &path);
         let permit = self.inputs.as_ref().map(|inputs| inputs.budget.take());

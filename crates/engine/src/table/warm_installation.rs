@@ -28,7 +28,7 @@ pub(crate) struct WarmInstallation {
     handovers: Vec<(u64, TableHandover)>,
 }
 
-/// The last step of an installation, to be done when readers see the new tables.
+/// The last step of an installation. It is due as soon as readers see the new tables.
 #[must_use]
 #[derive(Debug)]
 pub(crate) struct HandedOver {
@@ -36,9 +36,10 @@ pub(crate) struct HandedOver {
 }
 
 impl WarmInstallation {
-    /// Prepares the installation of new tables, given the file number and the handover of each.
-    /// Must not be called during the turn to change the versions, because copying takes time, nor
-    /// from a low-priority thread, because this takes a lock that users' reads take.
+    /// Prepares the installation of new tables, given the file number and the handover of each. The
+    /// calling thread must not have its turn to change the versions yet, because copying takes time
+    /// and other installations would wait. It must not be a low-priority thread, because this call
+    /// takes a lock that users' reads take.
     pub(crate) fn begin(mut handovers: Vec<(u64, TableHandover)>) -> Self {
         handovers.iter_mut().for_each(|(_, handover)| handover.copy_into_cache());
         Self { handovers }

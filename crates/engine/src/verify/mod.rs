@@ -108,7 +108,8 @@ impl Report {
     fn error(&mut self, path: &Path, error: &Error) {
         let named = error.path().unwrap_or(path);
         let severity = match error.kind() {
-            // An invalid argument here means that an option or object is missing.
+            // Here an invalid argument means that the caller did not supply an option or an object,
+            // such as a comparator, that the file requires.
             ErrorKind::NotSupported | ErrorKind::InvalidArgument => Severity::Unsupported,
             _ if error.is_out_of_descriptors() => Severity::Unsupported,
             _ => Severity::Damage,

@@ -13,7 +13,7 @@ use crate::table::TableReader;
 /// The parts of a table's file, by offset: length and description.
 pub(super) type Spans = BTreeMap<u64, (u64, &'static str)>;
 
-/// Records the span of a block and its trailer.
+/// Adds a block to `spans`, with a length that includes the block's trailer.
 pub(super) fn note(spans: &mut Spans, handle: BlockHandle, what: &'static str) {
     spans.insert(handle.offset, (handle.size + BLOCK_TRAILER_LENGTH as u64, what));
 }

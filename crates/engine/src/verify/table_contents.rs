@@ -381,8 +381,8 @@ fn is_aligned_end(end: u64, padded: u64) -> bool {
 }
 
 /// Whether a table's first blocks were sampled for a dictionary, according to the text of its
-/// compression options. RocksDB does not include sampled blocks in the property that counts data
-/// blocks, whether or not it then built a dictionary.
+/// compression options. RocksDB omits sampled blocks from the property that counts data blocks,
+/// even if no dictionary was built from them.
 fn samples_blocks(compression_options: &[u8]) -> bool {
     let options = String::from_utf8_lossy(compression_options);
     let mut options = options.split(';').filter_map(|option| option.trim().split_once('='));

@@ -25,8 +25,8 @@ struct LogProgress<'a> {
     numbers: &'a Numbers,
     /// The sequence number that follows the last batch read; `None` before the first batch.
     next_sequence: Option<u64>,
-    /// Irregularities that are damage only if records follow: offset, message, and the kind of the
-    /// ending if none follow.
+    /// Irregularities in the log: offset, message and ending kind. If records of the log follow an
+    /// irregularity, it is damage. If none follow, the log ends there with the given kind.
     doubtful: Vec<(u64, String, EndingKind)>,
     /// Where the previous log ended, if that is before the end of its file.
     ending: Option<Ending>,
@@ -47,10 +47,10 @@ struct Ending {
 enum EndingKind {
     /// The log ends inside a record.
     Torn,
-    /// The log ends before bytes that belong either to the file's earlier use or to a damaged
-    /// record of the log.
+    /// The log ends at bytes that either remain from an older log in the same file or belong to a
+    /// damaged record of this log.
     Doubtful,
-    /// The log ends before bytes of the file's earlier use.
+    /// The log ends at bytes that remain from an older log in the same file.
     Recycled,
 }
 
@@ -67,7 +67,7 @@ struct Log<'a> {
 }
 
 impl Log<'_> {
-    /// Returns an ending of the log at `offset`.
+    /// Describes the end of this log at `offset`.
     fn ending(&self, offset: u64, message: String, kind: EndingKind) -> Ending {
         Ending { path: self.path.to_owned(), log_number: self.number, offset, message, kind }
     }
@@ -303,8 +303,8 @@ impl Verification<'_> {
         self.report.add(Severity::TornTail, path, None, message);
     }
 
-    /// Checks that `record`, the first batch of the log after one that ended early, has the next
-    /// sequence number. If so, the earlier log has lost nothing.
+    /// Checks `record`, the first batch of a log whose previous log ended early. If its sequence
+    /// number continues those of the previous log, the previous log has lost nothing.
     fn check_continues(
         &mut self,
         path: &Path,

@@ -29,8 +29,8 @@ pub(crate) struct VersionBuilder {
 }
 
 impl VersionBuilder {
-    /// Starts from the files of `version`. If `new_tables` contains an object with the metadata of
-    /// a table that an edit adds, the object is used.
+    /// Starts from the files of `version`. If an edit adds a table that is in `new_tables`, the
+    /// version gets that object, which may be open, instead of a new object.
     pub(crate) fn from_version(version: &Version, new_tables: &[Arc<FileMetadata>]) -> Self {
         let mut levels: Vec<BTreeMap<u64, Arc<FileMetadata>>> = Vec::new();
         for level in &version.levels {
@@ -196,9 +196,9 @@ fn sort_by_key(
     Ok(())
 }
 
-/// Returns the blob files that are still needed: the oldest file to which any table refers, and all
-/// newer files. Of these files, those that hold only garbage are dropped, except a file that is the
-/// oldest to which some table refers.
+/// Returns the blob files that are still needed. Each table records the oldest blob file to which
+/// it refers. The recorded files are needed. Each file that is newer than the oldest recorded file
+/// is needed, too, unless it holds only garbage.
 fn drop_unreferenced(
     levels: &[Arc<Level>],
     mut blob_files: BTreeMap<u64, BlobFileMetadata>,

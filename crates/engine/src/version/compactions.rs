@@ -126,7 +126,7 @@ impl CompactCursors {
 pub(crate) struct CompactionState {
     /// The running compactions.
     running: Vec<Arc<Compaction>>,
-    /// The round-robin cursors.
+    /// For each level, the key at which the next round-robin compaction begins.
     cursors: CompactCursors,
     /// The error after which the column family is no longer compacted.
     stopped: Option<Error>,

@@ -5,9 +5,9 @@
 //! - The lock protects memory only, and is never held while storage is accessed.
 //! - Only the installation whose turn it is changes versions or writes to the MANIFEST. So edits
 //!   take effect in the order in which they are written, and an installation finds the versions
-//!   unchanged throughout its turn. There is one exception: compactions may begin and end during a
-//!   turn, since they claim their inputs under the lock. [`Installation::hold_claims`] prevents new
-//!   claims.
+//!   unchanged throughout its turn. Only the set of running compactions may change during a turn: a
+//!   compaction claims and releases its inputs under the lock, without a turn.
+//!   [`Installation::hold_claims`] prevents new claims.
 //! - The files of a version that is not yet installed are known only to the installing thread.
 //!   While a database is open, nothing searches for unreferenced files: each file is removed by the
 //!   thread that created or replaced it. So the outputs of work in progress need no other
@@ -87,7 +87,8 @@ pub(crate) struct Written<'v> {
     next: BTreeMap<u32, Arc<Version>>,
 }
 
-/// The locked versions after an installation, to be published to readers.
+/// The lock on the versions, which is still held after an installation so that the caller can
+/// publish the new versions to readers.
 pub(crate) struct Installed<'v> {
     set: MutexGuard<'v, VersionSet>,
     #[expect(dead_code, reason = "the turn passes on when the lock is released")]
@@ -95,7 +96,8 @@ pub(crate) struct Installed<'v> {
 }
 
 impl Versions {
-    /// Creates the versions of a database in `directory`, without a MANIFEST.
+    /// Creates the versions of a database in the state `beginning`. [`Versions::start_over`] then
+    /// writes the first MANIFEST to `directory`.
     pub(crate) fn new(
         storage: Arc<dyn Storage>,
         directory: PathBuf,
@@ -130,14 +132,14 @@ impl Versions {
         set
     }
 
-    /// Waits for the turn to change the versions.
+    /// Waits until it is the caller's turn to change the versions.
     pub(crate) fn begin_installation(&self) -> Installation<'_> {
         let manifest = self.manifest.wait();
         Installation { versions: self, manifest, is_halfway: false, holds_claims: false }
     }
 
-    /// Writes a new MANIFEST of the state in memory, and makes CURRENT name it. Used when a
-    /// database is opened, and after a failure.
+    /// Writes a new MANIFEST with the current state of the versions, and makes CURRENT name it.
+    /// Used when a database is opened, and after a failure to write the MANIFEST.
     pub(crate) fn start_over(&self) -> Result<()> {
         let mut installation = self.begin_installation();
         let new = self.lock().new_manifest();
@@ -146,16 +148,16 @@ impl Versions {
         Ok(())
     }
 
-    /// Returns the number of the current MANIFEST; 0 if none was written yet. Waits for
-    /// installations.
+    /// Returns the number of the current MANIFEST; 0 if none was written yet. Waits until the
+    /// installations that began earlier have ended.
     pub(crate) fn manifest_number(&self) -> u64 {
         self.begin_installation().manifest.number()
     }
 }
 
 impl<'v> Installation<'v> {
-    /// Locks the versions. Apart from compactions that began or ended, they have not changed since
-    /// the beginning of the turn.
+    /// Locks the versions. Since this installation's turn began, compactions may have begun or
+    /// ended; otherwise the versions have not changed.
     pub(crate) fn versions(&self) -> MutexGuard<'v, VersionSet> {
         self.versions.lock()
     }
@@ -166,8 +168,10 @@ impl<'v> Installation<'v> {
         self.versions.lock().holds_claims = true;
     }
 
-    /// Steps 3 and 4: makes edits durable, all or none. If `new_tables` contains a table that the
-    /// edits add, that object is used. `failed` is called with a failure before the turn ends.
+    /// Performs steps 3 and 4 of an installation (see the module documentation): makes edits
+    /// durable, all or none. If the edits add a table that is in `new_tables`, the version gets
+    /// that object. If writing the MANIFEST fails, or failed earlier, `failed` is called with the
+    /// error before the turn ends.
     ///
     /// # Errors
     /// Corruption, for edits that contradict the versions, in which case nothing is written. Errors
@@ -220,7 +224,8 @@ impl<'v> Installation<'v> {
 }
 
 impl<'v> Written<'v> {
-    /// Step 5: replaces the versions, so that the edits take effect.
+    /// Performs step 5 of an installation (see the module documentation): replaces the old versions
+    /// by those that result from the edits.
     pub(crate) fn install(self) -> Installed<'v> {
         let Self { mut installation, edits, next } = self;
         let mut set = installation.versions.lock();

@@ -72,7 +72,8 @@ pub(crate) struct FamilyState {
     pub(crate) name: String,
     /// Name of the family's comparator.
     pub(crate) comparator: String,
-    /// Number of the oldest log that the family needs: its data in older logs is in tables.
+    /// Number of the oldest log that the family needs. The family's writes in older logs are
+    /// already in its tables.
     pub(crate) log_number: u64,
     /// Files of the family.
     pub(crate) files: VersionBuilder,
@@ -169,7 +170,7 @@ impl Manifest {
 /// Bytes in a MANIFEST that are not a valid edit.
 struct Irregularity {
     offset: u64,
-    /// Minimum number of bytes of edits that are lost.
+    /// At least this many bytes of edits are lost.
     dropped: u64,
     /// Whether a crash can have left these bytes, provided that no edits follow them.
     may_be_torn: bool,
@@ -250,7 +251,7 @@ fn is_followed(
 /// A MANIFEST that is being read.
 struct Replay {
     manifest: Manifest,
-    /// Edits of an incomplete group.
+    /// The edits, read so far, of an atomic group whose last edit has not been read yet.
     group: Vec<VersionEdit>,
     has_log_number: bool,
     has_next_file_number: bool,

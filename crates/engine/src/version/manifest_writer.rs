@@ -22,9 +22,9 @@ use crate::options::DbOptions;
 /// both limits.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ManifestLimits {
-    /// The limit on the length itself, in bytes.
+    /// The limit on the total length of the MANIFEST, in bytes.
     pub(crate) max_bytes: u64,
-    /// The limit on the growth over the initial length, in percent of the initial length.
+    /// The limit on the growth of the MANIFEST over its initial length, in percent of that length.
     pub(crate) max_growth_percent: u64,
 }
 
@@ -57,7 +57,7 @@ pub(super) struct NewManifest {
     pub(super) number: u64,
     /// Number of the temporary file that is renamed to CURRENT.
     pub(super) temporary: u64,
-    /// Edits that produce the state in memory when they are applied to an empty state.
+    /// Edits that produce the database's current state when they are applied to an empty state.
     pub(super) edits: Vec<VersionEdit>,
 }
 
@@ -107,8 +107,8 @@ impl ManifestWriter {
             Ok((manifest, aside)) => self.complete_roll(manifest, &aside),
             Err(error) => match &mut self.current {
                 Some(manifest) if error.is_out_of_descriptors() => {
-                    // The next attempt is made when the file has grown by an eighth, because each
-                    // attempt writes the whole state.
+                    // The next attempt to begin a new MANIFEST is made when the old one has grown
+                    // by an eighth, because each attempt writes the whole state.
                     manifest.rolled_from = manifest.written + manifest.written / 8;
                     Ok(())
                 }
@@ -118,7 +118,7 @@ impl ManifestWriter {
     }
 
     /// Writes a new MANIFEST, and makes CURRENT name it. Used when a database is opened, and after
-    /// a failure.
+    /// a failure to write the MANIFEST.
     pub(super) fn start_over(&mut self, new: &NewManifest) -> Result<()> {
         let (manifest, aside) = self.prepare(new)?;
         self.complete_roll(manifest, &aside)

@@ -1,7 +1,7 @@
 //! Removes tables that are no longer in any version, once no reader uses them.
 //!
 //! Removing a large file takes milliseconds, during which other threads wait for the filesystem's
-//! journal. So a dedicated thread removes one file at a time, and after each removal rests several
+//! journal. So a dedicated thread removes one file at a time, and after each removal pauses several
 //! times as long as the removal took.
 
 use std::path::PathBuf;
@@ -17,9 +17,10 @@ use crate::error::Result;
 use crate::stats::InfoLog;
 use crate::table::{FileMetadata, TableCache};
 
-/// Duration of the rest after a removal, as a multiple of the removal's duration.
+/// Length of the pause after the removal of a table, as a multiple of the time that the removal
+/// took.
 const REST: u32 = 4;
-/// Maximum duration of the rest after a removal.
+/// Maximum length of the pause after the removal of a table.
 const LONGEST_REST: Duration = Duration::from_millis(100);
 
 /// A table that is no longer in any version.
@@ -60,8 +61,8 @@ impl ObsoleteTables {
         self.list().extend(retired);
     }
 
-    /// Removes the tables that no reader uses. After each removal, calls `rest` with the time to
-    /// rest.
+    /// Removes the tables that no reader uses. After each removal, calls `rest` with the length of
+    /// the pause.
     pub(crate) fn remove_unread(&self, clock: &dyn Clock, rest: impl Fn(Duration)) {
         while let Some(table) = self.next() {
             let start_ns = clock.monotonic_ns();
@@ -74,7 +75,7 @@ impl ObsoleteTables {
         }
     }
 
-    /// Like [`ObsoleteTables::remove_unread`], without rests.
+    /// Like [`ObsoleteTables::remove_unread`], but without pauses between removals.
     pub(crate) fn remove_unread_at_once(&self) {
         while let Some(table) = self.next() {
             self.remove(&table);

@@ -53,8 +53,9 @@ pub(crate) struct VersionSet {
     is_log_list_new: bool,
     failure: Option<Error>,
     limits: ManifestLimits,
-    /// Whether compactions may not claim inputs, because an ingestion has chosen the levels of its
-    /// tables so that they do not conflict with the compactions running then.
+    /// Whether compactions must wait before they claim inputs. Set while an ingestion is installed:
+    /// the ingestion has chosen levels for its tables that do not conflict with the running
+    /// compactions, and another compaction could conflict with them.
     pub(super) holds_claims: bool,
 }
 
@@ -163,8 +164,9 @@ impl VersionSet {
         Some(first)
     }
 
-    /// Adds to edits that are about to be written as a group the fields that depend on the state of
-    /// the set: the counters, the position in the group and the list of logs.
+    /// Completes edits that are about to be written as one group. Sets the fields that depend on
+    /// the state of the set: the counters, the position of each edit in the group, and the list of
+    /// logs.
     pub(super) fn complete(&mut self, edits: &mut [VersionEdit], last_sequence: Sequence) {
         self.last_sequence = self.last_sequence.max(last_sequence);
         let count = edits.len() as u32;
@@ -180,20 +182,21 @@ impl VersionSet {
             && let Some(last) = edits.last_mut()
         {
             last.existing_logs.clone_from(&self.existing_logs);
-            // If writing the edit fails, nothing is written until a new MANIFEST is begun. The new
-            // MANIFEST lists the logs, too.
+            // The flag may be cleared even if writing this edit fails: the next edit is then
+            // written to a new MANIFEST, and every new MANIFEST contains the list of logs.
             self.is_log_list_new = false;
         }
     }
 
-    /// Returns the contents and file numbers of a new MANIFEST.
+    /// Returns the contents of a new MANIFEST. Takes new file numbers for the MANIFEST and for the
+    /// temporary file that is renamed to CURRENT.
     pub(super) fn new_manifest(&self) -> NewManifest {
         let (number, temporary) = (self.numbers.take(), self.numbers.take());
         NewManifest { number, temporary, edits: self.snapshot() }
     }
 
     /// Returns the versions that result from edits, for the column families whose files the edits
-    /// change. If `new_tables` contains a table that the edits add, that object is used.
+    /// change. If the edits add a table that is in `new_tables`, the version gets that object.
     pub(super) fn next_versions(
         &self,
         edits: &[VersionEdit],
@@ -256,7 +259,7 @@ impl VersionSet {
         self.families.insert(id, family);
     }
 
-    /// Returns edits that produce the state in memory when they are applied to an empty state.
+    /// Returns edits that produce the set's current state when they are applied to an empty state.
     pub(crate) fn snapshot(&self) -> Vec<VersionEdit> {
         let mut edits = Vec::new();
         if self.database_id.is_some() {

@@ -1,29 +1,30 @@
-//! A value whose users have exclusive access in turn, first come, first served.
+//! A value to which threads have exclusive access in turn, first come, first served.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::MutexGuard;
 
 use tailwater_io::sync::{Condvar, Mutex};
 
-/// A value with a queue of its users. The current user may wait for the device while others wait
-/// for it, because waiting users hold no lock.
+/// A value, and the queue of the threads that want to use it. The thread whose turn it is may wait
+/// for the device during its turn, because the threads in the queue hold no lock.
 #[derive(Debug)]
 pub(super) struct Turns<T> {
     tickets: Mutex<Tickets>,
     passed: Condvar,
-    /// Locked by the current user during its turn.
+    /// Locked by the thread whose turn it is.
     value: Mutex<T>,
 }
 
 #[derive(Debug, Default)]
 struct Tickets {
-    /// Number that the next user to arrive will get.
+    /// Ticket number for the next thread that joins the queue.
     next: u64,
-    /// Number of the user whose turn it is.
+    /// Ticket number of the thread whose turn it is.
     current: u64,
 }
 
-/// The turn of one user. Dropping it passes the turn to the next user, even during a panic.
+/// A thread's turn to use the value. Dropping it passes the turn to the next thread, even during a
+/// panic.
 #[derive(Debug)]
 pub(super) struct Turn<'t, T> {
     turns: &'t Turns<T>,
@@ -31,12 +32,12 @@ pub(super) struct Turn<'t, T> {
 }
 
 impl<T> Turns<T> {
-    /// Creates a value without users.
+    /// Creates a value that no thread uses yet.
     pub(super) fn new(value: T) -> Self {
         Self { tickets: Mutex::default(), passed: Condvar::new(), value: Mutex::new(value) }
     }
 
-    /// Waits until the users that arrived earlier have had their turns.
+    /// Waits until the threads that arrived earlier have had their turns.
     pub(super) fn wait(&self) -> Turn<'_, T> {
         let mut tickets = self.tickets.lock();
         let ticket = tickets.next;

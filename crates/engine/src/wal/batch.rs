@@ -8,7 +8,7 @@ use tailwater_format::batch::{BatchReader, Record, RecordKind};
 use tailwater_format::key::{MAX_SEQUENCE, Sequence};
 use tailwater_format::log::{RecoveryMode, Verdict};
 
-/// A batch that passed the checks.
+/// A batch that [`check`] accepted.
 #[derive(Debug, Clone)]
 pub(crate) struct CheckedBatch<'a> {
     /// The operations of the batch.
@@ -41,7 +41,7 @@ impl Refusal {
         }
     }
 
-    /// Returns the reason, as part of a sentence.
+    /// Returns the reason why the batch is refused, worded as part of a sentence.
     pub fn reason(&self) -> &str {
         match self {
             Self::Malformed(reason) | Self::Rejected(reason) => reason,

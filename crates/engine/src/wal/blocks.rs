@@ -2,8 +2,8 @@
 
 use tailwater_io::buffer::{ALIGNMENT, AlignedBuffer};
 
-/// Blocks that are written together: records, followed by the zeros that complete the last block's
-/// padding. The zeros stay in memory from one write to the next, so that a small group touches few
+/// The blocks of one write: records, and zeros that fill the last block. The buffer is reused for
+/// later writes, and bytes that are still zero are not set again. So a small group touches few
 /// cache lines.
 #[derive(Debug)]
 pub(super) struct Blocks {
@@ -33,7 +33,7 @@ impl Blocks {
         self.aligned.set_length(length);
     }
 
-    /// Returns the bytes, zeros included.
+    /// Returns the blocks: the bytes that were set and the zeros after them.
     pub(super) fn as_slice(&self) -> &[u8] {
         &self.aligned
     }

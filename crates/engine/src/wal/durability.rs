@@ -18,14 +18,16 @@ use tailwater_io::{Clock, Create, IoMode, Purpose, Result, Storage, WriteFile};
 /// Number of measurements of each method.
 const ROUNDS: u64 = 5;
 
-/// The method by which the direct logs of a database are made durable. Thread-safe.
+/// The method by which a database makes writes to direct logs (logs that bypass the page cache)
+/// durable. Thread-safe.
 #[derive(Debug, Default)]
 pub(crate) struct LogDurability {
     is_by_flush: AtomicBool,
     tried: Mutex<Option<Medians>>,
 }
 
-/// Median time of each method, in nanoseconds.
+/// Median times, in nanoseconds, of a write that a flag makes durable and of a write with a flush
+/// after it.
 #[derive(Debug, Clone, Copy)]
 struct Medians {
     durable_ns: u64,
@@ -33,23 +35,25 @@ struct Medians {
 }
 
 impl Medians {
-    /// Whether the flush is faster by more than a tenth. A smaller gain is not worth the change.
+    /// Whether a write and a flush (`fdatasync`) are faster than a flagged write (`RWF_DSYNC`) by
+    /// more than a tenth. For a smaller gain, the flag stays in use.
     fn is_flush_quicker(self) -> bool {
         self.flushed_ns * 10 < self.durable_ns * 9
     }
 }
 
 impl LogDurability {
-    /// Whether a write with a flush after it is faster than a flagged write.
+    /// Whether log writes should be made durable by a flush (`fdatasync`) after the write, rather
+    /// than by a flag of the write (`RWF_DSYNC`).
     pub(super) fn is_by_flush(&self) -> bool {
         self.is_by_flush.load(Ordering::Relaxed)
     }
 
-    /// Measures which method is faster. The measurement overwrites a file at `path`, which this
-    /// function creates and removes.
+    /// Measures a flagged write, and a write with a flush after it, and chooses the faster method.
+    /// The measurement overwrites a file at `path`, which this function creates and removes.
     ///
     /// # Errors
-    /// I/O errors, after which the choice is unchanged.
+    /// I/O errors, after which the chosen method is unchanged.
     pub(super) fn try_both(
         &self,
         storage: &dyn Storage,
@@ -86,7 +90,8 @@ impl fmt::Display for LogDurability {
     }
 }
 
-/// Returns the median time of each method.
+/// Returns the median times of a write that a flag makes durable and of a write with a flush after
+/// it.
 fn medians(file: &mut dyn WriteFile, clock: &dyn Clock) -> Result<Medians> {
     let block = ALIGNMENT as u64;
     let mut bytes = AlignedBuffer::with_capacity(2 * ROUNDS as usize * ALIGNMENT);

@@ -1,5 +1,6 @@
 //! The state of the logs as followers see it. A follower reads the logs while they are being
-//! written ([`super::updates`]), and keeps logs that it has yet to read from being removed.
+//! written ([`super::updates`]). While a follower exists, no log that it has not read yet is
+//! removed.
 //!
 //! # Invariants
 //!
@@ -48,10 +49,12 @@ struct CompleteLog {
     last_sequence: Sequence,
 }
 
-/// What followers may know about a log at a point in time.
+/// The state of a log at a point in time, as a follower (a reader of the logs that are being
+/// written) sees it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LogState {
-    /// End of the part that is complete in its file, in bytes.
+    /// Length in bytes of the part of the log that is completely in the log's file. Followers read
+    /// only this part.
     pub(super) end: u64,
     /// Batches after this sequence number are ignored: they were never published, and other batches
     /// may have been given their numbers.
@@ -81,8 +84,9 @@ impl Followed {
         self.current_end.store(end, Ordering::Release);
     }
 
-    /// Marks the current log as complete at its known end, with `last_sequence` as its last
-    /// published number, and makes log `number` the current log.
+    /// Completes the current log at the end that [`Followed::grow`] set last, and makes log
+    /// `number` the current log. Followers ignore batches of the completed log after
+    /// `last_sequence`.
     pub(super) fn begin(&self, number: u64, last_sequence: Sequence) {
         let mut state = self.state.lock();
         let end = self.current_end.swap(0, Ordering::AcqRel);
@@ -91,8 +95,8 @@ impl Followed {
         state.current = number;
     }
 
-    /// Returns whether a complete log may be removed or overwritten. If so, followers no longer see
-    /// it.
+    /// If no follower still has to read log `number`, which is complete, removes the log from the
+    /// list that followers see, and returns true. The log may then be removed or overwritten.
     pub(super) fn release(&self, number: u64) -> bool {
         let mut state = self.state.lock();
         let is_held = state.followers.values().any(|&position| position <= number);
@@ -102,7 +106,7 @@ impl Followed {
         !is_held
     }
 
-    /// Ends all following: every follower gets an error from now on.
+    /// Stops all followers: each of them gets an error from now on.
     pub(super) fn close(&self) {
         self.is_closed.store(true, Ordering::Release);
         self.state.lock().followers.clear();
@@ -153,7 +157,7 @@ impl Follower {
         self.followed.state.lock().numbers().collect()
     }
 
-    /// Returns the known state of a log that this follower keeps.
+    /// Returns the current state of a log that this follower keeps from being removed.
     pub(super) fn look(&self, number: u64) -> LogState {
         let state = self.followed.state.lock();
         let complete = state.complete.iter().find(|log| log.number == number);

@@ -61,13 +61,14 @@ struct Direct {
     zeroed: Option<ZeroedSpan>,
     /// The blocks of the current write.
     blocks: Blocks,
-    /// Slots that are free to write further groups in flight.
+    /// Unused slots. With each, another group can be written while earlier groups are still being
+    /// written.
     slots: Vec<WriteSlot>,
     /// Makes groups in flight durable if their own writes do not.
     flushes: Arc<Flushes>,
 }
 
-/// The time by which written bytes must be durable.
+/// The event after which written bytes must be durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Durability {
     /// The bytes must be durable when the call returns.
@@ -84,11 +85,11 @@ pub(super) enum Mode<'a> {
         /// Number of bytes to reserve.
         preallocate: u64,
     },
-    /// Direct.
+    /// Direct, bypassing the page cache.
     Direct {
         /// Source of the log's preallocated file; `None` if the file is appended to.
         preallocator: Option<&'a Preallocator>,
-        /// The length of the previous log, and whether it used up its zeros.
+        /// The length of the previous log, and whether that log has used up its preallocated space.
         before: Ended,
         /// Length at which the log ends and the next one begins, in bytes.
         max: u64,
@@ -182,7 +183,8 @@ impl LogFile {
         Ok(())
     }
 
-    /// Writes appended batches to the file or, for a direct log, to the device.
+    /// Writes the appended batches that are still in memory to the file or, for a direct log, to
+    /// the device.
     pub(super) fn write_out(&mut self, bytes_per_sync: u64) -> Result<()> {
         if self.buffer.is_empty() {
             return Ok(());
@@ -201,7 +203,8 @@ impl LogFile {
         Ok(())
     }
 
-    /// Writes appended batches, and syncs the file and its directory entry.
+    /// Writes the appended batches that are still in memory, and syncs the file and its directory
+    /// entry. With `full`, also syncs metadata that is not needed to read the file.
     pub(super) fn sync(&mut self, storage: &dyn Storage, full: bool) -> Result<()> {
         let is_first_doubt = self.synced == self.written && !self.is_cut && !full;
         if self.direct.is_some() && is_first_doubt && !self.buffer.is_empty() {
@@ -219,8 +222,8 @@ impl LogFile {
         self.sync_name(storage)
     }
 
-    /// Writes appended batches, padded, in new blocks. `Durable` makes only these blocks durable,
-    /// so everything before them must already be on the device.
+    /// Writes the appended batches that are still in memory, padded, in new blocks. `Durable` makes
+    /// only these blocks durable, so everything before them must already be on the device.
     fn write_blocks(&mut self, durability: Durability) -> Result<()> {
         let Some(Direct { zeroed, blocks, .. }) = &mut self.direct else { return Ok(()) };
         let zeros = self.encoder.pad_but_zeros(&mut self.buffer);
@@ -244,8 +247,9 @@ impl LogFile {
         Ok(())
     }
 
-    /// Prepares to write appended batches in flight. Returns `None` unless the batches overwrite
-    /// zeros and everything before them is on the device or in flight.
+    /// Prepares to write the appended batches that are still in memory. Later batches may be
+    /// written before this write ends. Returns `None` unless the batches overwrite zeros and
+    /// everything before them is on the device or is being written like this.
     pub(super) fn begin_pipelined(&mut self, storage: &dyn Storage) -> Option<PipelinedWrite> {
         let is_certain = self.synced == self.written && !self.is_cut && self.name_synced;
         let Direct { zeroed: Some(zeroed), slots, flushes, .. } = self.direct.as_mut()? else {
@@ -333,7 +337,7 @@ impl LogFile {
         self.direct.is_some()
     }
 
-    /// Returns the length of the log, and whether it has used up its zeros.
+    /// Returns the length of the log, and whether the log has used up its preallocated space.
     pub(super) fn as_ended(&self) -> Ended {
         let length = self.length();
         let zeroed = self.direct.as_ref().and_then(|direct| direct.zeroed.as_ref());
@@ -350,7 +354,7 @@ impl LogFile {
         self.synced < self.length() || self.is_cut
     }
 
-    /// Returns the description of this log that the next log records.
+    /// Returns a description of this log, to be stored in the next log.
     pub(super) fn as_predecessor(&self) -> PredecessorWal {
         PredecessorWal {
             log_number: self.number,
@@ -390,8 +394,8 @@ fn begin_buffered(
     }
 }
 
-/// Opens a file that was renamed to a log's name. On failure the file is removed, because the
-/// previous log continues.
+/// Opens an existing file for a new log, after the file was renamed to the log's name. If that
+/// fails, the new log does not begin and the previous log stays in use, so the file is removed.
 fn create_or_remove(
     storage: &dyn Storage,
     path: &Path,

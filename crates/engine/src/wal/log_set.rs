@@ -71,13 +71,14 @@ pub(crate) struct LogOptions {
     /// Logs with a number below this are never removed, because it is not yet certain that they
     /// belong to this database.
     pub(crate) first_removable: u64,
-    /// The method by which direct logs are made durable.
+    /// The method by which writes to direct logs (logs that bypass the page cache) are made
+    /// durable.
     pub(crate) durability: Arc<LogDurability>,
     /// The clock with which the methods of `durability` are measured.
     pub(crate) clock: Arc<dyn Clock>,
 }
 
-/// A log that may still be needed.
+/// A log that recovery may still need, because not all of its data may be in tables.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LiveLog {
     pub(crate) number: u64,
@@ -88,7 +89,7 @@ pub(crate) struct LiveLog {
 }
 
 impl LiveLog {
-    /// Returns the entry of the log that is being written.
+    /// Describes `log`, which is the log that is being written.
     fn current(log: &LogFile) -> Self {
         Self { number: log.number, bytes: 0, is_padded: log.is_direct() }
     }
@@ -138,11 +139,11 @@ pub(crate) struct LogSet {
     suited: SuitedMode,
     /// Complete logs that are not known to be on the device, oldest first.
     closed: VecDeque<ClosedLog>,
-    /// All logs that may be needed, oldest first. The last one is the current log.
+    /// All logs that recovery may need, oldest first. The last one is the current log.
     live: VecDeque<LiveLog>,
     /// Total length of the complete logs among `live`, in bytes.
     closed_bytes: u64,
-    /// Logs that only followers need, oldest first.
+    /// Logs that recovery does not need but followers have yet to read, oldest first.
     held: VecDeque<u64>,
     followed: Arc<Followed>,
     /// Unneeded logs whose files can be reused.
@@ -199,8 +200,9 @@ impl LogSet {
         })
     }
 
-    /// Starts the thread that preallocates direct logs, if they are preallocated. `listener` is
-    /// notified when the durability method is chosen, and if the thread panics.
+    /// If the options request preallocation of direct logs (logs that bypass the page cache),
+    /// starts the thread that preallocates them. `listener` is notified when the durability method
+    /// is chosen, and if the thread panics.
     ///
     /// # Errors
     /// Errors from starting a thread.
@@ -219,12 +221,12 @@ impl LogSet {
         self.current.number
     }
 
-    /// Returns the number of the oldest log that may be needed.
+    /// Returns the number of the oldest log that recovery may need.
     pub(crate) fn oldest_number(&self) -> u64 {
         self.live.front().map_or(self.current.number, |oldest| oldest.number)
     }
 
-    /// Returns the numbers of the logs that may be needed, in ascending order.
+    /// Returns the numbers of the logs that recovery may need, in ascending order.
     pub(crate) fn live_numbers(&self) -> Vec<u64> {
         self.live.iter().map(|log| log.number).collect()
     }
@@ -250,12 +252,12 @@ impl LogSet {
         self.current.as_ended().is_used_up && has_preallocated()
     }
 
-    /// Whether any log that may be needed is padded.
+    /// Whether any log that recovery may need is padded.
     pub(crate) fn are_padded(&self) -> bool {
         self.live.iter().any(|log| log.is_padded)
     }
 
-    /// Returns the total length of all logs that may be needed, in bytes.
+    /// Returns the total length of all logs that recovery may need, in bytes.
     pub(crate) fn total_bytes(&self) -> u64 {
         self.current.length() + self.closed_bytes
     }
@@ -272,7 +274,7 @@ impl LogSet {
         }
     }
 
-    /// Writes an appended group to the file.
+    /// Writes the buffered batches of a group to the current log's file.
     pub(crate) fn write_out(&mut self) -> Result<()> {
         self.suited.count(false);
         self.write_buffered()
@@ -281,8 +283,8 @@ impl LogSet {
     fn write_buffered(&mut self) -> Result<()> {
         self.check()?;
         if self.current.is_in_flight() {
-            // The bytes in the buffer belong to a group that its leader will write in flight, with
-            // [`LogSet::begin_pipelined`].
+            // Earlier groups are still being written. The leader of the group in the buffer writes
+            // it later: with [`LogSet::begin_pipelined`], or after the earlier groups have ended.
             return Ok(());
         }
         let written = self.current.write_out(self.options.bytes_per_sync);
@@ -292,8 +294,9 @@ impl LogSet {
         self.latch(written)
     }
 
-    /// Prepares to write an appended group durably in flight; `None` if the group cannot be written
-    /// in flight. Every returned write must be passed to `end_pipelined`, in order.
+    /// Prepares a durable write of the group in the buffer. Later groups may be written before this
+    /// write ends. Returns `None` if that is not possible for this group. Every returned write must
+    /// be passed to `end_pipelined`, in the order of the groups.
     ///
     /// The buffer must have been empty before the group was appended.
     pub(crate) fn begin_pipelined(&mut self) -> Option<PipelinedWrite> {
@@ -319,12 +322,13 @@ impl LogSet {
         self.latch(written)
     }
 
-    /// Syncs every log, the oldest first, including a group in the buffer.
+    /// Syncs every log, the oldest first. Batches of the current log that are still in memory are
+    /// first written to its file.
     pub(crate) fn sync(&mut self) -> Result<()> {
         self.sync_closed()?;
         if self.current.is_in_flight() {
-            // Groups are in flight only while everything before them is on the device, so
-            // everything published is already on the device.
+            // Everything in the log before the groups in flight is on the device. Published groups
+            // are no longer in flight, so they are already on the device.
             return Ok(());
         }
         self.suited.count(true);
@@ -372,8 +376,8 @@ impl LogSet {
     /// Closes the current log and begins another.
     pub(crate) fn switch(&mut self, number: u64) -> Result<()> {
         self.write_buffered()?;
-        // If the current log has used up its preallocated space, a recycled file may be too short,
-        // too. So a preallocated file is preferred then.
+        // If the current log has used up its preallocated space, that space was too short, and a
+        // recycled file may be no longer. So a preallocated file that is ready is used instead.
         let recycled = if self.is_another_quicker() { None } else { self.recyclable.pop_front() };
         let predecessor = Some(self.current.as_predecessor());
         let (is_direct, ended) = (self.suited.is_direct(), self.current.as_ended());
@@ -386,9 +390,9 @@ impl LogSet {
         }
         self.live.push_back(LiveLog::current(&self.current));
         self.followed.begin(number, MAX_SEQUENCE);
-        // If the file was recycled, the remains of the older log after this log's end are cut off,
-        // too. Otherwise replay could take this end for the end of all logs, and would then refuse
-        // the database because tables have later data.
+        // If the closed log's file was recycled, this cuts off the remains of the older log.
+        // Otherwise replay could take the end of the closed log for the end of all logs, and would
+        // then refuse the database because tables have later data.
         let given_back = if closed.may_be_longer() { closed.cut_off() } else { Ok(()) };
         let is_any_direct = closed.is_direct() || self.current.is_direct();
         if closed.is_dirty() {
@@ -424,8 +428,9 @@ impl LogSet {
         Ok(number)
     }
 
-    /// Marks the log that [`LogSet::start_over`] has just started as failed, before anything is
-    /// written to the log. The next `start_over` reuses the log.
+    /// Refuses writes to the log that [`LogSet::start_over`] has just begun, as after a failed
+    /// write. Must be called before anything is written to that log. The next `start_over` reuses
+    /// the log.
     pub(crate) fn fail_unwritten(&mut self, error: Error) {
         self.is_unwritten = self.failure.is_none();
         self.fail(error);
@@ -477,7 +482,7 @@ impl LogSet {
         self.followed.follow()
     }
 
-    /// Ends all following: every follower gets an error from now on.
+    /// Stops all followers: each of them gets an error from now on.
     pub(crate) fn end_following(&self) {
         self.followed.close();
     }
@@ -497,15 +502,17 @@ impl LogSet {
         self.failure.is_some()
     }
 
-    /// Ends the current log for a clean close: writes it out, and truncates the file to its end.
+    /// Ends the current log for a clean close: writes the buffered part of the log, and truncates
+    /// the file to the log's length.
     pub(crate) fn close(&mut self) -> Result<()> {
         self.write_buffered()?;
         let cut = self.current.cut_off();
         self.latch(cut)
     }
 
-    /// Stops preallocating and removes unused preallocated files. Returns the files of logs that
-    /// were kept for reuse or for followers, which the caller removes.
+    /// Stops preallocating and removes unused preallocated files. Returns the paths of the log
+    /// files that were kept for reuse or for followers (readers of the logs). The caller removes
+    /// these files.
     pub(crate) fn take_unneeded(&mut self) -> Vec<PathBuf> {
         if let Some(preallocator) = &mut self.preallocator {
             preallocator.close();

@@ -1,11 +1,11 @@
 //! The write-ahead log.
 //!
 //! All readers read records through [`crate::record_log`] and check batches with [`batch`]. The
-//! readers share no more code, because each treats deviations differently. [`replay`] chooses what
-//! to apply by the recovery mode and builds memtables. `tail`, used by `updates`, reads the
-//! complete part of a log that is being written, where every deviation is damage.
-//! [`crate::inspect`] shows every byte and judges none. [`crate::verify`] judges each deviation by
-//! what follows it, and applies nothing.
+//! readers share no more code, because each treats damaged or unexpected content of a log
+//! differently. [`replay`] chooses what to apply by the recovery mode and builds memtables. `tail`,
+//! used by `updates`, reads the complete part of a log that is being written, where any unexpected
+//! content is damage. [`crate::inspect`] shows every byte and judges none. [`crate::verify`] judges
+//! unexpected content by what follows it, and applies nothing.
 
 pub(crate) mod batch;
 mod blocks;

@@ -1,8 +1,9 @@
-//! Groups of a direct log in flight: several groups are written concurrently.
+//! Concurrent writes of several groups to one direct log (a log that bypasses the page cache). A
+//! group that is being written like this is in flight.
 //!
-//! Each group is durable when its `write` call returns: by a flag of the write or, if that is
-//! slower, by a flush after the write. A flush serves all groups whose writes had ended when it
-//! began.
+//! Each group is durable when its `write` call returns. The call sets a flag of the write
+//! (`RWF_DSYNC`) or, if that is slower, flushes the file after the write (`fdatasync`). A flush
+//! serves all groups whose writes had ended when the flush began.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -22,7 +23,7 @@ pub(super) struct WriteSlot {
 }
 
 impl WriteSlot {
-    /// Creates a slot for the log at `path`.
+    /// Creates a slot (file handle and buffer) to write to the log at `path`.
     pub(super) fn new(storage: &dyn Storage, path: &Path) -> Result<Self> {
         let file = storage.create(path, Create::Existing, IoMode::Direct, Purpose::Wal)?;
         Ok(Self { file, blocks: Blocks::new() })
@@ -48,12 +49,12 @@ impl WriteSlot {
 pub(crate) struct PipelinedWrite {
     pub(super) slot: WriteSlot,
     offset: u64,
-    /// The flushes that make the write durable; `None` if the write is made durable by a flag.
+    /// The flushes that make the write durable; `None` if a flag of the write (`RWF_DSYNC`) does.
     flushes: Option<Arc<Flushes>>,
 }
 
 impl PipelinedWrite {
-    /// Writes the blocks durably.
+    /// Writes this write's blocks to the log and makes them durable.
     pub(crate) fn write(&mut self) -> Result<()> {
         let Self { slot: WriteSlot { file, blocks }, offset, flushes } = self;
         match flushes {
@@ -65,7 +66,7 @@ impl PipelinedWrite {
         }
     }
 
-    /// Returns the end of the blocks in the log, in bytes.
+    /// Returns the file offset at which this write's blocks end.
     pub(super) fn end(&self) -> u64 {
         self.offset + self.slot.blocks.as_slice().len() as u64
     }
@@ -86,8 +87,8 @@ struct State {
     flushed: u64,
     /// Whether a thread is flushing.
     is_flushing: bool,
-    /// The error of a failed flush. It is kept, because it is then unknown how much reached the
-    /// device, and another flush would not reveal it.
+    /// The error of a failed flush. Later writes fail with this error: how much reached the device
+    /// is unknown after a failed flush, and another flush would not show it.
     failure: Option<Error>,
 }
 

@@ -88,17 +88,17 @@ struct Work {
     unfinished: Option<Unfinished>,
     /// Length of the next preallocated file, in bytes.
     length: u64,
-    /// Whether the thread should begin another preallocated file.
+    /// Whether the preallocation thread should begin another file.
     is_next_wanted: bool,
-    /// Whether the thread was started.
+    /// Whether the preallocation thread was started.
     has_thread: bool,
     is_closed: bool,
 }
 
 impl Work {
-    /// Notes that the disk has no space for a preallocated file of the current length. The thread
-    /// next tries the minimum length, `block` bytes. If the length was already the minimum, the
-    /// thread tries again when a log begins.
+    /// Notes that the disk has no space for a preallocated file of the current length. The
+    /// preallocation thread next tries the minimum length, `block` bytes. If the current length is
+    /// already the minimum, the thread makes no further attempt until a log begins.
     fn want_shorter(&mut self, block: u64) {
         self.is_next_wanted = self.length > block;
         self.length = block;
@@ -114,12 +114,12 @@ struct Unfinished {
     length: u64,
 }
 
-/// The length of a log that has ended, and whether it used up its zeros.
+/// The length of a log, and whether the log has used up its preallocated space.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Ended {
     /// The log's length in bytes.
     pub(super) length: u64,
-    /// Whether the log ended because its zeros were used up.
+    /// Whether the log has used up its preallocated space, completely or nearly.
     pub(super) is_used_up: bool,
 }
 
@@ -219,18 +219,19 @@ pub(super) struct ZeroedSpan {
 }
 
 impl ZeroedSpan {
-    /// Whether the span extends at least to the file offset `end`.
+    /// Whether the log's preallocated zeros extend at least to the file offset `end`.
     pub(super) fn reaches(&self, end: u64) -> bool {
         end <= self.end
     }
 
-    /// Whether a log of `length` bytes has used up the span completely or nearly. An empty span is
-    /// never used up.
+    /// Whether a log of `length` bytes has used up its preallocated space, completely or nearly.
+    /// Always false if nothing was preallocated.
     pub(super) fn is_used_up(&self, length: u64) -> bool {
         length + (self.end / LEFT_OVER_PARTS).min(LEFT_OVER_MAX) > self.end && self.end > 0
     }
 
-    /// Whether writes to the span should be made durable by a flush after the write.
+    /// Whether writes over the preallocated zeros should be made durable by a flush (`fdatasync`)
+    /// after the write, rather than by a flag of the write (`RWF_DSYNC`).
     pub(super) fn is_by_flush(&self) -> bool {
         self.shared.durability.is_by_flush()
     }
@@ -286,7 +287,7 @@ impl Shared {
             [work.preallocated.take(), work.unfinished.take().map(|unfinished| unfinished.path)];
         drop(work);
         for path in paths.into_iter().flatten() {
-            // The next open removes a file that remains.
+            // If this removal fails, the file is removed when the database is next opened.
             let _ = self.storage.remove(&path);
         }
     }
@@ -333,7 +334,7 @@ impl Shared {
     }
 
     fn give_up<T>(&self, path: &Path, error: tailwater_io::Error) -> Result<T> {
-        // The next open removes a file that remains.
+        // If this removal fails, the file is removed when the database is next opened.
         let _ = self.storage.remove(path);
         Err(error.into())
     }

@@ -1,10 +1,10 @@
 //! The choice of a log's I/O mode: direct while most groups are synced, buffered while most are
 //! not.
 
-/// Number of groups observed before the mode first changes.
+/// Number of write groups that are counted before the I/O mode of logs may first change.
 const GROUPS_MIN: u32 = 64;
-/// Maximum number of groups observed before the mode changes again. The number is high because each
-/// change begins a new log.
+/// After a change, the number of write groups counted before the next change doubles, up to this
+/// maximum. The maximum is high because each change begins a new log.
 const GROUPS_MAX: u32 = 4096;
 
 /// How the I/O mode of logs is chosen.
@@ -14,7 +14,8 @@ pub(crate) enum LogMode {
     Buffered,
     /// All logs are direct.
     Direct,
-    /// A log is direct if it begins while most groups are synced.
+    /// A log uses direct I/O if most of the write groups before its beginning were synced.
+    /// Otherwise it is buffered.
     Auto,
 }
 
@@ -29,7 +30,7 @@ pub(super) struct SuitedMode {
 }
 
 impl SuitedMode {
-    /// Creates a chooser that has observed no groups.
+    /// Creates the initial state, in which no write groups were counted.
     pub(super) fn new(mode: LogMode) -> Self {
         let is_direct = mode == LogMode::Direct;
         Self { mode, is_direct, span: GROUPS_MIN, groups: 0, synced: 0 }
@@ -67,8 +68,8 @@ impl SuitedMode {
 mod tests {
     use super::*;
 
-    /// Counts groups. Returns, for each change of the mode, how many of the groups were counted by
-    /// then.
+    /// Counts write groups, each of which is synced or not. Returns, for each change of the I/O
+    /// mode, the number of groups counted up to the change.
     fn changes(suited: &mut SuitedMode, groups: impl IntoIterator<Item = bool>) -> Vec<usize> {
         let mut before = suited.is_direct();
         let mut changes = Vec::new();

@@ -25,8 +25,8 @@ pub(crate) fn is_space(skipped: &Skipped) -> bool {
     skipped.reason == SkippedReason::Zeros && skipped.dropped >= SECTOR
 }
 
-/// Whether damage of a log is a write that a crash of the machine cut off: sectors of the damaged
-/// fragment, or whole blocks of its record, are still zeros.
+/// Whether damage of a log can come from a write that a crash of the machine cut off. Such a write
+/// leaves zeros in sectors of the damaged fragment, or in whole blocks of its record.
 pub(crate) fn explains(file: &dyn ReadFile, damage: &Damage) -> Result<bool> {
     match damage.reason {
         DamageReason::Zeros => Ok(true),

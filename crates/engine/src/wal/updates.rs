@@ -139,7 +139,8 @@ impl Updates {
         Ok(updates)
     }
 
-    /// Moves to the newest log whose first batch begins at or before the due number.
+    /// Moves to the newest log whose first batch begins at or before `due`, the sequence number
+    /// that is expected next.
     fn seek_log(&mut self) -> Result<()> {
         if self.due == 0 {
             return Ok(());
@@ -213,7 +214,8 @@ impl Updates {
         Ok(true)
     }
 
-    /// Whether a sequence number is published. On return, `look` was loaded after `published`.
+    /// Whether a sequence number is published. If this reloads `published`, it then reloads `look`,
+    /// the state of the log. So every published batch of the log is before the end in `look`.
     fn is_published(&mut self, sequence: Sequence) -> bool {
         if sequence > self.published {
             self.published = (self.published_now)();
@@ -222,8 +224,9 @@ impl Updates {
         sequence <= self.published
     }
 
-    /// Returns an error for a batch that does not begin with the due number. The first batch that
-    /// the iterator finds may also begin below the due number and contain it.
+    /// Returns an error for a batch that does not begin with `due`, the sequence number that is
+    /// expected next. The first batch that the iterator finds may also begin below `due` and
+    /// contain it.
     fn check_order(&self, found: &FoundBatch) -> Result<()> {
         let (first, due) = (found.batch.sequence(), self.due);
         if first == due || !self.is_started && (first < due || due == 0) {

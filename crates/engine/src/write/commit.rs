@@ -112,8 +112,8 @@ impl WritePath {
         } else {
             max_group.saturating_sub(own)
         };
-        // A group that will not be written in flight first waits for the groups in flight. Writers
-        // that arrive during the wait join the group.
+        // Unless the group can be written concurrently with earlier groups, it must wait until they
+        // have ended. Writers that arrive during the wait join the group.
         let may_pipeline = durability == Durability::Synced && leadership.has_few_writers();
         if !may_pipeline {
             self.quiesce(&leadership)?;
@@ -131,8 +131,8 @@ impl WritePath {
             }
             Ok(Logged::InFlight(numbers, log_write)) => {
                 let in_flight = leadership.begin_pipelined(&group);
-                // If the code below panics, this latch is dropped before `in_flight`. Dropping
-                // `in_flight` lets later groups continue, which then see the failure.
+                // If the code below panics, this latch is dropped first and records a failure. Then
+                // `in_flight` is dropped, which lets later groups continue; they see the failure.
                 let pipelined_latch = PanicLatch { path: self, is_pipelined: true };
                 let written = self
                     .write_pipelined(&in_flight, log_write)
@@ -160,8 +160,9 @@ impl WritePath {
     }
 
     /// Performs step 3 of the write path (see [`crate::write`]) for a group: numbers its operations
-    /// and appends it to the log, in one write and at most one sync. With `may_pipeline` the write
-    /// may be left to the caller, which performs it in flight.
+    /// and appends it to the log, in one write and at most one sync. With `may_pipeline` the log
+    /// write may be left to the caller ([`Logged::InFlight`]), so that the next leader can begin
+    /// before the write ends.
     fn log(
         &self,
         leadership: &Leadership<'_>,
@@ -204,7 +205,8 @@ impl WritePath {
         })
     }
 
-    /// Writes a group's part of the log in flight, and waits for the groups ahead.
+    /// Writes a group to the log while other groups may be written, too. Then waits until the
+    /// groups ahead have ended.
     fn write_pipelined(
         &self,
         in_flight: &GroupInFlight<'_>,
@@ -359,9 +361,10 @@ impl WritePath {
 
 /// How far a group has been logged, and its sequence numbers.
 enum Logged {
-    /// Logged with the requested durability.
+    /// The group is logged with the requested durability.
     Done(Range<Sequence>),
-    /// Appended to the log's buffer. The caller writes the group in flight.
+    /// The group has its range in the log but is not yet written. The caller performs this write,
+    /// and lets the next leader begin before the write ends.
     InFlight(Range<Sequence>, PipelinedWrite),
 }
 
@@ -370,8 +373,8 @@ enum Logged {
 /// leader assigned may already be in the log and in memtables, and must not be assigned again.
 struct PanicLatch<'w> {
     path: &'w WritePath,
-    /// Whether the group is in flight. If so, no later group may complete, because the panic left a
-    /// hole in the log.
+    /// Whether the group is in flight. If so, the leader's panic may have left a hole in the log,
+    /// and no later group may complete.
     is_pipelined: bool,
 }
 

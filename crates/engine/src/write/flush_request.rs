@@ -34,7 +34,8 @@ impl WritePath {
     ) -> Result<Awaited> {
         let rounds = self.context.background.rounds();
         let is_any_sealed = self.seal_only(leadership, families, Flush::InAnyCase)?;
-        // A family may have memtables that were sealed earlier, but were too few to be flushed.
+        // A family may have memtables that were sealed earlier but were too few for a flush of
+        // their own. This requests a flush of these memtables, too.
         families.iter().for_each(|family| family.request_flush(!family.sealed().is_empty()));
         let sealed: Vec<_> =
             families.iter().map(|&family| (family.clone(), family.sealed())).collect();

@@ -16,8 +16,9 @@ impl WritePath {
         self.logs.lock()
     }
 
-    /// Switches the current log if it is due. If all logs together exceed their size limit, instead
-    /// flushes the memtables that have entries in the oldest log.
+    /// If all logs together exceed their size limit, flushes the memtables that have entries in the
+    /// oldest log. Otherwise begins a new log if the current log is due to be switched
+    /// ([`LogSet::is_due`]).
     pub(super) fn bound_logs(&self, leadership: &Leadership<'_>) -> Result<()> {
         let (is_due, are_padded, total, oldest) = {
             let logs = self.logs.lock();
@@ -25,9 +26,9 @@ impl WritePath {
         };
         let families = self.context.shared.family_set();
         let bound = self.log_bound.load(Ordering::Relaxed);
-        // With a single family, each log is released when its memtable is flushed, so no limit is
-        // needed, unless the logs are padded: a padded log may be many times as long as its
-        // contents.
+        // A database with a single family needs no limit on the total length of its logs: each log
+        // is released when its memtable is flushed. But padded logs need the limit, because a
+        // padded log may be many times as long as its contents.
         if (are_padded || families.iter().nth(1).is_some())
             && total > bound
             && self.flushed_for_log.load(Ordering::Relaxed) < oldest

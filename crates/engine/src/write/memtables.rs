@@ -9,9 +9,10 @@ use crate::write::queue::Leadership;
 /// The condition under which a column family's sealed memtables are flushed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Flush {
-    /// When the family has `min_write_buffer_number_to_merge` sealed memtables.
+    /// The memtables are flushed once the family has `min_write_buffer_number_to_merge` sealed
+    /// ones.
     WhenEnough,
-    /// Immediately, however few sealed memtables there are.
+    /// The memtables are flushed immediately, even if there are fewer.
     InAnyCase,
 }
 
@@ -26,7 +27,7 @@ impl WritePath {
         let families = self.context.shared.family_set();
         let sizes = || families.iter().map(|family| (family.active().memory_usage(), family));
         let total: usize = sizes().map(|(bytes, _)| bytes).sum();
-        // Like RocksDB, which keeps an eighth of the size for memtables that are being flushed.
+        // As in RocksDB, the remaining eighth is left for memtables that are being flushed.
         if (total as u64) < bound / 8 * 7 {
             return Ok(());
         }

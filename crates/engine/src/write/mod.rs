@@ -6,9 +6,10 @@
 //! 2. The leader waits while writes are stalled, and switches full memtables and logs.
 //! 3. The leader assigns sequence numbers to the group's operations, appends the batches to the
 //!    log's buffer, and writes the buffer in one system call. If any member requested a sync, the
-//!    leader syncs the logs once, the oldest first. A synced group of a direct log may be written
-//!    in flight: the next leader may then begin this step for its own group. A group takes each of
-//!    the steps below only after the groups ahead of it have ended.
+//!    leader syncs the logs once, the oldest first. If the log is written with direct I/O, a synced
+//!    group may be put in flight: while its leader writes it, the next leader may begin this step
+//!    for its own group. A group begins step 4 only after every group ahead of it has failed or has
+//!    completed step 5.
 //! 4. The batches are inserted into the memtables: small ones by the leader, large ones by their
 //!    own writers.
 //! 5. The group's last sequence number is published; from then on readers see the group.

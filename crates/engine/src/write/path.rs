@@ -31,8 +31,8 @@ pub(crate) struct WritePath {
     pub(super) write_times: Arc<WriteTimes>,
     /// Set by an insert that filled a memtable; checked by the next leader.
     pub(super) has_full_memtable: AtomicBool,
-    /// Set by a group with which the current log, or all logs together, reached their limit;
-    /// checked by the next leader.
+    /// Set after a group if the current log is due to be switched, or if all logs together exceed
+    /// their size limit. The next leader checks it.
     pub(super) has_full_logs: AtomicBool,
     /// Maximum total length of all logs, in bytes.
     pub(super) log_bound: AtomicU64,
@@ -118,7 +118,7 @@ impl WritePath {
         options: &WriteOptions,
     ) -> Result<()> {
         self.context.errors.check()?;
-        // If switching fails, the flag is set again, because the memtable is still full.
+        // If sealing the full memtables fails, the flag is set again, because they are still full.
         if self.has_full_memtable.swap(false, Ordering::Relaxed) {
             let sealed = self.seal_where(leadership, ColumnFamily::is_full, Flush::WhenEnough);
             sealed.inspect_err(|_| self.has_full_memtable.store(true, Ordering::Relaxed))?;
@@ -143,8 +143,8 @@ impl WritePath {
     }
 
     /// Returns an error if waiting for the end of a stall is pointless. `cause` is the condition
-    /// that stops writes, if any. `idle_since` is the time since when only a manual compaction
-    /// could end the stall.
+    /// that stops writes, if any. `idle_since` is the time from which on nothing but a manual
+    /// compaction could end the stall; `None` while something else could.
     fn check_waiting(
         &self,
         cause: Option<StallCause>,

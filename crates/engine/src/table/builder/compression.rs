@@ -25,7 +25,7 @@ impl TableCompression {
         Self { kind: Compression::None, options: CompressionOptions::default() }
     }
 
-    /// Returns the compression of tables that flushes write.
+    /// Returns the compression settings for a table that is written by a flush.
     pub fn for_flush(options: &ColumnFamilyOptions) -> Self {
         let universal = options.compaction_style == CompactionStyle::Universal;
         let spared =
@@ -39,9 +39,9 @@ impl TableCompression {
         Self { kind: format_compression(kind), options: options.compression_opts.clone() }
     }
 
-    /// Returns the compression of tables that compactions write into `level`. `base_level` is the
-    /// first level below level 0 that has tables, or 1. `bottommost` says whether no deeper level
-    /// has tables.
+    /// Returns the compression settings for a table that a compaction writes into `level`.
+    /// `base_level` is the first level below level 0 that has tables, or 1. `bottommost` says
+    /// whether no deeper level has tables.
     pub fn for_level(
         options: &ColumnFamilyOptions,
         level: usize,
@@ -120,8 +120,9 @@ impl TableCompression {
     }
 }
 
-/// Converts the compression type of an option to that of a table's format. `Inherited` cannot occur
-/// here, since checking the options refuses it for these options.
+/// Converts a compression type of the options to that of the table format. `Inherited` does not
+/// occur here: validation of the options accepts it only for `bottommost_compression`, and there it
+/// is handled before this call.
 fn format_compression(kind: CompressionType) -> Compression {
     match kind {
         CompressionType::None | CompressionType::Inherited => Compression::None,

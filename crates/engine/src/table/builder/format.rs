@@ -126,12 +126,12 @@ fn filter_policy(policy: &options::FilterPolicy) -> Option<FilterPolicy> {
 pub(super) struct BlockLimits {
     /// Size at which a block ends, in bytes.
     size: usize,
-    /// Size above which a block ends before an entry that would make it exceed `size`, in bytes. 0
-    /// disables this rule, so that a block ends only once it has reached `size`.
+    /// Size in bytes above which a block is almost full. An almost full block ends if the next
+    /// entry would make it larger than `size`. 0 disables this rule: a block then ends only after
+    /// it has reached `size`.
     almost_full: usize,
-    /// Whether a block and its trailer together must not exceed `size`. If so, and if `almost_full`
-    /// is not 0, a block ends before any entry that would make it exceed `size`, even if the block
-    /// is smaller than `almost_full`.
+    /// Whether a block and its trailer together must not exceed `size`. If true, every block is
+    /// treated as almost full, unless `almost_full` is 0.
     aligned: bool,
 }
 

@@ -129,7 +129,7 @@ impl Builder {
         })
     }
 
-    /// Omits the filter, whatever the format says. Used for the last level with
+    /// Omits the filter, even if the table options request one. Used for the last level with
     /// `optimize_filters_for_hits`. Must be called before the first entry.
     #[must_use]
     pub fn without_filter(mut self) -> Self {
@@ -145,15 +145,15 @@ impl Builder {
         self
     }
 
-    /// Records the write times of sequence numbers in the table.
+    /// Sets the write times of sequence numbers that the builder stores in the table's properties.
     #[must_use]
     pub(crate) fn with_times(mut self, times: Option<Arc<SequenceTimes>>) -> Self {
         self.times = times;
         self
     }
 
-    /// Adds an entry like [`Builder::add`]. `warmth` says from which caches users read the block
-    /// from which a compaction took the entry.
+    /// Adds an entry like [`Builder::add`]. A compaction took the entry from a block of an input
+    /// table; `warmth` says which caches recently served users' reads of that block.
     #[inline]
     pub(crate) fn add_warm(
         &mut self,
@@ -233,7 +233,7 @@ impl Builder {
         self.size() + pending + self.tail_size_estimate()
     }
 
-    /// Abandons the table. The file is incomplete; the owner removes it.
+    /// Abandons the table. Its file is left incomplete, and the caller must remove the file.
     pub fn abandon(self) {
         // Dropping the writer waits for I/O calls in progress and cancels those that have not
         // begun.

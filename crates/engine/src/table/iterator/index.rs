@@ -42,8 +42,8 @@ impl Level {
         self.block.is_some() && self.cursor.valid()
     }
 
-    /// Calls `step` with the block and the cursor. If the block is damaged, the cursor becomes
-    /// invalid.
+    /// Calls `step` with this level's index block and cursor; `step` moves the cursor. If `step`
+    /// finds the block damaged, the cursor becomes invalid.
     fn go(
         &mut self,
         table: &TableReader,

@@ -35,7 +35,8 @@ pub(crate) struct TableIterator {
     index: IndexIterator,
     block: Option<Arc<Cached<Block>>>,
     handle: BlockHandle,
-    /// The caches from which users read the current block; set only for compaction reads.
+    /// The caches that recently served users' reads of the current block; set only if a compaction
+    /// reads the table.
     warmth: Warmth,
     cursor: Cursor,
     read_ahead: ReadAhead,
@@ -83,7 +84,8 @@ impl TableIterator {
         Ok(index.valid().then(|| index.handle()))
     }
 
-    /// Switches to another table and keeps only the buffers. The iterator has no position.
+    /// Switches to another table and keeps only the buffers. Afterwards the iterator has no
+    /// position until a seek.
     pub(crate) fn move_to(&mut self, table: Arc<TableReader>, plan: &ReadPlan) {
         self.leave();
         self.read_ahead.restart(plan, &table);
@@ -91,7 +93,7 @@ impl TableIterator {
     }
 
     /// Switches to a table that replaced the current one, and continues with the same readahead.
-    /// The iterator has no position.
+    /// Afterwards the iterator has no position until a seek.
     pub(crate) fn continue_in(&mut self, table: Arc<TableReader>, plan: &ReadPlan) {
         self.leave();
         self.read_ahead.continue_in(plan, &table);
@@ -321,8 +323,8 @@ impl TableIterator {
         }
         self.block = None;
         if self.profile.purpose == Purpose::CompactionRead {
-            // The warmth is determined before the block is read, because a buffered read puts the
-            // block into the page cache.
+            // Whether the block is cached must be determined before this read, because a buffered
+            // read puts the block into the page cache.
             self.warmth = self.table.warmth(handle);
         }
         self.block = Some(self.read_ahead.load(&self.table, handle, &self.profile)?);

@@ -26,11 +26,12 @@ const READ_AHEAD_MAX: usize = 64 << 20;
 /// The kind of readahead of an iterator.
 #[derive(Debug, Clone)]
 pub(crate) enum ReadPlan {
-    /// The size is chosen automatically, and grows with sequential reads.
+    /// The iterator chooses the size of a readahead automatically; the size grows with sequential
+    /// reads.
     Growing,
-    /// A fixed number of bytes at a time.
+    /// Each readahead reads this number of bytes.
     Fixed(usize),
-    /// Several requests are in flight while the iterator decodes.
+    /// Several read requests are in flight while the iterator decodes.
     Streamed(Arc<Streaming>),
 }
 

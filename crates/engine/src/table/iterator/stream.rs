@@ -32,12 +32,13 @@ pub(crate) struct Streaming {
     pub(crate) until: Option<Vec<u8>>,
 }
 
-/// The stream of an iterator, which reads one table after another.
+/// The data blocks of the tables that an iterator reads one after another, as one stream of reads.
 #[derive(Debug)]
 pub(super) struct BlockStream {
     streaming: Arc<Streaming>,
     reader: Option<SequentialReader>,
-    /// Whether `reader` is reading the iterator's current table, rather than the table before.
+    /// Whether `reader` reads the iterator's current table. If false, it still reads the table that
+    /// the iterator has left.
     is_here: bool,
     charge: ReadAheadCharge,
 }
@@ -53,13 +54,13 @@ impl BlockStream {
         }
     }
 
-    /// Records that the next read is from another table.
+    /// Notes that the iterator has left the table: the next read is from another table.
     pub(super) fn leave(&mut self) {
         self.is_here = false;
     }
 
-    /// Returns the `length` bytes of a block and its trailer, or fewer if the file or the streamed
-    /// span ends earlier.
+    /// Returns the bytes of a block and its trailer, which together have `length` bytes. Returns
+    /// fewer bytes if the file or the streamed span ends earlier.
     pub(super) fn read(
         &mut self,
         table: &TableReader,

@@ -12,7 +12,7 @@ use crate::table::reader::{BlockAccess, FilterKind, Loading, Probe, ReadProfile,
 
 impl TableReader {
     /// Whether the table may contain the user key; `None` if a needed block is not accessible. Also
-    /// returns the probe that the caller counts if the table then turns out to contain the key.
+    /// returns the event that the caller counts if it then finds the key in the table.
     #[inline]
     pub(crate) fn may_contain<A: BlockAccess>(
         &self,

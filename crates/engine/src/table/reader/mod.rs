@@ -56,7 +56,8 @@ pub(crate) struct TableContext {
     pub(crate) advises_random: bool,
     /// The statistics to which reads are added, if any.
     pub(crate) statistics: Option<Arc<Statistics>>,
-    /// Counts the memory of all readers of the database outside the block cache.
+    /// Counts the memory that is used by all table readers of the database and is not part of the
+    /// block cache.
     pub(crate) reader_memory: Arc<ReaderMemory>,
     /// Warm handover, if enabled.
     pub(crate) handover: Option<Arc<Handover>>,
@@ -77,11 +78,11 @@ pub(crate) struct MetaBlockPlacement {
 /// Which tables keep a type of block in memory while they are open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kept {
-    /// No tables.
+    /// No table keeps its blocks of this type in memory.
     Never,
-    /// The tables of level 0.
+    /// Only tables of level 0 keep their blocks of this type in memory.
     InLevel0,
-    /// All tables.
+    /// All tables keep their blocks of this type in memory.
     Always,
 }
 
@@ -111,8 +112,8 @@ impl AutoReadAhead {
 #[derive(Debug)]
 pub(crate) struct TableReader {
     context: Arc<TableContext>,
-    /// Identifies the table's file in the block cache's keys of its blocks. It is the same each
-    /// time the file is opened.
+    /// Identifies the table's file. The block-cache key of each of the table's blocks begins with
+    /// this id. The id is the same each time the file is opened.
     cache_id: u64,
     file: BlockFile,
     footer: Footer,
@@ -125,8 +126,8 @@ pub(crate) struct TableReader {
     range_tombstones: Arc<FragmentedRangeTombstones>,
     /// The sequence number of all records of an ingested file. The records themselves store zeros.
     global_sequence: Option<Sequence>,
-    /// If the open file counts against the open-file budget of compactions, the permit that counts
-    /// it.
+    /// The file's share of the open-file budget of compactions; `None` if the file does not count
+    /// against this budget.
     permit: Option<OpenPermit>,
     /// The regions that users read recently, for warm handover.
     hot_regions: Option<Arc<HotRegions>>,
@@ -185,12 +186,14 @@ impl TableReader {
         self.index.partitioned || self.index.root.kept.is_none()
     }
 
-    /// Returns the warm handover of the table's column family.
+    /// Returns the [`Handover`] of the table's column family, through which compactions keep in
+    /// memory what users read; `None` if warm handover is disabled.
     pub(crate) fn handover(&self) -> Option<&Arc<Handover>> {
         self.context.handover.as_ref()
     }
 
-    /// Returns the caches from which users read a data block recently, for warm handover.
+    /// Returns the caches that recently served users' reads of a data block. Warm handover keeps
+    /// such blocks in memory when a compaction rewrites them.
     #[inline]
     pub(crate) fn warmth(&self, handle: BlockHandle) -> Warmth {
         match &self.context.handover {

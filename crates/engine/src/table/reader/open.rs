@@ -32,7 +32,8 @@ const DEFAULT_TAIL_LENGTH: u64 = 64 << 10;
 /// Facts about a table from the MANIFEST that its reader needs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TableIdentity {
-    /// Identifies the table's file in the block cache's keys of its blocks.
+    /// Identifies the table's file. The block-cache key of each of the table's blocks begins with
+    /// this id.
     pub(crate) cache_id: u64,
     /// The largest sequence number in the table; `None` if unknown.
     pub(crate) largest_sequence: Option<Sequence>,
@@ -182,7 +183,8 @@ impl Tail {
             .map_err(|error| Error::decoding(file.path(), footer_start, error))
     }
 
-    /// Returns a block and its trailer, if they are inside the tail.
+    /// Returns a block and its trailer, if both lie completely in the last part of the file, which
+    /// this object holds.
     fn block(&self, handle: BlockHandle) -> Option<&[u8]> {
         let start = usize::try_from(handle.offset.checked_sub(self.start)?).ok()?;
         let length = usize::try_from(handle.size).ok()?.checked_add(BLOCK_TRAILER_LENGTH)?;

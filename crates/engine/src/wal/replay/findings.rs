@@ -1,4 +1,5 @@
-//! Classifies deviations found in a log.
+//! Classifies what replay finds in a log other than intact records: damage, remains of older logs,
+//! and unwritten space.
 
 use tailwater_format::log::{Damage, DamageReason, Event, Skipped, SkippedReason, Stale, Torn};
 
@@ -11,7 +12,7 @@ pub(super) struct Problem {
     pub(super) offset: u64,
     pub(super) bytes: u64,
     pub(super) reason: String,
-    /// Whether a crash explains the deviation.
+    /// Whether a crash can have caused the deviation.
     pub(super) torn: bool,
 }
 
@@ -19,25 +20,27 @@ pub(super) struct Problem {
 /// missing.
 #[derive(Debug, Clone)]
 pub(super) struct PossibleEnd {
-    /// The problem if a batch follows the position, and batches are missing between them.
+    /// The problem to report if a batch is found after this position, and batches between this
+    /// position and that batch are missing.
     pub(super) missing: Problem,
-    /// The problem if no batch follows the position; `None` if an intact log may end here.
+    /// The problem to report if no batch is found after this position; `None` if an intact log may
+    /// end here.
     pub(super) at_end: Option<Problem>,
-    /// Whether the recovery modes that stop at damage apply the batches that follow the position,
-    /// provided that no batch is missing before them.
+    /// Whether replay may apply the batches after this position even in a recovery mode that stops
+    /// at damage. Replay does so only if no batch is missing at this position.
     pub(super) may_go_on: bool,
-    /// Whether the log would end here before the end of its file. Replay then continues only with a
-    /// log that begins with the next sequence number.
+    /// Whether a log that ends at this position ends before the end of its file. After such a log,
+    /// replay continues only with a log that begins with the next sequence number.
     pub(super) ends_early: bool,
 }
 
-/// The meaning of an event that is not a record.
+/// The meaning of an [`Event`] that the log reader returned instead of a record.
 pub(super) enum Finding {
-    /// No problem: a writer may leave such an event.
+    /// No problem: an intact log may contain this.
     Nothing,
-    /// A problem: no writer leaves such an event.
+    /// A problem: the log is damaged here, or a crash has cut a write off.
     Problem(Problem),
-    /// An event whose meaning depends on what follows.
+    /// The log may end here. What follows in the log decides whether this is a problem.
     PossibleEnd(PossibleEnd),
 }
 
@@ -50,8 +53,8 @@ impl Problem {
 
 impl Finding {
     /// Classifies an event. A record of a log with a lower number counts as earlier content of a
-    /// recycled file. `may_be_stale` says whether, at this position, a record of a log with a
-    /// higher number does, too; otherwise such a record is a problem.
+    /// recycled file. A record of a log with a higher number counts as earlier content only if
+    /// `may_be_stale`; otherwise it is a problem.
     pub(super) fn of(event: &Event<'_>, may_be_stale: bool) -> Self {
         match event {
             Event::Skipped(skipped) => Self::of_skipped(skipped),

@@ -44,12 +44,12 @@ mod findings;
 
 use findings::{Finding, PossibleEnd, Problem};
 
-/// A column family into whose memtable logs are replayed.
+/// A column family during replay. Replay inserts the family's records into the family's memtable.
 #[derive(Debug)]
 pub(crate) struct ReplayFamily {
     /// The name of the family, for messages.
     pub(crate) name: String,
-    /// The tables of the family hold all its writes in logs with a lower number.
+    /// The family's writes in logs with a lower number than this are already in its tables.
     pub(crate) log_number: u64,
     /// Whether the family has tables.
     pub(crate) has_tables: bool,
@@ -75,9 +75,10 @@ pub(crate) struct Replayed {
 pub(crate) struct ReplayedLog {
     /// The description of this log that the next log must record.
     pub(crate) as_predecessor: PredecessorWal,
-    /// Whether a part of the log was left out for a reason that no crash explains.
+    /// Whether replay skipped a part of the log for a reason that is not the result of a crash.
     pub(crate) damaged: bool,
-    /// Whether the log ends with its file and with a complete record.
+    /// Whether the log is intact: no problem was found in it, and after its last record the file
+    /// contains at most zeros.
     pub(crate) whole: bool,
 }
 
@@ -129,8 +130,8 @@ pub(crate) struct ReplayRules {
 /// is the highest sequence number in tables.
 ///
 /// # Errors
-/// Corruption, with file and offset, for damage that the mode does not accept; not supported, for
-/// logs of transactions or user-defined timestamps.
+/// Corruption, with file and offset, for damage that the recovery mode does not accept; not
+/// supported, for a log that contains transactions or user-defined timestamps.
 pub(crate) fn replay(
     storage: &dyn Storage,
     directory: &Path,
@@ -203,7 +204,7 @@ struct Replay<'a> {
     last_batch: Sequence,
     /// Whether a record of the log was found.
     has_begun: bool,
-    /// Whether a part of the log was left out for a reason that no crash explains.
+    /// Whether replay skipped a part of the log for a reason that is not the result of a crash.
     is_damaged: bool,
     /// Whether no problem was found in the log so far.
     whole: bool,
@@ -221,14 +222,14 @@ struct Stop {
     path: PathBuf,
     offset: u64,
     reason: String,
-    /// Whether a crash explains the stop.
+    /// Whether a crash can have caused the problem at which replay stopped.
     torn: bool,
 }
 
 /// A difference between a log and the description of it in the next log.
 struct Contradiction {
     reason: String,
-    /// Whether the earlier log, or its end, is missing.
+    /// Whether the log before this one, or the end of that log, is missing.
     is_gap: bool,
 }
 
@@ -294,7 +295,8 @@ impl Replay<'_> {
             (_, Finding::Problem(problem)) => problem,
         };
         self.whole = false;
-        // The event was written to this log, so the log did not end at an earlier possible end.
+        // The event shows that the log continues up to here. So the log did not end at an earlier
+        // position where it seemed to end.
         let possible_end = self.possible_end.take_if(|possible_end| possible_end.ends_early);
         let problem = match possible_end.map(|end| end.at_end.unwrap_or(end.missing)) {
             Some(earlier) if verdict == Verdict::Continue => {
@@ -422,10 +424,10 @@ impl Replay<'_> {
         }
     }
 
-    /// Whether a record of a log with a higher number counts as earlier content of a recycled file
-    /// at this position, rather than as damage. A record of a log with a lower number always does.
-    /// The strict modes do not recycle logs, but may read logs that were recycled under other
-    /// options.
+    /// Whether, at this position, a record of a log with a higher number is treated as earlier
+    /// content of a recycled file. If not, the record is damage. A record of a log with a lower
+    /// number is always treated as earlier content. The strict modes do not recycle logs, but may
+    /// read logs that were recycled under other options.
     fn may_be_stale(&self) -> bool {
         let is_strict = matches!(
             self.rules.mode,
@@ -434,13 +436,13 @@ impl Replay<'_> {
         self.has_begun || self.rules.recycles || is_strict
     }
 
-    /// Notes that the log may end here.
+    /// Notes a position at which the log may end.
     fn raise(&mut self, possible_end: PossibleEnd) {
         self.whole &= !possible_end.ends_early;
         match &mut self.possible_end {
             None => self.possible_end = Some(possible_end),
-            // Keeps the problem of the first possible end, and combines the flags of the two
-            // possible ends.
+            // The log may end at an earlier position or at this one. Keeps the problem of the
+            // earlier position, and combines the flags of both positions.
             Some(first) => {
                 first.at_end = first.at_end.take().or(possible_end.at_end);
                 first.missing.torn &= possible_end.missing.torn;
@@ -502,8 +504,8 @@ impl Replay<'_> {
         }
     }
 
-    /// Whether a batch may be applied: if replay has stopped, the batch must be the next one after
-    /// the stop.
+    /// Whether a batch may be applied. If replay has stopped in an earlier log, it resumes only if
+    /// the batch has the next sequence number, which shows that no batch is missing.
     fn follows(&mut self, checked: &CheckedBatch<'_>) -> bool {
         let follows =
             self.stopped_at.is_none() || self.next_sequence == Some(checked.records.sequence());

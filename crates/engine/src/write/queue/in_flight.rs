@@ -1,11 +1,11 @@
 //! Groups in flight: several groups are written to the device concurrently, each by its own leader.
 //!
-//! A leader that has numbered its group and reserved the group's range in the log may let the next
-//! leader begin before it writes the group ([`Leadership::begin_pipelined`]). Otherwise each of two
-//! writers would wait for the other's write and then for its own. With more writers, writing in
-//! flight gains nothing, and with many writers it loses: while one group is written, the other
-//! writers gather into one group, and a device handles few large writes faster than many small
-//! ones. So the number of writers decides ([`FEW_WRITERS`]).
+//! A leader first numbers its group and reserves the group's range in the log. The next leader may
+//! then begin while the first leader still writes its group ([`Leadership::begin_pipelined`]). If
+//! the next leader had to wait, each of two writers would wait for the other's write and then for
+//! its own. With more writers, groups in flight gain nothing. With many writers they cost time:
+//! without them, all writers that wait for a write gather into one group, and a device handles few
+//! large writes faster than many small ones. So the number of writers decides ([`FEW_WRITERS`]).
 //!
 //! # Invariants
 //!
@@ -18,7 +18,7 @@ use super::sync::{AtomicUsize, Condvar, Mutex, Ordering, lock, wait};
 use super::{Group, Leadership, Queue};
 use crate::error::Result;
 
-/// Maximum number of concurrent writers with which groups are written in flight. Measured
+/// Maximum number of concurrent writers with which several groups may be in flight. Measured
 /// (docs/benchmarks.md).
 pub(super) const FEW_WRITERS: usize = 3;
 /// Number of groups after which the observed maximum of concurrent writers decays by one writer.
@@ -29,8 +29,9 @@ const REMEMBERED_GROUPS: usize = 32;
 pub(super) struct InFlight {
     /// Number of groups in flight.
     count: AtomicUsize,
-    /// Recent maximum number of concurrent writers, multiplied by [`REMEMBERED_GROUPS`]. Every
-    /// group lowers the product by 1. Only leaders access it.
+    /// Recent maximum number of concurrent writers, in units of 1/[`REMEMBERED_GROUPS`] writer.
+    /// Each call of [`Leadership::has_few_writers`] lowers it by one unit, so that an old maximum
+    /// fades. Only leaders access it.
     writers_of_late: AtomicUsize,
     state: Mutex<State>,
     ended: Condvar,
@@ -38,9 +39,10 @@ pub(super) struct InFlight {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Number of groups in flight that have begun, since the queue was created.
+    /// Number of groups that were put in flight since the queue was created, including those that
+    /// have ended.
     begun: u64,
-    /// Number of groups in flight that have ended, since the queue was created.
+    /// Number of groups that were put in flight since the queue was created and have ended.
     ended: u64,
     /// Number of writers of the groups in flight.
     writers: usize,
@@ -53,7 +55,7 @@ struct State {
 #[derive(Debug)]
 pub(crate) struct GroupInFlight<'q> {
     queue: &'q Queue,
-    /// Position of the group among all groups that were in flight, counted from 1.
+    /// Number of the group. All groups that are put in flight are numbered consecutively from 1.
     place: u64,
     writers: usize,
 }
@@ -75,8 +77,8 @@ impl Leadership<'_> {
         }
     }
 
-    /// Whether there have recently been so few writers that this leader should write its group in
-    /// flight.
+    /// Whether there have recently been at most `FEW_WRITERS` concurrent writers. If so, the next
+    /// leader should begin while this leader still writes its group.
     pub(crate) fn has_few_writers(&self) -> bool {
         let in_flight = &self.queue.in_flight;
         let waiting = if self.is_awaited() { lock(&self.queue.waiting).requests.len() } else { 0 };
@@ -111,7 +113,7 @@ impl GroupInFlight<'_> {
         self.queue.in_flight.wait_until_ended(self.place - 1);
     }
 
-    /// Ends the write, and notifies the members of its group of the result.
+    /// Ends the write, and reports its result to the members of its group.
     pub(crate) fn finish(self, group: Group, result: &Result<()>) {
         drop(self);
         group.finish(result);

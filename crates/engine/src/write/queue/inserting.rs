@@ -36,8 +36,8 @@ struct Insertions {
 }
 
 impl Inserting {
-    /// Creates a handle without insertions for the calling leader. The handle must be dropped
-    /// before the group.
+    /// Creates the calling leader's handle, which waits for no insertion yet. The leader must drop
+    /// the handle before it drops its group, so that no member gets its result while it inserts.
     pub(crate) fn new(queue: &Queue) -> Self {
         let insertions = Insertions {
             left: AtomicUsize::new(0),
@@ -47,7 +47,8 @@ impl Inserting {
         Self { insertions: Arc::new(insertions), may_spin: queue.wait_by_at(0) == WaitBy::Spins }
     }
 
-    /// Adds an insertion, and returns the handle for the member that performs it.
+    /// Makes the leader wait for one more insertion. Returns the handle for the member that
+    /// performs this insertion.
     pub(super) fn one_more(&self) -> Insertion {
         // Relaxed suffices, because the member is notified under a lock.
         self.insertions.left.fetch_add(1, Ordering::Relaxed);
@@ -73,7 +74,7 @@ impl Drop for Inserting {
 }
 
 impl Insertion {
-    /// Reports the result of the insertion.
+    /// Ends the insertion, and reports its result to the leader.
     pub(crate) fn inserted(mut self, result: Result<()>) {
         self.outcome = Some(result);
     }

@@ -31,8 +31,8 @@ struct Database {
     published: AtomicU64,
 }
 
-// SAFETY: the models' subject is that the queue orders every access to the cells; loom checks each
-// one.
+// SAFETY: the queue orders every access to the cells. The models test this: loom checks each
+// access.
 unsafe impl Sync for Database {}
 // SAFETY: the queue orders every access to the cells, whichever thread performs it; loom checks
 // each one.
@@ -45,7 +45,8 @@ enum By {
     /// The leader of a group in flight: the next leader may begin before this one ends.
     LeaderInFlight,
     Themselves,
-    /// Nobody, because the members panic before they insert.
+    /// The members are to insert their own batches, but panic before they do. So nobody inserts
+    /// these batches.
     NobodyInTheEnd,
 }
 
@@ -290,8 +291,8 @@ fn a_panicking_leader_leaves_no_writer_waiting() {
                 member.let_insert(&inserting);
             }
             let taken = !group.is_empty();
-            // Drops the handles as if the leader had returned early or panicked: first the leader's
-            // local variables, then its parameter `leadership`.
+            // Drops the leader's values in the order in which an early return or a panic would drop
+            // them: first its local variables, then its parameter `leadership`.
             drop(inserting);
             drop(group);
             drop(leadership);

@@ -83,11 +83,11 @@ struct Waiting {
 /// The next action of a writer after it was notified.
 #[derive(Debug)]
 pub(crate) enum Turn<'q> {
-    /// Lead the queue.
+    /// The writer leads the queue.
     Lead(Leadership<'q>),
-    /// Insert its own batch, report the result, and wait again.
+    /// The writer inserts its own batch, reports the result to its leader, and waits again.
     Insert(Insertion),
-    /// Return the result: a leader wrote the batch, or the request was refused.
+    /// The writer returns this result: a leader wrote the batch, or the request was refused.
     Done(Result<()>),
 }
 
@@ -150,15 +150,17 @@ impl Queue {
         }
     }
 
-    /// Leads if there is no leader and returns true. Otherwise marks the queue as awaited; the
-    /// caller, which holds the lock, must add its request before it releases the lock.
+    /// If there is no leader, makes the calling writer the leader and returns true. Otherwise marks
+    /// the queue as [`AWAITED`], so that the current leader looks for waiting requests. The caller
+    /// holds the lock, and must then add its request before it releases the lock.
     fn lead_or_be_awaited(&self) -> bool {
         let next = |state| Some(if state == IDLE { LED } else { AWAITED });
         self.state.fetch_update(Ordering::Acquire, Ordering::Relaxed, next) == Ok(IDLE)
     }
 
-    /// Returns how a request that expects its notification soon should wait, given its position in
-    /// the queue, counted from 0.
+    /// Returns how a writer waits before it sleeps, if it expects its notification soon: by
+    /// spinning or by yielding. `place` is the position of its request in the queue, counted from
+    /// 0.
     fn wait_by_at(&self, place: usize) -> WaitBy {
         if place < self.spinning_places { WaitBy::Spins } else { WaitBy::Yields }
     }
@@ -222,7 +224,7 @@ impl Leadership<'_> {
         Refusing { queue: self.queue }
     }
 
-    /// Notifies the members of a group of the result, and lets the next request lead.
+    /// Reports the result to the members of a group, and lets the next request lead.
     ///
     /// Usually the next leader starts first, so that it need not wait until all members are
     /// notified. A sync takes longer than notifying them, so after a sync the members are notified

@@ -9,9 +9,10 @@
 //!
 //! A yielding thread offers its processor to all threads, not only to writers: a thread that
 //! yielded every 50 us got only 7 % of a processor that it shared with a computing thread. So
-//! writers measure how long other threads hold the processors that writers use, and writers stop
-//! yielding for a while if that is most of the time. A flush that occupies one of two processors
-//! does not reach this limit.
+//! writers measure how long threads other than writers hold the processors that writers use. If
+//! such threads hold these processors for more than two thirds of the time, writers stop yielding
+//! for a while. A flush that occupies one of two processors takes only half of their time, so
+//! writers continue to yield.
 
 #[cfg(all(loom, test))]
 pub(crate) use model::yield_if_due;
@@ -61,14 +62,14 @@ mod real {
     /// If waking another thread took longer than this, the waking thread was preempted meanwhile.
     const WAKING_MAX: Duration = Duration::from_micros(20);
 
-    /// If a writer that yielded runs again within this time, in nanoseconds, the time counts as
-    /// used by other writers. A longer time counts as lost to threads other than writers.
+    /// If a writer runs again within this time after it yielded, in nanoseconds, the pause counts
+    /// as used by other writers. A longer pause counts as lost to threads other than writers.
     const AMONG_WRITERS_NS: u64 = 2_000_000;
     /// Length of the time window over which the time lost to other threads is summed, in
     /// nanoseconds.
     const WINDOW_NS: u64 = 100_000_000;
-    /// Time for which writers do not yield after other threads held the processors for too long, in
-    /// nanoseconds.
+    /// If threads other than writers have held the processors for too long, writers stop yielding
+    /// for this time, in nanoseconds.
     const NO_YIELD_NS: u64 = 300_000_000;
     /// Number of processors that are tracked separately.
     const PROCESSORS: usize = 128;
@@ -83,8 +84,8 @@ mod real {
     #[repr(align(128))]
     struct HeldUp(AtomicIsize);
 
-    /// What writers observed about the processors on which they run. All times are those of
-    /// [`now_ns`].
+    /// Determines whether writers yield to each other: records which processors writers use, and
+    /// how long other threads hold these processors. All times are those of [`now_ns`].
     struct Turns {
         /// The time at which a writer was last seen running on each processor.
         seen_ns: [Seen; PROCESSORS],
@@ -94,11 +95,13 @@ mod real {
         /// Time that writers lost to other threads since `window_began_ns`, summed over all
         /// processors.
         lost_ns: AtomicU64,
-        /// Time from which writers yield again.
+        /// Before this time no writer yields. 0 until threads other than writers have held the
+        /// processors for too long.
         yields_from_ns: AtomicU64,
     }
 
-    /// A time that fills a cache line, so that writers on different processors do not share lines.
+    /// A time stamp, padded to a cache line, so that writers on different processors do not write
+    /// to the same line.
     #[repr(align(64))]
     struct Seen(AtomicU64);
 
@@ -109,13 +112,14 @@ mod real {
         static PROCESSOR_TIME_AT_YIELD: Cell<Duration> = const { Cell::new(Duration::ZERO) };
     }
 
-    /// Whether a writer may be held up.
+    /// Whether any writer may be held up, that is, could run but has no processor.
     #[inline]
     pub(in super::super) fn are_writers_held_up() -> bool {
         HELD_UP.0.load(Relaxed) > 0
     }
 
-    /// Counts a waiting writer as held up, because it is about to be notified.
+    /// Counts a waiting writer as held up, because the caller is about to notify it. It can run
+    /// from then on, but may have no processor yet.
     #[inline]
     pub(in super::super) fn notifying() {
         HELD_UP.0.fetch_add(1, Relaxed);
@@ -131,8 +135,9 @@ mod real {
         }
     }
 
-    /// Runs `wake`, which wakes a thread. The woken thread may preempt the calling one, so the
-    /// caller counts as held up meanwhile.
+    /// Runs `wake`, which wakes a thread. The woken thread may preempt the calling thread. So until
+    /// `wake` returns, the calling thread counts as held up, that is, as a writer that could run
+    /// but has no processor.
     pub(in super::super) fn while_waking(wake: impl FnOnce()) {
         notifying();
         let began = Instant::now();
@@ -140,8 +145,9 @@ mod real {
         resumes(began.elapsed() > WAKING_MAX);
     }
 
-    /// Yields to writers that are held up, if the calling writer has run for a slice. Only for
-    /// writers that are not leaders and that no other writer waits for.
+    /// Yields the processor if other writers could run but have no processor, and if the calling
+    /// writer has run for a time slice (`SLICE`). Only for writers that are not leaders and that no
+    /// other writer waits for.
     #[inline]
     pub(crate) fn yield_if_due() {
         if are_writers_held_up() {
@@ -155,8 +161,8 @@ mod real {
             return;
         }
         SLICE_BEGAN.set(Some(Instant::now()));
-        // Processor time is checked as well: a writer that sleeps between writes has run for less
-        // time than has passed.
+        // A writer that sleeps between writes runs only for a part of the elapsed time. So the
+        // writer yields only if it has also used a slice of processor time.
         let had = processor_time();
         if had.saturating_sub(PROCESSOR_TIME_AT_YIELD.get()) < SLICE || !TURNS.are_taken(now_ns()) {
             return;
@@ -200,7 +206,7 @@ mod real {
             }
         }
 
-        /// Whether writers take turns at `now_ns`, that is, whether they yield.
+        /// Whether writers yield to each other at the time `now_ns`.
         fn are_taken(&self, now_ns: u64) -> bool {
             now_ns >= self.yields_from_ns.load(Relaxed)
         }
@@ -224,8 +230,9 @@ mod real {
             }
         }
 
-        /// Adds time for which other threads held a processor. If they held the processors that
-        /// writers use for more than two thirds of the window, no writer yields for a while.
+        /// Adds `lost_ns`, for which threads other than writers held a processor. Compares the sum
+        /// with the length of the time window, multiplied by the number of processors that writers
+        /// use. If the sum is more than two thirds of this product, no writer yields for a while.
         #[cold]
         fn lose(&self, lost_ns: u64, now_ns: u64) {
             if now_ns.saturating_sub(self.window_began_ns.load(Relaxed)) > WINDOW_NS {
@@ -254,8 +261,8 @@ mod real {
         #[test]
         fn writers_stop_yielding_when_others_take_most_of_the_time() {
             const ROUND_NS: u64 = 10_000_000;
-            // For each case, the time in nanoseconds that other threads hold each of two processors
-            // in every 10 ms.
+            // Each case has the times in nanoseconds for which other threads hold the first and the
+            // second processor in every 10 ms, and whether writers still yield then.
             let cases = [
                 ([1_900_000, 1_900_000], true),
                 ([9_000_000, 0], true),
@@ -276,9 +283,9 @@ mod real {
             }
         }
 
-        /// Checks that the time lost to other threads is compared only with the time of the
-        /// processors that writers use: here one processor, whatever the number of processors of
-        /// the machine.
+        /// Checks that only processors that writers use count. Here writers use one processor, and
+        /// other threads hold it for 80 % of the time. So writers stop yielding, even if the
+        /// machine has more processors.
         #[test]
         fn processors_without_writers_do_not_count() {
             let turns = Turns::new();

@@ -18,11 +18,11 @@ use crate::panics;
 /// The durability that a write asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Durability {
-    /// Not logged.
+    /// The batch is not written to the write-ahead log.
     Unlogged,
-    /// Logged.
+    /// The batch is written to the write-ahead log without a sync.
     Logged,
-    /// Logged and synced to the device.
+    /// The batch is written to the write-ahead log, and the log is synced to the device.
     Synced,
 }
 
@@ -126,7 +126,7 @@ impl Request {
         self.notify(Notification::Insert(inserting.one_more()));
     }
 
-    /// Notifies the writer that it leads.
+    /// Notifies the writer that it is now the leader of the queue.
     pub(super) fn let_lead(&self) {
         self.notify(Notification::Lead);
     }
@@ -138,8 +138,8 @@ impl Request {
 
     fn notify(&self, notification: Notification) {
         *lock(&self.notification) = Some(notification);
-        // Counted before the signal is set: the writer subtracts itself from the count as soon as
-        // it sees the signal.
+        // The writer is counted as held up before the signal is set, because it subtracts itself
+        // from this count as soon as it sees the signal.
         processors::notifying();
         if self.signal.swap(NOTIFIED, Ordering::AcqRel) == ASLEEP {
             processors::while_waking(|| unpark(&self.writer));
@@ -148,8 +148,8 @@ impl Request {
 }
 
 impl Drop for Request {
-    /// Subtracts the writer from the count of held-up writers if it never took its last
-    /// notification because it panicked while inserting.
+    /// A writer that panics while it inserts its batch does not take its last notification. Such a
+    /// writer is subtracted from the count of held-up writers here.
     fn drop(&mut self) {
         if self.signal.load(Ordering::Relaxed) == NOTIFIED {
             processors::resumes(false);
@@ -157,14 +157,15 @@ impl Drop for Request {
     }
 }
 
-/// The requests that a leader took, in their order.
+/// The requests that a leader took from the queue, in the order in which they joined it.
 ///
 /// Each request gets a result: from [`Leadership::finish`], or, if the leader fails, as an error
 /// when the group is dropped.
 #[derive(Debug)]
 pub(crate) struct Group {
     members: Vec<Arc<Request>>,
-    /// The leader's durability.
+    /// The durability with which the group is written, which is the one that the leader's write
+    /// asked for.
     pub(super) durability: Durability,
 }
 
@@ -174,7 +175,7 @@ impl Group {
         Self { members, durability }
     }
 
-    /// Notifies every member of the group's result.
+    /// Reports `result`, the result of writing the group, to every member.
     pub(super) fn finish(mut self, result: &Result<()>) {
         for member in self.members.drain(..) {
             member.finish(result.clone());

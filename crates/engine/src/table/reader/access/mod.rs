@@ -66,7 +66,7 @@ pub(crate) enum Probe {
 impl Probe {
     const COUNT: usize = Self::PrefixPresent as usize + 1;
 
-    /// The tickers to which each probe is added.
+    /// The tickers to which each event is added.
     const TICKERS: [(Ticker, Option<Ticker>); Self::COUNT] = [
         (Ticker::BlockCacheDataHit, Some(Ticker::BlockCacheHit)),
         (Ticker::BlockCacheIndexHit, Some(Ticker::BlockCacheHit)),
@@ -79,7 +79,7 @@ impl Probe {
         (Ticker::BloomFilterPrefixTruePositive, None),
     ];
 
-    /// Returns the probe for a cache hit of a block of this kind.
+    /// Returns the event to count when a block of this kind is found in the cache.
     fn hit(kind: BlockKind) -> Self {
         match kind {
             BlockKind::Data => Self::DataHit,
@@ -88,7 +88,7 @@ impl Probe {
         }
     }
 
-    /// Adds `by` to the tickers of this probe.
+    /// Adds `by` to the tickers of this event.
     fn add_to(self, statistics: &Statistics, by: u64) {
         let (ticker, also) = Self::TICKERS[self as usize];
         let recorder = statistics.recorder();
@@ -102,44 +102,45 @@ impl Probe {
 /// Access to blocks in memory only. It takes no lock, changes no reference count and allocates no
 /// memory.
 ///
-/// Counts are buffered. If one of a table's blocks is not in memory, the counts for that table are
-/// dropped; the table is then searched again with [`Loading`], and counted there.
+/// The counts of events ([`Probe`]) are kept in this object at first. If one of a table's blocks is
+/// not in memory, the events counted for that table are dropped; the table is then searched again
+/// with [`Loading`], which counts them again.
 pub(crate) struct Resident<'g> {
     /// The guard of an epoch. While it lives, blocks that were found stay in memory.
     pub(crate) guard: &'g Guard,
     counts: Counts,
 }
 
-/// Buffered counts of [`Resident`].
+/// The events that a [`Resident`] has counted, until they are added to the statistics.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Counts {
-    /// The counts, indexed by [`Probe`].
+    /// The number of events of each kind, indexed by [`Probe`].
     probes: [Cell<u32>; Probe::COUNT],
     /// Charge of the cached blocks that were read, in bytes. Counted only if there are statistics.
     cached_bytes: Cell<u64>,
 }
 
 impl<'g> Resident<'g> {
-    /// Creates an access with zero counts.
+    /// Creates an access that has counted no events.
     #[inline]
     pub(crate) fn new(guard: &'g Guard) -> Self {
         Self { guard, counts: Counts::default() }
     }
 
-    /// Returns the counts so far, to which [`Resident::rewind`] can return.
+    /// Returns the events counted so far. [`Resident::rewind`] can restore them.
     #[inline]
     pub(crate) fn mark(&self) -> Counts {
         self.counts.clone()
     }
 
-    /// Restores the counts to `mark`.
+    /// Restores the counted events to `mark`.
     pub(crate) fn rewind(&self, mark: &Counts) {
         let counts = self.counts.probes.iter().zip(&mark.probes);
         counts.for_each(|(count, mark)| count.set(mark.get()));
         self.counts.cached_bytes.set(mark.cached_bytes.get());
     }
 
-    /// Adds the buffered counts to the statistics.
+    /// Adds the counted events to the statistics.
     pub(crate) fn add_to(&self, statistics: &Statistics) {
         let recorder = statistics.recorder();
         recorder.add(Ticker::BlockCacheBytesRead, self.counts.cached_bytes.get());

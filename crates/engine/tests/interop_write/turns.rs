@@ -7,7 +7,8 @@ use crate::place::Place;
 use crate::shape::Shape;
 use crate::shapes::shapes;
 
-/// Number of turns on one database.
+/// Number of turns on one database. In a turn, one of the two engines opens the database and writes
+/// to it.
 const TURNS: usize = 5;
 /// Number of random steps in a turn.
 const STEPS: usize = 250;

@@ -192,9 +192,10 @@ fn scan(db: &Db) -> usize {
     count
 }
 
-/// Runs automatic compactions from level 0 to 1 and from 1 to 2, and a manual compaction. A level
-/// has many tables. Some compactions run concurrently, and some are split into subcompactions.
-/// Meanwhile a snapshot and an iterator are open, and the iterator still needs obsolete tables.
+/// Runs automatic compactions from level 0 to 1 and from 1 to 2, and a manual compaction. There are
+/// many tables in a level. Some compactions run concurrently, and some are split into
+/// subcompactions. Meanwhile a snapshot and an iterator are open, and the iterator still needs
+/// obsolete tables.
 fn compactions_of_every_kind(db: &Db) {
     put(db, 0..10_000, 1);
     settle(db);

@@ -87,8 +87,8 @@ fn the_name_of_a_tracked_log_is_on_the_device() {
         for seed in 0..30 {
             open(&disk.crash_image(seed), text);
         }
-        // The flush begins another log. Not only the contents of the new log must be durable, but
-        // also its directory entry.
+        // The flush begins another log. The directory entry of this log must be durable, like that
+        // of the first log.
         put(&db, DEFAULT, &format!("{round}"), false);
         db.flush_all().expect("a flush");
     }

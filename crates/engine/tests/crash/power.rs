@@ -92,8 +92,8 @@ fn worked(
 
 /// Returns the numbers of the storage calls before which the database is to crash. These are every
 /// sync and the call after it. For each kind of call at which the test has not crashed yet, they
-/// are also the first call and the call after it. Of the other calls, one in `others` is chosen at
-/// random.
+/// include the first call and the call after it. Of all other calls, they include one in `others`,
+/// at random.
 fn places(calls: &[Call], rng: &mut Rng, tally: &Tally, others: usize) -> BTreeSet<u64> {
     let mut places = BTreeSet::new();
     let mut kinds = BTreeSet::new();

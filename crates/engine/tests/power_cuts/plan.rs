@@ -31,8 +31,8 @@ pub(crate) struct Put {
 }
 
 impl Plan {
-    /// Returns the put of a writer whose number is `number`. The length of the value is random on a
-    /// logarithmic scale.
+    /// Returns the put that has the number `number` among the puts of a writer. The length of the
+    /// value is random on a logarithmic scale.
     pub(crate) fn put(self, writer: usize, number: u64) -> Put {
         let mut rng = Rng::with_seed(self.seed ^ (number << 8 | writer as u64));
         // The first random number is similar for similar seeds. So it only seeds the generator that

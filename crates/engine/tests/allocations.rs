@@ -165,8 +165,8 @@ fn a_seek_in_cached_data_allocates_nothing() {
 
 /// Tests that the verification of written blocks and filters is executed. Only damaged memory could
 /// make a verification fail, so the test measures how much memory a flush allocates with and
-/// without verification. A verification rebuilds the blocks or the filter, which takes far more
-/// memory than the other allocations of two flushes differ by.
+/// without verification. A verification rebuilds the blocks or the filter. This allocates far more
+/// bytes than the amount by which two flushes without verification differ.
 #[test]
 fn written_blocks_and_filters_are_verified_if_the_options_ask_for_it() {
     const KEYS: u32 = 20_000;
@@ -187,8 +187,9 @@ fn written_blocks_and_filters_are_verified_if_the_options_ask_for_it() {
         allocations(|| db.flush_cf(&family).expect("a flush")).1
     };
     let without = flush("");
-    // Each option with the approximate bytes that its verification allocates. The filter takes 100
-    // bits per key. A value is a key's number in decimal, mostly five digits, ten times.
+    // Each option is paired with the approximate number of bytes that its verification allocates.
+    // The filter has 100 bits per key. A value is the key's number in decimal, repeated ten times.
+    // Most numbers have five digits.
     for (option, bytes) in [
         ("verify_compression", u64::from(KEYS) * 40),
         ("detect_filter_construct_corruption", u64::from(KEYS) * 100 / 8),

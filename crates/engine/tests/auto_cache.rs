@@ -13,7 +13,7 @@ use tailwater_io::sim::{Fault, FaultPlan, SimStorage};
 
 /// The name of the thread that adjusts the size of a cache.
 const SIZES: &str = "block cache";
-/// The prefix of the names of a database's other threads.
+/// The prefix of the names of all threads that belong to a database and not to a cache.
 const WORKS: &str = "tailwater-";
 /// Maximum time for a thread to start or end.
 const PATIENCE: Duration = Duration::from_secs(60);

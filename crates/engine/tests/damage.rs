@@ -42,13 +42,14 @@ const LEGACY_FOOTER_PADDING: RangeInclusive<usize> = 13..=46;
 /// Distance between two damaged offsets in one round, in bytes.
 const STRIDE: usize = 3;
 
-/// Returns the offsets in `0..length` that round number `round` damages. `first` is the first
-/// offset of round 0.
+/// Returns the offsets in `0..length` at which a file is damaged in round `round`. `first` is the
+/// first of these offsets in round 0.
 fn offsets(first: usize, round: usize, length: usize) -> impl Iterator<Item = usize> {
     ((first + round) % STRIDE..length).step_by(STRIDE)
 }
 
-/// Draws the first offset of round 0 at random.
+/// Returns a random `first` for [`offsets`]: the first offset at which files are damaged in round
+/// 0.
 fn first_offset() -> usize {
     let mut seed = seed::rng();
     eprintln!("TAILWATER_SEED={}", seed.value());
@@ -56,7 +57,8 @@ fn first_offset() -> usize {
 }
 
 /// Returns the bits to flip in the byte at `offset`. `round` is the number of times that every
-/// offset was already damaged: first one bit is flipped, then all bits, then random bits.
+/// offset has already been damaged. If it is 0, one bit is flipped. If it is 1, all bits are
+/// flipped. Otherwise, random bits are flipped.
 fn mask(offset: usize, round: usize) -> u8 {
     match round {
         0 => 1 << (offset % 8),

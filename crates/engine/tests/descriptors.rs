@@ -68,7 +68,7 @@ fn key(number: usize) -> Vec<u8> {
     format!("key{number:06}").into_bytes()
 }
 
-/// Returns a database that a compaction has written into [`TABLES`] tables of one level.
+/// Returns a database whose keys a compaction has written into [`TABLES`] tables of one level.
 fn many_tables(directory: &Path, more: &str) -> Db {
     let db = Db::open(directory, &options(more)).expect("a database");
     let family = db.cf_handle("default").expect("a column family");
@@ -210,7 +210,7 @@ fn writes_resume_after_a_descriptor_shortage() {
         drop(taken);
         db.flush_cf(&family).expect("a flush");
         assert!(db.background_error().is_none());
-        // Now the next log exists, but the memtable is not yet flushed.
+        // The database must accept puts and compactions again.
         for number in 3..TABLES {
             put(number).expect("a put");
         }
@@ -234,8 +234,9 @@ fn background_work_is_retried_until_descriptors_are_available() {
     let family = db.cf_handle("default").expect("a column family");
     let value = [b'v'; 1000];
     let mut refused = 0;
-    // A flush may fail before a put does. A put that waited for this flush would then wait forever,
-    // since this thread holds the descriptors that the flush needs. So puts do not wait.
+    // The puts do not wait for a flush. A flush may find no free descriptor before a put does. A
+    // put that waited for this flush would wait forever, since this thread holds the descriptors
+    // that the flush needs.
     let impatient = WriteOptions { no_slowdown: true, ..WriteOptions::default() };
     for round in 0..40 {
         let taken = if round % 2 == 0 { take_all_descriptors() } else { Vec::new() };

@@ -115,8 +115,9 @@ fn dropped_handles_leave_cleanup_to_another_thread() {
     assert_eq!(files.removals_by(this), here, "tables were removed in the thread that dropped");
     assert_eq!(pages_given_back(), freed, "memtables were freed in the thread that dropped");
     assert!(files.removals() >= removals + kept as usize);
-    // Repeats the check with the last handle of a dropped column family, which pins the column
-    // family's memtable and tables.
+    // Repeats the check that a drop neither removes tables nor frees memtables in the dropping
+    // thread. This time, the last handle of a dropped column family pins the column family's
+    // memtable and tables.
     let options = family.options();
     db.create_cf("other", &options).expect("a column family");
     let other = db.cf_handle("other").expect("a column family");

@@ -128,8 +128,8 @@ fn blobs_are_read_after_a_refresh() {
             for (at, entry) in entries.iter().enumerate() {
                 assert_eq!(iterator.key(), entry.key);
                 if at % 7 == 3 {
-                    // This makes the iterator refresh itself. The value at its current position
-                    // must not change.
+                    // After the deletion and the flush below, the iterator refreshes itself. The
+                    // value at its current position must not change.
                     let gone = WriteOptions::default();
                     db.delete_cf_opt(&family, &entry.key, &gone).expect("a deletion");
                     db.flush_cf(&family).expect("a flush");

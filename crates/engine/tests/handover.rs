@@ -1,5 +1,6 @@
-//! Warm handover: a compaction puts the blocks of its outputs into the page cache that were hot in
-//! its inputs. The tests ask the kernel how much of the outputs is in the page cache.
+//! Warm handover: if users read blocks of a compaction's inputs, the compaction puts the matching
+//! blocks of its outputs into the page cache. The tests ask the kernel how much of the outputs is
+//! in the page cache.
 #![cfg(all(target_os = "linux", not(loom)))]
 
 use std::path::Path;
@@ -88,8 +89,8 @@ impl Scene {
 }
 
 /// Reads the hot keys, then runs a compaction that rewrites their blocks, and counts the pages of
-/// the new tables in the page cache. Returns this count with warm handover and without, or `None`
-/// if the kernel does not report it.
+/// the new tables in the page cache. Returns this count with the option `warm_handover` and without
+/// it, or `None` if the kernel does not report it.
 fn pages_after_a_compaction(directory: &Path, text: &str) -> Option<[u64; 2]> {
     let mut pages = [0; 2];
     for (pages, is_on) in pages.iter_mut().zip([true, false]) {

@@ -1,7 +1,7 @@
 //! Tests the functions that inspect files record by record, and report the contents and the damage.
 //!
-//! Intact files come from the golden databases, which RocksDB wrote. The tests write files with
-//! features that the golden databases lack themselves.
+//! Intact files come from the golden databases, which RocksDB wrote. If no golden database has a
+//! feature, the tests write a file with this feature.
 
 use std::path::{Path, PathBuf};
 
@@ -245,8 +245,8 @@ fn a_manifest_with_an_unknown_comparator_is_shown() {
         level: 1,
         number,
         size: 100,
-        // In bytewise order, the smallest key of the second table would be above its largest key.
-        // The ranges are valid only in the unknown order.
+        // In bytewise order, the smallest key of table 8, `z`, would be above its largest key, `m`.
+        // The key ranges are valid only in the order of the unknown comparator `somebody.Order`.
         smallest: [smallest, &[1, 0, 0, 0, 0, 0, 0, 0]].concat(),
         largest: b"m\x01\0\0\0\0\0\0\0".to_vec(),
         epoch_number: 1,

@@ -192,9 +192,10 @@ fn scan(db: &Db) -> usize {
     count
 }
 
-/// Runs automatic compactions from level 0 to 1 and from 1 to 2, with many tables in a level, with
-/// subcompactions and concurrently, and a manual compaction. Meanwhile a snapshot and an iterator
-/// are open, and the iterator still needs obsolete tables.
+/// Runs automatic compactions from level 0 to 1 and from 1 to 2, and a manual compaction. There are
+/// many tables in a level. Some compactions run concurrently, and some are split into
+/// subcompactions. Meanwhile a snapshot and an iterator are open, and the iterator still needs
+/// obsolete tables.
 fn compactions_of_every_kind(db: &Db) {
     put(db, 0..10_000, 1);
     settle(db);
@@ -451,7 +452,7 @@ fn the_tailwater_options_file_is_loaded_and_errors_name_its_line() {
     assert!(text.contains("compaction_read_io_mode=direct\n"), "{text}");
     let loaded = OpenOptions::load(scene.directory.path()).expect("options");
     assert_eq!(loaded.database().tailwater.to_text().as_deref(), Some(text.as_str()));
-    // RocksDB's OPTIONS file must not contain these options, which RocksDB does not know.
+    // RocksDB does not know the I/O mode options, so its OPTIONS file must not contain them.
     for entry in fs::read_dir(scene.directory.path()).expect("a directory").flatten() {
         if entry.file_name().to_string_lossy().starts_with("OPTIONS-") {
             let text = fs::read_to_string(entry.path()).expect("a file");

@@ -111,8 +111,8 @@ fn low_priority_compactions_yield_until_a_stall_is_near() {
             "{text}: {policies:?}"
         );
     }
-    // Tables accumulate in level 0 while compactions are paused. The compaction after that is
-    // urgent, and must not run at low priority.
+    // Tables accumulate in level 0 while compactions are paused. The first compaction after the
+    // pause is urgent, and must not run at low priority.
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
     let scene = Scene::new(directory.path(), "low_priority_compactions=true");
     scene.db.pause_compactions().expect("a pause");

@@ -43,8 +43,8 @@ fn compact(tables: usize, more: &str) {
     db.put_cf_opt(&family, b"a", b"b", &WriteOptions::default()).expect("a write after it");
 }
 
-/// With a lower limit on open files than 4000, the compaction would merge fewer than 200 tables at
-/// once.
+/// The compaction can merge all 200 tables at once only if the limit on open files is at least
+/// 4000.
 #[test]
 fn two_hundred_tables_of_level_0_are_merged() {
     compact(200, "");

@@ -52,10 +52,10 @@ use history::History;
 use run::{Run, Tally};
 use tailwater_testkit::seed;
 
-/// Number of histories, and number of runs of each history.
+/// Number of histories. Each history is executed [`RUNS`] times.
 const HISTORIES: u64 = 130;
 const RUNS: u64 = 8;
-/// Minimum number of runs of all histories together; the test fails if there were fewer.
+/// Minimum number of executions, summed over all histories. The test fails if there were fewer.
 const RUNS_MIN: u64 = 1000;
 /// Number of histories that run concurrently.
 const THREADS: usize = 2;

@@ -134,8 +134,8 @@ fn combinations_of_extreme_values_are_refused_or_work() {
         let mut drawn: Vec<Candidate> = Vec::new();
         while drawn.len() < count {
             let candidate = &candidates[seed.rng.usize(..candidates.len())];
-            // Draws only values that are accepted alone. Otherwise the rejection of one value would
-            // prevent the test of the others.
+            // Draws only values that are accepted without the other drawn values. Otherwise the
+            // rejection of one value would prevent the test of the others.
             if drawn.iter().all(|it| it.option != candidate.option)
                 && trial::is_accepted(std::slice::from_ref(candidate))
             {

@@ -1,5 +1,6 @@
 //! Iterators that refresh themselves, or are refreshed, to newer versions of the database. The
-//! tests check which memtables and tables they release, and what they show.
+//! tests check which memtables and tables the iterators release, and which entries the iterators
+//! show.
 #![cfg(not(loom))]
 
 use std::path::Path;
@@ -125,8 +126,8 @@ fn step(iterator: &mut DbIterator, from: usize, to: usize) {
     }
 }
 
-/// Regression test: a scan with automatic refresh kept every memtable and table that became
-/// obsolete until the scan ended.
+/// Regression test: a scan with automatic refresh kept all memtables and tables that became
+/// obsolete during the scan, and released them only at its end.
 #[test]
 fn a_refreshing_scan_releases_obsolete_memtables_and_tables() {
     for refreshes in [true, false] {
@@ -157,8 +158,9 @@ fn a_refreshing_scan_releases_obsolete_memtables_and_tables() {
     }
 }
 
-/// Regression test: a backward scan with automatic refresh also kept every memtable and table that
-/// became obsolete until the scan ended. Here the scan begins in a table.
+/// Regression test: a backward scan with automatic refresh kept all memtables and tables that
+/// became obsolete during the scan. It released them only at its end, as a forward scan did. Here
+/// the scan begins in a table.
 #[test]
 fn a_refreshing_backward_scan_releases_obsolete_memtables_and_tables() {
     for refreshes in [true, false] {
@@ -410,9 +412,9 @@ fn a_retried_refresh_uses_the_latest_requested_sequence_number() {
     }
 }
 
-/// Regression test: iterators kept open tables together with the prefix extractor of that time.
-/// After the prefix extractor was changed, they used the filters of these tables wrongly and
-/// skipped keys.
+/// Regression test: iterators kept tables open, and used the prefix extractor that was set when
+/// these tables were opened. After the prefix extractor was changed, the iterators used the filters
+/// of these tables wrongly and skipped keys.
 #[test]
 fn changing_the_prefix_extractor_hides_no_key_from_iterators() {
     let text = "prefix_extractor=fixed:4;\
@@ -515,8 +517,8 @@ fn an_error_partway_neither_skips_a_key_nor_repeats_one() {
     }
 }
 
-/// Regression test: an iterator that outlived all handles of its dropped column family kept
-/// memtables and tables of the column family from which it did not read.
+/// Regression test: an iterator that outlived all handles of its dropped column family kept all
+/// memtables and tables of the column family, even those that it did not read.
 #[test]
 fn an_iterator_keeps_alive_only_what_it_shows() {
     let scene = Scene::new();

@@ -63,8 +63,8 @@ fn database(directory: &TempDir, number: usize, shapes: &[String], rng: &mut Rng
     database
 }
 
-/// Calls `test` with databases whose column families together have all option strings. Repeats this
-/// `TAILWATER_ROUNDS` times.
+/// Calls `test` with databases. Each option string of [`shape::all`] is that of a column family in
+/// one of the databases. Repeats this `TAILWATER_ROUNDS` times.
 fn with_databases(part: &str, mut test: impl FnMut(&Database, &str)) {
     let mut seed = seed::rng();
     let context = format!("{part}, seed {}", seed.value());

@@ -52,7 +52,8 @@ fn a_log_torn_before_writes_that_tables_contain_is_damage() {
 
 #[test]
 fn exhausted_sequence_numbers_refuse_only_writes() {
-    // Regression test: after all sequence numbers had been used, writes failed with an I/O error.
+    // Regression test: after all sequence numbers had been used, writes failed with an I/O error
+    // instead of `LimitReached`.
     let mut edit = first_edit();
     edit.last_sequence = Some(MAX_SEQUENCE - 2);
     let db = Database::new().with_manifest(&[edit]).open_for_writing().expect("a database");
@@ -195,7 +196,8 @@ fn a_log_recorded_as_the_predecessor_of_another_must_match() {
     let had_one = VersionEdit { log_number: Some(5), ..first_edit() };
     let none = Database::new().with_manifest(&[had_one]).open_with(tracking);
     none.expect_err("a database that tracks its logs has a log");
-    // Point-in-time recovery does not continue after a gap, even without the tracking options.
+    // Point-in-time recovery does not continue after a missing log, even without
+    // `track_and_verify_wals`.
     for (before, reason) in [(&before[..], None), (&[][..], Some("log 5 was before this one"))] {
         let db = database(before).open_with("").expect("what comes before is taken");
         let left_out = db.left_out().first();
@@ -210,8 +212,8 @@ fn a_log_recorded_as_the_predecessor_of_another_must_match() {
 #[test]
 fn a_recycled_log_that_ends_before_writes_that_tables_contain_is_damage() {
     // Regression test: a database was opened although a column family's tables held later writes
-    // than the remaining logs. Here log 5 lost its unsynced end, so that the older contents of its
-    // recycled file show after it: a record of log 3.
+    // than the remaining logs. Here log 5 was written into the recycled file of log 3 and lost its
+    // unsynced end. So the remaining records of log 5 are followed by a record of log 3.
     let recycled = |number, puts: &[(u64, &str)]| log_by(Writer::new(number, true), puts);
     let mut bytes = recycled(5, &[(1, "k1"), (2, "k2")]);
     let end = bytes.len();
@@ -225,9 +227,9 @@ fn a_recycled_log_that_ends_before_writes_that_tables_contain_is_damage() {
     assert!(database.verify().findings.iter().any(damaged));
 }
 
-/// Regression test: a put with a write time whose record in a log was too short to contain the time
-/// went into the memtable and from there into a table. After that, no compaction could read the
-/// table.
+/// Regression test: a log had a put with a write time, but the record of the put was too short to
+/// contain the time. The put went into the memtable and from there into a table. After that, no
+/// compaction could read the table.
 #[test]
 fn a_timed_put_too_short_for_its_time_is_damage() {
     for (tag, value) in [(0x18, &b"7bytes."[..]), (0x16, b"no entity"), (0x11, b"no index")] {
@@ -255,9 +257,9 @@ fn a_timed_put_too_short_for_its_time_is_damage() {
     }
 }
 
-/// Regression test: if an opening had recycled a log's file and a crash then left the log without
-/// records of its own, an opening with other options treated the older records in the file as
-/// damage.
+/// Regression test: an opening recycled the file of an older log for a new log. A crash followed
+/// before the new log had records of its own. The next opening, with other options, treated the
+/// records of the older log as damage.
 #[test]
 fn a_log_recycled_by_an_earlier_opening_may_be_empty() {
     let database = |number| {

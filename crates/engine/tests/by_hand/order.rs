@@ -45,9 +45,10 @@ fn follow(
 
 #[test]
 fn a_block_that_returns_to_an_earlier_key_ends_iteration() {
-    // Regression test: an iterator hung at a key with many versions in the second block, although
-    // according to the index the first block has all of them. To skip the versions, the iterator
-    // sought past the key, and then met the versions again.
+    // Regression test: an iterator hung at a key with many versions. Here the versions of key `b`
+    // are in the second block, but according to the index all versions of `b` are in the first
+    // block. To skip the versions, the iterator sought past the key. The seek ended at the same
+    // versions again.
     let versions: Vec<Put<'_>> =
         (1..=VERSIONS).rev().map(|sequence| ("b", sequence, "v")).collect();
     let db = database(&[(&[("a", 50, "1"), ("b", 49, "2")], "c"), (&versions, "z")]);
@@ -56,7 +57,8 @@ fn a_block_that_returns_to_an_earlier_key_ends_iteration() {
 
 #[test]
 fn a_key_below_the_one_before_ends_iteration() {
-    // Regression test: an iterator showed keys that were not in ascending order as if they were.
+    // Regression test: an iterator returned keys that were not in ascending order, instead of
+    // reporting damage.
     let versions: Vec<Put<'_>> =
         (1..=VERSIONS).rev().map(|sequence| ("b", sequence, "v")).collect();
     let mut block: Vec<Put<'_>> = vec![("y", 50, "1")];

@@ -13,7 +13,7 @@ pub(crate) enum PrefixMode {
     TotalOrder,
     /// Stays within the prefix of the last seek.
     SamePrefix,
-    /// May omit keys with other prefixes than that of the last seek.
+    /// The iterator may omit keys whose prefix differs from that of the last seek.
     Free,
 }
 
@@ -25,7 +25,7 @@ pub(crate) struct Cursor<'a> {
     options: &'a ReadOptions,
     /// The indexes of the entries within the iterator's bounds.
     bounded: Range<usize>,
-    /// The part of `bounded` that the iterator may show since its last seek.
+    /// The part of `bounded` whose entries the iterator may return until the next seek.
     shown: Range<usize>,
     /// The prefix of the last seek.
     prefix: Option<Vec<u8>>,

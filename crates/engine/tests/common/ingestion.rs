@@ -1,4 +1,4 @@
-//! Creation of files for ingestion from changes.
+//! Writes changes into files that a database can ingest.
 
 use std::path::Path;
 
@@ -6,7 +6,8 @@ use tailwater::{Result, SstFileWriter};
 
 use crate::change::Change;
 
-/// Creates a file from changes: range deletions, and each key once, in order.
+/// Writes changes into a new file at `path`. The changes other than range deletions must be in key
+/// order, and contain each key at most once.
 pub(crate) fn write(writer: &mut SstFileWriter, path: &Path, changes: &[Change]) -> Result<()> {
     writer.open(path)?;
     for change in changes {

@@ -92,9 +92,10 @@ impl Disk {
 /// The I/O modes of a database, as option strings.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct IoModes {
-    /// Option string for Tailwater only. It has Tailwater's own options, and the options for writes
-    /// through mmap and without a buffer. RocksDB does not get the latter options, because with
-    /// them it crashes when it writes to a mapped file whose space is not allocated.
+    /// Option string for Tailwater only. It has Tailwater's own options, and may have
+    /// `allow_mmap_writes=true` and `writable_file_max_buffer_size=0`. RocksDB does not get the
+    /// last two options. With them, RocksDB crashes when it writes to a mapped file whose space is
+    /// not allocated.
     pub(crate) ours: String,
     /// Option string with RocksDB's flags. It precedes `ours`.
     pub(crate) flags: String,
@@ -161,8 +162,8 @@ impl IoModes {
         Self { ours: own.join(";"), flags: flags.join(";") }
     }
 
-    /// Returns direct modes for everything, the defaults, or random modes, all of which open a
-    /// database in real files.
+    /// Returns direct modes for all purposes, the default modes, or random modes. A database on the
+    /// real disk can be opened with any of these modes.
     pub(crate) fn of_real_files(rng: &mut Rng) -> Self {
         match rng.u8(..3) {
             0 => Self::all_direct(),
@@ -171,7 +172,7 @@ impl IoModes {
         }
     }
 
-    /// Returns direct modes for everything.
+    /// Returns modes with direct I/O for all purposes, including the write-ahead log.
     pub(crate) fn all_direct() -> Self {
         let purposes = PURPOSES.into_iter().chain(["wal"]);
         let mut ours: Vec<String> =

@@ -36,8 +36,8 @@ pub(crate) fn key(rng: &mut Rng, keys: u32) -> Vec<u8> {
     }
 }
 
-/// Returns an empty, a short, a long and compressible, or a random value; the latter two have at
-/// most `longest` bytes.
+/// Returns a random value of one of four kinds: empty, a repetition of the same eight bytes, random
+/// bytes, or a short text. A value of the second or third kind has at most `longest` bytes.
 pub(crate) fn value(rng: &mut Rng, longest: usize) -> Vec<u8> {
     match rng.u8(..10) {
         0 => Vec::new(),

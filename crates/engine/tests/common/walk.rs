@@ -19,8 +19,8 @@ enum Move {
     Previous(usize),
 }
 
-/// Creates an iterator with random options over a column family, moves it at random, and compares
-/// it with the cursor. Calls `between` before each step.
+/// Creates an iterator with random options over a column family, and moves it at random. After each
+/// step, compares the iterator with a [`Cursor`] over the model. Calls `between` before each step.
 pub(crate) fn check(
     subject: &Subject<'_>,
     between: fn(&Db, &ColumnFamily, &mut Rng),

@@ -106,9 +106,9 @@ impl Ledger {
             .map(move |slot| (family_of(writer, slot), slot_key(writer, slot)))
     }
 
-    /// Checks that a state of some column families can have existed at a point in time. Returns the
-    /// number of each writer's last batch; `None` for a writer without slots in these column
-    /// families.
+    /// Checks that a state of the column families in `families` can have existed at a point in
+    /// time. Returns the number of each writer's last batch in the state. Returns `None` for a
+    /// writer whose keys (slots) are all in other column families.
     pub(crate) fn check(
         &self,
         state: &State,
@@ -138,8 +138,9 @@ impl Ledger {
         Ok(numbers)
     }
 
-    /// Checks that a writer has the token of batch `number` and no other. Returns how many entries
-    /// of the state belong to the writer.
+    /// Checks that the state contains the token of a writer's batch `number`, and no other token of
+    /// the writer. A token is a key that the batch puts and the writer's next batch deletes.
+    /// Returns how many entries of the state belong to the writer.
     fn check_token(
         &self,
         state: &State,
@@ -160,8 +161,8 @@ impl Ledger {
         }
     }
 
-    /// Checks that the state contains all batches that had been acknowledged when a writer's last
-    /// batch was started.
+    /// Checks that the state contains all batches of other writers that had been acknowledged when
+    /// `writer` started its last batch in the state.
     fn check_order(
         &self,
         state: &State,
@@ -183,8 +184,8 @@ impl Ledger {
     }
 }
 
-/// Checks that each writer's last batch in a state, `found`, has a number of at least `least` and
-/// at most `most`.
+/// Checks the batch numbers in `found`, each of which is that of a writer's last batch in a state.
+/// Each must be at least the writer's number in `least` and at most that in `most`.
 pub(crate) fn check_bounds(
     found: &[Option<u64>],
     least: &[u64],
@@ -204,8 +205,8 @@ pub(crate) fn number_in(value: &[u8]) -> u64 {
     u64::from_be_bytes(value[..8].try_into().expect("eight bytes"))
 }
 
-/// Returns the index of a slot's column family. A writer's tokens are in the column family of its
-/// slot 0.
+/// Returns the index of the column family that contains a slot of a writer. The column family of
+/// slot 0 also contains the writer's tokens.
 fn family_of(writer: usize, slot: usize) -> usize {
     (writer + slot) % FAMILIES.len()
 }

@@ -9,16 +9,16 @@ use tailwater_testkit::seed;
 
 use crate::scene::Place;
 
-/// Number of keys on each side of the middle of the key range.
+/// Half the number of keys. Range deletions extend from the middle of the keys to both sides.
 const REACH: u64 = 400;
 
 fn key(number: u64) -> [u8; 8] {
     number.to_be_bytes()
 }
 
-/// Returns the expected keys at a sequence number. The first 2 * REACH writes put the keys in
-/// order. Each later write deletes a range around the middle that is one key wider on both sides
-/// than the range before.
+/// Returns the expected keys at a sequence number. Each of the first 2 * REACH writes puts one key,
+/// in ascending order. Each later write deletes a range around the middle of the keys. It extends
+/// one key further on both sides than the range before.
 fn remaining(sequence: u64) -> Vec<u64> {
     let deleted = sequence.saturating_sub(2 * REACH);
     (0..REACH - deleted).chain(REACH + deleted..2 * REACH).collect()

@@ -55,8 +55,8 @@ impl Place {
     }
 }
 
-/// Adds the options of every database in these tests, those in `more`, and the writers' column
-/// families.
+/// Adds to `options` the options that every database in these tests has, the options in `more`, and
+/// the column families of the writers.
 pub(crate) fn with_families(mut options: OpenOptions, more: &str) -> OpenOptions {
     options.set_options(OPTIONS).expect("options");
     options.set_options(more).expect("options");
@@ -188,7 +188,7 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// Gets a writer's slots one by one.
+    /// Gets the keys of a random writer one by one, and compares the values with `state`.
     fn compare_gets(
         &self,
         state: &State,
@@ -235,8 +235,8 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// Flushes one column family at a time while writers write. The parts of the same batches that
-    /// are in other families are then only in the logs.
+    /// Flushes one column family at a time while writers write. If a batch writes to several column
+    /// families, some of its changes are then in a table, and the others only in a log.
     pub(crate) fn flush_one_by_one(&self, mut rng: Rng) {
         let handles = families(self.db);
         while self.goes_on() {
@@ -309,7 +309,8 @@ pub(crate) fn check_sequences(first: u64, mut written: Vec<(u64, u64)>, latest: 
     assert_eq!(latest + 1, next, "the last sequence number is that of the last operation");
 }
 
-/// Opens the state that a crash of the process would leave now on a simulated disk.
+/// Opens a database on a copy of a simulated disk. The copy has the contents that a crash of the
+/// process would leave now.
 pub(crate) fn after_process_crash(storage: &SimStorage, more: &str, seed: u64) -> Db {
     let place = Place::Memory(storage.process_crash_image(seed));
     place.open(more)

@@ -111,15 +111,15 @@ fn delayed_writers_complete_their_writes() {
             scope.spawn(move || scene.write(writer, 40, |_| WriteOptions::default()));
         }
         while scene.goes_on() {
-            // The deletion succeeds if a leader that has already waited includes it in its write
-            // group.
+            // The deletion does not wait for the delay itself. It succeeds if it joins a write
+            // group whose leader has already waited.
             let written = db.delete_cf_opt(&default, b"impatient", &NO_SLOWDOWN);
             let kind = written.err().map(|error| error.kind());
             assert!(matches!(kind, None | Some(ErrorKind::Busy)), "{kind:?}");
         }
     });
-    // The first of these writes may succeed, because delayed writers may write the bytes that were
-    // granted for idle time without waiting.
+    // The first of these writes may succeed. The delay grants more and more bytes, even while
+    // nobody writes. A write of granted bytes does not wait.
     let large = vec![b'v'; 100_000];
     let mut refused =
         (0..100).filter_map(|_| db.put_cf_opt(&default, b"impatient", &large, &NO_SLOWDOWN).err());

@@ -15,8 +15,8 @@ use crate::scene::{ALL, Place, Scene, check_at_rest, check_sequences, families, 
 /// A column family to which the writers do not write.
 const ASIDE: &str = "aside";
 
-/// The sequence number and count of each batch that a thread wrote, as returned by
-/// [`Scene::write`].
+/// The sequence number of each batch that a thread wrote, and the number of operations in the
+/// batch, as returned by [`Scene::write`].
 type Written = Vec<(u64, u64)>;
 
 fn pause(rng: &mut Rng) {

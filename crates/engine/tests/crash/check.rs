@@ -31,9 +31,10 @@ pub(crate) struct Wreck<'a> {
 }
 
 impl Wreck<'_> {
-    /// Opens the disk image read-only and for writing, and checks that both show contents that the
-    /// claims allow. Then makes another write, crashes or closes the database and checks it again.
-    /// Returns whether `self.mode` accepted the image; if not, the default recovery mode was used.
+    /// Opens the disk image read-only and for writing. Checks that both openings show the same
+    /// contents, and that `self.claims` allows these contents after the crash. Then makes another
+    /// write, crashes or closes the database, and checks the contents again. Returns whether
+    /// `self.mode` accepted the image. If it did not, the default recovery mode was used.
     pub(crate) fn check(&self, rng: &mut Rng) -> Checked<bool> {
         self.check_options_file()?;
         self.check_checkpoints(rng)?;
@@ -109,8 +110,9 @@ impl Wreck<'_> {
         }
     }
 
-    /// Opens the database for writing in `self.mode`. If that mode refuses the database with an
-    /// error that the mode permits, opens it in the default mode. Returns the mode that was used.
+    /// Opens the database for writing in `self.mode`. If that mode refuses the database and is
+    /// permitted to do so with this error, opens the database in the default mode. Returns the mode
+    /// that was used.
     fn open(&self) -> Checked<(Db, RecoveryMode)> {
         match Db::open(self.directory(), &self.options(self.mode)) {
             Ok(db) => Ok((db, self.mode)),

@@ -57,8 +57,8 @@ fn acknowledged_writes_survive_faults() {
         tally.add_calls(&calls);
         for call in &calls {
             for trouble in TROUBLES {
-                // A lasting fault also hits every later call. So it begins at only a random third
-                // of the calls, which saves time.
+                // A lasting fault begins at one call and hits every later call, too. To save time,
+                // the test begins such faults at only a third of the calls, chosen at random.
                 if !trouble.once && rng.u8(..3) > 0 {
                     continue;
                 }
@@ -85,8 +85,9 @@ fn calm(setup: &Setup, work: u64) -> Checked<Vec<Call>> {
     Ok(run.storage.calls())
 }
 
-/// Repeats the run with a fault from storage call number `at` on, then removes the fault and
-/// continues. Finally crashes the database and checks the disk image that the crash leaves.
+/// Repeats the run with a fault at storage call number `at` or, unless `trouble.once`, at this call
+/// and all later ones. Then removes the fault and continues. Finally crashes the database and
+/// checks the disk image that the crash leaves.
 fn faulty(setup: &Setup, work: u64, at: u64, trouble: Trouble, rng: &mut Rng) -> Checked<()> {
     let mut run = run(setup, work);
     let fault = trouble.fault;

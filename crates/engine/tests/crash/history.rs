@@ -91,7 +91,8 @@ pub(crate) struct History {
     /// The contents of the database at the start of the run; empty if there was no database.
     pub(crate) base: State,
     pub(crate) entries: Vec<Entry>,
-    /// Whether acknowledged logged writes stay in the process's memory until the log is flushed.
+    /// Whether the log records of acknowledged writes stay in the process's memory until the log is
+    /// flushed.
     pub(crate) manual_wal_flush: bool,
     /// Whether a flush covers all column families atomically.
     pub(crate) atomic_flush: bool,
@@ -122,7 +123,8 @@ enum Existence {
 #[derive(Debug)]
 struct WriteClaim<'a> {
     batch: &'a Batch,
-    /// Whether all parts of the write must exist.
+    /// Whether all parts of the write must be found after the run. A part is the changes to one
+    /// column family.
     must: bool,
     /// The column families that must contain their part of the write, because the part was flushed
     /// to a table.
@@ -131,7 +133,7 @@ struct WriteClaim<'a> {
     /// returned an error, or if the database was reopened while the write was neither in a table
     /// nor in a log that the process had passed to the operating system.
     doubtful: bool,
-    /// Whether the process has passed the log that contains the write to the operating system.
+    /// Whether the process has handed the log record of the write to the operating system.
     is_written: bool,
 }
 
@@ -142,16 +144,17 @@ pub(crate) struct Claims<'a> {
     ending: Ending,
     writes: Vec<WriteClaim<'a>>,
     families: BTreeMap<&'a str, Existence>,
-    /// Whether the database must exist.
+    /// Whether the database must exist after the run.
     pub(crate) exists: bool,
     /// For each checkpoint: its directory, its contents, and whether it must exist.
     pub(crate) checkpoints: Vec<(&'a PathBuf, &'a State, bool)>,
 }
 
 impl History {
-    /// Adjusts the history to the contents `found` of a reopened database. A part of a write that
-    /// is not found was lost, and must not reappear later, so the part is removed from the history.
-    /// The outcome of a failed creation or removal of a column family becomes known.
+    /// Adjusts the history to the contents `found` of a reopened database. If a part of a write is
+    /// missing in `found`, the part was lost and must not reappear later, so this removes the part
+    /// from the history. If the creation or removal of a column family failed, its outcome becomes
+    /// known.
     pub(crate) fn settle(&mut self, found: &State) {
         for entry in &mut self.entries {
             let failed = entry.outcome == Outcome::Failed;
@@ -276,7 +279,8 @@ impl<'a> Claims<'a> {
         }
     }
 
-    /// Checks the contents of a database that was opened in `mode` against the requirements.
+    /// Checks that the contents `found` of a database fulfil these claims. `mode` is the recovery
+    /// mode in which the database was opened.
     pub(crate) fn judge(&self, found: &State, mode: RecoveryMode) -> Checked<()> {
         self.judge_families(found)?;
         let present = self.writes.iter().map(|write| write.presence(found));
@@ -317,8 +321,8 @@ impl<'a> Claims<'a> {
         }
     }
 
-    /// Checks that no logged batch survives without all logged batches before it, except doubtful
-    /// ones.
+    /// Checks that a logged batch survives only if all logged batches before it survive, too. Skips
+    /// batches that are `doubtful`: they may be lost although later batches survive.
     fn judge_order(&self, present: &[Presence]) -> Checked<()> {
         let mut missing = None;
         for (index, (write, presence)) in self.writes.iter().zip(present).enumerate() {
@@ -340,8 +344,9 @@ impl<'a> Claims<'a> {
         Ok(())
     }
 
-    /// Checks that no unlogged write survives in a column family without all earlier unlogged
-    /// writes to that column family, except doubtful ones.
+    /// Checks that an unlogged write survives in a column family only if all earlier unlogged
+    /// writes to that column family survive, too. Skips writes that are `doubtful`: they may be
+    /// lost although later writes survive.
     fn judge_unlogged(&self, found: &State) -> Checked<()> {
         // The index of the first lost write of each group. A group is one column family or, with
         // `atomic_flush`, all column families.
@@ -372,7 +377,8 @@ impl<'a> Claims<'a> {
     }
 }
 
-/// Whether all parts or no parts of a batch were found. `Unknown` if no part has evidence.
+/// Whether all parts of a batch were found, or none. `Unknown` if the contents of the database do
+/// not show it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Presence {
     Whole,
@@ -381,15 +387,16 @@ enum Presence {
 }
 
 impl<'a> WriteClaim<'a> {
-    /// Records that a flush has written the write's part for a column family to a table.
+    /// Notes that a flush has written a part of the write to a table: its changes to one column
+    /// family.
     fn flushed(&mut self, family: &'a str) {
         if !self.doubtful && self.batch.parts.iter().any(|part| part.family == family) {
             self.must_in.insert(family);
         }
     }
 
-    /// Returns whether the batch exists. Fails if a required part is missing, or if some parts of a
-    /// logged batch exist and others do not.
+    /// Returns whether the batch was found. Fails if a part is missing that must have survived, or
+    /// if some parts of a logged batch were found and others were not.
     fn presence(&self, found: &State) -> Checked<Presence> {
         let mut seen: Option<bool> = None;
         for part in &self.batch.parts {

@@ -87,7 +87,8 @@ fn the_name_of_a_tracked_log_is_on_the_device() {
         for seed in 0..30 {
             open(&disk.crash_image(seed), text);
         }
-        // The flush begins another log, whose directory entry must also be durable.
+        // The flush begins another log. The directory entry of this log must be durable, like that
+        // of the first log.
         put(&db, DEFAULT, &format!("{round}"), false);
         db.flush_all().expect("a flush");
     }
@@ -193,9 +194,10 @@ fn late_family(disk: &SimStorage) -> (Db, ColumnFamily, &'static Path) {
     (db, late, file)
 }
 
-/// Regression test: a file was ingested into a column family that was created after a complete,
-/// unsynced log. A power cut lost the end of that log but not the ingested file. The database then
-/// did not open, since the column family's data was newer than the surviving logs.
+/// Regression test: a log was complete but not synced when a column family was created. Then a file
+/// was ingested into this column family. A power cut lost the end of the log but not the ingested
+/// file. The database did not open after that, since the column family's data was newer than the
+/// surviving logs.
 #[test]
 fn an_ingested_file_does_not_outlive_the_logs_before_it() {
     for seed in 0..40 {
@@ -208,7 +210,8 @@ fn an_ingested_file_does_not_outlive_the_logs_before_it() {
         let found = db.get_cf_opt(&late, b"key", &ReadOptions::default()).expect("a get");
         assert_eq!(found.as_deref(), Some(&b"value"[..]), "seed {seed}");
     }
-    // If the older logs cannot be synced, the ingestion must fail, and later writes must fail too.
+    // If the logs before the ingestion cannot be synced, the ingestion must fail, and later writes
+    // must fail, too.
     let disk = SimStorage::new(1);
     let (db, late, file) = late_family(&disk);
     let rule = FaultRule::new(Fault::InputOutput).operation(Operation::Sync).path_containing("log");

@@ -18,14 +18,15 @@ pub(crate) type State = BTreeMap<String, Table>;
 /// The column family that every database has.
 pub(crate) const DEFAULT: &str = "default";
 
-/// The evidence that a database contains a part.
+/// How the keys in a column family show whether a part of a batch was applied. A part is the
+/// batch's changes to one column family.
 #[derive(Debug, Clone)]
 pub(crate) enum Evidence {
-    /// The part was applied if this key exists. No other part puts or deletes the key.
+    /// The part of the batch was applied if this key exists. No other part puts or deletes the key.
     Present(Vec<u8>),
-    /// The part was applied if `key` does not exist: this part deletes it, and no other part does.
-    /// `base` is the evidence of the part that put `key`. If `base` does not exist either, `key`
-    /// may never have been put, so it is unknown whether this part was applied.
+    /// The part of the batch was applied if `key` does not exist, since only this part deletes
+    /// `key`. If the key `base` exists, the part that put `key` was applied. If `base` does not
+    /// exist either, `key` may never have been put, so it is unknown whether this part was applied.
     Absent { key: Vec<u8>, base: Vec<u8> },
 }
 
@@ -44,8 +45,8 @@ impl fmt::Debug for Part {
 }
 
 impl Part {
-    /// Whether the part was applied to `table`, the contents of the part's column family; `None` if
-    /// that is unknown.
+    /// Whether this part of a batch was applied to `table`, the contents of the part's column
+    /// family. `None` if the contents do not show it.
     pub(crate) fn is_in(&self, table: &Table) -> Option<bool> {
         match &self.evidence {
             Evidence::Present(key) => Some(table.contains_key(key)),

@@ -90,9 +90,10 @@ fn worked(
     Ok(run)
 }
 
-/// Returns the numbers of the calls before which the database is to crash: every sync, the call
-/// after it, the first call of every kind at which the test has not yet crashed, the call after
-/// that, and one in `others` of the other calls.
+/// Returns the numbers of the storage calls before which the database is to crash. These are every
+/// sync and the call after it. For each kind of call at which the test has not crashed yet, they
+/// include the first call and the call after it. Of all other calls, they include one in `others`,
+/// at random.
 fn places(calls: &[Call], rng: &mut Rng, tally: &Tally, others: usize) -> BTreeSet<u64> {
     let mut places = BTreeSet::new();
     let mut kinds = BTreeSet::new();

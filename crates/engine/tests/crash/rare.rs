@@ -36,7 +36,8 @@ pub(crate) fn at_every_call_in(disk: &SimStorage, images: u64, check: impl Fn(Si
     }
 }
 
-/// Tests that a synced write also syncs the complete logs before it that are not flushed yet.
+/// Tests that a write with a sync also syncs older logs. These logs are complete, but their writes
+/// are not yet in tables.
 #[test]
 fn a_synced_write_syncs_the_logs_before_it() {
     let text = "write_buffer_size=65536;arena_block_size=4096;min_write_buffer_number_to_merge=3;\
@@ -156,8 +157,8 @@ fn a_claim_is_on_the_device_when_the_database_is_open() {
         for seed in 0..IMAGES {
             let image = image.crash_image(seed);
             assert!(is_claimed(&image), "image {seed} at {call:?}");
-            // This file lists the outside directories, so that a later opening finds them even if
-            // no option names them any more.
+            // This file lists the directories outside the home. With it, a later opening finds
+            // these directories even if no option names them any more.
             let record = Path::new(PATH).join("TAILWATER-DIRECTORIES");
             assert!(image.metadata(&record).is_ok(), "image {seed} at {call:?}");
         }
@@ -386,7 +387,8 @@ fn an_ingested_file_that_is_moved_is_durable() {
 
 /// Tests an ingestion between two recycled logs. The end of a recycled log may look damaged, so
 /// recovery continues with the next log only if that log begins with the next sequence number. If
-/// the ingestion used a sequence number of its own, the next log would begin one too late.
+/// the ingestion used a sequence number of its own, the first number of the next log would be too
+/// high by one.
 #[test]
 fn recycled_logs_have_no_sequence_gap_at_an_ingestion() {
     let text = "recycle_log_file_num=2;write_buffer_size=65536;arena_block_size=4096;\

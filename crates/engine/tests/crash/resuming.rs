@@ -127,8 +127,8 @@ fn a_crash_inside_resume_keeps_every_batch_whole() {
     assert!(calls > 100, "only {calls} calls were cut off");
 }
 
-/// Tests a `resume` inside which a storage call fails. A second `resume` must succeed, and a crash
-/// at any call must leave no batch in part.
+/// Tests a `resume` during which a storage call fails. A second `resume` must succeed. After a
+/// crash at any call, each batch must be either complete or absent.
 #[test]
 fn a_failed_resume_can_be_retried() {
     let mut failures = 0;

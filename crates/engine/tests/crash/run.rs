@@ -142,8 +142,8 @@ impl Run {
     }
 
     /// Returns the value of a successful result. Returns `None` for an error while faults are
-    /// injected. Fails for any other error, and for an error about a file that does not name the
-    /// file.
+    /// injected. Fails for any other error. Also fails if an error is about a file but does not
+    /// name the file.
     fn tolerate<T>(
         &self,
         result: tailwater::Result<T>,
@@ -259,8 +259,8 @@ impl Run {
         Ok(())
     }
 
-    /// Creates a file outside the database for each part of the batch, and ingests all files
-    /// together.
+    /// Ingests a batch. For each part of the batch, that is, for its changes to one column family,
+    /// creates a file outside the database. Then ingests all files together.
     fn ingest(&mut self, db: &Db, batch: Batch, moves: bool) -> Checked<()> {
         let mut families = Vec::new();
         for part in &batch.parts {
@@ -320,8 +320,8 @@ impl Run {
         for (snapshot, expected) in &self.snapshots {
             let found = self.tolerate(contents(db, Some(snapshot)), None)?;
             let Some(mut found) = found else { continue };
-            // A column family that was created after the snapshot exists, but the snapshot shows no
-            // keys of it.
+            // A column family may have been created after the snapshot was taken. It is then in
+            // `found`, but the snapshot shows no keys of it.
             found.retain(|name, table| expected.contains_key(name) || !table.is_empty());
             if let Some(difference) = difference(expected, &found) {
                 return Err(format!("a snapshot changed: {difference}"));

@@ -12,7 +12,7 @@ use tailwater_io::{Operation, Purpose};
 /// file's name with each number replaced by `#`.
 pub(crate) type Site = (Operation, Option<Purpose>, String);
 
-/// Returns the kind of a call.
+/// Returns the operation, the purpose and the file class of a call.
 pub(crate) fn site(call: &Call) -> Site {
     (call.operation, call.purpose, path_class(&call.path))
 }
@@ -94,8 +94,8 @@ impl Tally {
     /// Prints all counts.
     ///
     /// # Panics
-    /// Panics if there were fewer than `least` cases, or if the test never crashed or injected a
-    /// fault at some kind of call that was made.
+    /// Panics if there were fewer than `least` cases. Also panics if calls of some kind were made,
+    /// but the test neither crashed nor injected a fault at any of them.
     pub(crate) fn finish(&self, least: usize) {
         let mut text = format!("{}: {} cases, seed {}\n", self.name, self.case_count(), self.seed);
         for (kind, count) in self.cases.iter().chain(&self.notes) {

@@ -24,8 +24,8 @@ const RUNS: usize = 5;
 const THREADS: u64 = 3;
 /// Number of batches that each thread writes.
 const BATCHES: usize = 60;
-/// One in this many syncs, and one in ten times this many other calls, is a crash point. The first
-/// call of each kind always is one.
+/// Of the syncs, one in this many is a crash point. Of the other calls, one in ten times this many
+/// is a crash point. The first call of each kind always is one.
 const PLACES: usize = 4;
 /// Minimum number of cases; the test fails if it checked fewer.
 const LEAST: usize = 100;

@@ -11,16 +11,16 @@ const KEYS: u32 = 40;
 /// Time at which the clock of a simulated disk begins, in seconds since 1970.
 const CLOCK_BEGINS_S: u64 = 1_700_000_000;
 
-/// Options of the database that the work changes while the database is open, each with the values
-/// to choose from.
+/// Options of the database that the random operations change while the database is open. Each
+/// option has the values to choose from.
 const OF_DATABASE: [(&str, &[&str]); 4] = [
     ("bytes_per_sync", &["0", "5000"]),
     ("wal_bytes_per_sync", &["0", "5000"]),
     ("max_total_wal_size", &["0", "10000", "50000"]),
     ("max_manifest_file_size", &["200", "100000"]),
 ];
-/// Options of a column family that the work changes while the database is open, each with the
-/// values to choose from.
+/// Options of a column family that the random operations change while the database is open. Each
+/// option has the values to choose from.
 const OF_FAMILY: [(&str, &[&str]); 5] = [
     ("write_buffer_size", &["65536", "100000"]),
     ("disable_auto_compactions", &["false", "true"]),
@@ -38,7 +38,7 @@ pub(crate) enum Action {
         batch: Batch,
         single: bool,
     },
-    /// Ingests files, one for each part of the batch.
+    /// Ingests a batch: for each column family, one file with the batch's changes to it.
     Ingest {
         batch: Batch,
         /// Whether the ingestion moves the files into the database, so that their original names
@@ -89,20 +89,22 @@ pub(crate) struct Limits {
 pub(crate) struct Generator {
     rng: Rng,
     limits: Limits,
-    /// The number of the last write or column family; each number is used only once.
+    /// The last number that was given to a write or to a column family. No number is given twice.
     next: u64,
     families: Vec<String>,
     /// Keys that single deletions may delete, each with its column family. Each key was put exactly
     /// once.
     singles: Vec<(String, Vec<u8>)>,
-    /// Keys that a batch may delete as its evidence. Each entry is the column family, the key, and
-    /// another key whose presence shows that the first key was put.
+    /// Keys that a batch may delete, so that a missing key shows that the batch was applied. Each
+    /// entry is the column family, the key, and another key whose presence shows that the first key
+    /// was put.
     deletable: Vec<(String, Vec<u8>, Vec<u8>)>,
 }
 
 impl Generator {
     /// Creates a generator for a database with these column families. The writes are numbered from
-    /// `first` + 1; generators with disjoint numbers generate different evidence keys.
+    /// `first` + 1. The keys that show whether a write was applied contain the number of the write.
+    /// So generators with different numbers use different such keys.
     pub(crate) fn new(rng: Rng, limits: Limits, first: u64, families: Vec<String>) -> Self {
         Self { rng, limits, next: first, families, singles: Vec::new(), deletable: Vec::new() }
     }
@@ -200,7 +202,8 @@ impl Generator {
     }
 
     /// Returns a batch to be ingested as one file for each of one or two column families. Some
-    /// files contain only the evidence key, which no other write has.
+    /// files contain only one key. No other write has this key, so it shows whether the batch was
+    /// applied.
     fn files(&mut self) -> Batch {
         let number = self.number();
         let mut families = self.families.clone();

@@ -30,12 +30,13 @@ const MODES: [&str; 4] = [
 /// Number of acknowledged writes in the log.
 const WRITES: usize = 9;
 
-/// At each offset in a log at which a record header may begin, all bits of this many bytes are
-/// flipped.
+/// Number of bytes that the test damages from each offset on at which a record header may begin. It
+/// flips each bit of these bytes separately.
 const AROUND_HEADER: u64 = 12;
-/// Maximum length of a log in which all bits are flipped, in bytes.
+/// In a log of at most this many bytes, the test damages every byte. It flips each bit separately.
 const SMALL: u64 = 600;
-/// Number of evenly spread offsets of a longer log at which all bits are flipped too, per round.
+/// In a log of more than [`SMALL`] bytes, the test damages this many evenly spread bytes per round,
+/// and the bytes at the record headers.
 const SPREAD: u64 = 60;
 
 /// Size of the unit that a device writes atomically, in bytes.
@@ -177,8 +178,8 @@ impl Killed {
         disk
     }
 
-    /// Zeroes each sector before the one in which the log's last record begins. The later sectors
-    /// are not zeroed, since the log would then look as if a crash had cut it off there.
+    /// Zeroes each sector before the one in which the log's last record begins, one at a time. If a
+    /// later sector were zeroed, the log would look as if a crash had cut off its end.
     fn zero_every_sector(&self) {
         let landmarks = landmarks(&self.disk, &self.file);
         let last = landmarks[landmarks.len() - 2];
@@ -253,8 +254,8 @@ impl Flip<'_> {
         assert!(!opens_always, "{self}: {error}");
     }
 
-    /// Performs the checks of `check_reading` with a database that is opened for writing, which
-    /// removes the logs it recovered. Also checks that a damaged log was kept.
+    /// Opens the database for writing, and performs the checks of `check_reading`. The opening
+    /// removes the logs that were recovered, so this also checks that a damaged log was kept.
     fn check_writing(&self, damaged: &SimStorage) {
         let disk = damaged.process_crash_image(2);
         let db = match Db::open(DIRECTORY, &self.options(&disk)) {

@@ -1,4 +1,4 @@
-//! A small database with one damaged file, which is read completely by iterators and gets.
+//! A small database in which one file is damaged. Iterators and gets read the whole database.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -175,9 +175,10 @@ impl Damaged<'_> {
     }
 
     /// Returns the outcome for a database that shows an earlier state, or `None` if the damage must
-    /// not lead to an earlier state. A damaged MANIFEST or log may, but the database must report
-    /// what it left out. A truncated MANIFEST or log may even without a report, since a file that
-    /// ends after a whole record looks complete.
+    /// not lead to an earlier state. Damage to a MANIFEST or log may lead to an earlier state, but
+    /// the database must report what it left out. A truncated MANIFEST or log may lead to an
+    /// earlier state even without a report, since a file that ends after a whole record looks
+    /// complete.
     fn older(&self, outcome: Outcome) -> Option<Outcome> {
         let grows = self.file.ends_with(".log") || self.file.starts_with("MANIFEST");
         let was_cut = self.contents.len() < self.small.files[self.file].len();
@@ -188,15 +189,16 @@ impl Damaged<'_> {
         }
     }
 
-    /// Reads a column family completely by iterators in both directions and by gets. Returns the
-    /// number of batches in the log that all reads show.
+    /// Reads a column family completely by iterators in both directions and by gets. Returns how
+    /// many of the log's batches these reads show. All reads must show the same number.
     fn read_family(&self, db: &Db, name: &str, model: &Family) -> Result<u32, Trouble> {
         let family = db.cf_handle(name);
         let family = family.map_err(|error| Trouble::Wrong(error.to_string()))?;
         let forward = iterate(db, &family, true).map(|entries| shown_batches(model, &entries));
         let backward = iterate(db, &family, false).map(|entries| shown_batches(model, &entries));
         let gets = get_all(db, &family, model);
-        // A wrong result is returned in preference to an error.
+        // If one read fails and another one returns a wrong result, this function reports the wrong
+        // result.
         let mut failed = None;
         let mut batches = None;
         for answer in [forward, backward, gets] {
@@ -235,8 +237,9 @@ impl Damaged<'_> {
         assert!(about, "{self}: another file is named: {error}");
     }
 
-    /// Whether CURRENT is the damaged file and `path` is that of a MANIFEST. The damaged CURRENT
-    /// may name a missing MANIFEST, which errors and findings then name instead of CURRENT.
+    /// Whether CURRENT is the damaged file and `path` is that of a MANIFEST. A damaged CURRENT may
+    /// name a MANIFEST that does not exist. Errors and findings then name this MANIFEST instead of
+    /// CURRENT.
     fn is_followed_to(&self, path: &Path) -> bool {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         self.file == "CURRENT" && name.starts_with("MANIFEST")
@@ -261,7 +264,7 @@ pub(crate) fn batch_of(key: &[u8]) -> Option<u32> {
 }
 
 pub(crate) type Entries = Vec<(Vec<u8>, Vec<u8>)>;
-/// The number of batches in the log that a read shows, or a description of a wrong result.
+/// How many of the log's batches a read shows, or a description of a wrong result.
 type Shown = Result<u32, String>;
 
 /// Checks that `entries` are those of the model, except that the newest batches of the log may be
@@ -273,8 +276,8 @@ fn shown_batches(model: &Family, entries: &Entries) -> Shown {
     if expected.eq(entries) { Ok(batches) } else { Err("other entries".to_owned()) }
 }
 
-/// Gets every key of the model, and returns the number of batches found. A wrong result is returned
-/// in preference to an error.
+/// Gets every key of the model, and returns the number of batches found. If one get fails and
+/// another one returns a wrong result, this function reports the wrong result.
 fn get_all(db: &Db, family: &ColumnFamily, model: &Family) -> tailwater::Result<Shown> {
     let mut value = Vec::new();
     let mut batches = 0;

@@ -8,7 +8,7 @@ use tailwater_testkit::golden;
 use crate::database::{BATCHES, DIRECTORY, Damaged, Small, batch_of, iterate};
 use crate::mask;
 
-/// Returns the numbers of the batches in the log that a database shows. Both column families must
+/// Returns the numbers of those batches of the log that a database shows. Both column families must
 /// show the same batches.
 fn batches(db: &Db, damaged: &Damaged<'_>) -> Vec<u32> {
     let families = db.column_families();

@@ -14,8 +14,8 @@ pub(crate) enum Outcome {
     Failed { has_offset: bool },
     /// Part of a log or MANIFEST was left out, and the database reports that.
     LeftOut,
-    /// Reads show an earlier state of the database without a report, but verification finds the
-    /// damage.
+    /// Reads show an earlier state of the database. The database does not report this, but
+    /// verification finds the damage.
     Older,
     /// All reads are correct, and verification finds the damage.
     Verified,

@@ -1,4 +1,5 @@
-//! Claims on outside directories that name another home or device, or cannot be read.
+//! Claims on directories outside a database's home. A claim is a file that names the database that
+//! owns the directory. Here, claims name another home or device, or cannot be read.
 
 use std::path::{Path, PathBuf};
 
@@ -80,8 +81,8 @@ fn an_inode_of_another_device_is_not_the_home() {
     is_refused(&world, "/b", &options, ErrorKind::InvalidArgument);
 }
 
-/// Tests a claim that matches the home in path, but not in inode number. It must be refused: a
-/// restored copy has the path of the original.
+/// Tests a claim that names the path of the database's home, but another inode number. The opening
+/// must be refused: a restored copy of a home has the path of the original, too.
 #[test]
 fn another_inode_with_the_path_of_the_home_is_not_the_home() {
     let (world, mut options) = database();
@@ -117,8 +118,8 @@ fn a_claim_that_is_empty_cut_short_or_of_a_later_version_is_refused() {
     opens("/a", &options).expect("its own directory");
 }
 
-/// Regression test: creating a column family accepted a directory that contained tables without a
-/// claim, or that another database had claimed.
+/// Regression test: the creation of a column family accepted directories that it must refuse: one
+/// that contained tables but no claim, and one that another database had claimed.
 #[test]
 fn a_new_column_family_takes_no_directory_that_holds_files() {
     let (world, options) = database();

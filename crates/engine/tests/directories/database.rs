@@ -1,5 +1,5 @@
 //! The model of a database: where its files are, what it contains, and which database owns its
-//! outside directories.
+//! directories outside the home.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -76,15 +76,15 @@ impl Layout {
     }
 }
 
-/// Who owns the outside directories that the options of a database name.
+/// Who owns the directories outside the home that the options of a database name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Standing {
     /// The database itself. Opening it must succeed and show exactly its data.
     Owner,
-    /// Another database. This database is a copy, and the owner is its original or another copy of
-    /// the same original that has adopted the directories. Opening this database must either show
-    /// exactly its data or be refused. The files in the directories belong to the owner and must
-    /// stay unchanged.
+    /// Another database owns the directories. This database is a copy. The owner is its original,
+    /// or another copy of the same original that has adopted the directories. Opening this database
+    /// must either show exactly its data or be refused. The files in the directories belong to the
+    /// owner and must stay unchanged.
     Copy,
 }
 

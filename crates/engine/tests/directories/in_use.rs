@@ -1,4 +1,4 @@
-//! Outside directories of a database that is open.
+//! Directories outside the home of a database, while the database is open.
 
 use std::path::{Path, PathBuf};
 

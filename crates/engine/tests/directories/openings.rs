@@ -37,8 +37,9 @@ impl World {
 
     /// Opens a database, checks that it has exactly its data, performs random operations on it,
     /// closes it, and updates its model. Returns the error if the opening is refused. If
-    /// `may_crash`, a third of the runs then go back to a random storage call, crash there, and
-    /// open the database again in the same manner, which must succeed.
+    /// `may_crash`, a third of the calls of this function then replace the disk by the state that a
+    /// crash before a random storage call leaves. They open the database again in the same manner,
+    /// which must succeed.
     pub(crate) fn open_and_work(
         &mut self,
         database: &mut Database,
@@ -107,8 +108,8 @@ impl World {
         self.replace_disk(image);
     }
 
-    /// Opens a database in the same manner as before the crash. Makes the checkpoints that the
-    /// crash left incomplete again, and returns their paths.
+    /// Opens a database in the same manner as before the crash. Repeats the checkpoints that the
+    /// crash left incomplete, and returns their paths.
     fn open_after_crash(
         &mut self,
         database: &mut Database,
@@ -140,8 +141,9 @@ impl World {
         Ok(unfinished)
     }
 
-    /// Adds the session's checkpoints to the world, as databases. The checkpoints in `remade` were
-    /// made again after a crash, so they have the database's current contents.
+    /// Adds the checkpoints of `session` to the world, as databases. A checkpoint in `remade` was
+    /// repeated after a crash, so it has the current contents of `database`. Any other checkpoint
+    /// has the contents that the session recorded.
     fn note_checkpoints(
         &mut self,
         database: &Database,

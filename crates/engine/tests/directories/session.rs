@@ -17,8 +17,8 @@ use crate::world::World;
 /// What happened to a database while it was open.
 #[derive(Debug)]
 pub(crate) struct Session {
-    /// The contents after each operation, oldest first. With each goes the number of the first
-    /// storage call at whose start these contents are durable.
+    /// The contents after each operation, oldest first. The number in each pair is that of the
+    /// first storage call at whose start the contents are durable.
     pub(crate) states: Vec<(u64, State)>,
     /// The paths of the checkpoints that were made, with their contents.
     pub(crate) checkpoints: Vec<(PathBuf, State)>,
@@ -32,8 +32,9 @@ impl Session {
         &self.states.last().expect("a first state").1
     }
 
-    /// Returns the contents that may be found after a crash before storage call number `call`: the
-    /// newest that were durable then, and those after the next operation.
+    /// Returns the contents that may be found after a crash before storage call number `call`.
+    /// These are the newest contents that were durable before this call, and the contents after one
+    /// more operation.
     pub(crate) fn left_by_crash(&self, call: u64) -> Vec<&State> {
         let reached = self.states.iter().rposition(|(since, _)| *since <= call).unwrap_or(0);
         self.states[reached..].iter().take(2).map(|(_, state)| state).collect()

@@ -200,9 +200,9 @@ impl World {
         Ok(())
     }
 
-    /// Whether claims distinguish a database from a copy of its home. They do not if the database
-    /// has not yet claimed all its directories: then whichever of the two is opened first claims
-    /// them.
+    /// Whether claims distinguish a database from a copy of its home. If the database has not yet
+    /// claimed all its directories, claims do not distinguish the two. The one that is opened first
+    /// then claims the directories.
     fn is_known_apart(&self, original: &Database) -> bool {
         original.standing == Standing::Copy || self.has_claimed_all(original)
     }
@@ -254,8 +254,8 @@ impl World {
         self.working_directory().starts_with(directory)
     }
 
-    /// Lets a database adopt outside directories that it does not own. It is either a copy, or
-    /// another database has claimed its directories.
+    /// Lets a database adopt directories outside its home that it does not own. The database is a
+    /// copy, or another database has claimed the directories.
     fn adopt(&mut self) -> Checked<()> {
         let at = self.any();
         let mut database = self.databases[at].clone();
@@ -268,8 +268,8 @@ impl World {
             !it.layout.outside().is_disjoint(&outside) && it.number != database.number
         };
         let sharing: Vec<Database> = self.databases.iter().filter(shares).cloned().collect();
-        // Users must adopt directories only if no other database still needs them. So the step is
-        // performed only if all databases that share the directories have the same contents.
+        // A user may adopt directories only if no other database still needs them. So this function
+        // adopts directories only if all databases that share them have the same contents.
         let is_same = |it: &Database| {
             it.lineage == database.lineage
                 && it.state == database.state
@@ -303,8 +303,8 @@ impl World {
     fn rename_outside(&mut self) -> Checked<()> {
         let at = self.any();
         let layout = &self.databases[at].layout;
-        // Directories inside the home are not renamed. If the home is a copy, their claims still
-        // name the original home.
+        // Directories inside the home are not renamed. If the home is a copy, the claims in these
+        // directories still name the original home.
         let outside = layout.outside().into_iter().filter(|it| !it.starts_with(&layout.home));
         let outside: Vec<PathBuf> = outside.collect();
         let Some(from) = self.rng.choice(outside) else { return Ok(()) };

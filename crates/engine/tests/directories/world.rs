@@ -34,9 +34,9 @@ pub(crate) struct World {
     pub(crate) disk: SimStorage,
     pub(crate) rng: Rng,
     pub(crate) databases: Vec<Database>,
-    /// The last number that a new database or an unused path got.
+    /// The last number that was used for a new database, path or column family.
     pub(crate) numbers: usize,
-    /// Files in outside directories that belong to no database, and must not be touched.
+    /// Files in directories outside all homes. They belong to no database and must not be touched.
     pub(crate) strays: Vec<PathBuf>,
     working_directory: PathBuf,
     /// The path of each symbolic link, and the canonical path of its target.
@@ -253,7 +253,8 @@ impl World {
     }
 
     /// Returns the files that must stay unchanged while the databases whose numbers are in `but`
-    /// are used: the files that all other databases need, and the stray files.
+    /// are used. These are the files that any other database needs, and the files that belong to no
+    /// database.
     pub(crate) fn needed_by_others(
         &self,
         but: &[usize],
@@ -323,7 +324,8 @@ impl World {
         database.standing == Standing::Owner && is_own
     }
 
-    /// Whether a database has claimed all of its outside directories that exist.
+    /// Whether a database has claimed all existing directories outside its home that its options
+    /// name.
     pub(crate) fn has_claimed_all(&self, database: &Database) -> bool {
         let claims = self.claims(&database.layout);
         let outside = database.layout.outside();

@@ -67,7 +67,8 @@ fn a_database_opened_during_writes_shows_one_consistent_state() {
     });
 }
 
-/// Checks that the keys of a database are the first ones without a gap, and returns their number.
+/// Checks that the keys of a database are `key(0)`, `key(1)` and so on, without a gap. Returns
+/// their number.
 fn contiguous(db: &Db, context: &str) -> usize {
     let family = db.cf_handle("default").expect("the default family");
     let mut iterator =

@@ -1,5 +1,5 @@
-//! Write-ahead logs that are compressed, recycled, or in a directory of their own. Tailwater reads
-//! what RocksDB leaves of these logs when it closes a database.
+//! Write-ahead logs that are compressed, recycled, or in a directory of their own. RocksDB closes a
+//! database, and Tailwater reads the logs that RocksDB left.
 
 use std::path::{Path, PathBuf};
 

@@ -119,8 +119,8 @@ const FAMILIES: usize = 12;
 /// Number of writes to each column family.
 const WRITES: usize = 700;
 
-/// Returns the options of a column family. Options that contradict others of the choice are
-/// replaced or left out.
+/// Returns the options of a column family. `choice` has the index of the chosen value for each
+/// entry of [`FACTORS`]. A chosen option that contradicts another one is replaced or left out.
 fn family_options(choice: &[usize]) -> String {
     let chosen = |scope: Scope| -> Vec<&str> {
         let values = FACTORS.iter().zip(choice).filter(|((of, _), _)| *of == scope);

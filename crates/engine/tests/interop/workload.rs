@@ -30,9 +30,9 @@ pub(crate) struct Plan<'a> {
 }
 
 impl<'a> Plan<'a> {
-    /// Creates a plan for a column family with this name and these options. Its values have up to
-    /// 400 bytes, and it has deletions, some flushes and compactions, but neither merges nor range
-    /// deletions.
+    /// Creates a plan for a column family with this name and these options. The plan's values have
+    /// at most 400 bytes. The plan has deletions, some flushes and compactions, but neither merges
+    /// nor range deletions.
     pub(crate) fn new((family, options): (&'a str, &str)) -> Self {
         Self {
             family,

@@ -1,4 +1,5 @@
-//! Golden databases, which RocksDB wrote, and which Tailwater and then RocksDB compact completely.
+//! Golden databases, which RocksDB wrote. Tailwater compacts each of them completely, and RocksDB
+//! then compacts the result.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -13,8 +14,8 @@ use tailwater_testkit::{directory, golden};
 use crate::laboratory::assert_same;
 use crate::{blobs, check};
 
-/// Options with which Tailwater can read tables but not write them. With each goes the option text
-/// that is used for the compaction instead.
+/// Options with which Tailwater can read tables but not write them. Each option is paired with the
+/// option text that replaces it for the compaction.
 const WRITTEN_INSTEAD: [(&str, &str); 5] = [
     ("enable_blob_files", "enable_blob_files=false"),
     (

@@ -16,9 +16,9 @@ fn options() -> OpenOptions {
     options
 }
 
-/// Tests a key that is put, deleted, put again and deleted by a single deletion. The contract of
-/// both engines forbids to apply plain and single deletions to one key. RocksDB then shows the
-/// first value after a flush; in Tailwater the key stays deleted.
+/// Tests a key that is put, deleted, put again and deleted by a single deletion. Both engines
+/// forbid the use of plain and single deletions on the same key. If it is done nevertheless, the
+/// first value reappears after a flush in RocksDB. In Tailwater the key stays deleted.
 #[test]
 fn a_deletion_below_a_single_deletion_applies_in_tailwater_but_not_in_rocksdb() {
     in_laboratory("single deletions mixed with others", |laboratory| {
@@ -36,8 +36,8 @@ fn a_deletion_below_a_single_deletion_applies_in_tailwater_but_not_in_rocksdb() 
         let values: Vec<&[u8]> = found.iter().map(|entry| &entry.value[..]).collect();
         assert_eq!(values, [b"first"], "{context}");
 
-        // Repeats this with Tailwater: RocksDB writes only the first value, and Tailwater makes the
-        // other writes.
+        // Makes the same writes again. This time, RocksDB makes only the first put, and Tailwater
+        // makes the other writes.
         let place = laboratory.next_place();
         let mut script = Script::open(&place.database(), "", &[("default", "num_levels=4")]);
         script.put("default", b"key", b"first");
@@ -58,8 +58,8 @@ fn a_deletion_below_a_single_deletion_applies_in_tailwater_but_not_in_rocksdb() 
         db.flush_cf(&family).expect("a flush");
         let levels = || db.live_files().iter().map(|file| file.level).collect::<Vec<_>>();
         assert_eq!(levels(), [0, 0, 3], "{context}");
-        // This option starts a compaction from level 0 into level 1. The first value is in level 3,
-        // below the output.
+        // This change enables automatic compactions and so starts one from level 0 into level 1.
+        // The first value of the key is in level 3, below the output of that compaction.
         db.set_options_cf(&family, &[("disable_auto_compactions", "false")]).expect("options");
         assert_eq!(levels(), [1, 3], "{context}");
         let found = db.get_cf_opt(&family, b"key", &ReadOptions::default()).expect("a get");

@@ -78,7 +78,7 @@ fn a_database_can_be_created_where_one_was_destroyed() {
     });
 }
 
-/// Returns the number of files in the root directory of a place and in all directories below it.
+/// Returns the number of all files of a database, in its home and in its other directories.
 fn files(place: &Place) -> usize {
     tailwater_testkit::directory::snapshot(place.root()).len()
 }

@@ -21,11 +21,11 @@ const ALIGNMENT: usize = 4096;
 /// Number of aligned positions in a log block. Each write group, with its padding, ends at one of
 /// these positions.
 const PLACES: usize = BLOCK_LENGTH / ALIGNMENT;
-/// Gaps of fewer bytes than this are short. A padding record may not fit into a short gap.
+/// Gaps of fewer bytes than this are short. A short gap may be too small for a padding record.
 const SHORT: usize = 40;
-/// Length of a value, in bytes, so short that its write group ends at the next aligned position.
-/// Groups with longer values have the same overhead in the log as this one, since the length of
-/// each such value is stored in two bytes, even in a zstd frame.
+/// Length of a value, in bytes, for a write group that ends at the first aligned position after its
+/// beginning. A group with a longer value has the same overhead in the log, because both lengths
+/// are stored in two bytes, even in a zstd frame.
 const ONE_PLACE: usize = 1000;
 
 /// Where a batch ends in a log. The first number is the index, within the log block, of the next
@@ -34,14 +34,17 @@ type End = (usize, usize);
 
 /// The gaps that no write group has left yet.
 struct Missing {
-    /// Short gaps, by aligned position. Each must occur at every position.
+    /// The short gaps, each with the index of an aligned position. Every short gap must occur at
+    /// every aligned position.
     short: BTreeSet<End>,
-    /// Lengths of longer gaps, in bytes. Each must occur once, at any position.
+    /// The lengths of the other gaps, in bytes. Each length must occur at least once, at any
+    /// position.
     long: BTreeSet<usize>,
 }
 
-/// Writes groups of one batch each to the database. Writes the same log to memory, since the end of
-/// a group in the log depends on how well the batch compresses and is not known in advance.
+/// Writes groups of one batch each to the database. Writes the same log to memory, too, to learn
+/// where each group ends in the log. That depends on how well the batch compresses, so it is not
+/// known in advance.
 struct Groups<'a> {
     db: &'a Db,
     model: &'a mut Model,
@@ -58,7 +61,8 @@ impl Missing {
         Self { short: short.collect(), long: (SHORT..ALIGNMENT).collect() }
     }
 
-    /// Returns a gap that is still missing and may occur at this aligned position.
+    /// Returns the length of a gap that no group has left yet. The gap may occur at the aligned
+    /// position with the index `place`.
     fn at(&self, place: usize) -> Option<usize> {
         let short = self.short.range((place, 0)..(place + 1, 0)).next();
         short.map(|&(_, gap)| gap).or_else(|| self.long.first().copied())
@@ -75,10 +79,10 @@ impl Missing {
 }
 
 impl Groups<'_> {
-    /// Writes groups until no gap is missing. `header` is the length of a log record's header, in
-    /// bytes.
+    /// Writes groups until each required gap has occurred. `header` is the length of a log record's
+    /// header, in bytes.
     fn write_all(&mut self, header: usize) {
-        // The length of a group in the log without its value.
+        // The length of a one-put group in the log, minus the length of the put's value.
         let rest = self.write(ONE_PLACE) - ONE_PLACE;
         for _ in 0..2 * ALIGNMENT {
             let begin = self.beside.offset() as usize / ALIGNMENT % PLACES;
@@ -121,7 +125,7 @@ impl Groups<'_> {
     }
 }
 
-/// Returns where a batch ends, given the offset of its end in the log.
+/// Returns the aligned position and the gap after a batch that ends at the offset `end` of the log.
 fn place_of(end: usize) -> End {
     let boundary = end.next_multiple_of(ALIGNMENT);
     (boundary / ALIGNMENT % PLACES, boundary - end)

@@ -79,7 +79,8 @@ fn end(place: &Place) -> usize {
     end_of(logs(place).last().expect("a log"))
 }
 
-/// Whether a log has records and the remains of an older log follow them in its recycled file.
+/// Whether a log has records and is in a recycled file that still has remains of an older log after
+/// these records.
 #[expect(clippy::disallowed_methods, reason = "looks at a database from outside")]
 fn is_over_another(log: &Path) -> bool {
     let bytes = std::fs::read(log).expect("a log");
@@ -182,8 +183,9 @@ fn logs_that_end_at_the_end_of_a_block() {
                     _ => MODES_OF_RECYCLED[left % MODES_OF_RECYCLED.len()],
                 };
                 let key = format!("key{left:02}").into_bytes();
-                // The filler ends in the next block. The next record can then end exactly `left`
-                // bytes before the end of that block.
+                // The filler is as long as a block, so it ends in another block than it begins in.
+                // The value of the next put has the length with which the put ends `left` bytes
+                // before the end of that block.
                 perform(&mut model, put(b"filler", BLOCK_LENGTH));
                 let room = BLOCK_LENGTH - end(&place) % BLOCK_LENGTH;
                 perform(&mut model, put(&key, value_length(&key, room - left - header)));
@@ -248,8 +250,8 @@ fn recycled_logs_refuse_unlogged_writes() {
     });
 }
 
-/// Returns how many of the batches of [`numbered`] are in a dump. Checks that these are the first
-/// ones without a gap, and that each is complete.
+/// Returns how many of the batches of [`numbered`] are in a dump. Checks that each of these batches
+/// is complete, and that no batch before the last of them is missing.
 fn whole_batches(dump: &[Entry], families: &[(&str, &str)], context: &str) -> usize {
     let count = dump.len() / families.len();
     for (family, _) in families {
@@ -288,8 +290,8 @@ fn buffered_writes_are_lost_only_from_the_end() {
                 let step = numbered(number, &families);
                 step.perform(&db).unwrap_or_else(|error| panic!("{context}: {error}"));
                 if number % 97 == 96 {
-                    // Flushes only one column family. The parts of the earlier batches for the
-                    // other column families must not be lost either.
+                    // Flushes only one column family. What the batches so far changed in the other
+                    // column families must not be lost either.
                     let (family, _) = families[laboratory.rng.usize(..families.len())];
                     let flush = Step::Flush(family.to_owned());
                     flush.perform(&db).unwrap_or_else(|error| panic!("{context}: {error}"));

@@ -98,11 +98,11 @@ pub(crate) const RECOVERY_MODES: [&str; 4] = [
 
 /// Number of times that Tailwater opens a database and writes to it.
 const SESSIONS: usize = 3;
-/// Number of random steps each time.
+/// Number of random steps in each session.
 const STEPS: usize = 400;
 
-/// Returns sets of database options. For every two factors, each pair of their values occurs in
-/// some set.
+/// Returns sets of database options. For any two entries of [`FACTORS`], each pair of their values
+/// occurs in some set.
 pub(crate) fn shapes(rng: &mut fastrand::Rng) -> Vec<Shape> {
     let sizes = FACTORS.map(|(_, values)| values.len());
     let combinations = pairwise::combinations(&sizes, rng);
@@ -169,8 +169,8 @@ fn write(
     torn.expect("a last session")
 }
 
-/// Checks a closed database. RocksDB must find the contents that the model expects, before and
-/// after it compacts everything. Tailwater must find them before and after that.
+/// Checks a closed database, and makes RocksDB compact all of it. Both engines must find the
+/// contents that the model expects, before and after the compaction.
 fn closed(laboratory: &mut Laboratory, shape: &Shape, place: &Place, model: &Model, context: &str) {
     let context = format!("{context}, closed");
     laboratory::ours_finds(&shape.open_options(place, model, ""), place, model, &context);

@@ -7,7 +7,7 @@ use crate::place::Place;
 use crate::shape::Shape;
 use crate::shapes::shapes;
 
-/// Number of turns on one database.
+/// Number of turns on one database. In a turn, one of the two engines uses the database.
 const TURNS: usize = 5;
 /// Number of random steps in a turn.
 const STEPS: usize = 250;

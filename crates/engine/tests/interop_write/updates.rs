@@ -11,7 +11,8 @@ use tailwater_testkit::oracle::Script;
 
 /// Number of random steps between two checks.
 const STEPS: usize = 100;
-/// Number of times that the updates of both engines are compared.
+/// Number of times that the test compares the updates that Tailwater reads with those that RocksDB
+/// reads.
 const LOOKS: usize = 4;
 /// Number of random sequence numbers from which updates are read in each comparison.
 const PLACES: usize = 6;
@@ -109,8 +110,9 @@ fn agree(
     !ours.batches.is_empty()
 }
 
-/// Returns a put with which the newest log is not empty. RocksDB assumes that an empty compressed
-/// log begins with sequence number 1, and would therefore ignore the logs before it.
+/// Returns a put to be written last, so that the newest log is not empty. RocksDB assumes that an
+/// empty compressed log begins with sequence number 1, and would therefore ignore the logs before
+/// it.
 fn last_put(model: &mut Model) -> Step {
     let record = Record::Put(b"last".to_vec(), b"put".to_vec());
     let write = Write { family: "default".to_owned(), record };

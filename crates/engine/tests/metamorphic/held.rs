@@ -23,8 +23,8 @@ pub(crate) struct HeldIterator {
 
 impl HeldIterator {
     /// Creates an iterator over a column family whose contents are `table`. Random choices decide
-    /// whether it has bounds, whether it reads at a snapshot, and whether it then refreshes itself
-    /// automatically.
+    /// whether the iterator has bounds, whether it reads at a snapshot, and, if so, whether it
+    /// refreshes itself automatically.
     pub(crate) fn new(
         db: &Db,
         family: (usize, &ColumnFamily),

@@ -13,7 +13,7 @@ pub(crate) const FAMILIES: [&str; 2] = ["default", "other"];
 const KEYS: u32 = 60;
 /// Number of ordinary keys that share a prefix.
 const KEYS_OF_A_PREFIX: u32 = 7;
-/// Number of keys in each column family that only puts and single deletions use.
+/// Number of keys, in each column family, to which only puts and single deletions are applied.
 const SINGLE_KEYS: u32 = 10;
 /// Time at which the clock of a simulated disk begins, in seconds since 1970.
 const CLOCK_BEGINS_S: u64 = 1_700_000_000;
@@ -40,8 +40,8 @@ pub(crate) enum Step {
         files: Vec<Vec<Change>>,
     },
     TakeSnapshot,
-    /// Releases an open snapshot. Its index among the open snapshots is this number modulo their
-    /// number.
+    /// Releases an open snapshot: the one whose index among the open snapshots is this value modulo
+    /// the number of open snapshots.
     ReleaseSnapshot(usize),
     /// Creates an iterator over this column family. It stays open, and later steps move it.
     HoldIterator(usize),
@@ -316,8 +316,8 @@ fn key(number: u32) -> Vec<u8> {
     }
 }
 
-/// Returns the key for single deletions with this number. In key order it lies between ordinary
-/// keys.
+/// Returns key number `number` of the keys to which only puts and single deletions are applied. In
+/// key order this key lies between ordinary keys.
 fn single_key(number: u32) -> Vec<u8> {
     [&key(3 + number * 5)[..], b"!single"].concat()
 }

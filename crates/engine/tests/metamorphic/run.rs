@@ -23,8 +23,8 @@ use crate::{check, ingestion, subject};
 
 /// Directory of the database.
 const DIRECTORY: &str = "/database";
-/// Number of random reads of each kind from each column family, for every state that is read
-/// completely.
+/// Each time a state of the database is read completely, the test also makes this many random reads
+/// of each kind from each column family.
 const EFFORT: Effort = Effort { gets: 5, multi_gets: 1, walks: 1, between: disturb };
 
 /// What one or more runs did.

@@ -13,8 +13,8 @@ use tailwater_io::sim::SimStorage;
 use crate::history::FAMILIES;
 use crate::io_modes::{self, Disk, IoModes};
 
-/// The options of every database and of every column family. With these, no write waits for a
-/// compaction, since compactions may be paused or disabled.
+/// The options that every database and every column family has. With these, no write waits for a
+/// compaction. The wait could last forever, since the tests may pause or disable compactions.
 const DATABASE: &str = "create_if_missing=true;create_missing_column_families=true";
 const FAMILY: &str = "merge_operator=StringAppendOperator;write_buffer_size=65536;\
     level0_slowdown_writes_trigger=1000000;level0_stop_writes_trigger=1000000;\
@@ -132,7 +132,7 @@ pub(crate) enum OptionChange {
 }
 
 impl OptionChange {
-    /// Returns a random change to one of the texts in the lists above whose options can all be
+    /// Returns a random option change: one text of the lists above. All options in the text can be
     /// changed while a database is open.
     pub(crate) fn random(rng: &mut Rng) -> Self {
         loop {
@@ -315,7 +315,7 @@ impl FamilySetup {
     }
 }
 
-/// Returns an option string that joins one random text of each line.
+/// Returns an option string that joins one random text of each list in `factors`.
 fn choose(factors: &[&[&str]], rng: &mut Rng) -> String {
     let values = factors.iter().map(|values| values[rng.usize(..values.len())]);
     values.filter(|value| !value.is_empty()).collect::<Vec<_>>().join(";")

@@ -167,8 +167,9 @@ fn around(prefix: &str, before: &str) -> Vec<Candidate> {
     candidates
 }
 
-/// Adds the values to try for every option of `T`. `prefix` precedes the name of each option.
-/// `around` is the text before and the text after its assignment in the option string.
+/// Adds the values to try for every option of `T`. `prefix` precedes the name of each option in
+/// reports. In the option string, `around.0` precedes each assignment `name=value`, and `around.1`
+/// follows it.
 fn of<T: OptionTable + Default>(all: &mut Vec<Candidate>, prefix: &str, around: (&str, &str)) {
     let defaults = T::default();
     for info in T::table() {

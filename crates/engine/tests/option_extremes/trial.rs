@@ -14,7 +14,7 @@ use super::Candidate;
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// Number of keys that are written in each round of the work.
+/// Number of keys that each call of [`work`] writes.
 const KEYS: usize = 150;
 
 /// A manual clock whose time jumps forward when a caller waits, so that no wait takes real time.

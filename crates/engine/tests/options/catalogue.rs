@@ -29,7 +29,8 @@ struct Row {
     verdict: Verdict,
 }
 
-/// Options that are groups of other options. Each option of a group has a verdict of its own.
+/// Options that are groups of other options. Each option of a group has its own verdict: whether
+/// Tailwater honours, ignores or refuses it.
 const GROUPS: [&str; 4] =
     ["table_factory", "compression_opts", "metadata_cache_options", "compaction_options_universal"];
 
@@ -179,14 +180,15 @@ fn the_tests_listed_for_options_exist() {
     }
 }
 
-/// Whether the options of type `T` include this name with a verdict, or list it as retired.
+/// Whether the options of type `T` include this name, so that it has a verdict (honoured, without
+/// effect or refused), or list it as retired.
 fn has_verdict<T: OptionTable>(name: &str) -> bool {
     T::table().iter().any(|info| info.name == name)
         || T::other_names().iter().any(|other| other.name == name)
         || T::retired_names().contains(&name)
 }
 
-/// Whether all options in the value `{...}` of a group have verdicts.
+/// Whether each option in the value `{...}` of a group has a verdict or is listed as retired.
 fn parts_have_verdicts(option: &str, value: &str) -> bool {
     let known: fn(&str) -> bool = match option {
         "compression_opts" | "bottommost_compression_opts" | "blob_compression_opts" => {

@@ -26,7 +26,8 @@ fn every_option_of_rocksdb_is_in_its_table_once() {
         pairs.filter(|(found, _)| *found == group).map(|(_, name)| name).collect()
     };
     let mut database = names_of::<DbOptions>();
-    // The old name of `use_direct_io_for_compaction_reads`, from before RocksDB had that option.
+    // Tailwater's old name of `use_direct_io_for_compaction_reads`. It is older than RocksDB's
+    // option.
     assert!(database.remove("use_direct_reads_for_compaction"));
     // RocksDB registers no name for `db_paths`, since the option can be set only in code there.
     assert!(database.remove("db_paths"));

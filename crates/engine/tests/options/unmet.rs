@@ -48,7 +48,8 @@ fn compact(db: &Db) {
         .expect("a compaction");
 }
 
-/// Returns the warning of the database that contains `words`. There must be exactly one.
+/// Returns the database's warning that contains `words`. The database must have exactly one such
+/// warning.
 #[track_caller]
 fn warning<'a>(db: &'a Db, words: &str) -> &'a str {
     let mut found = db.warnings().iter().filter(|warning| warning.contains(words));
@@ -122,7 +123,7 @@ fn missing_objects_are_reported_and_ignored() {
     }
 }
 
-/// Returns all options of a column family as names and values.
+/// Adds a method to column family options that returns the name and the value of each option.
 trait PrintAll {
     fn print_all(&self) -> Vec<(&'static str, String)>;
 }

@@ -24,15 +24,16 @@ pub(crate) struct Ledger {
 
 #[derive(Debug)]
 struct Writer {
-    /// Number of the writer's first put in this life.
+    /// Number of the writer's first put since the last power cut.
     first: u64,
-    /// Number of the writer's first put that has not returned. It may still have taken effect.
+    /// All puts with lower numbers have returned. The put with this number has not returned, but it
+    /// may still have taken effect.
     returned: u64,
     /// All puts with lower numbers are guaranteed: they must be found, unless a later put overwrote
     /// them.
     promised: u64,
-    /// For each slot (the index of a key), the number of the put that was found at the start of
-    /// this life, or `None` if the key did not exist.
+    /// For each slot (the index of a key), the number of the put that was found after the last
+    /// power cut, or `None` if the key did not exist.
     found: Vec<Option<u64>>,
 }
 
@@ -46,13 +47,13 @@ impl Ledger {
         Self { plan, writers: (0..WRITERS).map(|_| writer()).collect() }
     }
 
-    /// Returns, for each writer, the number of its first put in this life.
+    /// Returns, for each writer, the number of its first put since the last power cut.
     pub(crate) fn first(&self) -> Vec<u64> {
         self.writers.iter().map(|writer| writer.first).collect()
     }
 
-    /// Records that a put returned. If `synced`, this put and all earlier puts of the writer are
-    /// guaranteed from now on.
+    /// Records that a put returned. If `synced`, this put and all earlier puts of the writer must
+    /// survive power cuts from now on.
     pub(crate) fn returned(&mut self, writer: usize, number: u64, synced: bool) {
         let writer = &mut self.writers[writer];
         assert_eq!(number, writer.returned, "a writer's puts in order");
@@ -62,7 +63,7 @@ impl Ledger {
         }
     }
 
-    /// Returns the number of puts that returned in this life.
+    /// Returns the number of puts that returned since the last power cut.
     pub(crate) fn count(&self) -> u64 {
         self.writers.iter().map(|writer| writer.returned - writer.first).sum()
     }
@@ -101,8 +102,9 @@ impl Ledger {
         Err(format!("{count} keys are wrong, such as\n{}", wrong.join("\n")))
     }
 
-    /// Returns, for each slot, which puts may be found, oldest first: their numbers, or `None` if
-    /// the key may not exist. One of these must be found.
+    /// Returns, for each slot, the states of its key that may be found, oldest first. A state is
+    /// the number of the put that wrote the key, or `None` if the key does not exist. One of these
+    /// states must be found.
     fn possible(&self, writer: usize) -> Vec<Vec<Option<u64>>> {
         let ledger = &self.writers[writer];
         let mut possible: Vec<_> = ledger.found.iter().map(|found| vec![*found]).collect();
@@ -144,11 +146,13 @@ impl Ledger {
         )
     }
 
-    /// Begins the next life with the puts that were found. These are guaranteed from now on, since
-    /// they were read from a database that was opened for writing.
+    /// Begins the next life: the time until the next power cut. `found` has the puts that were
+    /// found after the last power cut. These puts must survive from now on, since they were read
+    /// from a database that was opened for writing.
     pub(crate) fn live_on(&mut self, found: Found) {
         for (writer, found) in self.writers.iter_mut().zip(found) {
-            // The number `returned` is skipped: that put did not return, but may have been found.
+            // The number `returned` is not used again. The put with this number did not return, but
+            // it may have been written and found.
             let first = writer.returned + 1;
             *writer = Writer { first, returned: first, promised: first, found };
         }
@@ -179,7 +183,7 @@ mod tests {
         assert!(ledger.check(&[entry(second + 1)]).is_err());
         assert!(ledger.check(&[Entry { value: vec![1; 9000], ..entry(0) }]).is_err());
         assert!(ledger.check(&[entry(0), Entry { key: vec![1], ..entry(0) }]).is_err());
-        // The second put was found, so it is guaranteed in the next life.
+        // The second put was found after a power cut, so it must still be found after the next one.
         ledger.live_on(found);
         assert_eq!(ledger.first(), [second + 1, 1, 1, 1]);
         assert!(ledger.check(&[entry(0)]).is_err());

@@ -17,11 +17,13 @@ use crate::ledger::Ledger;
 use crate::plan::Plan;
 use crate::process::{self, Syncs};
 
-/// Range of a random exponent `e`. In each life, the power is cut after a random number of requests
-/// to the disk below 2^e. Opening a database takes some 30 to 80 requests.
+/// Range of a random exponent `e`. A life is the time between two power cuts. In each life, the
+/// disk executes a random number of requests, fewer than 2^e, before the power is cut. Opening a
+/// database takes some 30 to 80 requests.
 const REQUESTS: RangeInclusive<u32> = 6..=11;
 
-/// A database with its filesystem, its options and the parameters of its lives.
+/// A test of one database: the filesystem, the options and other parameters. `lives` is the number
+/// of power cuts.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Case {
     pub(crate) filesystem: Filesystem,
@@ -50,7 +52,8 @@ impl fmt::Display for Case {
 }
 
 impl Case {
-    /// Runs all lives of the database. Returns how many puts returned in all lives together.
+    /// Cuts the power of the database's disk `lives` times. Returns the total number of puts that
+    /// returned.
     pub(crate) fn play(self, oracle: &mut Option<Oracle>) -> Result<u64, Ended> {
         let mut rng = Rng::with_seed(self.seed);
         // If the disk takes long to flush, more writes are unflushed when the power is cut.
@@ -83,8 +86,9 @@ impl Case {
         process::write_until_it_fails(&directory, self.options, plan, self.syncs, ledger, gone)
     }
 
-    /// Mounts the filesystem again after the power cut, and checks what is found. RocksDB opens a
-    /// copy of the database, and Tailwater the database itself.
+    /// Mounts the filesystem again after the power cut, and checks the contents of the database
+    /// against the ledger. RocksDB opens a copy of the database, and Tailwater opens the database
+    /// itself.
     fn look(
         self,
         disk: &mut VolatileDisk,

@@ -10,8 +10,8 @@ pub(crate) const SLOTS: usize = 40;
 /// Maximum length of a value, in bytes.
 const LONGEST: usize = 8 << 10;
 
-/// One in this many puts is synced; the seed selects one of these numbers. With 1 every put is
-/// synced. With 32 the writers fill whole logs between two synced puts.
+/// The seed selects one of these numbers. If it is N, one put in N is synced on average. With 1,
+/// every put is synced. With 32, the writers fill whole logs between two synced puts.
 const SYNCED: [u64; 4] = [1, 2, 8, 32];
 
 /// The puts of all writers, derived from a seed.
@@ -31,8 +31,8 @@ pub(crate) struct Put {
 }
 
 impl Plan {
-    /// Returns put number `number` of a writer. The length of the value is random on a logarithmic
-    /// scale.
+    /// Returns the put that has the number `number` among the puts of a writer. The length of the
+    /// value is random on a logarithmic scale.
     pub(crate) fn put(self, writer: usize, number: u64) -> Put {
         let mut rng = Rng::with_seed(self.seed ^ (number << 8 | writer as u64));
         // The first random number is similar for similar seeds. So it only seeds the generator that
@@ -47,7 +47,7 @@ impl Plan {
     }
 }
 
-/// Returns the key of a writer with index `slot`.
+/// Returns the key that has the index `slot` among the keys of a writer.
 pub(crate) fn key(writer: usize, slot: usize) -> Vec<u8> {
     format!("writer{writer} slot{slot:02}").into_bytes()
 }

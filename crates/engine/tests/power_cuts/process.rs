@@ -21,16 +21,16 @@ const TASK: &str = "TAILWATER_POWER_CUTS_TASK";
 /// failed.
 const RETURNED: &str = "returned ";
 const FAILED: &str = "failed ";
-/// The word for [`Syncs::AsPlanned`] in a task.
+/// The word that denotes [`Syncs::AsPlanned`] in the environment variable [`TASK`].
 const AS_PLANNED: &str = "as-planned";
 /// Time after which a child process is killed.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Whether the child process syncs the puts that the plan syncs. The ledger assumes in either case
-/// that it does.
+/// Whether the child process syncs the puts that are synced according to the plan. In either case,
+/// the ledger assumes that the child process syncs these puts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Syncs {
-    /// The child process syncs them.
+    /// The child process syncs the puts that are synced according to the plan.
     AsPlanned,
     /// The child process syncs no put. Data is lost, and the test must detect that.
     Pretended,
@@ -68,7 +68,7 @@ fn open(directory: &Path, options: &str) -> Result<Db, Error> {
     Db::open(directory, &open)
 }
 
-/// Makes puts in all writing threads until they fail.
+/// Makes puts in all writing threads. Each thread ends when one of its puts fails.
 fn write(
     directory: &Path,
     options: &str,

@@ -158,8 +158,9 @@ fn a_direct_compaction_fills_no_cache() {
     let (opens, _) = counted.measured("table.open.io.micros");
     let moved = counted.moved();
     assert_eq!(moved.get("tailwater.compaction.direct.file.opens"), Some(&3), "{moved:?}");
-    // `no.file.opens` counts only tables opened for user reads, which is the output. The histogram
-    // counts all opened tables: the three inputs and the output.
+    // `no.file.opens` counts only tables that are opened for user reads. Here that is only the
+    // output of the compaction. The histogram counts all opened tables: the three inputs and the
+    // output.
     assert_eq!((moved.get("no.file.opens"), opens), (Some(&1), 4), "{moved:?}");
     assert!(!moved.keys().any(|name| name.starts_with("block.cache.filter")), "{moved:?}");
     assert!(!moved.keys().any(|name| name.starts_with("block.cache.data")), "{moved:?}");

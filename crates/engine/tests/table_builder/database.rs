@@ -54,7 +54,8 @@ pub(crate) struct Cut {
     pub(crate) largest: Vec<u8>,
 }
 
-/// Returns the options of a column family from an option string, adjusted as by opening a database.
+/// Returns the column family options that `text` describes. Adjusts and checks them as the opening
+/// of a database does.
 pub(crate) fn family_options(text: &str) -> ColumnFamilyOptions {
     let (mut database, mut family) = (DbOptions::default(), ColumnFamilyOptions::default());
     options::set_options(&mut database, &mut family, text)
@@ -259,7 +260,7 @@ impl Database {
 }
 
 /// Adds records to a table in key order. Adds the range deletions in the first half of `records`
-/// before all other records, and those in the second half between them.
+/// before all other records, and those in the second half among the other records.
 pub(crate) fn add(builder: &mut Builder, records: &[Record], comparator: &Comparator) {
     let mut records: Vec<(Vec<u8>, &Record)> =
         records.iter().map(|record| (record.internal_key(), record)).collect();

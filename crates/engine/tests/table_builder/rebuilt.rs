@@ -41,14 +41,15 @@ struct Table {
     bytes: Vec<u8>,
 }
 
-/// Numbers of tables, by the result of the comparison.
+/// Numbers of tables, by the result of the comparison of the rebuilt table with the original.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Compared {
     /// Tables that were not rebuilt, since Tailwater does not write tables with their features.
     pub(crate) left_out: usize,
-    /// Tables whose data blocks and index are stored as the same bytes.
+    /// Tables whose stored data blocks and index have the same bytes as those of the original.
     pub(crate) same: usize,
-    /// Tables whose blocks differ, but only as stored: uncompressed they are the same.
+    /// Tables whose stored blocks differ from those of the original, but are the same after
+    /// decompression.
     pub(crate) compressed_otherwise: usize,
 }
 
@@ -104,9 +105,9 @@ pub(crate) fn check(
         }
     } else {
         compared.compressed_otherwise += 1;
-        // The difference is accepted only if a block of one of the two tables uses such a codec.
-        // The other table may have stored the block uncompressed, because it did not compress well
-        // enough.
+        // The difference is accepted only if a block of one of the two tables uses a codec in
+        // `other_codecs`. The other table may have stored the block uncompressed, because the block
+        // did not compress well enough.
         let mut kinds = table.compressible().chain(again.compressible()).map(|(kind, _)| kind);
         assert!(kinds.any(|kind| other_codecs.contains(&kind)), "{context}: other blocks");
     }
@@ -126,8 +127,8 @@ pub(crate) fn check(
     assert_eq!(comparable(&again.properties, same, options), before, "{context}");
 }
 
-/// Checks that two tables are the same, except for the random base context of their checksums: the
-/// locations and contents of the blocks, the footer, and the length of the file.
+/// Checks that two tables have the same blocks at the same locations, the same footer and the same
+/// length. Ignores the random base context of the checksums.
 fn check_same(table: &Table, again: &Table, context: &str) {
     assert_eq!(again.meta, table.meta, "{context}: other places");
     for (name, handle) in &table.meta {
@@ -141,8 +142,9 @@ fn check_same(table: &Table, again: &Table, context: &str) {
     }
 }
 
-/// Returns the properties, with zero in place of those that may differ: the size of a filter that
-/// is fitted to an allocator and, unless `same`, the sizes that depend on compression.
+/// Returns the properties, with zero in place of those that may differ. The size of a filter may
+/// differ if it is fitted to an allocator. The properties that depend on compression may differ
+/// unless the stored blocks are the `same`.
 fn comparable(properties: &Properties, same: bool, options: &ColumnFamilyOptions) -> Properties {
     let mut properties = properties.clone();
     if options.table_factory.optimize_filters_for_memory {

@@ -226,8 +226,8 @@ fn records_of_every_kind_are_counted() {
         ValueType::Merge,
         ValueType::RangeDeletion,
     ];
-    // Each kind of record occurs another number of times: 1 value, 2 deletions, 3 single deletions,
-    // and so on.
+    // Each kind of record occurs a different number of times: 1 value, 2 deletions, 3 single
+    // deletions, and so on.
     let mut records = Vec::new();
     for (kind, count) in kinds.into_iter().zip(1..) {
         for _ in 0..count {

@@ -4,7 +4,7 @@ use fastrand::Rng;
 
 use crate::pairwise;
 
-/// Whether an option is one of a column family or of its tables.
+/// Whether an option belongs to the column family itself or to its table format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Scope {
     Family,
@@ -92,8 +92,8 @@ pub(crate) fn all(rng: &mut Rng) -> Vec<String> {
     pairwise::combinations(&sizes, rng).iter().map(|choice| family_options(choice)).collect()
 }
 
-/// Returns the options of a column family. Options that contradict others of the choice are
-/// replaced or left out.
+/// Returns the options of a column family. `choice` has the index of the chosen value for each
+/// entry of [`FACTORS`]. A chosen option that contradicts another one is replaced or left out.
 fn family_options(choice: &[usize]) -> String {
     let chosen = |scope: Scope| -> Vec<&str> {
         let values = FACTORS.iter().zip(choice).filter(|((of, _), _)| *of == scope);

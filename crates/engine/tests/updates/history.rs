@@ -7,11 +7,11 @@ use tailwater::{Db, ErrorKind, Updates, WriteBatch};
 #[derive(Debug, Default)]
 pub(crate) struct History {
     batches: Vec<WriteBatch>,
-    /// Number of oldest batches that may be in tables. The logs of these batches may have been
-    /// removed.
+    /// How many batches, counted from the oldest, may be in tables. The logs of these batches may
+    /// have been removed.
     flushed: usize,
-    /// Number of oldest batches that the database has written to the files of its logs, so that
-    /// followers can see them.
+    /// How many batches, counted from the oldest, the database has written to its log files.
+    /// Followers can see only these batches.
     handed_on: usize,
 }
 
@@ -21,7 +21,7 @@ pub(crate) struct Follower {
     /// Index in the history of the batch that the follower must return next. `None` if it has not
     /// returned a batch yet and may begin with any.
     at: Option<usize>,
-    /// Whether the log with the first batch of the follower may have been removed.
+    /// Whether the log with the first batch that the follower must return may have been removed.
     may_be_gone: bool,
 }
 
@@ -40,7 +40,8 @@ impl History {
         self.handed_on = self.batches.len();
     }
 
-    /// Records that all batches so far may be in tables, so that their logs may be removed.
+    /// Notes that all batches so far may be in tables now, and that their logs may have been
+    /// removed.
     pub(crate) fn flush(&mut self) {
         self.flushed = self.batches.len();
     }
@@ -56,8 +57,8 @@ impl History {
         self.batches.iter().position(holds).expect("a batch that holds it")
     }
 
-    /// Returns how many batches a follower must have been able to read so far. It need not return
-    /// an empty batch until another batch follows.
+    /// Returns how many batches a follower must have been able to read so far. The last batches do
+    /// not count if they are empty: a follower may return them only when another batch follows.
     fn visible(&self) -> usize {
         let mut handed_on = self.batches[..self.handed_on].iter();
         handed_on.rposition(|batch| batch.count() > 0).map_or(0, |last| last + 1)
@@ -92,8 +93,8 @@ impl History {
 }
 
 impl Follower {
-    /// Reads up to `count` of the batches that exist, and checks them. Returns false if the first
-    /// batch is in no log any more.
+    /// Reads up to `count` of the batches that exist, and checks them. Returns false if no log has
+    /// the first batch that the follower must return.
     pub(crate) fn advance(&mut self, count: usize, history: &History, context: &str) -> bool {
         for _ in 0..count {
             match self.updates.next() {

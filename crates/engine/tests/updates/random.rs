@@ -1,4 +1,5 @@
-//! Random writes of every kind, and followers that begin at random sequence numbers.
+//! Random writes of every kind, and followers: readers of the batches in the logs, from a random
+//! sequence number on.
 
 use fastrand::Rng;
 use tailwater::options::ColumnFamilyOptions;

@@ -71,7 +71,7 @@ fn a_checkpoint_that_fails_leaves_nothing_and_can_be_made_again() {
 
 /// Regression test: the OPTIONS file of a checkpoint named the directories of the original
 /// database. When the checkpoint was opened, it showed later writes of the original, or removed the
-/// logs of the original while that was open.
+/// logs of the original while the original was open.
 #[test]
 fn a_checkpoint_names_no_directory_of_the_original() {
     let disk = SimStorage::new(1);
@@ -168,10 +168,10 @@ fn files_created_meanwhile_at_a_checkpoints_path_stay() {
     assert_eq!(names(&disk, "/"), ["db", "made"]);
 }
 
-/// Regression test: a checkpoint is marked as incomplete by a marker file until it is complete. A
-/// power cut restored the marker file of a complete checkpoint. If the checkpoint's name ended in
-/// `.tmp`, a later checkpoint, whose name was the same without that suffix, took it for its own
-/// incomplete directory and removed it.
+/// Regression test: a checkpoint has a marker file until it is complete. A power cut restored the
+/// marker file of a complete checkpoint whose name ended in `.tmp`. A later checkpoint with the
+/// same name without `.tmp` mistook the complete checkpoint for its own incomplete directory and
+/// removed it.
 #[test]
 fn a_finished_checkpoint_is_not_mistaken_for_an_unfinished_one() {
     for seed in 0..20 {

@@ -53,8 +53,9 @@ fn options(disk: &SimStorage, text: &str, declared: Option<bool>) -> OpenOptions
     options
 }
 
-/// The expected contents of a database. The map's key is a key in lower case. The map's value is
-/// the spelling that iterators must show, or `None` if it may be any, and the expected value.
+/// The expected contents of a database. The map's key is a key in lower case. The map's value is a
+/// pair. Its first element is the key in the upper and lower case that iterators must show, or
+/// `None` if any is allowed. Its second element is the expected value.
 type Model = BTreeMap<Vec<u8>, (Option<Vec<u8>>, Vec<u8>)>;
 
 /// Returns a random key with random upper and lower case.
@@ -101,8 +102,8 @@ fn write(db: &Db, family: &ColumnFamily, model: &mut Model, rng: &mut Rng) {
     written.expect("a write");
 }
 
-/// Reads random keys in random spellings, existing and missing ones. Compares the results with the
-/// model.
+/// Reads random keys, existing and missing ones, in random upper and lower case. Compares the
+/// results with the model.
 fn check(
     db: &Db,
     family: &ColumnFamily,

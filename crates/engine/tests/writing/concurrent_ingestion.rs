@@ -55,7 +55,9 @@ fn closing_waits_for_an_ingestion() {
         while put(&db, "key", "value").is_ok() {
             thread::yield_now();
         }
-        // Gives `close` time to release the lock, which it must not do before the ingestion ends.
+        // `close` must not release the lock before the ingestion ends. If it did, it would have
+        // time to do so before the last of these attempts to open the database, and that attempt
+        // would succeed.
         let others: Vec<_> = (0..5)
             .map(|_| {
                 thread::sleep(Duration::from_millis(40));

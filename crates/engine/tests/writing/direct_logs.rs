@@ -233,8 +233,8 @@ fn a_log_that_exhausts_its_preallocated_space_is_switched() {
         let text = format!("{DIRECT};wal_preallocation_block_size=65536{more}");
         let db = open(&disk, &text);
         // Even without syncs, a log must be on the device before any part of the next log is. This
-        // recovery mode refuses only an incomplete record and would not notice a missing end of the
-        // first log, so the test checks the keys.
+        // recovery mode refuses a log that ends within a record. It would not notice that whole
+        // records at the end of the first log are missing, so the test checks the keys.
         let tolerant = format!("wal_recovery_mode=kTolerateCorruptedTailRecords{more}");
         let mut opened = 0;
         for number in 0..60 {

@@ -24,11 +24,11 @@ pub(super) use loom::{
     thread::{self, Thread},
 };
 
-/// Time that a writer spins before it sleeps. About the time that waking a thread takes on an idle
-/// processor.
+/// Maximum time that a writer spins before it sleeps. Waking a thread on an idle processor takes
+/// about this time.
 const SPINNING: Duration = Duration::from_micros(15);
-/// Time that a writer spins while other writers wait for a processor. About the time that an
-/// unsynced group takes.
+/// Maximum time that a writer spins while other writers wait for a processor. Writing a group
+/// without a sync takes about this time.
 const SPINNING_AMONG_OTHERS: Duration = Duration::from_nanos(1500);
 /// Number of checks of the condition between two readings of the clock.
 const LOOKS_PER_ROUND: u32 = 32;

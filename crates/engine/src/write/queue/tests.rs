@@ -235,13 +235,15 @@ fn the_leader_gets_the_error_of_a_failed_or_panicked_member() {
             assert_eq!(written.clone().unwrap_err().kind(), kind);
             leadership.finish(group, &written);
             assert_eq!(outcomes(others), [Outcome::Failed(kind)]);
-            // The thread panicked, or its insertion returned an error.
+            // Either the insertion returned an error (`UserCode`), or its panic must have ended the
+            // thread.
             assert!(failing.join().is_err() || kind == ErrorKind::UserCode);
         });
         assert!(queue.try_lead().is_some());
     }
-    // Writers that panicked must not stay counted as held up. The count is process-wide and may
-    // include writers of other tests for a while.
+    // A writer counts as held up from its notification until it runs. Writers that panicked must no
+    // longer be counted. The count is process-wide, so it may include writers of other tests for a
+    // while.
     let none_is = |_| {
         thread::sleep(Duration::from_millis(1));
         processors::held_up() == 0
@@ -267,8 +269,8 @@ fn no_slowdown_requests_are_refused_during_a_stall() {
         assert_eq!(outcomes(waiting_ones), [led, refused, led, refused]);
         assert_eq!(outcomes(later), [led]);
     });
-    // If all waiting requests are `no_slowdown`, their refusal leaves no request that could lead
-    // next.
+    // If all waiting requests are `no_slowdown`, all of them are refused. Then no request remains
+    // whose writer could become the next leader.
     thread::scope(|scope| {
         let leadership = queue.try_lead().unwrap();
         let threads = enqueue(scope, queue, [impatient, impatient]);
@@ -348,8 +350,9 @@ impl Written {
         leadership.finish(group, &Ok(()));
     }
 
-    /// Takes `operations` sequence numbers, as a leader may do. Loads and stores instead of an
-    /// atomic addition: if two leaders did this at the same time, an assertion would fail.
+    /// Takes `operations` sequence numbers, as a leader may do. This function uses a load and a
+    /// store instead of an atomic addition, so that an assertion fails if two leaders run it at the
+    /// same time.
     fn alone(&self, _leadership: &Leadership<'_>, operations: usize) {
         assert_eq!(self.leaders.fetch_add(1, Ordering::Relaxed), 0);
         let sequence = self.sequence.load(Ordering::Relaxed);

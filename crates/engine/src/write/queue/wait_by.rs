@@ -7,7 +7,7 @@ pub(super) enum WaitBy {
     Spins,
     /// Yield for a while.
     Yields,
-    /// Nothing: it sleeps immediately, because it waits for a device, or because many other threads
-    /// are ahead of it.
+    /// Sleep immediately, because the thread waits for a device, or because many other threads are
+    /// ahead of it.
     Sleeps,
 }

@@ -49,7 +49,8 @@ impl Laboratory {
         Place::new(self.directory.path().join(self.places.to_string()))
     }
 
-    /// Removes the directories of all places. None of the databases there may be open.
+    /// Removes the directories of all databases that this laboratory created. None of the databases
+    /// may be open.
     #[expect(clippy::disallowed_methods, reason = "files around databases, not of a database")]
     pub(crate) fn clear(&mut self) {
         for entry in std::fs::read_dir(self.directory.path()).expect("a directory") {
@@ -103,9 +104,9 @@ pub(crate) fn open_ours(
     db
 }
 
-/// Makes Tailwater perform `count` random steps, and then the steps that make their data durable
-/// except for the last bytes of the log. A snapshot taken between the steps keeps older versions of
-/// keys in tables.
+/// Makes Tailwater perform `count` random steps, and then flush the writes that are in no log.
+/// After that, all writes are durable except those in the last bytes of the log. A snapshot that is
+/// taken between the steps keeps older versions of keys in tables.
 pub(crate) fn ours_does(db: &Db, model: &mut Model, rng: &mut Rng, count: usize, context: &str) {
     let perform = |steps: Vec<Step>| {
         for step in steps {

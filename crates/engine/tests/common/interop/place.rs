@@ -17,7 +17,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Creates a place with this root directory, and creates the directory.
+    /// Creates the directory `root`, which will hold all files of a database.
     #[expect(clippy::disallowed_methods, reason = "files around a database, not of it")]
     pub(crate) fn new(root: PathBuf) -> Self {
         std::fs::create_dir_all(&root).expect("a directory");

@@ -1,4 +1,4 @@
-//! A database's options, in a form for both engines.
+//! A database's options, from which the tests open the database in RocksDB or in Tailwater.
 
 use std::path::PathBuf;
 
@@ -13,20 +13,21 @@ use crate::step::family_options;
 
 /// Additional options of every column family: memtables small enough to fill up.
 const SMALL: &str = "write_buffer_size=65536";
-/// Directories for tables, below the root directory of the place, with their sizes in bytes. Only
-/// databases with several table directories use them.
+/// Directories for tables, with their target sizes in bytes. The paths are relative to the
+/// directory that holds all files of the database. Only databases with several table directories
+/// use them.
 const TABLE_DIRECTORIES: [(&str, u64); 2] = [("fast", 60_000), ("slow", 1 << 40)];
 
 /// A database's options, as option strings for RocksDB and Tailwater.
 #[derive(Debug, Clone)]
 pub(crate) struct Shape {
-    /// Options of the database. `$ROOT` denotes the root directory of the place.
+    /// Options of the database. `$ROOT` denotes the directory that holds all files of the database.
     pub(crate) database: String,
     /// Additional options for RocksDB only.
     pub(crate) theirs: String,
     /// Additional options for Tailwater only.
     pub(crate) ours: String,
-    /// The names and options of the first column families.
+    /// The names and options of the column families that the database has at first.
     pub(crate) families: Vec<(String, String)>,
     /// Whether tables are in several directories.
     pub(crate) several_paths: bool,
@@ -41,9 +42,9 @@ pub(crate) fn join(texts: &[&str]) -> String {
 }
 
 impl Shape {
-    /// Creates a shape with the options `database` and three column families with the options
-    /// `family`. The families have no merge operator, an operator that adds numbers, and one that
-    /// appends text.
+    /// Creates a shape with the database options `database` and three column families, each with
+    /// the options `family`. The first column family has no merge operator. The operator of the
+    /// second one adds numbers, and that of the third one appends text.
     pub(crate) fn new(database: &str, family: &str) -> Self {
         let families = [
             ("default", ""),
@@ -88,8 +89,9 @@ impl Shape {
             .map(|(path, target_size)| DbPath { path, target_size })
             .collect();
         let mut options = OpenOptions::default();
-        // A place is copied with all its directories. The claims in the copied directories still
-        // name the original's home.
+        // The database may be a copy of another one. Each of its directories outside the home has a
+        // claim, a file that names the owner of the directory. A copied claim still names the
+        // original.
         options.set_adopt_directories(true);
         options.set_database(database);
         for (name, text) in model.families() {

@@ -1,8 +1,7 @@
 //! Assigns each option to a chapter of `docs/options.md`.
 
-/// A chapter of the document: its title, its introduction, and the parts of option names by which
-/// options are assigned to it. An option belongs to the first chapter in [`RULES`] that has a part
-/// of its name.
+/// A chapter of `docs/options.md`: its title, its introduction, and parts of option names. An
+/// option belongs to the first chapter in [`RULES`] of which a part occurs in the option's name.
 pub(super) struct Topic {
     pub(super) title: &'static str,
     pub(super) about: &'static str,
@@ -227,10 +226,10 @@ static RULES: &[Topic] = &[
     ),
 ];
 
-/// The order of the chapters in the document, as indexes in `RULES`.
+/// The order of the chapters in `docs/options.md`, as indexes in `RULES`.
 const ORDER: &[usize] = &[9, 4, 5, 10, 1, 11, 12, 3, 7, 8, 13, 6, 2, 0];
 
-/// Returns the chapters in the order of the document.
+/// Returns the chapters in the order in which `docs/options.md` has them.
 pub(super) fn topics() -> impl Iterator<Item = &'static Topic> {
     ORDER.iter().map(|&at| &RULES[at])
 }

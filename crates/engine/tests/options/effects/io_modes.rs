@@ -84,7 +84,8 @@ fn done_in(opened: &[(Done, Opening)], mode: IoMode) -> BTreeSet<Done> {
     opened.iter().filter(|(_, opening)| opening.mode == mode).map(|(done, _)| *done).collect()
 }
 
-/// The purposes for which a table reader may be opened that user reads and compactions share.
+/// User reads and compactions may share a table reader. These are the purposes for which a shared
+/// table reader may be opened.
 const FOR_EVERYBODY: [Done; 4] = [
     Read(Purpose::UserRead),
     Read(Purpose::FlushWrite),
@@ -92,7 +93,8 @@ const FOR_EVERYBODY: [Done; 4] = [
     Read(Purpose::CompactionRead),
 ];
 
-/// Checks that with these options table files are opened for direct I/O for exactly these purposes.
+/// Checks that, with the options in `text`, table files are opened for direct I/O for exactly the
+/// purposes in `to_direct`.
 fn switches(text: &str, to_direct: &[Done]) {
     let opened = work(text);
     let direct = done_in(&opened, IoMode::Direct);
@@ -121,8 +123,8 @@ effects! {
         let direct = done_in(&opened, IoMode::Direct);
         assert!(direct.contains(&Read(Purpose::UserRead)), "{direct:?}");
         assert!(direct.iter().all(|done| matches!(done, Read(_))), "{direct:?}");
-        // Compactions then share the readers of user reads, so no table is opened for buffered
-        // reads.
+        // With this option, compactions use the table readers that user reads have opened, so no
+        // table is opened for buffered reads.
         let buffered = done_in(&opened, IoMode::Buffered);
         assert!(FOR_EVERYBODY.iter().all(|done| !buffered.contains(done)), "{buffered:?}");
         let opened = work("user_read_io_mode=direct");
@@ -284,8 +286,8 @@ fn a_read_only_database_reports_its_effective_io_modes() {
     assert!(line("compaction_write:").ends_with(unknown), "{modes}");
 }
 
-/// Returns how many requests of a compaction were delayed, if each user read from the device takes
-/// `duration_ns` while it runs.
+/// Returns how many requests of a compaction were delayed, if each recent user read from the device
+/// took `duration_ns`.
 fn held_back(text: &str, duration_ns: u64) -> u64 {
     let disk = SimStorage::new(1);
     let mut options = options(&disk, &format!("{ALWAYS};direct_request_size=4096;{text}"));

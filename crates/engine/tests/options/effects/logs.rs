@@ -104,8 +104,8 @@ effects! {
             for log in names_in(&disk, DB, ".log") {
                 disk.remove(&Path::new(DB).join(log)).expect("removed");
             }
-            // All other recovery modes refuse to open the database, with or without the option, if
-            // a log that the MANIFEST lists is missing.
+            // If a log that the MANIFEST lists is missing, all recovery modes except this one
+            // refuse to open the database, whether `track_and_verify_wals` is set or not.
             let text = format!("{text}wal_recovery_mode=kSkipAnyCorruptedRecords");
             assert_eq!(try_open(&disk, &text).is_err(), is_refused, "{text}");
         }

@@ -4,7 +4,8 @@ use tailwater::{ErrorKind, StallCause, StallState, WriteOptions};
 
 use super::support::open;
 
-/// Options for tests that pause compactions. A stall that only a compaction can end then lasts.
+/// Options for tests that pause compactions. If only a compaction can end a stall, the stall lasts
+/// as long as the pause.
 const PAUSED: &str = "level0_file_num_compaction_trigger=2;compression=kNoCompression";
 
 /// Returns the stall state after `tables` flushes while compactions are paused.

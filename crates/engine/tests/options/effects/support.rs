@@ -22,8 +22,8 @@ pub(super) struct Scene {
     pub(super) statistics: Arc<Statistics>,
 }
 
-/// Returns options for a database on `disk`, which is created if it is missing. Background work
-/// runs in the calling thread.
+/// Returns options for a database on `disk`. With these options, opening creates the database if it
+/// is missing, and background work runs in the calling thread.
 pub(super) fn options(disk: &SimStorage, text: &str) -> OpenOptions {
     let mut options = OpenOptions::new(Arc::new(disk.clone()));
     options.set_clock(disk.clock());
@@ -118,7 +118,7 @@ impl Scene {
         keys
     }
 
-    /// Returns the number of each level that has tables, and how many tables it has.
+    /// Returns the number of each level that has tables, paired with the count of its tables.
     pub(super) fn levels(&self) -> Vec<(usize, usize)> {
         let mut levels = std::collections::BTreeMap::new();
         for file in self.db.live_files() {
@@ -176,7 +176,7 @@ impl Scene {
     }
 }
 
-/// Returns the names of the files in a directory that contain `part`.
+/// Returns the names of files in a directory. Includes only names that contain `part`.
 pub(super) fn names_in(disk: &SimStorage, directory: &str, part: &str) -> Vec<String> {
     let entries = disk.list(directory.as_ref()).unwrap_or_default();
     let names = entries.into_iter().map(|entry| entry.name);

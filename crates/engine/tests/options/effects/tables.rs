@@ -43,8 +43,8 @@ fn properties(table: &str) -> tailwater_format::table::Properties {
     flushed("compression=kNoCompression", table, value).properties()
 }
 
-/// Compacts a database to the last level. Returns the name and the options of the compression that
-/// the resulting table records.
+/// Compacts a database to the last level. Returns the name and the options of the compression from
+/// the properties of the resulting table.
 fn compacted(family: &str) -> String {
     let scene = flushed(family, "", value);
     scene.put("000007", "1");
@@ -126,8 +126,8 @@ effects! {
         let blocks = |table: &str| properties(table).num_data_blocks;
         let usual = blocks("");
         assert!(blocks("block_size=512") > usual * 6);
-        // Without a deviation, a block ends only after the record that exceeds the block size.
-        // Fewer, longer blocks result.
+        // With a `block_size_deviation` of 0, a block ends only after the record that exceeds the
+        // block size. Then there are fewer and longer blocks.
         let large = "block_size=90";
         let (exact, over) = (
             blocks(&format!("{large};block_size_deviation=50")),

@@ -214,8 +214,8 @@ fn reserved_and_empty_forms_are_read_as_rocksdb_reads_them() {
     ] {
         assert!(asks(&bloom(reserved)), "{reserved:?}");
     }
-    // The bits of a legacy filter may be one line of 64 bytes or two lines of 32 bytes: the machine
-    // that writes a filter determines the length of its lines.
+    // The bits of a legacy filter may be one cache line of 64 bytes or two of 32 bytes: the machine
+    // that writes a filter determines the length of the lines.
     assert!(!asks(&bloom([6, 1, 0, 0, 0])));
     assert!(!asks(&bloom([6, 2, 0, 0, 0])));
     // The bits are shorter than one cache line.

@@ -172,9 +172,9 @@ fn a_copy_does_not_touch_the_originals_directories() {
     holds_all(&open(&disk, DB, text).expect("the original"));
 }
 
-/// Tests that a database keeps its directories outside its home when the home is renamed, and that
-/// a restored copy can adopt them. The inode of the copy's home differs from the inode in the claim
-/// files, as after a move to another disk.
+/// Tests a database with directories outside its home. The database can use them after the home is
+/// renamed, and a restored copy can adopt them. The inode of the copy's home differs from the inode
+/// in the claim files, as after a move to another disk.
 #[test]
 fn a_moved_database_adopts_its_directories() {
     let text = "wal_dir=/logs;db_paths=/tables";

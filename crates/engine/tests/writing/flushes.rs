@@ -104,8 +104,8 @@ fn a_deletion_below_a_single_deleted_write_is_kept() {
 }
 
 /// Regression test: when range deletions overlapped, a flush stored each range deletion again for
-/// every key in its range. The flush also kept the records that the range deletions delete. For
-/// 2,000 overlapping range deletions it wrote 66 MB.
+/// every key in its range. The flush also kept the records that the range deletions delete. 2,000
+/// overlapping range deletions took 66 MB.
 #[test]
 fn flushes_drop_range_deletions_that_no_snapshot_distinguishes() {
     let disk = SimStorage::new(1);

@@ -195,8 +195,8 @@ impl Clock for FusedClock {
     }
 }
 
-/// Adds the user-defined objects that this fuse can make panic to the options. Also sets the
-/// options that make column families use these objects.
+/// Adds user-defined objects to the options. They panic when this fuse is armed for them. Also sets
+/// the options that make column families use these objects.
 pub(crate) fn install(options: &mut OpenOptions, clock: Arc<dyn Clock>, fuse: &Arc<Fuse>) {
     let fused = Arc::new(Fused(Arc::clone(fuse)));
     options.add_comparator(Comparator::Custom(fused.clone()));

@@ -19,8 +19,8 @@ use crate::support::{failure, findings, get_from, make_file, names, property, si
 
 const PATH: &str = "/db";
 
-/// Tests wait for events that must happen while a storage call is stopped at the gate. A test waits
-/// for at most `PAUSES` pauses, each of the length `PAUSE`.
+/// While a storage call is stopped at the gate, a test waits for an event for at most this number
+/// of pauses. [`PAUSE`] is the length of a pause.
 const PAUSES: usize = 1000;
 const PAUSE: Duration = Duration::from_millis(5);
 

@@ -192,8 +192,8 @@ fn snapshots_of_another_database_or_opening_are_refused() {
     }
 }
 
-/// Tests handles and snapshots of the same database. The calls that refuse foreign ones must accept
-/// them.
+/// Tests handles and snapshots of the same database. Every call that refuses foreign ones must
+/// accept these.
 #[test]
 fn the_databases_own_handles_are_accepted() {
     let (_disk, db, _, _, _other) = scene(Origin::OtherDatabase);

@@ -1,4 +1,5 @@
-//! Tests in which directory a database writes a new table if its options name several directories.
+//! Tests of the directory in which a database writes a new table, if its options name several
+//! directories.
 
 use std::collections::BTreeSet;
 

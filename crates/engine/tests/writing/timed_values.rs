@@ -115,8 +115,8 @@ fn tables_record_write_times_if_they_are_preserved() {
         "{:?}",
         reported(&db)
     );
-    // After this, the write time of sequence number 50 is older than the time span that is
-    // preserved.
+    // After this advance of the clock, the write time of sequence number 50 is older than the time
+    // span that is preserved.
     disk.clock().advance(9_600 * SECOND_NS);
     compact();
     expected[2] = plain("long ago", 0, "3");

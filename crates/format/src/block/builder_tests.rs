@@ -331,8 +331,7 @@ fn partitions_are_cut_where_rocksdb_cuts_them() {
         let mut lengths = vec![0];
         for (number, block) in data_blocks.iter().enumerate() {
             // RocksDB's estimate uses the last key of the data block instead of the separator.
-            // RocksDB also adds the entry of the last data block to the current partition in any
-            // case.
+            // RocksDB also never ends a partition just before the entry of the last data block.
             let now = builder.size_estimate();
             let then = builder.size_estimate_with(block.last_key.len(), block.handle);
             let full = now >= size || (then > size && now > almost_full(&table, size));

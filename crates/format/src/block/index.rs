@@ -40,7 +40,7 @@ pub struct IndexCursor {
 }
 
 impl IndexCursor {
-    /// Removes the cursor from its entry, so that it can be used on another block.
+    /// Makes the cursor point to no entry. After that, it can be used on another block.
     pub fn reset(&mut self) {
         self.position.valid = false;
     }

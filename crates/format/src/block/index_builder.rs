@@ -193,7 +193,7 @@ impl IndexBuilder {
         result
     }
 
-    /// Returns the encoder with the form of the block that is to be written: with internal keys or
+    /// Returns the encoder whose entries will be written: the one with internal keys or the one
     /// with user keys.
     fn encoder(&self) -> &Encoder {
         if self.internal_keys { &self.with_trailers } else { &self.without_trailers }

@@ -214,7 +214,7 @@ impl fmt::Display for SkippedReason {
 pub struct Stale {
     /// Offset of the fragment, in bytes from the start of the log.
     pub offset: u64,
-    /// Number of bytes of an unfinished record before the fragment, which are dropped.
+    /// Number of dropped bytes: those of an unfinished record before the fragment.
     pub dropped: u64,
     /// Whether the fragment interrupts a record, which is then incomplete.
     pub in_record: bool,

@@ -112,8 +112,8 @@ impl Traces {
     /// For a log in a file that is not recycled: all bytes of the file belong to the log.
     pub(super) const OF_ITS_OWN_FILE: Self = Self { own: true, followed: false };
 
-    /// Returns what `bytes` reveal about the recycled log `log_number`. They begin with an invalid
-    /// fragment.
+    /// Returns what `bytes` reveal about the recycled log `log_number`. The bytes begin with an
+    /// invalid fragment.
     pub(super) fn of(bytes: &[u8], log_number: u32) -> Self {
         let claims =
             Header::parse(bytes).is_some_and(|header| header.log_number == Some(log_number));

@@ -62,8 +62,8 @@ pub enum Next {
     Gap(u64),
 }
 
-/// Returns whether a batch or a gap begins at `position`. `bytes` begin at `position`. They extend to
-/// the end of the segment or are at least [`GAP_MIN`] bytes long.
+/// Returns whether a batch or a gap begins at `position`. `bytes` begin at `position`. They extend
+/// to the end of the segment or are at least [`GAP_MIN`] bytes long.
 pub fn batch_at(position: u64, bytes: &[u8]) -> Next {
     let is_gap = match u64_at(bytes, LENGTH_AT, "length") {
         Ok(length) => length == 0,

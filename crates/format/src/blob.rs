@@ -182,7 +182,8 @@ impl BlobRecordHeader {
         BLOB_RECORD_HEADER_LENGTH as u64 + self.key_length + self.value_length
     }
 
-    /// Checks that `key` and `value` (as stored) are those of the record.
+    /// Checks `key` and `value` against the lengths and the checksum in this header. Both must be
+    /// as stored in the file.
     ///
     /// # Errors
     /// Corruption if the checksum or a length differs. The offset in the error counts from the
@@ -236,7 +237,7 @@ const BLOB: u8 = 1;
 const BLOB_WITH_EXPIRATION: u8 = 2;
 
 impl<'a> BlobIndex<'a> {
-    /// Decodes the blob index that is in all of `bytes`.
+    /// Decodes a blob index. Its encoding must be exactly `bytes`.
     ///
     /// # Errors
     /// Corruption for an unknown type, an incomplete field or trailing bytes. Unsupported for file

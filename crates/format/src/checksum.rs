@@ -53,7 +53,8 @@ pub enum ChecksumType {
     XxHash = 2,
     /// The lower half of XXH64.
     XxHash64 = 3,
-    /// The lower half of the XXH3 of all bytes but the last, into which the last byte is mixed.
+    /// The lower half of a hash: the XXH3 of all bytes except the last byte, modified by the last
+    /// byte.
     #[default]
     Xxh3 = 4,
 }

@@ -40,9 +40,9 @@ pub struct Claim {
     pub database_id: String,
     /// Device of the database's home.
     pub home_device: u64,
-    /// Inode of the database's home.
+    /// Inode of the database's home, which is the directory with its CURRENT file.
     pub home_inode: u64,
-    /// Absolute path of the home when the claim was made.
+    /// Absolute path of the database's home when the database claimed the directory.
     pub home_path: String,
     /// The claimed directory, if it was inside the home when the claim was made.
     pub inside: Option<Inside>,

@@ -189,7 +189,7 @@ impl Comparator {
                     }
                 }
             }
-            // RocksDB does not shorten the key in this order.
+            // For the reverse bytewise order, RocksDB does not shorten keys.
             Self::ReverseBytewise => {}
             Self::Custom(custom) => called(&**custom, |custom| custom.find_short_successor(key)),
         }
@@ -232,7 +232,8 @@ fn bytewise_separator(start: &mut Vec<u8>, limit: &[u8]) {
         return;
     }
     // `limit` is the shared prefix followed by the byte low + 1, so no key of this length lies
-    // before it. Increment the first later byte of `start` that can be incremented.
+    // between `start` and `limit`. Increment the first later byte of `start` that can be
+    // incremented.
     let after = start.iter().skip(shared + 1).position(|&byte| byte < 0xff);
     if let Some(at) = after.map(|at| at + shared + 1) {
         start.truncate(at + 1);

@@ -15,9 +15,9 @@ pub enum Error {
         what: Cow<'static, str>,
         /// Offset of the error, in bytes from the start of the decoded slice.
         offset: u64,
-        /// The value that the format requires there.
+        /// The value that the format requires at this offset.
         expected: Cow<'static, str>,
-        /// The value found there.
+        /// The value found at this offset.
         found: Cow<'static, str>,
     },
     /// The bytes are well formed but use an unsupported feature. The error names the feature.

@@ -70,7 +70,7 @@ pub enum FileKind {
     /// `TAILWATER-LOCK`: held in a directory outside the database's own while the database is open
     /// for writing.
     OutsideLock,
-    /// `TAILWATER-DIRECTORIES`: the directories outside the database's own that it has claimed, one
+    /// `TAILWATER-DIRECTORIES`: the directories that the database has claimed outside its home, one
     /// absolute path per line.
     ClaimedDirectories,
     /// `TAILWATER-STAGING`: marks a directory in which a checkpoint is being assembled.

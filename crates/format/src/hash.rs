@@ -16,8 +16,8 @@ pub fn hash64(key: &[u8]) -> u64 {
     xxph3_64(key)
 }
 
-/// Returns the 32-bit hash of early versions: like MurmurHash 1, except that the last bytes, if
-/// fewer than four, are sign-extended.
+/// Returns the 32-bit hash that hash indexes and legacy Bloom filters use. It is like MurmurHash 1,
+/// except that the last bytes, if fewer than four, are sign-extended.
 #[inline]
 pub fn hash32(key: &[u8], seed: u32) -> u32 {
     const MULTIPLIER: u32 = 0xc6a4_a793;

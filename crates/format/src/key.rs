@@ -112,7 +112,7 @@ pub fn compare_internal(comparator: &Comparator, a: &[u8], b: &[u8]) -> Ordering
 pub struct ParsedKey<'a> {
     /// The user key.
     pub user_key: &'a [u8],
-    /// The number of the write.
+    /// The sequence number of the write that made the record.
     pub sequence: Sequence,
     /// The effect of the record on the key.
     pub value_type: ValueType,

@@ -18,7 +18,8 @@ use crate::varint::put_fixed64;
 /// Length of the number that follows the value, in bytes.
 pub const NUMBER_LENGTH: usize = 8;
 
-/// Splits a timed value into the value and the number after it; `None` if the bytes are too few.
+/// Splits a timed value into the value and the number that follows the value; `None` if there are
+/// too few bytes for the number. The module documentation describes the number.
 #[inline]
 pub fn split(packed: &[u8]) -> Option<(&[u8], u64)> {
     let (value, number) = packed.split_last_chunk::<NUMBER_LENGTH>()?;

@@ -44,8 +44,8 @@ pub fn forget_panicked() {
     let _ = PANICKED.try_with(Cell::take);
 }
 
-/// Records an object's name when it is dropped. [`call`] lets it drop only if the object's code
-/// panics.
+/// A guard that records the name of an object when the guard is dropped. [`call`] lets the guard
+/// drop only if the object's code panics.
 struct Naming<'a, N: FnOnce() -> &'a str> {
     kind: &'static str,
     name: Option<N>,

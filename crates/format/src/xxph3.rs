@@ -35,8 +35,8 @@ const SECRET: [u8; 192] = [
 const STRIPES_PER_BLOCK: usize = (SECRET.len() - STRIPE) / 8;
 /// Length of a stripe in bytes; input of more than 240 bytes is processed in stripes.
 const STRIPE: usize = 64;
-/// Minimum length that XXH3 requires of a secret, in bytes. The hash of inputs of 129 to 240 bytes
-/// derives an offset in the secret from it.
+/// Minimum length that XXH3 requires of a secret, in bytes. The hash of an input of 129 to 240
+/// bytes computes an offset in the secret from this minimum.
 const SECRET_MIN: usize = 136;
 
 /// Returns the hash of `input`.
@@ -175,7 +175,7 @@ fn avalanche(mut hash: u64) -> u64 {
 }
 
 /// Returns the eight bytes at offset `at` as a little-endian number. All callers have checked that
-/// the bytes exist; the result is 0 if they do not.
+/// these bytes exist. If the bytes do not exist, the result is 0.
 #[inline(always)]
 fn read_u64(bytes: &[u8], at: usize) -> u64 {
     let chunk = bytes.get(at..).and_then(<[u8]>::first_chunk::<8>);
@@ -183,7 +183,7 @@ fn read_u64(bytes: &[u8], at: usize) -> u64 {
 }
 
 /// Returns the four bytes at offset `at` as a little-endian number. All callers have checked that
-/// the bytes exist; the result is 0 if they do not.
+/// these bytes exist. If the bytes do not exist, the result is 0.
 #[inline(always)]
 fn read_u32(bytes: &[u8], at: usize) -> u32 {
     let chunk = bytes.get(at..).and_then(<[u8]>::first_chunk::<4>);

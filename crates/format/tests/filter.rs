@@ -126,8 +126,8 @@ fn false_positives_occur_at_the_expected_rate() {
             reader.may_contain_each(&[key], |_, each| assert_eq!(each, may));
             found += u64::from(may);
         }
-        // The number found may differ from the expected one by chance, because the filters are
-        // small. It is the same in every run.
+        // The number of false positives may differ from the expected number by chance, because the
+        // filters are small. It is the same in every run.
         let (low, high) = (expected * 0.75 - 10.0, expected * 1.25 + 10.0);
         assert!((low..=high).contains(&(found as f64)), "{name}: {found} of {OTHERS}");
     }
@@ -214,8 +214,8 @@ fn reserved_and_empty_forms_are_read_as_rocksdb_reads_them() {
     ] {
         assert!(asks(&bloom(reserved)), "{reserved:?}");
     }
-    // A legacy filter with one line of 64 bytes, and one with two lines of 32 bytes: the machine
-    // that writes a filter determines the length of its lines.
+    // The bits of a legacy filter may be one cache line of 64 bytes or two of 32 bytes: the machine
+    // that writes a filter determines the length of the lines.
     assert!(!asks(&bloom([6, 1, 0, 0, 0])));
     assert!(!asks(&bloom([6, 2, 0, 0, 0])));
     // The bits are shorter than one cache line.
@@ -240,7 +240,8 @@ fn damaged_filters_never_panic() {
             let at = damaged.len() - 1 - random.usize(..5);
             damaged[at] = random.u8(..);
             asks(&damaged);
-            // This layout belongs to another block than the one it is used with below.
+            // This layout does not fit the block with which it is used below: the layout comes from
+            // another block.
             let other = FilterLayout::parse(&damaged);
             let short = &block[..random.usize(..block.len())];
             FilterReader::with_layout(short, other).may_contain(&FilterKey::new(b"key"));

@@ -11,37 +11,37 @@ use crate::descriptors::open_files_max;
 /// The operation of a storage call that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Operation {
-    /// Opening an existing file.
+    /// The call opens an existing file.
     Open,
-    /// Creating a file.
+    /// The call creates a file.
     Create,
-    /// Reading.
+    /// The call reads.
     Read,
-    /// Writing.
+    /// The call writes.
     Write,
-    /// Reserving space.
+    /// The call reserves space for a file.
     Allocate,
-    /// Changing a file's length.
+    /// The call changes a file's length.
     Truncate,
-    /// Making a file's bytes durable.
+    /// The call makes a file's bytes durable.
     Sync,
-    /// Starting the writeback of cached bytes without waiting for its end.
+    /// The call starts the writeback of cached bytes without waiting for its end.
     StartWriteback,
-    /// Making a directory's entries durable.
+    /// The call makes a directory's entries durable.
     SyncDirectory,
-    /// Renaming.
+    /// The call renames a file or directory.
     Rename,
-    /// Removing a file or directory.
+    /// The call removes a file or directory.
     Remove,
-    /// Creating a hard link to a file.
+    /// The call creates a hard link to a file.
     Link,
-    /// Listing a directory.
+    /// The call lists a directory.
     List,
-    /// Creating a directory.
+    /// The call creates a directory.
     CreateDirectory,
-    /// Reading a file's length and kind.
+    /// The call reads a file's length and kind.
     Metadata,
-    /// Taking the lock on a file.
+    /// The call takes the lock on a file.
     Lock,
 }
 
@@ -97,7 +97,7 @@ impl std::error::Error for Panicked {}
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// Creates the error of a failed call that has no offset.
+    /// Creates the error of a failed call without a file offset.
     #[cold]
     pub fn new(operation: Operation, path: &Path, source: impl Into<io::Error>) -> Self {
         Self { operation, path: path.to_owned(), offset: None, source: source.into() }

@@ -7,8 +7,9 @@
 //!
 //! - There is no limit while users do not read from the device, or while their reads take no longer
 //!   than without background work.
-//! - When reads become slower, the limit is divided by 2 to 8, depending on how much slower they
-//!   are. When they are no longer slow, the limit grows by one request at a time.
+//! - When reads become slower, the present limit is divided by 2 to 8, depending on how much slower
+//!   they are. If there is no limit yet, the number of requests that streams ask for is divided
+//!   instead. When reads are no longer slow, the limit grows by one request at a time.
 //! - A stream that a caller waits for may always have one request in flight, so that it never
 //!   stops.
 //! - The limit is lifted as soon as no user has read for a second.
@@ -17,10 +18,10 @@
 //! Reads are judged in windows of 10 to 100 milliseconds. The measure of a window is the mean of
 //! the logarithms of its reads' durations, so that a single read that waited for the processor has
 //! little weight. This mean is compared with a baseline: the mean of reads that were made while no
-//! stream had asked for requests for at least a second. If a window is faster than the baseline,
-//! the baseline moves part of the way towards it. The baseline moves up, slowly, only while the
-//! streams are limited to one request and reads are still slow. In that case the device or the
-//! users' load has changed, and limiting the streams does not help.
+//! stream had asked to send requests for at least a second. If a window is faster than the
+//! baseline, the baseline moves part of the way towards it. The baseline moves up, slowly, only
+//! while the streams are limited to one request and reads are still slow. In that case the device
+//! or the users' load has changed, and limiting the streams does not help.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -35,26 +36,29 @@ const FROM_DEVICE_NS: u64 = 20_000;
 /// Maximum size of a read that is recorded, in bytes. The duration of a longer read depends mostly
 /// on its size.
 const SHORT_READ: u64 = 64 << 10;
-/// Minimum length of a window, in nanoseconds.
+/// Minimum length of a window in which reads are judged, in nanoseconds.
 const WINDOW_NS: u64 = 10_000_000;
 /// A window shorter than [`LONGEST_WINDOW_NS`] is extended until it has this number of reads.
 const ENOUGH_READS: u64 = 8;
-/// Maximum length of a window, in nanoseconds.
+/// Maximum length of such a window, in nanoseconds.
 const LONGEST_WINDOW_NS: u64 = 100_000_000;
 /// Time in nanoseconds after which a request counts as ended, even if its stream has not reported
 /// that.
 const REQUEST_NS: u64 = 5_000_000;
-/// If no stream has asked for requests for this time, in nanoseconds, there is no background work.
+/// Time in nanoseconds. If no stream calls [`Foreground::depth`] during this time, there is no
+/// background work.
 const IDLE_NS: u64 = 1_000_000_000;
-/// If no read has completed for this time, in nanoseconds, users count as not reading. The time is
-/// long because a queue that is never empty can delay a read by half a second.
+/// Time in nanoseconds. If no user's read completes during this time, the limit on requests is
+/// lifted, because users presumably do not read. The time is long because a read may wait half a
+/// second in a device queue that is never empty.
 const NO_READS_NS: u64 = 1_000_000_000;
 /// Minimum time between two increases of the limit by one request, in nanoseconds.
 const BETWEEN_RAISES_NS: u64 = 50_000_000;
 /// Excess of a window's mean over the baseline, in log2 units, above which reads count as slow. It
 /// corresponds to durations 1.5 times as long.
 const SLOWED: f64 = 0.585;
-/// Largest factor by which the limit is divided in one step. The smallest is 2.
+/// Largest number by which the limit on requests is divided in one step. The smallest such number
+/// is 2.
 const MOST_AT_ONCE: f64 = 8.0;
 /// Excess of a window's mean over the baseline, in log2 units, below which reads count as not slow.
 /// It corresponds to durations 1.25 times as long.
@@ -62,8 +66,8 @@ const UNHARMED: f64 = 0.322;
 /// If a window is faster than the baseline, the baseline moves towards it by this fraction of the
 /// difference.
 const LEARNING: f64 = 1.0 / 8.0;
-/// If a window is slower than the baseline and limiting the streams does not help, the baseline
-/// moves towards it by this fraction of the difference.
+/// If the reads of a window are slower than the baseline while the streams are limited to one
+/// request, the baseline moves towards the window's mean by this fraction of the difference.
 const FORGETTING: f64 = 1.0 / 512.0;
 
 /// Measures the duration of users' reads from the device, and derives a limit on the requests that
@@ -80,8 +84,8 @@ pub struct Foreground {
     clock: Arc<dyn Clock>,
 }
 
-/// The reads that some of the threads recorded. Aligned to two cache lines, because processors
-/// fetch lines in pairs, so that threads with different shards do not share lines.
+/// Totals of the reads that some of the threads recorded. Aligned to two cache lines, because
+/// processors fetch lines in pairs. So threads with different shards do not share lines.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Shard {
@@ -118,7 +122,8 @@ impl Foreground {
         let mut control = self.control.lock();
         let now_ns = self.clock.monotonic_ns();
         // A stream whose caller has stopped reading does not report that its requests have ended.
-        // So `self.under_way` may be too high, and requests that were sent long ago do not count.
+        // So `self.under_way` may be too high. Requests that were sent long ago are therefore not
+        // counted.
         let under_way = self.under_way.load(Relaxed).min(control.sent_lately(now_ns));
         let others = under_way.saturating_sub(own);
         let all = others + full;
@@ -143,7 +148,7 @@ impl Foreground {
         self.under_way.fetch_add(requests, Relaxed);
     }
 
-    /// Records that this number of a stream's requests have ended.
+    /// Records that `requests` requests of a stream have ended.
     pub fn ended(&self, requests: usize) {
         self.under_way.fetch_sub(requests, Relaxed);
     }
@@ -164,8 +169,9 @@ impl Default for Foreground {
     }
 }
 
-/// Returns the binary logarithm of a duration in units of 1/256. It is interpolated linearly
-/// between powers of two, so it is wrong by at most 0.09.
+/// Returns the binary logarithm of a duration in nanoseconds, multiplied by 256. The logarithm is
+/// interpolated linearly between powers of two. Before the multiplication, it is wrong by at most
+/// 0.09.
 fn logarithm(duration_ns: u64) -> u64 {
     let duration_ns = duration_ns.min(1 << 50);
     let exponent = duration_ns.max(1).ilog2();
@@ -183,32 +189,34 @@ struct Reads {
 
 impl Reads {
     fn since(self, earlier: Self) -> Self {
-        // Other threads may record a read between the loads of the count and of the sum, so either
-        // may be below the earlier value of the other total. Subtract with saturation.
+        // A read that another thread records between the loads of the two totals may be in only one
+        // of them. Neither total decreases, so the saturation is only a safeguard.
         Self {
             count: self.count.saturating_sub(earlier.count),
             logarithms: self.logarithms.saturating_sub(earlier.logarithms),
         }
     }
 
-    /// Returns the mean of the reads' logarithms, in log2 units.
+    /// Returns the mean of the logarithms of the reads' durations, in log2 units.
     fn mean(self) -> f64 {
         self.logarithms as f64 / 256.0 / self.count as f64
     }
 }
 
-/// The algorithm that determines the limit. It reads no clock: callers pass the time.
+/// The algorithm that determines the limit on the requests of background streams. It reads no
+/// clock: callers pass the time.
 #[derive(Debug, Default)]
 struct Control {
     /// Maximum number of requests that all streams together may have in flight; `None` for no
     /// limit.
     limit: Option<usize>,
-    /// The mean logarithm of the durations of reads without background work; `None` if unknown.
+    /// The mean of the logarithms of the durations of reads that were made while there was no
+    /// background work; `None` if unknown.
     baseline: Option<f64>,
     /// Time of the last call of [`Self::ask`].
     asked_ns: Option<u64>,
-    /// Highest number of requests that all streams together would have had in flight in this window
-    /// without a limit.
+    /// Number of requests that all streams together would have in flight without [`Self::limit`]:
+    /// the highest such number in the current window.
     full: usize,
     window_began_ns: u64,
     /// Totals of all reads recorded before this window began.
@@ -232,8 +240,8 @@ impl Control {
         self.sent.len()
     }
 
-    /// Returns the limit. `reads` are all reads recorded so far. `full` is the number of requests
-    /// that all streams would have in flight without a limit.
+    /// Updates and returns [`Self::limit`]. `reads` are all reads recorded so far. `full` is the
+    /// number of requests that all streams together would have in flight without a limit.
     fn ask(&mut self, now_ns: u64, reads: Reads, full: usize) -> Option<usize> {
         let idle = self.asked_ns.is_none_or(|asked| now_ns.saturating_sub(asked) >= IDLE_NS);
         self.asked_ns = Some(now_ns);
@@ -252,7 +260,8 @@ impl Control {
         self.limit
     }
 
-    /// Lifts the limit, and sets the baseline from reads that were made without background work.
+    /// Removes the limit on requests, and sets the baseline from reads that were made while there
+    /// was no background work.
     fn learn_unharmed(&mut self, reads: Reads) {
         self.limit = None;
         if reads.count >= ENOUGH_READS {
@@ -298,7 +307,8 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// A simulation: the control under test, the simulated time, and the reads simulated so far.
+    /// A simulation: the limiting algorithm under test, the simulated time, and the reads simulated
+    /// so far.
     #[derive(Default)]
     struct Played {
         control: Control,
@@ -312,8 +322,8 @@ mod tests {
             self.reads.logarithms += count * logarithm(duration_ns);
         }
 
-        /// Simulates a window with ten reads of this duration, and returns the number of requests
-        /// that a stream may then have in flight if it asks for 8.
+        /// Simulates a window in which users make ten reads of this duration. Returns the number of
+        /// requests that streams may have in flight after the window if they ask for 8.
         fn window(&mut self, duration_ns: u64) -> usize {
             self.now_ns += WINDOW_NS;
             self.read(10, duration_ns);
@@ -325,7 +335,7 @@ mod tests {
         }
 
         /// Returns a simulation in which users have made reads of this duration without background
-        /// work, so that it is the baseline.
+        /// work. So this duration is the baseline.
         fn unloaded(duration_ns: u64) -> Self {
             let mut played = Self { now_ns: 5000 * MS, ..Self::default() };
             played.read(1000, duration_ns);
@@ -429,7 +439,8 @@ mod tests {
     #[test]
     fn depth_stays_reduced_while_that_helps() {
         let mut played = Played::unloaded(100_000);
-        // For one minute, each read takes 30 us longer for each request that the stream may have.
+        // For one minute, each request that the stream may have in flight makes every read 30 us
+        // slower.
         let mut depth = 8;
         let mut sum = 0;
         for _ in 0..6000 {
@@ -457,7 +468,8 @@ mod tests {
         let foreground = Foreground::default();
         foreground.record(4096, 3000);
         foreground.record(4096, 19_999);
-        // This read is longer than [`SHORT_READ`], so it is not recorded either.
+        // This read is slow enough to come from the device, but longer than [`SHORT_READ`], so it
+        // is not recorded.
         foreground.record(1 << 20, 400_000);
         assert_eq!(foreground.reads(), Reads::default());
         foreground.record(4096, 1 << 20);

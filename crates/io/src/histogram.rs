@@ -81,7 +81,7 @@ impl Histogram {
 /// in the total.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Latencies {
-    /// Number of calls.
+    /// Number of the calls whose durations the histogram recorded.
     pub count: u64,
     /// Sum of the durations of the calls, in nanoseconds.
     pub total_ns: u64,

@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use crate::clock::Clock;
 use crate::sync::{Condvar, Mutex};
 
-/// On average, one of this number of refills serves a priority before the next higher one.
+/// On average, the order of two adjacent priorities is reversed in one of this number of refills.
 pub const FAIRNESS: u32 = 10;
 
 /// The priority of a request. A variant is more urgent than those before it.
@@ -224,8 +224,8 @@ impl State {
     /// Returns the order in which the queues are served at this refill.
     fn order(&mut self) -> [Priority; Priority::COUNT] {
         let mut order = [Priority::User, Priority::High, Priority::Mid, Priority::Low];
-        // `Low` and `Mid` are swapped before `High` and the next priority, so that `Low` can come
-        // before both.
+        // `Low` and `Mid` are swapped first. After that, `Low` may be the one that is swapped with
+        // `High`, so `Low` can come before both.
         if self.random.u32(..FAIRNESS) == 0 {
             order.swap(2, 3);
         }
@@ -418,8 +418,8 @@ mod tests {
             .iter()
             .sum();
         assert_eq!(granted, 1_000_000);
-        // At 10 MB/s, 1 MB takes 100 ms. The first refill is available immediately, which saves its
-        // period of 2 ms.
+        // At 10 MB/s, 1 MB takes 100 ms. The first refill is available immediately, so all requests
+        // together take 2 ms, one refill period, less.
         assert!(took_ms >= 90, "{took_ms} ms");
     }
 }

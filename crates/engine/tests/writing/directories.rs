@@ -172,9 +172,9 @@ fn a_copy_does_not_touch_the_originals_directories() {
     holds_all(&open(&disk, DB, text).expect("the original"));
 }
 
-/// Tests that a database keeps its outside directories when its home is renamed, and that a
-/// restored copy can adopt them. The home of the copy has another inode than the claims record, as
-/// after a move to another disk.
+/// Tests a database with directories outside its home. The database can use them after the home is
+/// renamed, and a restored copy can adopt them. The inode of the copy's home differs from the inode
+/// in the claim files, as after a move to another disk.
 #[test]
 fn a_moved_database_adopts_its_directories() {
     let text = "wal_dir=/logs;db_paths=/tables";
@@ -263,8 +263,8 @@ fn a_missing_recorded_log_is_detected() {
     holds_all(&open(&disk, DB, "").expect("the database with its logs"));
 }
 
-/// Tests an OPTIONS file that names a log directory that no longer exists, while the logs are in
-/// the home.
+/// Tests an OPTIONS file with a log directory that no longer exists, while the logs are in the
+/// directory of the database.
 #[test]
 fn a_missing_recorded_log_directory_falls_back_to_the_home() {
     let (disk, db) = database("");

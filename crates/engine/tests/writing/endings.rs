@@ -76,8 +76,8 @@ fn a_thread_that_ends_can_use_the_database() {
         put(&db, "table", &"v".repeat(1000)).expect("a put");
         db.flush_all().expect("a flush");
         // The order in which thread-local values are destroyed depends on the order of their first
-        // use. So the test's value is first used once before the database's values, and once after
-        // them.
+        // use. So one run uses the test's value before the database's values, and the other run
+        // uses it after them.
         for is_first in [true, false] {
             let is_done = Arc::new(AtomicBool::new(false));
             let (done, used) = (Arc::clone(&is_done), db.clone());
@@ -103,8 +103,9 @@ fn a_thread_that_ends_can_use_the_database() {
     }
 }
 
-/// Opens a database with one table in level 0. Its user-defined objects share a fuse. A test arms
-/// the fuse and then flushes a second table, which starts a compaction.
+/// Opens a database with one table in level 0. The user-defined objects of the database share a
+/// fuse. When a test arms the fuse, calls of a chosen object panic or run an action. The test then
+/// flushes a second table, which starts a compaction.
 fn open(disk: &SimStorage, fuse: &Arc<Fuse>, text: &str) -> Db {
     let mut options = options(disk, fuse);
     options.set_options("level0_file_num_compaction_trigger=2").expect("options");
@@ -181,8 +182,8 @@ fn the_last_handle_may_be_dropped_by_a_background_thread() {
     }
 }
 
-/// Tests that a close fails in user code that the database calls: it would have to wait for the
-/// work from which it is called.
+/// Tests that user code, such as a compaction filter, cannot close the database that calls it:
+/// `close` returns an error. It would have to wait for the work that called the user code.
 #[test]
 fn user_callbacks_cannot_close_the_database() {
     let (disk, fuse) = (SimStorage::new(1), Arc::new(Fuse::default()));

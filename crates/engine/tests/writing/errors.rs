@@ -1,4 +1,4 @@
-//! What follows when a storage operation fails, by the operation.
+//! Tests of databases in which a storage operation fails. Each test covers one kind of operation.
 
 use tailwater::{Db, ErrorKind};
 use tailwater_io::sim::{Fault, FaultPlan, FaultRule, SimStorage};

@@ -140,9 +140,9 @@ fn a_deletion_below_a_single_deleted_write_is_kept() {
     assert_eq!(stored, expected.map(|(key, kind)| (key.to_owned(), kind)));
 }
 
-/// Regression test: for overlapping range deletions, a flush stored every range deletion again for
-/// every key that it covers. It also kept the records that they delete. For 2,000 overlapping range
-/// deletions this took 66 MB.
+/// Regression test: when range deletions overlapped, a flush stored each range deletion again for
+/// every key in its range. The flush also kept the records that the range deletions delete. 2,000
+/// overlapping range deletions took 66 MB.
 #[test]
 fn flushes_drop_range_deletions_that_no_snapshot_distinguishes() {
     let disk = SimStorage::new(1);

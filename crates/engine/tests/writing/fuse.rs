@@ -39,18 +39,20 @@ impl Object {
     }
 }
 
-/// Decides which object panics or runs an action when it is called, and in which threads. `None`
-/// means disarmed.
+/// A switch with which a test makes user-defined objects fail. It chooses an object and threads.
+/// When such a thread calls the object, the object panics or runs an action. `None` means that the
+/// fuse is disarmed.
 #[derive(Debug, Default)]
 pub(crate) struct Fuse(Mutex<Option<Armed>>);
 
 struct Armed {
     object: Object,
-    /// Calls count only in threads whose names begin with this text.
+    /// Only calls in threads whose names begin with this text panic or are counted.
     threads: &'static str,
     /// Number of calls that still succeed before the panic.
     passes: usize,
-    /// An action that the next call runs once, instead of the panic.
+    /// An action that the next call of the object runs instead of a panic. The call also disarms
+    /// the fuse.
     instead: Option<Box<dyn FnOnce() + Send>>,
 }
 
@@ -86,8 +88,7 @@ impl Fuse {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = armed;
     }
 
-    /// Makes no object panic, but notices calls of an object in threads whose names begin with
-    /// `threads`.
+    /// Records calls of an object in threads whose names begin with `threads`, without any panic.
     pub(crate) fn watch(&self, object: Object, threads: &'static str) {
         self.arm_after(object, threads, usize::MAX);
     }
@@ -171,7 +172,7 @@ impl CustomCompactionFilter for Fused {
     }
 }
 
-/// A clock whose calls go through a fuse.
+/// A clock that panics when the fuse is armed for it.
 #[derive(Debug)]
 struct FusedClock {
     clock: Arc<dyn Clock>,
@@ -194,8 +195,8 @@ impl Clock for FusedClock {
     }
 }
 
-/// Adds the objects with this fuse to the options, and sets the options by which column families
-/// use them.
+/// Adds user-defined objects to the options. They panic when this fuse is armed for them. Also sets
+/// the options that make column families use these objects.
 pub(crate) fn install(options: &mut OpenOptions, clock: Arc<dyn Clock>, fuse: &Arc<Fuse>) {
     let fused = Arc::new(Fused(Arc::clone(fuse)));
     options.add_comparator(Comparator::Custom(fused.clone()));

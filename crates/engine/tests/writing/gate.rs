@@ -30,7 +30,8 @@ pub(crate) enum Call {
 
 #[derive(Debug, Default)]
 struct State {
-    /// The kind of the call to stop, and how many calls of this kind pass the gate before it.
+    /// The kind of call that the gate stops, and how many calls of this kind pass the gate before
+    /// the stopped one.
     awaited: Option<(Call, usize)>,
     is_reached: bool,
     is_open: bool,
@@ -38,7 +39,8 @@ struct State {
     fails: bool,
 }
 
-/// A storage that forwards calls to `files`, through a gate.
+/// A storage that forwards calls to `files`. A test can stop one call at the gate, and let it
+/// continue later.
 #[derive(Debug)]
 pub(crate) struct Gate {
     files: Arc<dyn Storage>,
@@ -62,8 +64,8 @@ impl Gate {
         Arc::new(Self { files, barrier: Arc::default() })
     }
 
-    /// Creates a storage without a stopped call but with a fuse. Calls that create, remove or write
-    /// files panic when the fuse is armed for them.
+    /// Creates a storage that stops no call but has a fuse. Calls that create, remove or write
+    /// files panic when the fuse is armed for [`Object::Storage`].
     pub(crate) fn fused(files: Arc<dyn Storage>, fuse: &Arc<Fuse>) -> Arc<Self> {
         let barrier = Barrier { fuse: Arc::clone(fuse), ..Barrier::default() };
         Arc::new(Self { files, barrier: Arc::new(barrier) })
@@ -89,7 +91,7 @@ impl Gate {
         drop(self.barrier.changed.wait_while(state, |state| !state.is_reached));
     }
 
-    /// Lets the stopped call continue.
+    /// Lets the storage call that is stopped at the gate continue.
     pub(crate) fn open(&self) {
         self.barrier.state.lock().unwrap_or_else(PoisonError::into_inner).is_open = true;
         self.barrier.changed.notify_all();

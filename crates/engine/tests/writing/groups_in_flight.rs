@@ -90,7 +90,7 @@ fn recover_without_them(image: &SimStorage) {
 }
 
 /// Like [`open`], but on a device whose flushes are faster than its durable writes. Returns after
-/// the database has measured that, and syncs logs by flushes of the device.
+/// the database has measured this and therefore syncs its logs by flushes of the device.
 fn open_with_flushes(disk: &SimStorage) -> (Arc<Gate>, Db) {
     let times = DeviceTimes { write_ns: 50_000, durable_write_ns: 8_000_000, sync_ns: 4_000_000 };
     disk.set_times(times);
@@ -240,7 +240,8 @@ fn a_memtable_switch_waits_for_groups_in_flight() {
         let ahead = scope.spawn(|| put(&db, "ahead"));
         gate.wait();
         let flush = scope.spawn(|| db.flush_all());
-        // Gives the flush time to switch the log, which it must not do while a group is in flight.
+        // The flush must not switch the log while a group is in flight. These iterations would give
+        // it enough time to do so.
         for _ in 0..1000 {
             assert!(!flush.is_finished() && logs() == 1);
             thread::yield_now();

@@ -200,7 +200,8 @@ fn a_table_of_the_database_is_not_moved() {
         }
     }
     assert_eq!(db.live_files().len(), 1);
-    // An ingestion that links or copies a table leaves its original name, so it is allowed.
+    // An ingestion that links or copies a table keeps the file under its original name, so it is
+    // allowed.
     let links = IngestOptions { link_files: true, ..IngestOptions::default() };
     for (path, options) in paths.iter().zip([links, IngestOptions::default()]) {
         db.ingest_external_file_cf_opts(&family, &[path], &options).expect("a file");
@@ -213,8 +214,8 @@ fn a_table_of_the_database_is_not_moved() {
     assert_eq!(get_from(&db, &family, "a").as_deref(), Some("ingested"));
 }
 
-/// Regression test: a table was obsolete but still read by an iterator. Ingesting it with
-/// `move_files` removed its original name.
+/// Regression test: an iterator still read a table that the database no longer needed. An ingestion
+/// of this table with `move_files` removed the table's file from the database directory.
 #[test]
 fn a_table_that_is_still_read_is_not_moved() {
     let disk = disk();

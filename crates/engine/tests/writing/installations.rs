@@ -19,8 +19,8 @@ use crate::support::{failure, findings, get_from, make_file, names, property, si
 
 const PATH: &str = "/db";
 
-/// How long a test waits for something that must happen while a call is stopped at the gate: the
-/// maximum number of pauses, and the length of a pause.
+/// While a storage call is stopped at the gate, a test waits for an event for at most this number
+/// of pauses. [`PAUSE`] is the length of a pause.
 const PAUSES: usize = 1000;
 const PAUSE: Duration = Duration::from_millis(5);
 
@@ -102,8 +102,8 @@ impl Scene {
     }
 }
 
-/// Waits until `is_so` returns true. Fails after [`PAUSES`] pauses: the event then waits for the
-/// call that is stopped at the gate.
+/// Waits until `is_so` returns true. Fails the test after [`PAUSES`] pauses: the expected event is
+/// then blocked by the storage call that is stopped at the gate.
 fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
     for _ in 0..PAUSES {
         if is_so() {
@@ -158,8 +158,8 @@ fn a_flush_prepares_its_edit_while_the_manifest_is_synced() {
         // At this point the flush has sealed the memtable, but has not installed its table.
         scene.use_both("2");
         assert_eq!(property(&scene.db, "rocksdb.num-files-at-level0"), "2");
-        // Gives the flush time to be installed, which must not happen before the stopped
-        // installation.
+        // The flush must not install its table before the compaction, whose installation is stopped
+        // at the gate. These iterations would give it enough time to do so.
         for _ in 0..20 {
             assert!(!flush.is_finished() && !compaction.is_finished());
             thread::sleep(PAUSE);
@@ -177,8 +177,8 @@ fn a_flush_prepares_its_edit_while_the_manifest_is_synced() {
     ]);
 }
 
-/// Tests installations that wait while another installation syncs the MANIFEST. If that sync fails,
-/// they must write nothing to the MANIFEST.
+/// Tests a flush that waits to install its table while a compaction syncs the MANIFEST. If that
+/// sync fails, the flush must write nothing to the MANIFEST.
 #[test]
 fn installations_waiting_for_a_failed_manifest_sync_are_refused() {
     let scene = Scene::new();

@@ -1,5 +1,5 @@
-//! Databases that Tailwater writes, as users see them: calls that succeed, and the errors of calls
-//! that are refused.
+//! Tests of databases through the public API: calls that succeed, and the errors of calls that
+//! Tailwater refuses.
 #![cfg(not(loom))]
 
 mod basics;

@@ -50,7 +50,8 @@ const READS: [Call; 8] = [
     ("property", |db, family, _| db.property_value_cf(family, "rocksdb.levelstats").map(drop)),
 ];
 
-/// Number of calls that use the snapshot in the read options; they are the first ones of [`READS`].
+/// Number of the calls in [`READS`] that use the snapshot in the read options. They are its first
+/// entries.
 const SNAPSHOT_READS: usize = 5;
 
 /// Calls that change the database or its tables.
@@ -109,7 +110,7 @@ fn make_file(disk: &SimStorage) {
 enum Origin {
     OtherDatabase,
     EarlierOpening,
-    /// From a read-only opening of the same database.
+    /// The handle comes from a read-only opening of the same database.
     ReadOnly,
 }
 
@@ -191,8 +192,8 @@ fn snapshots_of_another_database_or_opening_are_refused() {
     }
 }
 
-/// Tests that every call that refuses foreign handles accepts handles and snapshots of its own
-/// database.
+/// Tests handles and snapshots of the same database. Every call that refuses foreign ones must
+/// accept these.
 #[test]
 fn the_databases_own_handles_are_accepted() {
     let (_disk, db, _, _, _other) = scene(Origin::OtherDatabase);

@@ -20,7 +20,8 @@ use crate::support::{default_family, failure, findings, get, level_0, put, synce
 
 const PATH: &str = "/db";
 
-/// A simulated disk, and the fuse that makes user-defined objects of a database on it panic.
+/// A simulated disk and a fuse. When a test arms the fuse, calls of a chosen user-defined object of
+/// the database panic.
 struct Scene {
     disk: SimStorage,
     fuse: Arc<Fuse>,
@@ -258,8 +259,9 @@ fn a_panic_while_removing_files_is_reported() {
     scene.check_after(&["a", "b"]);
 }
 
-/// Calls `resume` until a flush succeeds: a panic may be reported only after the first `resume`.
-/// After a successful flush, the flushing thread has no panic left to report.
+/// Calls `resume` until a flush succeeds. This may take several calls, because the report of a
+/// panic may come after the first `resume`. After a successful flush, the flushing thread has no
+/// panic left to report.
 fn resume_after_the_last_panic(db: &Db) {
     while db.resume().and_then(|()| put(db, "resumed", "1")).and_then(|()| db.flush_all()).is_err()
     {

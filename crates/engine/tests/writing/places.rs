@@ -1,4 +1,5 @@
-//! In which of several directories new tables are written.
+//! Tests of the directory in which a database writes a new table, if its options name several
+//! directories.
 
 use std::collections::BTreeSet;
 
@@ -72,8 +73,8 @@ fn levels_go_to_the_first_directory_that_has_room() {
             }
         }
     }
-    // The choice assumes that level 0 is as large as level 1. The first directory has space for
-    // both.
+    // The database chooses the directories as if level 0 were as large as level 1. The first
+    // directory has space for both levels.
     let places: Vec<_> = places.iter().map(|(level, path)| (*level, &**path)).collect();
     let expected = [(0, "/fast"), (1, "/fast"), (2, "/middle"), (3, "/slow"), (4, "/slow")];
     assert_eq!(places, expected);

@@ -11,7 +11,8 @@ use crate::support::{failure, get, put, simulated};
 #[test]
 fn a_flush_without_space_is_tried_once_per_resume() {
     let disk = SimStorage::new(1);
-    // With this interval, the first retry would follow after an hour.
+    // The first retry comes after an eighth of this interval of eight hours, so not during the
+    // test.
     let mut options = simulated(&disk, "bgerror_resume_retry_interval=28800000000");
     options.set_inline_background(false);
     let db = Db::open("/db", &options).expect("a database");

@@ -33,7 +33,8 @@ fn many_tables_in_level_0_slow_writes_down_and_then_refuse_them() {
     }
     assert_eq!(property(&db, "rocksdb.actual-delayed-write-rate"), "1000000");
     let hasty = WriteOptions { no_slowdown: true, ..WriteOptions::default() };
-    // Small writes are not delayed until they use up an allowance of bytes, so this write is large.
+    // Writes are delayed only after they have used up an allowance of bytes. This write is large
+    // enough to do so.
     let (kind, text) = failure(db.put_cf_opt(&default_family(&db), b"a", [b'1'; 100_000], &hasty));
     assert_eq!((kind, text.contains("3 tables in level 0")), (ErrorKind::Busy, true), "{text}");
     flush_rounds(&db, 1);

@@ -66,8 +66,8 @@ fn tables_record_write_times_if_they_are_preserved() {
     disk.clock().advance(1_000_000 * SECOND_NS);
     let begun_s = now_s(&disk);
     let db = open(&disk, "preserve_internal_time_seconds=10000;disable_auto_compactions=true");
-    // A new database with such an option reserves sequence numbers for write times before its
-    // creation.
+    // A new database that preserves write times reserves the first 100 sequence numbers. They
+    // denote write times before the creation of the database.
     assert_eq!(db.latest_sequence_number(), 100);
     put(&db, "a", "1").expect("a put");
     disk.clock().advance(500 * SECOND_NS);
@@ -115,7 +115,8 @@ fn tables_record_write_times_if_they_are_preserved() {
         "{:?}",
         reported(&db)
     );
-    // The oldest of these sequence numbers are now from before the time span that is preserved.
+    // After this advance of the clock, the write time of sequence number 50 is older than the time
+    // span that is preserved.
     disk.clock().advance(9_600 * SECOND_NS);
     compact();
     expected[2] = plain("long ago", 0, "3");

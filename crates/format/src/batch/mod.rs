@@ -23,7 +23,7 @@ pub use record::{Record, RecordKind};
 /// The length of a batch's header, in bytes.
 pub const HEADER_LENGTH: usize = 12;
 
-/// Offset of the count in the header, in bytes.
+/// Offset of the number of records in the header, in bytes.
 const COUNT_OFFSET: usize = 8;
 
 /// Maximum length of a key, in bytes. The length of a key with its trailer of eight bytes must fit

@@ -46,7 +46,8 @@ pub enum RecordKind {
     EndPrepare,
     /// Commits a transaction. `key` is its name.
     Commit,
-    /// Commits a transaction at the user-defined timestamp in `value`. `key` is its name.
+    /// Commits a transaction at the user-defined timestamp in `value`. `key` is the name of the
+    /// transaction.
     CommitWithTimestamp,
     /// Rolls a transaction back. `key` is its name.
     Rollback,

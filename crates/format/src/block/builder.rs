@@ -13,7 +13,8 @@ pub struct BuilderOptions {
     /// Number of entries from one restart to the next. The key of an entry at a restart is stored
     /// in full. 0 counts as 1.
     pub restart_interval: u32,
-    /// Whether the keys of other entries omit the prefix that they share with the previous key.
+    /// Whether an entry that is not at a restart omits the prefix that its key shares with the
+    /// previous key.
     pub delta_keys: bool,
     /// Whether the values are stored together after all keys, instead of each value after its key.
     pub values_apart: bool,

@@ -33,8 +33,9 @@ fn block_size(table: &Table) -> usize {
     }
 }
 
-/// Returns the length in bytes from which on RocksDB ends a block if the next entry would make it
-/// longer than `size`. This length is `size` reduced by `block_size_deviation` per cent.
+/// Returns a length in bytes. If a block is longer than this and the next entry would make it
+/// longer than `size`, RocksDB ends the block before that entry. The length is `size` reduced by
+/// `block_size_deviation` per cent.
 fn almost_full(table: &Table, size: usize) -> usize {
     let deviation = if table.name == "boundaries" { 90 } else { 10 };
     (size * (100 - deviation)).div_ceil(100)
@@ -330,7 +331,7 @@ fn partitions_are_cut_where_rocksdb_cuts_them() {
         let mut lengths = vec![0];
         for (number, block) in data_blocks.iter().enumerate() {
             // RocksDB's estimate uses the last key of the data block instead of the separator.
-            // RocksDB also never ends a partition before the last data block.
+            // RocksDB also never ends a partition just before the entry of the last data block.
             let now = builder.size_estimate();
             let then = builder.size_estimate_with(block.last_key.len(), block.handle);
             let full = now >= size || (then > size && now > almost_full(&table, size));

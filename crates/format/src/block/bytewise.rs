@@ -66,8 +66,8 @@ impl Cursor {
         }
     }
 
-    /// Scans forward from the restart before which the cursor is, to the first entry that is not
-    /// below the target.
+    /// The cursor must be before the first entry of a restart interval. Moves it forward to the
+    /// first entry that is not below the target.
     fn scan_bytewise(&mut self, block: &[u8], layout: &Layout, target: &Target<'_>) -> Result<()> {
         // Number of leading bytes of the previous entry's key that equal the target's. The byte
         // after them is below the target's.

@@ -110,9 +110,9 @@ impl Cursor {
     /// different bytes are never equal; with another one, or without a hash index, this is
     /// [`Cursor::seek`].
     ///
-    /// If the entry found has another user key than the target, the block has no entry of the
-    /// target's user key that is not below the target. The entry found is then not necessarily the
-    /// first that is not below the target.
+    /// If the cursor then is at an entry with another user key, the block has no entry that a get
+    /// of the target could return: every entry with the target's user key sorts before the target.
+    /// In this case the block may have an earlier entry that is not below the target.
     ///
     /// # Errors
     /// The errors of [`Cursor::seek`]. Corruption also if the hash index refers to a restart that
@@ -134,8 +134,8 @@ impl Cursor {
         let restart = match hash_index.lookup(block, hash_index_hash(target.user_key)) {
             HashIndexAnswer::Collision => return self.seek(block, layout, target),
             // The key is not in this block, but may be in the next one. So the cursor must end past
-            // the last entry, unless this block has a higher key. That requires a search of the
-            // last interval.
+            // the last entry, unless this block has a higher key. Only a search of the last
+            // interval shows whether it has one.
             HashIndexAnswer::Absent => last,
             HashIndexAnswer::Restart(restart) if restart > last => {
                 let found = format!("restart {restart} of {}", layout.restart_count);

@@ -78,8 +78,9 @@ impl Encoder {
         self.since_restart == 0 || self.restart_is_due()
     }
 
-    /// Returns the length of the block so far, in bytes: entries, restarts and footer. A hash
-    /// index, and values that are stored after all keys with their offset, are not counted.
+    /// Returns the length of the block so far, in bytes: entries, restarts and footer. Does not
+    /// count a hash index. Does not count values that are stored together after all keys, or the
+    /// field with the offset of these values.
     pub(super) fn length(&self) -> usize {
         self.buffer.len() + 4 * self.restarts.len() + 4
     }

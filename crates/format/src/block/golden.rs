@@ -44,7 +44,7 @@ macro_rules! tables {
     };
 }
 
-/// Returns every table.
+/// Returns all golden tables whose blocks the tests read.
 pub(super) fn tables() -> Vec<Table> {
     Vec::from(tables![
         "interval-1",

@@ -40,7 +40,7 @@ pub struct IndexCursor {
 }
 
 impl IndexCursor {
-    /// Makes the cursor invalid, so that it can be used on another block.
+    /// Makes the cursor point to no entry. After that, it can be used on another block.
     pub fn reset(&mut self) {
         self.position.valid = false;
     }
@@ -189,10 +189,10 @@ impl IndexCursor {
         }
     }
 
-    /// Decodes the value of the current entry: the handle, or if `delta` the difference from the
-    /// previous one, and the first key, if the index has first keys. The value begins at the start
-    /// of `value`, which is at offset `start` of the block. Returns the length of the value in
-    /// bytes.
+    /// Decodes the value of the current entry: a handle, followed by a first key if `first_keys` is
+    /// true. If `delta` is true, the handle is stored as the difference of its size from that of
+    /// the previous entry's handle. The value begins at the start of `value`, which is at offset
+    /// `start` of the block. Returns the length of the value in bytes.
     fn decode_value(
         &mut self,
         value: &[u8],

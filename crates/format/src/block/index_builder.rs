@@ -67,7 +67,8 @@ pub struct IndexBuilderOptions {
     /// How entries are encoded. RocksDB sets `delta_values` for `format_version` 4 and later,
     /// except for tables whose data blocks are padded because of `block_align`.
     pub format: IndexFormat,
-    /// Whether keys are stored as internal keys in any case, as in `format_version` 2.
+    /// Whether keys are always stored as internal keys, even if user keys would suffice, as in
+    /// `format_version` 2.
     pub internal_keys: bool,
 }
 
@@ -113,8 +114,8 @@ impl IndexBuilder {
         }
     }
 
-    /// Discards the entries, and no longer requires internal keys unless the options do. Keeps the
-    /// allocated memory.
+    /// Discards the entries. Forgets [`IndexBuilder::require_internal_keys`], so that only the
+    /// options determine whether internal keys are required. Keeps the allocated memory.
     pub fn reset(&mut self) {
         self.with_trailers.clear();
         self.without_trailers.clear();
@@ -192,7 +193,8 @@ impl IndexBuilder {
         result
     }
 
-    /// Returns the encoder that holds the form of the block to be written.
+    /// Returns the encoder whose entries will be written: the one with internal keys or the one
+    /// with user keys.
     fn encoder(&self) -> &Encoder {
         if self.internal_keys { &self.with_trailers } else { &self.without_trailers }
     }

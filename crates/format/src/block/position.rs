@@ -111,8 +111,8 @@ impl Position {
         Ok(())
     }
 
-    /// Returns the number of the last restart whose entry is before `offset`; `None` if there is
-    /// none.
+    /// Returns the index, from 0, of the last restart whose entry is before `offset`; `None` if
+    /// there is none.
     pub(super) fn restart_before(
         &self,
         block: &[u8],
@@ -180,7 +180,7 @@ impl EntryHead {
         let mut at = 0;
         let (shared, unshared, value_length);
         match bytes {
-            // Nearly every entry has lengths of one byte each, so this case is fast.
+            // A fast path for most entries: each of the length fields takes one byte.
             [a, b, c, ..] if VALUE_LENGTH && (a | b | c) < 0x80 => {
                 (shared, unshared, value_length) = (u32::from(*a), u32::from(*b), u32::from(*c));
                 at = 3;

@@ -13,7 +13,8 @@ use crate::block::position::restart_key;
 use crate::block::restarts::Restarts;
 use crate::{Result, key};
 
-/// Bytes of the keys of the restarts of an index block whose keys are in bytewise order.
+/// For each restart of an index block, eight bytes of the restart's key as a number. The keys of
+/// the block must be in bytewise order.
 #[derive(Debug, Clone)]
 pub struct RestartPrefixes {
     /// The prefix that the keys of all restarts share.
@@ -24,9 +25,9 @@ pub struct RestartPrefixes {
 }
 
 impl RestartPrefixes {
-    /// Collects the bytes of the keys of an index block, whose keys must be in bytewise order.
-    /// `delta_values` is the field of the block's [`super::IndexFormat`]. `user_keys` states
-    /// whether its keys are user keys, rather than internal keys.
+    /// Collects eight bytes of the key of each restart of an index block. The block's keys must be
+    /// in bytewise order. `delta_values` is the field of the block's [`super::IndexFormat`].
+    /// `user_keys` states whether the keys are user keys, rather than internal keys.
     ///
     /// # Errors
     /// Corruption if a restart does not refer to a well-formed entry.

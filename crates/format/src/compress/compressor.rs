@@ -217,7 +217,8 @@ fn zlib_level(level: i32) -> Option<flate2::Compression> {
 fn zstd_context(options: &CompressorOptions, dictionary: &[u8]) -> Result<CCtx<'static>> {
     let level = match options.level {
         DEFAULT_LEVEL => zstd_safe::CLEVEL_DEFAULT,
-        // The library treats 0 as its default level, which is higher than 1.
+        // Level 0 is below level 1. But the library treats 0 as its default level, which is above
+        // 1.
         0 => -1,
         level => level.clamp(zstd_safe::min_c_level(), zstd_safe::max_c_level()),
     };

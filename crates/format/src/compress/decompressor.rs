@@ -17,7 +17,7 @@ const BZIP2_FIRST_STEP: usize = 1 << 20;
 /// threads.
 pub struct DecompressionDictionary {
     bytes: Vec<u8>,
-    /// ZSTD's digest of the bytes, made when the first ZSTD block needs it.
+    /// ZSTD's digest of the dictionary, made when the first ZSTD block needs it.
     zstd: OnceLock<Option<DDict<'static>>>,
 }
 
@@ -185,7 +185,8 @@ fn decompress_bzip2(block: &CompressedBlock<'_>, output: &mut [u8]) -> Result<us
 }
 
 /// Decompresses bzip2 into an output that grows only as bytes are produced. The uncompressed length
-/// that the block states cannot be checked against the block's own length.
+/// that the block states may be far too high: bzip2 has no useful bound on the ratio of
+/// uncompressed to compressed bytes.
 fn decompress_bzip2_growing(block: &CompressedBlock<'_>, output: &mut Vec<u8>) -> Result<()> {
     let mut codec = bzip2::Decompress::new(false);
     output.clear();

@@ -99,8 +99,9 @@ pub(super) enum Encoder {
 }
 
 impl Encoder {
-    /// Creates the compressor for a RocksDB level: at 0 and below the fast one, with the negated
-    /// level as its acceleration; above 0 the slower one. `None` if the library is out of memory.
+    /// Creates the compressor for a RocksDB level. A level above 0 uses the slower compressor. Any
+    /// other level uses the fast compressor, with the negated level as its acceleration. `None` if
+    /// the library is out of memory.
     pub(super) fn new(level: i32, dictionary: &[u8]) -> Option<Self> {
         let dictionary = last_64_kib(dictionary).to_vec();
         if level > 0 {

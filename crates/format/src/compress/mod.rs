@@ -38,13 +38,14 @@ pub enum Compression {
     Lz4,
     /// LZ4's block format, written by its slower compressor.
     Lz4Hc,
-    /// Windows' Xpress. Known by name only.
+    /// Windows' Xpress. Tailwater knows its name, but cannot decompress or compress it.
     Xpress,
     /// One frame of Zstandard.
     Zstd,
     /// Zstandard, under the number that it had before its format was final. Read, never written.
     ZstdNotFinal,
-    /// A user-defined compression manager, 0x80 to 0xfe. Known by name only.
+    /// A user-defined compression manager, 0x80 to 0xfe. Tailwater knows its name, but cannot
+    /// decompress or compress its blocks.
     Custom(u8),
 }
 
@@ -121,7 +122,7 @@ impl Compression {
         Self::BUILT_IN.into_iter().find(|kind| kind.option_name() == name)
     }
 
-    /// Returns the name in the properties of a table below `format_version` 7: `LZ4`.
+    /// Returns the type's name in the properties of tables with `format_version` 6 or lower: `LZ4`.
     pub fn property_name(self) -> Cow<'static, str> {
         Cow::Borrowed(match self {
             Self::None => "NoCompression",
@@ -145,12 +146,12 @@ impl Compression {
         Self::BUILT_IN.into_iter().find(|kind| kind.property_name() == name)
     }
 
-    /// Returns whether blocks of this type can be decompressed here.
+    /// Returns whether Tailwater can decompress blocks of this type.
     pub const fn is_readable(self) -> bool {
         !matches!(self, Self::Xpress | Self::Custom(_))
     }
 
-    /// Returns whether blocks of this type can be compressed here.
+    /// Returns whether Tailwater can compress blocks with this type.
     pub const fn is_writable(self) -> bool {
         self.is_readable() && !matches!(self, Self::ZstdNotFinal)
     }
@@ -165,8 +166,8 @@ fn custom_from_hex(hex: &str) -> Option<Compression> {
     }
 }
 
-/// Compressed bytes and the uncompressed length that they state. The length has been checked: it is
-/// not more than bytes of this number can decompress to.
+/// Compressed bytes and the uncompressed length that they state. The stated length has been
+/// checked: it does not exceed the maximum to which this number of bytes can decompress.
 #[derive(Debug, Clone, Copy)]
 pub struct CompressedBlock<'a> {
     compression: Compression,
@@ -179,7 +180,7 @@ impl<'a> CompressedBlock<'a> {
     ///
     /// # Errors
     /// Corruption, if the stated uncompressed length is above [`MAX_UNCOMPRESSED_LENGTH`] or more
-    /// than the bytes can decompress to; unsupported, for a type that is not readable here.
+    /// than the bytes can decompress to; unsupported, for a type that Tailwater cannot decompress.
     #[inline]
     pub fn parse(compression: Compression, bytes: &'a [u8]) -> Result<Self> {
         let (claimed, payload) = match compression {

@@ -62,11 +62,11 @@ fn probe(line: &[u8; LINE], state: u32) -> bool {
     byte >> (state >> 23 & 7) & 1 != 0
 }
 
-/// Returns the number of probes with the fewest false positives for this filter size, in
-/// thousandths of a bit per key.
+/// Returns the number of probes that gives the fewest false positives. `millibits_per_key` is the
+/// filter size, in thousandths of a bit per key.
 fn probes_for(millibits_per_key: u32) -> u32 {
-    /// Inclusive upper bounds of the sizes for which 1, 2, 3, ... probes are best, in thousandths
-    /// of a bit per key.
+    /// Inclusive upper bounds of the filter sizes for which 1, 2, 3, ... probes are best, in
+    /// thousandths of a bit per key.
     const BOUNDS: [u32; 12] =
         [2_080, 3_580, 5_100, 6_640, 8_300, 10_070, 11_720, 14_001, 16_050, 18_300, 22_001, 25_501];
     let fewer = BOUNDS.partition_point(|&bound| bound < millibits_per_key);
@@ -119,7 +119,8 @@ impl Hashes {
         self.full.len() * Self::CHUNK + self.rest.len()
     }
 
-    /// Removes and returns all hashes in order. Each chunk is freed once it has been read.
+    /// Removes all hashes and returns them in the order in which they were added. Each chunk is
+    /// freed once it has been read.
     fn drain(&mut self) -> impl Iterator<Item = u64> {
         let Self { full, rest, .. } = std::mem::take(self);
         full.into_iter().chain([rest]).flatten()

@@ -1,6 +1,7 @@
-//! The Bloom filter of tables below `format_version` 5. A key's 32-bit hash, modulo the number of
-//! cache lines, selects the line. The low bits of the hash select the first bit in that line; each
-//! further probe first adds the hash, rotated by 17 bits, to it.
+//! The Bloom filter of tables with a `format_version` below 5. A key's 32-bit hash, modulo the
+//! number of cache lines, selects the line. Each probe tests one bit of that line, selected by the
+//! low bits of a number. The number of the first probe is the hash. The number of each further
+//! probe is that of the previous probe plus the hash rotated by 17 bits.
 //!
 //! The length of a line, a power of two, is the cache line length of the machine that wrote the
 //! filter. Source: `util/bloom_impl.h`, `table/block_based/filter_policy.cc`.
@@ -11,14 +12,14 @@ use crate::hash::legacy_bloom_hash;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct LegacyBloom {
     lines: u32,
-    /// The length of a line in bytes, a power of two.
+    /// The length of a cache line in bytes, a power of two.
     line: u32,
     probes: u32,
 }
 
 impl LegacyBloom {
-    /// Returns the filter whose `lines` lines take `length` bytes; `None` if the length of a line
-    /// is not a whole number, not a power of two, or too large.
+    /// Returns a filter of `length` bytes that consists of `lines` cache lines. `None` if `length`
+    /// divided by `lines` is not a whole number, not a power of two, or too large.
     pub(super) fn new(length: usize, probes: u8, lines: u32) -> Option<Self> {
         let length = u32::try_from(length).ok()?;
         let line = length.checked_div(lines)?;

@@ -47,7 +47,7 @@ impl<'a> FilterKey<'a> {
         Self { key, hash: hash64(key) }
     }
 
-    /// Returns the 64-bit hash.
+    /// Returns the 64-bit hash of the key.
     #[inline]
     pub fn hash(&self) -> u64 {
         self.hash
@@ -96,7 +96,8 @@ impl FilterLayout {
     }
 }
 
-/// A filter block that can be queried. Queries allocate nothing; it may be shared between threads.
+/// A filter block that can be queried. Queries allocate nothing. The reader may be shared between
+/// threads.
 #[derive(Debug, Clone, Copy)]
 pub struct FilterReader<'a> {
     block: &'a [u8],

@@ -14,8 +14,8 @@ pub enum FilterKind {
     /// Bloom filters.
     Bloom,
     /// In RocksDB, Ribbon filters with the false-positive rate of a Bloom filter of this size, and
-    /// Bloom filters on levels below `bloom_before_level`; the output of a flush counts as level
-    /// -1. Tailwater writes Bloom filters in both cases.
+    /// Bloom filters on levels whose number is lower than `bloom_before_level`; the output of a
+    /// flush counts as level -1. Tailwater writes Bloom filters in both cases.
     Ribbon {
         /// The lowest level number on which RocksDB writes Ribbon filters.
         bloom_before_level: i32,
@@ -68,8 +68,9 @@ impl FilterPolicy {
         self.millibits_per_key
     }
 
-    /// Returns a builder of Bloom filter blocks, or `None` if the policy writes no filters. Under a
-    /// Ribbon policy it builds Bloom filters as well, because RocksDB reads filters of either kind.
+    /// Returns a builder of Bloom filter blocks, or `None` if the policy writes no filters. The
+    /// builder for a Ribbon policy also builds Bloom filters, instead of Ribbon filters. RocksDB
+    /// reads filters of either kind.
     pub fn bloom_builder(&self) -> Option<BloomBuilder> {
         (self.millibits_per_key > 0).then(|| BloomBuilder::new(self.millibits_per_key))
     }

@@ -11,7 +11,7 @@
 
 use crate::hash::fast_range64;
 
-/// Number of coefficients of a key, and number of slots in a block.
+/// Number of coefficients of a key. A block has the same number of slots.
 const WIDTH: u32 = 128;
 /// The length of a segment in bytes.
 const SEGMENT: usize = 16;
@@ -20,7 +20,7 @@ const MAX_COLUMNS: u32 = 32;
 
 /// Multiplier applied to a hash after the seed was XORed into it.
 const REHASH_FACTOR: u64 = 0x6193_d459_236a_3a0d;
-/// Multiplier that derives coefficients and result from a hash.
+/// Multiplier that derives a key's coefficients and expected bits from its hash.
 const COEFFICIENT_FACTOR: u64 = 0xc28f_8282_2b65_0bed;
 /// XORed into the upper coefficients, so that they differ from the lower ones.
 const COEFFICIENT_XOR: u64 = 0xc367_844a_6e52_731d;

@@ -73,14 +73,17 @@ pub struct Damage {
     /// Number of bytes dropped because of the damage, including those of an unfinished record
     /// before it.
     pub dropped: u64,
-    /// Whether the log contains recyclable fragments. If so, the bytes may be left over from an
-    /// earlier use of the file.
+    /// Whether the log contains recyclable fragments. If so, the damaged bytes may be left over
+    /// from an earlier use of the file.
     pub recycled: bool,
-    /// Whether this log wrote the damaged bytes, as opposed to an earlier log in the same file.
-    /// Always true if `recycled` is false. Otherwise true if the bytes begin with a header that
-    /// carries this log's number, if they are a fragment of this log with one flipped bit in its
-    /// header, if they are a whole fragment, if they interrupt a record of this log, or if
-    /// `followed` is true.
+    /// Whether the damaged bytes belong to the log that is being read, and not to an earlier log in
+    /// the same file. Always true if `recycled` is false. Otherwise true in these cases:
+    ///
+    /// - The bytes begin with a header that carries this log's number.
+    /// - The bytes are a fragment of this log with one flipped bit in its header.
+    /// - The bytes are a whole fragment.
+    /// - The bytes interrupt a record of this log.
+    /// - `followed` is true.
     pub own: bool,
     /// Whether the log is recycled and the dropped bytes contain a later whole fragment of it. If
     /// so, the log does not end here.
@@ -97,7 +100,7 @@ pub enum DamageReason {
     Checksum {
         /// The checksum in the header, unmasked.
         expected: u32,
-        /// The checksum of the bytes.
+        /// The checksum computed from the fragment's bytes.
         found: u32,
     },
     /// A fragment's length reaches beyond the end of its block.
@@ -113,7 +116,7 @@ pub enum DamageReason {
     MissingEnd,
     /// Space that was never written, inside a record.
     Zeros,
-    /// A fragment inside a record that does not decompress.
+    /// A fragment that does not decompress, inside a record.
     Decompression,
     /// A record of this type begins before the previous record is complete.
     Interrupted(u8),
@@ -126,7 +129,7 @@ pub enum DamageReason {
     /// A compression type that logs do not support. It is 0 if the record is too short to contain a
     /// type.
     CompressionUnsupported(u32),
-    /// A record about the predecessor log that is too short.
+    /// A record that describes the predecessor log, but is too short.
     PredecessorMalformed,
     /// A record of timestamp sizes that is incomplete, or has a size of 0.
     TimestampSizesMalformed,
@@ -170,7 +173,8 @@ impl fmt::Display for DamageReason {
 pub struct Skipped {
     /// Offset of the skipped bytes, in bytes from the start of the log.
     pub offset: u64,
-    /// Number of bytes skipped, including those of an unfinished record before them.
+    /// Number of bytes dropped: the skipped bytes, and the bytes of an unfinished record before
+    /// them.
     pub dropped: u64,
     /// Whether a record may be lost with the skipped bytes. For zeros: if nonzero bytes follow in
     /// the same block or, in a recycled log, if a whole fragment of this log follows there. For an
@@ -210,7 +214,7 @@ impl fmt::Display for SkippedReason {
 pub struct Stale {
     /// Offset of the fragment, in bytes from the start of the log.
     pub offset: u64,
-    /// Number of bytes dropped of an unfinished record before the fragment.
+    /// Number of dropped bytes: those of an unfinished record before the fragment.
     pub dropped: u64,
     /// Whether the fragment interrupts a record, which is then incomplete.
     pub in_record: bool,
@@ -222,9 +226,11 @@ pub struct Stale {
 /// The premature end of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Torn {
-    /// Offset of the incomplete part, in bytes from the start of the log.
+    /// Offset at which the incomplete structure begins or, for [`TornReason::Record`], at which the
+    /// log ends, in bytes from the start of the log.
     pub offset: u64,
-    /// Number of bytes dropped, including those of an unfinished record before the incomplete part.
+    /// Number of bytes dropped: those of the incomplete structure, and those of an unfinished
+    /// record before it.
     pub dropped: u64,
     /// Whether the incomplete part belongs to this log, in the sense of [`Damage::own`].
     pub own: bool,
@@ -235,17 +241,18 @@ pub struct Torn {
 /// The structure that a log ends inside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TornReason {
-    /// A fragment's header.
+    /// The log ends inside a fragment's header.
     Header,
     /// The rest of the log is zeros and shorter than a header: space that was allocated and never
     /// written.
     ZeroPadding,
     /// A fragment's payload.
     Payload,
-    /// A record of which at least one fragment is whole and the last one is missing.
+    /// A record whose last fragment is missing. At least one earlier fragment of it is whole.
     Record,
-    /// A write that only partly reached the disk. The reader reports it as damage; the replay of
-    /// write-ahead logs recognises it by the zeros in its place and replaces the event.
+    /// A write that only partly reached the disk. The reader itself reports damage there. The
+    /// replay of write-ahead logs recognises such a write by the zeros in its place, and reports
+    /// this reason instead of the damage.
     Unwritten,
 }
 

@@ -63,7 +63,8 @@ pub const RECYCLABLE_HEADER_LENGTH: usize = 11;
 /// a record of type 132 as the end of the log.
 pub const PADDING_TYPE: u8 = 254;
 
-/// Number of zstd in the record that states a log's compression. Logs support no other algorithm.
+/// The number that denotes zstd in the record that states a log's compression. Logs support no
+/// other algorithm.
 pub const ZSTD: u32 = 7;
 
 /// Types of fragments; see the table above.
@@ -119,7 +120,7 @@ pub struct PredecessorWal {
 }
 
 impl PredecessorWal {
-    /// The encoded length, in bytes.
+    /// Length of the encoded value, in bytes.
     const LENGTH: usize = 24;
 
     fn decode(payload: &[u8]) -> Result<Self> {

@@ -415,8 +415,8 @@ impl<S: BlockSource> RecordReader<S> {
         Physical::Damage { offset, length, traces, reason }
     }
 
-    /// Returns the traces of this log between the cursor and the end of the block. The fragment at
-    /// the cursor is invalid.
+    /// Returns what the bytes from the cursor to the end of the block reveal about this log. The
+    /// fragment at the cursor is invalid.
     fn traces(&self) -> Traces {
         match self.recycled {
             true => Traces::of(self.cursor.rest(), self.log_number),

@@ -18,7 +18,7 @@ pub(super) struct Header {
     pub(super) masked_crc: u32,
     pub(super) length: u16,
     pub(super) kind: u8,
-    /// The low half of the log number; `None` if the type is not recyclable.
+    /// The low half of the log number; `None` if the fragment's type is not recyclable.
     pub(super) log_number: Option<u32>,
 }
 
@@ -100,7 +100,8 @@ pub(super) fn is_one_bit_off(bytes: &[u8], log_number: u32) -> bool {
 /// What the bytes at the position of an invalid fragment reveal about the log that is being read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Traces {
-    /// Whether this log wrote the invalid fragment, see [`Damage::own`](super::Damage::own).
+    /// Whether the invalid fragment belongs to the log that is being read, and not to an earlier
+    /// log in the same file. See [`Damage::own`](super::Damage::own).
     pub(super) own: bool,
     /// Whether a whole fragment of this log follows, see
     /// [`Damage::followed`](super::Damage::followed).
@@ -108,11 +109,11 @@ pub(super) struct Traces {
 }
 
 impl Traces {
-    /// The traces for a log that is not recycled: all bytes of the file belong to the log.
+    /// For a log in a file that is not recycled: all bytes of the file belong to the log.
     pub(super) const OF_ITS_OWN_FILE: Self = Self { own: true, followed: false };
 
-    /// Returns the traces of the recycled log `log_number` in `bytes`, which begin with an invalid
-    /// fragment.
+    /// Returns what `bytes` reveal about the recycled log `log_number`. The bytes begin with an
+    /// invalid fragment.
     pub(super) fn of(bytes: &[u8], log_number: u32) -> Self {
         let claims =
             Header::parse(bytes).is_some_and(|header| header.log_number == Some(log_number));

@@ -44,7 +44,7 @@ pub struct Writer {
 
 impl Writer {
     /// Begins a log. `log_number` is the number in the file's name. If `recyclable` is true, every
-    /// record carries it; this is required in a file that still contains an older log.
+    /// record carries the log number; this is required in a file that still contains an older log.
     pub fn new(log_number: u64, recyclable: bool) -> Self {
         Self::resume(log_number, recyclable, 0)
     }
@@ -154,7 +154,7 @@ impl Writer {
         BLOCK_LENGTH - self.position()
     }
 
-    /// Returns the log's length as an offset in its last block.
+    /// Returns the number of bytes that the log has in its last block; 0 if this block is full.
     fn position(&self) -> usize {
         (self.offset % BLOCK_LENGTH as u64) as usize
     }

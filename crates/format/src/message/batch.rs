@@ -215,11 +215,11 @@ pub struct Batch<'a> {
     messages: &'a [u8],
 }
 
-/// Some consecutive messages of a batch, each whole, with a header of their own.
+/// Some consecutive messages of a batch, each of them whole, and one batch header for all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Part<'a> {
-    /// The header; its base offset is that of the whole batch, so that the messages' deltas stay
-    /// valid.
+    /// The header of this part. Its base offset is that of the batch from which the messages come,
+    /// so that the offset deltas of the messages stay valid.
     pub header: Header,
     /// The messages.
     pub messages: &'a [u8],

@@ -63,9 +63,9 @@ impl<'a> Reader<'a> {
         self.next_number
     }
 
-    /// Returns whether a record with a higher number begins anywhere after [`Self::offset`]. A
-    /// crash cannot leave such a record, so the bytes at [`Self::offset`] are damaged if there is
-    /// one.
+    /// Returns whether a record with a number above [`Self::next_number`] begins anywhere after
+    /// [`Self::offset`]. A crash cannot leave such a record. So if there is one, the bytes at
+    /// [`Self::offset`] are damaged.
     pub fn has_record_behind(&self) -> bool {
         let lowest = self.next_number.unwrap_or(0);
         (self.at + 1..self.bytes.len()).any(|at| {

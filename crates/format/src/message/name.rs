@@ -58,7 +58,7 @@ impl SegmentName {
 /// Name of a file of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileName {
-    /// The segment.
+    /// The segment to which the file belongs.
     pub segment: SegmentName,
     /// The file's kind.
     pub kind: Kind,

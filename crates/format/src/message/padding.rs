@@ -31,7 +31,8 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::batch::LENGTH_AT;
 use super::{put, u64_at};
 
-/// Alignment of the ends of gaps for readers, in bytes. Groups are padded to a multiple of it.
+/// Readers assume that a gap ends at a multiple of this number of bytes. Groups are padded to such
+/// a multiple.
 pub const BLOCK: u64 = 4096;
 
 /// Length of a trailer, in bytes.
@@ -50,22 +51,24 @@ pub fn gap_end(position: u64, block: u64) -> u64 {
     (position + GAP_MIN).next_multiple_of(block)
 }
 
-/// The structure that may begin at a position in a segment.
+/// What begins at a position in a segment, judged only by the length field that a batch would have
+/// there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
-    /// A batch, or invalid bytes.
+    /// Not a gap: a batch begins at the position, or the bytes there are invalid.
     Batch,
-    /// A gap, or space that was never written. The next batch may begin at this position.
+    /// A gap, or space that was never written. The number is the position at which the gap ends and
+    /// the next batch may begin.
     Gap(u64),
 }
 
-/// Returns the structure that may begin at `position`. `bytes` begin at `position`. They extend to
-/// the end of the segment or are at least [`GAP_MIN`] bytes long.
+/// Returns whether a batch or a gap begins at `position`. `bytes` begin at `position`. They extend
+/// to the end of the segment or are at least [`GAP_MIN`] bytes long.
 pub fn batch_at(position: u64, bytes: &[u8]) -> Next {
     let is_gap = match u64_at(bytes, LENGTH_AT, "length") {
         Ok(length) => length == 0,
-        // The segment ends before the length field of a batch that begins here would end. If all
-        // bytes are zero, they belong to a gap.
+        // The segment has too few bytes left for the length field of a batch. If all of them are
+        // zero, they belong to a gap.
         Err(_) => bytes.iter().all(|&byte| byte == 0),
     };
     if is_gap { Next::Gap(gap_end(position, BLOCK)) } else { Next::Batch }
@@ -74,7 +77,8 @@ pub fn batch_at(position: u64, bytes: &[u8]) -> Next {
 /// The contents of a trailer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Trailer {
-    /// Durable length of the segment at the time when the group was formed, in bytes.
+    /// Durable length of the segment, in bytes, at the time when the batches before this trailer
+    /// were formed into a group.
     pub stable: u64,
     /// Base offset of the segment.
     pub segment: u64,

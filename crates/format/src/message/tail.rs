@@ -6,10 +6,10 @@
 //! header := magic: u64                 zero once the whole chunk is in the segment
 //!           log: u128                  id of the log
 //!           stream, topic, partition: u32
-//!           first batch: u32           where it begins in the chunk, in bytes
+//!           first batch: u32           where it begins, in bytes after the header
 //!           incarnation: u64           of the partition
 //!           base offset, base timestamp: u64     of the segment, as in its name
-//!           position: u64              of the chunk's first byte in the segment
+//!           position: u64              in the segment, of the first byte after the header
 //!           checksum: u64              XXH3 of the fields before
 //! ```
 //!
@@ -45,9 +45,9 @@ pub struct ChunkHeader {
     pub base_offset: u64,
     /// Lower bound on the segment's timestamps, in microseconds since 1970.
     pub base_timestamp_us: u64,
-    /// Position of the chunk's first byte in the segment, in bytes.
+    /// Position in the segment of the chunk's first byte after the header, in bytes.
     pub position: u64,
-    /// Offset of the first whole batch, in bytes from the start of the chunk.
+    /// Offset of the first whole batch, in bytes from the end of the header.
     pub first_batch: u32,
 }
 

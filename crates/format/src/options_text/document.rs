@@ -37,11 +37,11 @@ const DEFAULT_COLUMN_FAMILY: &str = "default";
 /// A version number of up to three parts. Parts that are not written are 0.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version {
-    /// The first part.
+    /// The first part of the version number.
     pub major: u32,
-    /// The second part.
+    /// The second part of the version number.
     pub minor: u32,
-    /// The third part.
+    /// The third part of the version number.
     pub patch: u32,
 }
 
@@ -69,13 +69,14 @@ impl std::fmt::Display for Version {
 /// The object to which a section's options apply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SectionKind {
-    /// No object: the section contains the versions of the writer and of the file format.
+    /// The section applies to no object. It contains the versions of the writer and of the file
+    /// format.
     Version,
-    /// The database.
+    /// The section has the options of the database.
     Database,
     /// The column family of this name.
     ColumnFamily(String),
-    /// The tables of a column family.
+    /// The section has the options for the tables of a column family.
     Table {
         /// The name of the table format: `BlockBasedTable`.
         factory: String,
@@ -184,7 +185,7 @@ impl Document {
         self.sections.iter().find(|section| section.kind == SectionKind::Database)
     }
 
-    /// Returns the names of the column families, in order.
+    /// Returns the names of the column families, in the order of their sections.
     pub fn column_families(&self) -> impl Iterator<Item = &str> {
         self.sections.iter().filter_map(|section| match &section.kind {
             SectionKind::ColumnFamily(name) => Some(name.as_str()),

@@ -1,8 +1,8 @@
 //! The option string: `a=b;c={x=y;z={...}};`.
 //!
 //! A value is the text between `=` and the next `;`. A value that begins with a brace extends to
-//! the closing brace and includes both; only white space may follow before the `;`. White space
-//! around names and values is ignored, and braces around the whole string are removed.
+//! the matching closing brace and includes both braces; only white space may follow before the `;`.
+//! White space around names and values is ignored, and braces around the whole string are removed.
 
 use super::{TextError, TextLocation, is_space, trim};
 
@@ -96,7 +96,8 @@ pub fn strip_outer_braces(value: &str) -> &str {
     }
 }
 
-/// A value, and the offset in the whole string at which the next token begins, after the delimiter.
+/// A value, and the offset of the next token. The offset counts from the start of the whole string.
+/// The next token begins after the delimiter that follows the value.
 struct Token<'a> {
     text: &'a str,
     next: usize,

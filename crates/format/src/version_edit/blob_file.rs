@@ -59,7 +59,8 @@ pub struct BlobFileGarbage {
     pub number: u64,
     /// Number of blobs that became garbage.
     pub blob_count: u64,
-    /// Total size of these blobs' records, in bytes: blobs with their headers and keys.
+    /// Total size of the records of the blobs that became garbage, in bytes: blobs with their
+    /// headers and keys.
     pub blob_bytes: u64,
 }
 

@@ -51,17 +51,17 @@ mod custom {
 pub struct Temperature(pub u8);
 
 impl Temperature {
-    /// Unknown.
+    /// For files whose read frequency is unknown.
     pub const UNKNOWN: Self = Self(0);
-    /// Read constantly.
+    /// For files that are read constantly.
     pub const HOT: Self = Self(0x04);
-    /// Between hot and cool.
+    /// For files that are read less than hot files but more than cool files.
     pub const WARM: Self = Self(0x08);
-    /// Between warm and cold.
+    /// For files that are read less than warm files but more than cold files.
     pub const COOL: Self = Self(0x0A);
-    /// Between cool and ice.
+    /// For files that are read less than cool files but more than `ICE` files.
     pub const COLD: Self = Self(0x0C);
-    /// Hardly ever read.
+    /// For files that are hardly ever read.
     pub const ICE: Self = Self(0x10);
 }
 
@@ -81,7 +81,8 @@ pub struct NewFile {
     pub level: u32,
     /// The number in the file's name.
     pub number: u64,
-    /// The number, from 0, of the directory that contains the file, in the list of database paths.
+    /// Index, from 0, of the directory that contains the file. The index refers to the list of
+    /// database paths.
     pub path_id: u8,
     /// The file's length in bytes.
     pub size: u64,

@@ -100,7 +100,7 @@ pub struct CompactCursor {
 /// A table that no longer belongs to a level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DeletedFile {
-    /// The level.
+    /// The level to which the table belonged.
     pub level: u32,
     /// The number in the file's name.
     pub number: u64,
@@ -129,7 +129,8 @@ pub struct VersionEdit {
     pub min_log_number_to_keep: Option<u64>,
     /// The highest sequence number in tables and logs.
     pub last_sequence: Option<Sequence>,
-    /// For each of these levels, the key at which its next compaction begins.
+    /// For each level with an entry here, the key at which the next compaction of that level
+    /// begins.
     pub compact_cursors: Vec<CompactCursor>,
     /// Tables removed from levels.
     pub deleted_files: BTreeSet<DeletedFile>,
@@ -357,8 +358,8 @@ impl VersionEdit {
             put_varint32(out, deleted.level);
             put_varint64(out, deleted.number);
         }
-        // Versions of RocksDB that do not know the separate field for this number read it from the
-        // first new file.
+        // Versions of RocksDB that do not know the separate field for `min_log_number_to_keep` read
+        // the number from the first new file.
         let mut min_log_number_to_keep = self.min_log_number_to_keep;
         for file in &self.new_files {
             file.encode(min_log_number_to_keep.take(), out)?;

@@ -1,8 +1,9 @@
 //! The field that records the progress of a subcompaction, so that the subcompaction can be resumed
 //! after an interruption.
 //!
-//! The field and its parts have the form `(custom tag: varint32, field: slice)*, 1`. If bit 16 of a
-//! custom tag is set, a reader may ignore the field; otherwise it must know the tag.
+//! The whole field and its parts have the form `(custom tag: varint32, custom field: slice)*, 1`.
+//! If bit 16 of a custom tag is set, a reader that does not know the tag ignores the custom field.
+//! If it is not set, a reader must know the tag.
 
 use super::{NewFile, field, put_field, put_number_field, tag};
 use crate::varint::{Reader, put_length_prefixed, put_varint32};
@@ -29,7 +30,7 @@ mod level_custom {
 /// The output of a subcompaction to one level.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LevelProgress {
-    /// Number of records that the subcompaction has written to the level in total.
+    /// Number of all records that the subcompaction has written to this level so far.
     pub output_records: u64,
     /// The tables completed since progress was last recorded. Their level fields have no meaning.
     /// If there are no such tables, this level's progress is not recorded.
@@ -46,8 +47,8 @@ pub struct SubcompactionProgress {
     pub input_records: u64,
     /// Progress in the output level.
     pub output_level: LevelProgress,
-    /// Progress in the proximal level, the level before the output level, to which recently written
-    /// data goes.
+    /// Progress in the proximal level. This is the level before the output level. It receives
+    /// recently written data.
     pub proximal_level: LevelProgress,
 }
 

@@ -26,7 +26,8 @@ impl WalAddition {
                 END => return Ok(addition),
                 SYNCED_SIZE => {
                     let size = reader.varint64("synced size of a log")?;
-                    // RocksDB uses the highest number for an unknown size, so it is read as one.
+                    // RocksDB writes the highest number if it does not know the size. So this
+                    // number is read as an unknown size.
                     addition.synced_size = Some(size).filter(|&size| size != u64::MAX);
                 }
                 tag => {

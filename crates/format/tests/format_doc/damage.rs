@@ -25,9 +25,9 @@ fn unnoticed(file: &[u8]) -> Vec<usize> {
 
 #[test]
 fn old_footers_hide_their_padding_and_version() {
-    // The handles take the bytes 1 to 5. Zeros follow up to byte 40, and byte 41 is the low byte of
-    // the format version. If the top bit of byte 5 is flipped, the last varint continues with a
-    // zero byte, which does not change its value.
+    // The footer's block handles take the bytes 1 to 5. Zeros follow up to byte 40, and byte 41 is
+    // the low byte of the format version. A flip of the top bit of byte 5 is not detected: the last
+    // varint of the handles then continues with a zero byte, which does not change its value.
     let expected: Vec<usize> = (5..42).collect();
     for name in ["tour/000012.sst", "tour/000013.sst"] {
         assert_eq!(unnoticed(&golden(name)), expected, "{name}");
@@ -88,7 +88,7 @@ fn a_header_of_zeros_hides_the_rest_of_its_block() {
     let (records, others) = read(&damaged);
     assert_eq!(records, 2);
     assert_eq!(others[0], "zeros");
-    // These zeros replace the header of the second and last fragment of a record, so the record is
+    // These zeros replace the header of the last of a record's two fragments, so the record is
     // lost.
     let mut damaged = sound;
     damaged[32768..32775].fill(0);

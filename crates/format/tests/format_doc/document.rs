@@ -23,7 +23,7 @@ pub(crate) struct Example {
 pub(crate) struct Field {
     pub(crate) bytes: Vec<u8>,
     pub(crate) name: String,
-    /// The type of the bytes, see [`super::fields::meaning`].
+    /// The type of the field, see [`super::fields::meaning`].
     pub(crate) kind: String,
     pub(crate) value: String,
 }

@@ -71,7 +71,8 @@ pub(crate) const CHECKS: &[(&str, Check)] = &[
     ("entity-2", entity),
 ];
 
-/// Returns an answer of one line and these encoded bytes.
+/// Returns the result of decoding an example: one line of text, and the bytes to which the decoded
+/// value is encoded again.
 pub(crate) fn answer(says: impl Into<String>, encoded: Vec<u8>) -> Answer {
     Answer { says: vec![says.into()], encoded: Some(encoded) }
 }

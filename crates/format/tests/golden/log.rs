@@ -25,13 +25,14 @@ pub(crate) const STALE_UNALIGNED: &[u8] = include_bytes!("data/stale-unaligned.l
 /// record begins where a new record ends.
 pub(crate) const STALE_ZSTD: &[u8] = include_bytes!("data/stale-zstd.log");
 
-/// Alignment that padding reaches, in bytes.
+/// Padding fills a log up to a multiple of this number of bytes.
 const ALIGNMENT: usize = 4096;
 
 /// The lengths of the values in [`PLAIN`] and [`RECYCLABLE_ZSTD`], in bytes.
 const SPANNING: [usize; 5] = [10, 32600, 60, 0, 300];
 
-/// Offsets at which the last valid record ends in [`STALE`] and in [`STALE_UNALIGNED`].
+/// Offset in [`STALE`] at which the last valid record ends. The next constant is the same for
+/// [`STALE_UNALIGNED`].
 const STALE_END: u64 = 390;
 const STALE_UNALIGNED_END: u64 = 248;
 
@@ -300,8 +301,8 @@ fn a_flipped_bit_of_a_header_does_not_make_a_record_one_of_another_log() {
 #[test]
 fn remains_of_an_old_record_are_not_attributed_to_this_log() {
     for bytes in [STALE_UNALIGNED, STALE_ZSTD] {
-        // The old bytes after this log must not count as damage of this log, wherever the file
-        // ends.
+        // Wherever the file is truncated, the old bytes after this log must not count as damage of
+        // this log.
         let (_, _, end) = read(bytes, 10).records.pop().expect("a record");
         for length in end as usize + 1..bytes.len() {
             let is_end = match first_irregularity(&bytes[..length], 10) {
@@ -312,7 +313,8 @@ fn remains_of_an_old_record_are_not_attributed_to_this_log() {
             assert!(is_end, "{length}");
         }
     }
-    // If a whole record of this log comes after the damage, the damage is reported as `followed`.
+    // If a whole record of the log that is being read comes after the damage, the damage is
+    // reported as `followed`.
     let mut bytes = STALE_UNALIGNED.to_vec();
     bytes.extend(fragment(5, b"later", 10));
     let found = first_irregularity(&bytes, 10);
@@ -341,8 +343,8 @@ fn unwritten_space_before_written_bytes_is_lossy() {
     assert!(!is_lossy(&bytes));
     bytes.push(1);
     assert!(is_lossy(&bytes));
-    // The zeros reach to the end of their block, and the reader finds the fragment in the next
-    // block. So nothing is lost with the zeros.
+    // Zeros follow up to the end of the block, and the next block begins with a fragment. The
+    // reader skips the zeros and finds this fragment, so it loses nothing.
     bytes.truncate(636);
     bytes.resize(BLOCK_LENGTH, 0);
     bytes.extend(fragment(1, b"later", 4));
@@ -428,9 +430,10 @@ fn records_of_other_types_are_ignored_refused_or_surfaced() {
 /// frames of this length or more store their length in two bytes.
 const LONG: usize = 256;
 
-/// Returns the length of a record that begins at `offset`, an aligned position, and ends `gap`
-/// bytes before one of the next two aligned positions; `None` if there is no such length. `rest` is
-/// the overhead of a record that does not cross the end of a block, in bytes.
+/// Returns the length of a record's payload. The record begins at `offset`, a multiple of
+/// [`ALIGNMENT`], and ends `gap` bytes before one of the next two multiples. `None` if there is no
+/// such length. `rest` is the number of bytes that a record takes in addition to its payload, if it
+/// does not cross the end of a block.
 fn length_with_gap(kind: Kind, gap: usize, rest: usize, offset: u64) -> Option<usize> {
     let header = kind.header_length();
     let meets_end = offset as usize % BLOCK_LENGTH == BLOCK_LENGTH - ALIGNMENT;
@@ -449,8 +452,9 @@ fn length_with_gap(kind: Kind, gap: usize, rest: usize, offset: u64) -> Option<u
     }
 }
 
-/// Writes records that end `gap` bytes before an aligned position, followed by padding, until each
-/// aligned position in a block has been the end of such padding. Then reads them all.
+/// Writes records that end `gap` bytes before a multiple of [`ALIGNMENT`], each followed by
+/// padding. Continues until the padding has ended at every such position in a block. Then reads all
+/// records.
 fn assert_gap_is_padded(kind: Kind, gap: usize, noise: &[u8]) {
     let (mut out, mut expected) = (Vec::new(), Vec::new());
     let mut writer = kind.begin(9, &mut out);
@@ -468,8 +472,9 @@ fn assert_gap_is_padded(kind: Kind, gap: usize, noise: &[u8]) {
     };
     let (begin, end) = add(&mut writer, LONG);
     let rest = end - begin - LONG;
-    // If the gap and a header together exceed the alignment, no record can end `gap` bytes before
-    // the first aligned position in a block, because its header does not fit before its end.
+    // If the gap and a header together exceed [`ALIGNMENT`], no record can end `gap` bytes before
+    // the first multiple of it in a block: the space before that position is too short for the
+    // header.
     let excepted = usize::from(gap + kind.header_length() > ALIGNMENT);
     let mut places = BTreeSet::new();
     while places.len() < BLOCK_LENGTH / ALIGNMENT - excepted {
@@ -481,8 +486,9 @@ fn assert_gap_is_padded(kind: Kind, gap: usize, noise: &[u8]) {
             is_new = places.insert(boundary % BLOCK_LENGTH);
         }
         if !is_new {
-            // If every record takes two pages, only every second aligned position is reached. This
-            // record of one page moves on to the others.
+            // If every record with its padding takes two times [`ALIGNMENT`], the padding ends only
+            // at every second multiple. This record takes [`ALIGNMENT`] once, so that later padding
+            // ends at the other multiples.
             add(&mut writer, 0);
         }
     }

@@ -20,8 +20,8 @@ const MODES: [RecoveryMode; 4] = [
     RecoveryMode::SkipAnyCorruptedRecords,
 ];
 
-/// The log number of all cases except those named after [`STALE`] and the logs like it, whose
-/// number is 10.
+/// The log number of all cases except [`STALE`], [`STALE_UNALIGNED`] and [`STALE_ZSTD`]. The log
+/// number of these is 10.
 const LOG_NUMBER: u32 = 4;
 
 /// Returns a batch with one put, which record `number` of a log contains. `length` is the length of

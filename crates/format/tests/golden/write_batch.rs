@@ -177,8 +177,8 @@ fn damage_is_reported_with_its_offset() {
 }
 
 /// Regression test: a batch was accepted although it had a value that no read could decode: a timed
-/// put shorter than its time, or an invalid entity or blob index. After a flush, the table with
-/// this value could not be compacted.
+/// put whose value was too short for its write time, or an invalid entity or blob index. After a
+/// flush, the table with this value could not be compacted.
 #[test]
 fn values_that_do_not_decode_are_refused() {
     for kind in [RecordKind::TimedPut, RecordKind::Entity, RecordKind::BlobIndex] {

@@ -48,9 +48,9 @@ pub fn align_up(offset: u64) -> u64 {
 /// A buffer whose address and capacity are multiples of [`ALIGNMENT`]. All of its capacity is
 /// initialised, at first with zeros.
 ///
-/// The address is a multiple of the largest power of two that divides the capacity, but of no more
-/// than [`MAX_ALIGNMENT`]. So a buffer whose capacity is a multiple of a device's alignment is
-/// suitably aligned for the device.
+/// The address is a multiple of the largest power of two that divides the capacity. But if this
+/// power exceeds [`MAX_ALIGNMENT`], the address is only a multiple of [`MAX_ALIGNMENT`]. So a
+/// buffer whose capacity is a multiple of a device's alignment is suitably aligned for the device.
 pub struct AlignedBuffer {
     /// `capacity` initialised bytes that only this buffer owns.
     memory: NonNull<u8>,

@@ -134,7 +134,8 @@ impl AppendBuffer {
         let (first, rest) = bytes.split_at(8);
         let header = self.shared.header_start();
         // SAFETY: the header is inside the pages and before all bytes that readers see. Only this
-        // method writes to it, except for the first 8 bytes, which are accessed atomically.
+        // method writes the bytes of the header after the first 8. The first 8 bytes are accessed
+        // only atomically, and this call does not write them.
         unsafe { std::ptr::copy_nonoverlapping(rest.as_ptr(), header.add(8).as_ptr(), rest.len()) };
         let first = first.try_into().map_or(0, u64::from_ne_bytes);
         self.shared.header_word().store(first, Ordering::Release);

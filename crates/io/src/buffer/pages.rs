@@ -48,7 +48,8 @@ impl Pages {
                 let _ = unsafe { munmap(begin.add(offset).cast(), surplus) };
             }
         }
-        // SAFETY: `before` is not above `spare`, so all of the `length` bytes after it are mapped.
+        // SAFETY: `before` is not above `spare`, so the mapping contains the `length` bytes that
+        // begin at `begin + before`.
         let start = NonNull::new(unsafe { begin.add(before) })?;
         Some(Self { start, length })
     }
@@ -165,7 +166,8 @@ mod tests {
             let last = pages.length() - 1;
             // SAFETY: both bytes are in the mapping, which only this test accesses.
             let (first, last) = unsafe { (pages.start(), pages.start().add(last)) };
-            // SAFETY: as above.
+            // SAFETY: both bytes and the released page are in the mapping, which only this test
+            // accesses.
             unsafe {
                 assert_eq!((first.read(), last.read()), (0, 0));
                 first.write(1);

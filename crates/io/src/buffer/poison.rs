@@ -30,7 +30,7 @@ pub fn poison(start: NonNull<u8>, length: usize) {
 #[inline(always)]
 pub fn unpoison(start: NonNull<u8>, length: usize) {
     #[cfg(asan)]
-    // SAFETY: it changes only the sanitizer's record of these bytes.
+    // SAFETY: the call changes only the sanitizer's record of these bytes.
     unsafe {
         __asan_unpoison_memory_region(start.as_ptr(), length);
     }

@@ -16,7 +16,7 @@ pub enum PoolError {
     TooLarge {
         /// The requested size, rounded up to the alignment, in bytes.
         asked: usize,
-        /// The pool's limit, in bytes.
+        /// The pool's limit on the total size of its buffers, in bytes.
         limit: usize,
     },
     /// Too many bytes are in use at present. A later request may succeed.

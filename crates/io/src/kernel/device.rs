@@ -11,8 +11,7 @@ use std::path::{Path, PathBuf};
 use super::System;
 use super::mounts::{self, Mount};
 
-/// Maximum number of filesystems that are stored on top of each other, such as overlays, to
-/// resolve.
+/// Maximum number of stacked filesystems, such as overlays, that are followed to find a device.
 const MAX_LAYERS: usize = 4;
 
 /// A whole block device, and the settings of its queue. A setting is `None` if the kernel does not
@@ -129,14 +128,14 @@ fn number_behind(system: &System, mounts: &[Mount], path: &Path) -> Option<(u32,
 pub(super) enum Layer {
     /// The device with this number.
     Device((u32, u32)),
-    /// A directory of another filesystem, as below an overlay.
+    /// The filesystem, such as an overlay, is stored in this directory of another filesystem.
     Directory(PathBuf),
-    /// The storage cannot be determined.
+    /// It cannot be determined what is below the filesystem.
     Unknown,
 }
 
-/// Returns the storage below the filesystem that is mounted at `mount`. `number` is the device
-/// number of the files in it.
+/// Returns what is below the filesystem that is mounted at `mount`: a device or a directory.
+/// `number` is the device number of the files in this filesystem.
 pub(super) fn one_layer(system: &System, number: (u32, u32), mount: &Mount) -> Layer {
     if directory_of(system, number).is_some() {
         return Layer::Device(number);

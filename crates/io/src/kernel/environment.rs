@@ -57,14 +57,14 @@ pub struct Filesystem {
 /// io_uring shows it for certain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IoUring {
-    /// Allowed for all processes.
+    /// All processes may use io_uring.
     Allowed,
-    /// Not disabled, but this process has a system call filter (seccomp). In containers such a
-    /// filter usually forbids io_uring.
+    /// io_uring is not disabled, but this process has a system call filter (seccomp). In containers
+    /// such a filter usually forbids io_uring.
     Filtered,
-    /// Allowed only for privileged processes and for one group of users.
+    /// Only privileged processes and one group of users may use io_uring.
     Restricted,
-    /// Disabled for all processes.
+    /// No process may use io_uring.
     Disabled,
 }
 
@@ -228,7 +228,8 @@ fn io_uring(system: &System) -> Option<IoUring> {
         figure(&status, "Seccomp:") == Some(2)
     };
     match system.number("/proc/sys/kernel/io_uring_disabled") {
-        // Kernels before 6.6 do not have this setting, so nothing disables io_uring.
+        // Kernels before 6.6 have no setting that disables io_uring, but a system call filter may
+        // forbid it.
         Some(0) | None if is_filtered() => Some(IoUring::Filtered),
         Some(0) => Some(IoUring::Allowed),
         Some(1) => Some(IoUring::Restricted),

@@ -26,23 +26,24 @@ pub struct Figures {
     pub stalls_of: Option<Scope>,
     /// Whether `missed_pages_per_second` is that of the process, the group or the machine.
     pub missed_of: Option<Scope>,
-    /// Number of pages of the whole machine that were dirtied.
+    /// Number of pages of the whole machine that were dirtied, per second.
     pub dirtied_pages_per_second: Option<f64>,
-    /// Number of pages of the whole machine that were written back.
+    /// Number of pages of the whole machine that were written back, per second.
     pub written_pages_per_second: Option<f64>,
-    /// Number of refaults: file pages that were read again soon after their eviction.
+    /// Number of refaults per second: file pages that were read again soon after their eviction.
     pub refaulted_pages_per_second: Option<f64>,
-    /// Number of refaulted pages that had been in use before their eviction.
+    /// Number of pages per second that were refaulted and had been in use before their eviction.
     pub activated_pages_per_second: Option<f64>,
-    /// Number of pages that were read from devices, read-ahead included. The source is
+    /// Number of pages per second that were read from devices, read-ahead included. The source is
     /// `/proc/PID/io` of the process, or else `io.stat` of the group, or else the number of sectors
     /// read from the device. The kernel does not distinguish direct reads, so they are included
     /// until [`Self::without_direct_reads`] subtracts them.
     pub missed_pages_per_second: Option<f64>,
-    /// Number of pages that allocating threads scanned because they had to reclaim memory
-    /// themselves. `None` for a group in cgroup v1.
+    /// Number of pages per second that allocating threads scanned because they had to reclaim
+    /// memory themselves. `None` for a group in cgroup v1.
     pub direct_reclaim_pages_per_second: Option<f64>,
-    /// Number of times that the group reached its memory limit. `None` for a group in cgroup v1.
+    /// Number of times per second that the cgroup reached its memory limit. `None` for a group in
+    /// cgroup v1.
     pub limit_hits_per_second: Option<f64>,
     /// Number of processes of the group that were killed because memory ran out. This is the number
     /// in the interval, not a rate.
@@ -56,11 +57,11 @@ pub struct Figures {
     /// Mean length of the inactive list, in pages. It contains the file pages that are evicted
     /// first.
     pub inactive_file_pages: Option<f64>,
-    /// Time during which at least one task was stalled on memory, in microseconds.
+    /// Time per second during which at least one task was stalled on memory, in microseconds.
     pub memory_stall_us_per_second: Option<f64>,
-    /// Time during which all tasks were stalled on memory, in microseconds.
+    /// Time per second during which all tasks were stalled on memory, in microseconds.
     pub memory_full_stall_us_per_second: Option<f64>,
-    /// Time during which at least one task was stalled on a device, in microseconds.
+    /// Time per second during which at least one task was stalled on a device, in microseconds.
     pub io_stall_us_per_second: Option<f64>,
     /// Mean time of a read at the device, queueing included, in milliseconds.
     pub r_await_ms: Option<f64>,
@@ -74,20 +75,21 @@ pub struct Figures {
     /// Fraction of the interval during which at least one request was in flight at the device: 0 to
     /// 1.
     pub utilisation: Option<f64>,
-    /// Number of reads that the device completed.
+    /// Number of reads that the device completed per second.
     pub device_reads_per_second: Option<f64>,
-    /// Number of writes that the device completed.
+    /// Number of writes that the device completed per second.
     pub device_writes_per_second: Option<f64>,
-    /// Number of flushes that the device completed.
+    /// Number of flushes that the device completed per second.
     pub device_flushes_per_second: Option<f64>,
-    /// Number of bytes read from the device.
+    /// Number of bytes per second that were read from the device.
     pub device_read_bytes_per_second: Option<f64>,
-    /// Number of bytes written to the device.
+    /// Number of bytes per second that were written to the device.
     pub device_write_bytes_per_second: Option<f64>,
-    /// Time that runnable threads of the process waited for a processor, in microseconds, summed
-    /// over all threads.
+    /// Time per second that runnable threads of the process waited for a processor, in
+    /// microseconds. It is summed over all threads.
     pub run_delay_us_per_second: Option<f64>,
-    /// Time that threads of the process ran, in microseconds, summed over all threads.
+    /// Time per second that threads of the process ran, in microseconds. It is summed over all
+    /// threads.
     pub running_us_per_second: Option<f64>,
 }
 
@@ -111,13 +113,14 @@ impl Snapshot {
 pub type Named = Vec<(&'static str, Option<f64>)>;
 
 impl Figures {
-    /// Subtracts direct reads from the missed pages. `bytes` is the number of bytes of the
-    /// process's direct reads in the interval, as the process itself counted them.
+    /// Subtracts the pages that the process read with direct I/O from `missed_pages_per_second`.
+    /// `bytes` is the number of bytes of these direct reads in the interval, as the process itself
+    /// counted them.
     #[must_use]
     pub fn without_direct_reads(mut self, bytes: u64) -> Self {
         let direct = bytes as f64 / page_bytes() / self.seconds;
-        // A read that is in flight at one of the snapshots may be counted by either the process or
-        // the kernel alone. So the direct reads may exceed the missed pages slightly.
+        // If a read is in flight when a snapshot is taken, only the process or only the kernel may
+        // have counted it. So the number of direct reads may exceed the missed pages slightly.
         self.missed_pages_per_second =
             self.missed_pages_per_second.map(|missed| (missed - direct).max(0.0));
         self
@@ -256,7 +259,8 @@ impl Figures {
     }
 }
 
-/// Means of the page cache's levels over all snapshots that were added.
+/// Means of amounts in the page cache, such as the number of dirty pages, over all snapshots that
+/// were added.
 #[derive(Debug, Default)]
 pub(super) struct Levels {
     cached: Mean,

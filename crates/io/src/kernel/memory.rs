@@ -53,7 +53,8 @@ impl Memory {
         figure(&self.system.read("/proc/self/status")?, "RssAnon:").map(|kib| kib << 10)
     }
 
-    /// Returns the memory that is left; `None` if the kernel does not report it.
+    /// Returns the memory that this process can still use within the limits of its cgroups and the
+    /// machine; `None` if the kernel does not report it.
     pub fn left(&self) -> Option<MemoryLeft> {
         let text = self.machine()?;
         let of_machine = |name| i64::try_from(figure(&text, name)? << 10).ok();
@@ -86,7 +87,8 @@ impl Memory {
         self.group.as_ref()?.limit(&self.system, self.top.as_deref())
     }
 
-    /// Returns the memory that is left below the limits of the group and its ancestors.
+    /// Returns the memory that the process can still use within the limits of its cgroup and of the
+    /// cgroup's ancestors.
     fn group_left(&self) -> Option<Headroom> {
         match self.group.as_ref()? {
             MemoryGroup::V1(path) => {
@@ -109,9 +111,9 @@ impl Memory {
         }
     }
 
-    /// Returns the memory that is left below `limit`, a limit of the group with the directory
-    /// `group`. `usage` is the name of the file with the memory that counts towards the limit.
-    /// `files` are the names of the counters of reclaimable file pages.
+    /// Returns the memory that a cgroup can still use below `limit`. `group` is the directory of
+    /// the cgroup. `usage` is the name of the file that states the memory use to which the limit
+    /// applies. `files` are the names of the counters of reclaimable file pages.
     fn headroom(
         &self,
         group: &Path,

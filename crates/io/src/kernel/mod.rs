@@ -3,8 +3,9 @@
 //! A [`Target`] is what a report is about: the device of a directory, a memory cgroup and a
 //! process. A [`Snapshot`] contains the target's counters at a point in time. The difference
 //! between two snapshots is [`Figures`], as rates per second. A [`Sampler`] takes snapshots
-//! periodically in its own thread, so its figures contain the means of levels over all snapshots. A
-//! value that the kernel does not report is `None`, never zero.
+//! periodically in its own thread. So its figures of current amounts, such as the number of dirty
+//! pages, are means over all snapshots. A value that the kernel does not report is `None`, never
+//! zero.
 //!
 //! An [`Environment`] describes the system on which figures were measured. It should be reported
 //! with them.

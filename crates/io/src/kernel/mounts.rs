@@ -8,7 +8,8 @@ pub struct Mount {
     /// Major and minor number of the filesystem's device. The major number is 0 if the filesystem
     /// has no device or several.
     pub number: (u32, u32),
-    /// The directory of the filesystem that is mounted: `/`, or another directory for a bind mount.
+    /// The mounted directory, as a path inside the filesystem: `/`, or the path of another
+    /// directory for a bind mount.
     pub part: PathBuf,
     /// The mount point.
     pub target: PathBuf,

@@ -20,9 +20,9 @@ pub struct PageCache {
     pub active_file: Option<u64>,
     /// Number of file pages on the inactive list, which are evicted first.
     pub inactive_file: Option<u64>,
-    /// Number of pages dirtied so far. Not reported for groups.
+    /// Number of pages dirtied so far. `None` for cgroups.
     pub dirtied: Option<u64>,
-    /// Number of pages written back so far. Not reported for groups.
+    /// Number of pages written back so far. `None` for cgroups.
     pub written: Option<u64>,
     /// Number of refaults so far: file pages that were read again soon after their eviction.
     pub refaulted: Option<u64>,
@@ -30,18 +30,20 @@ pub struct PageCache {
     /// groups in cgroup v1.
     pub activated: Option<u64>,
     /// Number of pages that allocating threads scanned because they had to reclaim memory
-    /// themselves. For the machine, this does not include reclaim at the limits of cgroup v1
-    /// groups; the pressure files do include it.
+    /// themselves. In figures of the whole machine, this does not include reclaim at the limits of
+    /// cgroup v1 groups. The kernel's memory pressure file (`/proc/pressure/memory`) does include
+    /// it.
     pub scanned_directly: Option<u64>,
-    /// Number of allocations whose thread had to reclaim memory itself. Reclaim at the limits of
-    /// cgroup v1 groups is not included, as in `scanned_directly`.
+    /// Number of allocations whose thread had to reclaim memory itself. As for `scanned_directly`,
+    /// reclaim at the limits of cgroup v1 groups is not included.
     pub stalled_allocations: Option<u64>,
 }
 
 impl PageCache {
     /// Parses the text of `/proc/vmstat`, where all figures are in pages.
     pub fn of_machine(vmstat: &str) -> Self {
-        // `pgscan_direct_throttle` counts how often threads were throttled, not scanned pages.
+        // `pgscan_direct_throttle` is not a number of scanned pages: it counts how often threads
+        // were throttled.
         let is_direct_scan = |name: &str| {
             let zone = name.strip_prefix("pgscan_direct_");
             zone.is_some_and(|zone| zone != "throttle")
@@ -80,8 +82,8 @@ impl PageCache {
         }
     }
 
-    /// Parses the text of a group's `memory.stat` in cgroup v2. The file has levels in bytes and
-    /// events in pages.
+    /// Parses the text of a group's `memory.stat` in cgroup v2. The file has current amounts in
+    /// bytes and counts of events in pages.
     pub fn of_group_v2(memory_stat: &str, page_bytes: u64) -> Self {
         let pages = |name: &str| figure(memory_stat, name).map(|bytes| bytes / page_bytes);
         let refault = ["workingset_refault_file", "workingset_refault"];

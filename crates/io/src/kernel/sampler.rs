@@ -9,9 +9,9 @@ use super::snapshot::{Scope, Snapshot, Target};
 use crate::sync::{Condvar, Mutex};
 use crate::thread::{Thread, spawn};
 
-/// Takes snapshots of a target until it is stopped. Rates are computed over the whole time. Levels
-/// are the means of all snapshots. If the observed process ends before the sampler is stopped, its
-/// last values are used.
+/// Takes snapshots of a target until it is stopped. Rates are computed over the whole time. Current
+/// amounts, such as the number of dirty pages, are averaged over all snapshots. If the observed
+/// process ends before the sampler is stopped, the last values of the process are used.
 #[derive(Debug)]
 pub struct Sampler {
     stop: Arc<Stop>,
@@ -24,7 +24,7 @@ struct Stop {
     changed: Condvar,
 }
 
-/// The first and the last snapshot so far, and the means of all.
+/// The first and the last snapshot so far, and the mean of each current amount over all snapshots.
 #[derive(Debug)]
 struct Sampled {
     first: Snapshot,
@@ -67,7 +67,7 @@ impl Sampler {
 
 impl Drop for Sampler {
     fn drop(&mut self) {
-        // The field `thread` joins the thread when it is dropped after this.
+        // After this function, the field `thread` is dropped, which joins the thread.
         self.stop.set();
     }
 }

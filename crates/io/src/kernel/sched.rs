@@ -27,11 +27,12 @@ impl RunQueue {
         let mut figures = text.split_ascii_whitespace().map(|word| word.parse().ok());
         let mut next = || figures.next()?;
         let parsed = Self { running_ns: next()?, waiting_ns: next()?, slices: next()? };
-        // A kernel without the option CONFIG_SCHED_INFO has the file, but with zeros.
+        // A kernel without the option CONFIG_SCHED_INFO also has the `schedstat` file, but with
+        // zeros.
         (parsed != Self::default()).then_some(parsed)
     }
 
-    /// Returns the figures of the calling thread.
+    /// Returns the processor use of the calling thread.
     pub fn of_this_thread() -> Option<Self> {
         Self::parse(&System::default().read("/proc/thread-self/schedstat")?)
     }
@@ -52,8 +53,9 @@ impl RunQueue {
         (!threads.is_empty()).then_some(threads)
     }
 
-    /// Returns the increase since `earlier`, figures with the same thread id. If a figure is lower
-    /// than in `earlier`, the id belongs to a new thread, and all its figures are returned.
+    /// Returns the increase since `earlier`, the figures of the same thread id at an earlier time.
+    /// If any figure is lower than in `earlier`, the id belongs to a new thread. Then the result is
+    /// `self`.
     #[must_use]
     pub fn since(self, earlier: Self) -> Self {
         let difference = || {

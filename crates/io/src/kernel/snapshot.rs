@@ -44,8 +44,9 @@ impl Target {
         self
     }
 
-    /// Makes the stall figures those of the cgroup v2 group with this directory. Groups of cgroup
-    /// v1 do not report stalls, but a process may be in a v1 group and a v2 group at the same time.
+    /// Adds the cgroup v2 group with this directory. The stall figures are then those of this
+    /// group. Groups of cgroup v1 do not report stalls, but a process may be in a v1 group and a v2
+    /// group at the same time.
     #[must_use]
     pub fn pressure_group(mut self, directory: impl Into<PathBuf>) -> Self {
         self.pressure_group = Some(directory.into());
@@ -87,7 +88,7 @@ impl Scope {
     }
 }
 
-/// The counters of a target at a point in time.
+/// The kernel's counters of a [`Target`] at a point in time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Snapshot {
     /// Time of the snapshot, in nanoseconds of the monotonic clock of this process.
@@ -100,9 +101,9 @@ pub struct Snapshot {
     pub limit_hits: Option<u64>,
     /// Number of processes of the group that were killed because memory ran out.
     pub kills: Option<u64>,
-    /// Stalls on memory, and whether they are those of the group or the machine.
+    /// Stalls on memory, and whether they are those of the cgroup or the machine.
     pub memory_pressure: Option<(Scope, Pressure)>,
-    /// Stalls on devices, and whether they are those of the group or the machine.
+    /// Stalls on devices, and whether they are those of the cgroup or the machine.
     pub io_pressure: Option<(Scope, Pressure)>,
     /// The device's counters.
     pub disk: Option<DiskStats>,
@@ -114,7 +115,8 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// Reads the current counters of the target.
+    /// Reads the current counters of the machine, and those of the device, the cgroup and the
+    /// process that belong to the target.
     pub fn take(target: &Target) -> Self {
         let system = &target.system;
         let number = target.device.as_ref().map(|device| device.number);
@@ -135,8 +137,8 @@ impl Snapshot {
         }
     }
 
-    /// Returns the page cache whose levels and refaults are reported: that of the group if the
-    /// target has a group, otherwise that of the machine.
+    /// Returns the page cache whose amounts and refaults are reported: that of the target's cgroup
+    /// if the target has one, otherwise that of the machine.
     pub(super) fn page_cache(&self) -> Option<(Scope, &PageCache)> {
         let group = self.group.as_ref().map(|group| (Scope::Group, group));
         group.or_else(|| self.machine.as_ref().map(|machine| (Scope::Machine, machine)))

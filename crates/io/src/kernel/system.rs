@@ -23,21 +23,22 @@ impl System {
         Self { root: root.into() }
     }
 
-    /// Returns the path at which the kernel's file `absolute` is to be read: below the system's
-    /// directory.
+    /// Returns the path at which a file of `/proc` or `/sys` is read. `absolute` is the file's
+    /// usual path. The result is below the directory with which this [`System`] was created.
     pub fn path(&self, absolute: impl AsRef<Path>) -> PathBuf {
         let absolute = absolute.as_ref();
         self.root.join(absolute.strip_prefix("/").unwrap_or(absolute))
     }
 
-    /// Returns the text of the kernel's file `absolute`; `None` if it cannot be read.
+    /// Returns the text of the kernel's file with the path `absolute`; `None` if it cannot be read.
     #[expect(clippy::disallowed_methods, reason = "the kernel's files are not a database's")]
     pub fn read(&self, absolute: impl AsRef<Path>) -> Option<String> {
         let bytes = std::fs::read(self.path(absolute)).ok()?;
         Some(String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// Returns the bytes of the kernel's file `absolute`; `None` if it cannot be read.
+    /// Returns the bytes of the kernel's file with the path `absolute`; `None` if it cannot be
+    /// read.
     #[expect(clippy::disallowed_methods, reason = "the kernel's files are not a database's")]
     pub(super) fn bytes(&self, absolute: impl AsRef<Path>) -> Option<Vec<u8>> {
         std::fs::read(self.path(absolute)).ok()
@@ -67,7 +68,7 @@ impl System {
         names
     }
 
-    /// Returns whether the kernel's file `absolute` exists.
+    /// Returns whether the kernel's file with the path `absolute`, such as `/proc/vmstat`, exists.
     pub fn has(&self, absolute: impl AsRef<Path>) -> bool {
         self.path(absolute).exists()
     }

@@ -8,7 +8,7 @@ pub(super) fn figure(text: &str, name: &str) -> Option<u64> {
     })
 }
 
-/// Returns the number of the first of these names that the text contains.
+/// Returns the number beside the first of `names` that the text contains.
 pub(super) fn first_figure(text: &str, names: &[&str]) -> Option<u64> {
     names.iter().find_map(|name| figure(text, name))
 }

@@ -64,8 +64,9 @@ impl PosixFile {
         Ok(())
     }
 
-    /// Starts writeback of the bytes just written. Waits for the writeback of the pages more than
-    /// [`DROP_BEHIND`] bytes before their end, and drops these pages from the page cache.
+    /// Starts writeback of the bytes just written. If pages end more than [`DROP_BEHIND`] bytes
+    /// before the end of these bytes, waits for the writeback of those pages and drops them from
+    /// the page cache.
     fn drop_behind(&mut self, offset: u64, length: u64) -> Result<()> {
         let descriptor = self.descriptor.as_fd();
         let failed = |error| Error::at(Operation::StartWriteback, &self.path, offset, error);
@@ -80,7 +81,8 @@ impl PosixFile {
         Ok(())
     }
 
-    /// In [`IoMode::DropBehind`], drops the pages of the bytes just read from the page cache.
+    /// In [`IoMode::DropBehind`], drops from the page cache the pages that contain the bytes just
+    /// read.
     fn drop_behind_read(&self, offset: u64, count: u64) {
         if self.mode == IoMode::DropBehind {
             // The kernel drops only folios that lie entirely in the given span, and its read-ahead

@@ -352,8 +352,8 @@ fn a_hash_index_finds_what_a_search_finds() {
                 let found = cursor.valid().then(|| cursor.key()).filter(|key| has(key));
                 assert_eq!(found, expected.map(|entry| &entry.key[..]), "{}", table.name);
                 if expected.is_none() && cursor.valid() {
-                    // The key is absent, so the cursor must be on a later key. A cursor on an
-                    // earlier key would make the get search on.
+                    // The key is absent, so the cursor must be on a later key. If the cursor were
+                    // on an earlier key, the get would continue to search.
                     assert_eq!(target.compare(cursor.key()), Ordering::Greater);
                 }
             }

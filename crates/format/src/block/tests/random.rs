@@ -50,7 +50,7 @@ fn check_gets(cursor: &mut Cursor, block: &[u8], keys: &[Vec<u8>], order: &Order
         let found = cursor.valid().then(|| cursor.key()).filter(has);
         assert_eq!(found, first.map(Vec::as_slice).filter(has), "got {}", sought.escape_ascii());
         // If the cursor is past the end, the get continues in the next block. That is wrong if the
-        // user key sorts before the block's last user key.
+        // sought user key sorts before the last user key of this block.
         let last = key::user_key(keys.last().unwrap());
         assert!(cursor.valid() || order.comparator.compare(last, user_key).is_le());
     }

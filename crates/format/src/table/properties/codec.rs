@@ -104,7 +104,7 @@ impl Properties {
         entries.into_iter().collect()
     }
 
-    /// Rejects features that are not supported here.
+    /// Rejects tables with features that Tailwater does not support.
     ///
     /// # Errors
     /// Unsupported, for keys that were stripped of their timestamps and for blob records inside the

@@ -107,9 +107,11 @@ pub struct Properties {
     pub newest_key_time: u64,
     /// Time when the file was created; 0 if unknown.
     pub file_creation_time: u64,
-    /// Estimated size of the data blocks with a slower compression; 0 if not estimated.
+    /// Estimated size of the data blocks if they were compressed with a slower compression than the
+    /// table's; 0 if not estimated.
     pub slow_compression_estimated_data_size: u64,
-    /// Estimated size of the data blocks with a faster compression; 0 if not estimated.
+    /// Estimated size of the data blocks if they were compressed with a faster compression than the
+    /// table's; 0 if not estimated.
     pub fast_compression_estimated_data_size: u64,
     /// Offset where the data blocks end and everything else begins; 0 if unknown.
     pub tail_start_offset: u64,
@@ -134,13 +136,13 @@ pub struct Properties {
     pub db_host_id: Vec<u8>,
     /// The column family's name.
     pub column_family_name: Vec<u8>,
-    /// The filter policy's name, empty without one: `bloomfilter`.
+    /// The filter policy's name, such as `bloomfilter`. Empty if the table has no filter policy.
     pub filter_policy_name: Vec<u8>,
     /// The comparator's name.
     pub comparator_name: Vec<u8>,
-    /// The merge operator's name, `nullptr` without one.
+    /// The merge operator's name. `nullptr` if the table has no merge operator.
     pub merge_operator_name: Vec<u8>,
-    /// The prefix extractor with its parameter, `nullptr` without one.
+    /// The prefix extractor with its parameter. `nullptr` if the table has no prefix extractor.
     pub prefix_extractor_name: Vec<u8>,
     /// The names of the property collectors: `[a,b]`.
     pub property_collectors_names: Vec<u8>,

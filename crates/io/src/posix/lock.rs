@@ -46,8 +46,9 @@ impl Drop for PosixLock {
 }
 
 impl PosixLock {
-    /// Takes the lock on the file at `path`, which is created if it does not exist. If another
-    /// process or another user in this process holds the lock, the error is of kind `WouldBlock`.
+    /// Takes the lock on the file at `path`, which is created if it does not exist. If the lock is
+    /// held by another process or through another descriptor of this process, the error is of kind
+    /// `WouldBlock`.
     pub(super) fn take(path: &Path) -> io::Result<Self> {
         loop {
             let flags = OFlags::RDWR | OFlags::CREATE;

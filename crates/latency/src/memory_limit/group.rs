@@ -39,12 +39,14 @@ impl Group {
         Err(io::Error::other(said))
     }
 
-    /// Returns the path of the group, relative to the root of the system.
+    /// Returns the path of the group on the machine. If a test imitates the machine in a directory,
+    /// the path is relative to that directory.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Returns the directory of the group, with the system's root, for access to its files.
+    /// Returns the directory of the group's files, as this process opens it. If a test imitates the
+    /// machine in a directory, the path includes that directory.
     pub(super) fn directory(&self) -> PathBuf {
         self.system.path(&self.path)
     }

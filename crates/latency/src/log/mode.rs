@@ -18,7 +18,8 @@ pub enum Mode {
     DirectInline,
     /// Separate threads write with direct I/O, each write durable
     DirectDeferred,
-    /// Like direct_deferred, but with carried instead of padded blocks
+    /// Like direct_deferred, but a partial last block does not stay padded: it is written again
+    /// with the batches that follow
     DirectDeferredCarry,
     /// Separate threads write; acknowledged sends may be lost when the process ends
     Memory,

@@ -185,7 +185,7 @@ impl V2Limit {
     }
 }
 
-/// Returns a phrase for the report that says what it means that swap is not limited.
+/// Returns a phrase for the report that explains the consequence of unlimited swap.
 fn unlimited_swap(system: &System) -> &'static str {
     let memory = system.read("/proc/meminfo").unwrap_or_default();
     let line = memory.lines().find_map(|line| line.strip_prefix("SwapTotal:"));

@@ -29,8 +29,8 @@ const RESERVE_PART: u64 = 16;
 const RESERVE_MIN: u64 = 16 << 20;
 /// Share of time, as 1/STALL_PART, that tasks may stall on memory before the cache shrinks.
 const STALL_PART: u64 = 20;
-/// Pause after a reduction that stalls caused. During the pause, only the
-/// [ceiling](AutoSizes::ceiling) changes the capacity, so that the reduction can take effect.
+/// Pause after a reduction that stalls caused. During the pause, the capacity changes only if it
+/// exceeds its upper bound ([`AutoSizes::ceiling`]), so that the reduction can take effect.
 const REST: Duration = Duration::from_secs(2);
 /// Dead band: a lower ceiling reduces the capacity only if the reduction exceeds this fraction of
 /// the ceiling, 1/DEAD_PART.
@@ -80,9 +80,11 @@ pub struct Sizing {
     stalled_us: Option<u64>,
     /// Time since it was last checked whether tasks stall on memory.
     unjudged: Duration,
-    /// Rest of the pause [`REST`]. Until it is over, only the ceiling changes the capacity.
+    /// Time left of the pause [`REST`] after a reduction. Until the pause is over, the capacity
+    /// changes only if it exceeds its upper bound.
     rest: Duration,
-    /// Whether less than twice the reserve was left at the last decision on the capacity.
+    /// Whether, at the last decision on the capacity, less memory was left than twice the amount
+    /// reserved for other users.
     is_short: bool,
 }
 
@@ -130,8 +132,9 @@ impl Sizing {
             // The memory that is left fluctuates, so a ceiling slightly below the capacity changes
             // nothing.
             little if little < capacity && capacity - little <= ceiling / DEAD_PART => capacity,
-            // The ceiling forces a reduction. Other users of memory continue to allocate meanwhile,
-            // so reduce the capacity below the ceiling, by half of the memory reserved for them.
+            // The capacity exceeds its upper bound, the ceiling. Other users of memory continue to
+            // allocate, so reduce the capacity to less than the ceiling: by half of the memory
+            // reserved for them.
             next if next < capacity && next == ceiling => {
                 ceiling.saturating_sub(reserve as usize / 2).max(SMALLEST)
             }

@@ -152,7 +152,7 @@ impl IoModeChoice {
 #[derive(Debug, Clone, Default)]
 pub enum TailMemory {
     /// The tails are in shared memory in `/dev/shm`. If that is not possible, they are in private
-    /// memory, and a warning is printed.
+    /// memory, and opening the log reports a warning.
     #[default]
     Automatic,
     /// The tails are in shared memory in this directory, which must be on a tmpfs.

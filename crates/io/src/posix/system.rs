@@ -406,7 +406,7 @@ fn lock_call(
 
 /// Takes the exclusive lock on an open file, without waiting. Systems without `F_OFD_SETLK` need
 /// two locks: the `fcntl` lock of the process excludes RocksDB, and the `flock` lock excludes other
-/// users in the same process.
+/// openings of the file in the same process.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn lock(descriptor: BorrowedFd<'_>) -> rustix::io::Result<()> {
     let operation = rustix::fs::FlockOperation::NonBlockingLockExclusive;

@@ -531,7 +531,7 @@ impl Drop for SequentialWriter {
             state = self.shared.changed.wait(state);
         }
         // A drain, the job that writes the queue, may be about to end and still hold the shared
-        // state for a short time. Release the buffers and the file without waiting for it.
+        // state for a short time. Release the buffers and the file without waiting for the drain.
         state.free.clear();
         state.output = None;
     }
@@ -561,9 +561,9 @@ impl Drain {
         }
     }
 
-    /// Returns the next piece to write. If the queue is empty, returns the file to the shared state
-    /// before releasing the lock. A piece queued after that finds the file there and starts a new
-    /// drain.
+    /// Returns the next piece to write. If the queue is empty, puts the file back into the shared
+    /// state while that state is still locked. A piece queued after that finds the file there and
+    /// starts a new drain, the job that writes the queue.
     fn next(&mut self) -> Option<Piece> {
         let mut state = self.shared.state.lock();
         if state.failure.is_some() {

@@ -38,8 +38,8 @@ const RESIDENT_PAGES_MAX: u64 = 256;
 /// Number of SIGKILL, with which the kernel kills a process when memory runs out.
 const KILL: i32 = 9;
 
-/// Starts the runs of an experiment, each in a process that is measured. Tests use an
-/// implementation that measures in the test's own process.
+/// Starts the runs of an experiment, each in a separate process. Tests use an implementation that
+/// measures in the test's own process.
 pub(super) trait Launch {
     /// Measures one run, and returns the figures of each of its phases. `direct_bytes` computes
     /// from a phase's figures how many bytes the process read with direct I/O, if that is known.

@@ -23,7 +23,7 @@ pub enum Purpose {
     Wal,
     /// MANIFEST or CURRENT is read or written.
     Manifest,
-    /// Tables or other files are read only in order to verify them.
+    /// A table or another file is read, and the read serves only to verify the file.
     Verification,
     /// A table is written for ingestion, or ingested.
     Ingestion,

@@ -16,27 +16,27 @@ use std::time::Duration;
 
 use crate::kernel::MemoryLeft;
 
-/// Normal interval between two decisions.
+/// Normal interval between two decisions on the capacity of the cache.
 pub const LOOK: Duration = Duration::from_millis(100);
-/// Interval between two decisions while little memory is left, because other users of memory may
-/// quickly take the rest.
+/// Interval between two decisions on the capacity while little memory is left. It is short because
+/// other users of memory may quickly take the memory that is left.
 const CLOSE_LOOK: Duration = Duration::from_millis(20);
 /// Lower bound on the capacity of the cache, in bytes.
 const SMALLEST: usize = 4 << 20;
 /// Memory reserved for other users, as a fraction of the memory limit: 1/RESERVE_PART.
 const RESERVE_PART: u64 = 16;
-/// Lower bound on the reserve, in bytes.
+/// Lower bound on the memory reserved for other users, in bytes.
 const RESERVE_MIN: u64 = 16 << 20;
 /// Share of time, as 1/STALL_PART, that tasks may stall on memory before the cache shrinks.
 const STALL_PART: u64 = 20;
-/// Time after a reduction because of stalls during which the cache neither grows nor shrinks again
-/// because of stalls, so that the reduction can take effect. The ceiling still applies.
+/// Pause after a reduction that stalls caused. During the pause, the capacity changes only if it
+/// exceeds its upper bound ([`AutoSizes::ceiling`]), so that the reduction can take effect.
 const REST: Duration = Duration::from_secs(2);
 /// Dead band: a lower ceiling reduces the capacity only if the reduction exceeds this fraction of
 /// the ceiling, 1/DEAD_PART.
 const DEAD_PART: usize = 32;
-/// Step by which the cache grows because of ghost hits or shrinks because of stalls, as a fraction
-/// of the capacity or of the used bytes: 1/STEP_PART.
+/// Size of one step, as a fraction 1/STEP_PART. Growth because of ghost hits adds this fraction of
+/// the capacity. A reduction because of stalls removes this fraction of the used bytes.
 const STEP_PART: usize = 8;
 /// Lower bound on a step of growth, in bytes.
 const STEP_MIN: usize = 4 << 20;
@@ -50,23 +50,24 @@ const ENOUGH: u64 = 8;
 /// the insertion of a key that the cache evicted recently.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct GhostHits {
-    /// Sampled inserts of recently evicted keys: a cache larger by a quarter, or by 64 MiB if that
-    /// is more, would still have held them.
+    /// Number of sampled inserts whose key was evicted recently. A cache larger by a quarter, or by
+    /// 64 MiB if a quarter is less, would still have held these keys.
     pub near: u64,
-    /// All sampled inserts.
+    /// Number of all sampled inserts.
     pub inserted: u64,
 }
 
-/// Figures about the decisions so far.
+/// Counts and the last inputs of the decisions on a cache's capacity.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct AutoSizes {
-    /// Upper bound on the capacity at the last decision, in bytes.
+    /// Upper bound on the capacity, in bytes, as computed for the last decision on the capacity.
     pub ceiling: usize,
     /// Number of decisions that raised the capacity.
     pub grown: u64,
     /// Number of decisions that lowered the capacity.
     pub shrunk: u64,
-    /// The ghost hits at the last decision, counted since the cache was created.
+    /// The ghost hits that the last decision on the capacity used, counted since the cache was
+    /// created.
     pub ghosts: GhostHits,
 }
 
@@ -74,19 +75,21 @@ pub struct AutoSizes {
 #[derive(Debug, Default)]
 pub struct Sizing {
     sizes: AutoSizes,
-    /// The ghost hits when growth was last judged.
+    /// The ghost hits when it was last decided whether the cache grows because of them.
     judged: GhostHits,
     stalled_us: Option<u64>,
-    /// Time since stalls were last judged.
+    /// Time since it was last checked whether tasks stall on memory.
     unjudged: Duration,
-    /// Time left of `REST`, during which only the ceiling changes the capacity.
+    /// Time left of the pause [`REST`] after a reduction. Until the pause is over, the capacity
+    /// changes only if it exceeds its upper bound.
     rest: Duration,
-    /// Whether, at the last decision, less than twice the reserve was left.
+    /// Whether, at the last decision on the capacity, less memory was left than twice the amount
+    /// reserved for other users.
     is_short: bool,
 }
 
 impl Sizing {
-    /// Returns figures about the decisions so far.
+    /// Returns counts and the last inputs of the decisions on the capacity.
     pub fn sizes(&self) -> AutoSizes {
         self.sizes
     }
@@ -129,8 +132,9 @@ impl Sizing {
             // The memory that is left fluctuates, so a ceiling slightly below the capacity changes
             // nothing.
             little if little < capacity && capacity - little <= ceiling / DEAD_PART => capacity,
-            // The ceiling forces a reduction. Release half of the reserve in addition, since others
-            // continue to allocate meanwhile.
+            // The capacity exceeds its upper bound, the ceiling. Other users of memory continue to
+            // allocate, so reduce the capacity to less than the ceiling: by half of the memory
+            // reserved for them.
             next if next < capacity && next == ceiling => {
                 ceiling.saturating_sub(reserve as usize / 2).max(SMALLEST)
             }
@@ -141,13 +145,13 @@ impl Sizing {
         next
     }
 
-    /// Returns the time until the next decision.
+    /// Returns the time until the next decision on the capacity is due.
     pub fn pause(&self) -> Duration {
         if self.is_short { CLOSE_LOOK } else { LOOK }
     }
 
-    /// Returns whether tasks stalled on memory for more than 1/STALL_PART of the time since the
-    /// last judgement. `stalled_us` is the cumulative stall time, in microseconds.
+    /// Returns whether tasks stalled on memory for more than 1/STALL_PART of the time since this
+    /// was last checked. `stalled_us` is the cumulative stall time, in microseconds.
     fn is_stalled(&mut self, stalled_us: Option<u64>, elapsed: Duration) -> bool {
         self.unjudged += elapsed;
         if self.unjudged < LOOK {
@@ -161,7 +165,8 @@ impl Sizing {
     }
 
     /// Returns whether a slightly larger cache would have kept enough of the keys inserted since
-    /// the last judgement. Returns false while fewer than `ENOUGH` were inserted.
+    /// this method last decided. While fewer than `ENOUGH` were inserted, it does not decide and
+    /// returns false.
     fn would_gain(&mut self, ghosts: GhostHits) -> bool {
         let inserted = ghosts.inserted.saturating_sub(self.judged.inserted);
         if inserted < ENOUGH {
@@ -197,7 +202,8 @@ mod tests {
         assert_eq!(next(&mut sizing, left(512), 0), CAPACITY);
         assert_eq!(next(&mut sizing, left(512), 1), CAPACITY);
         assert_eq!(next(&mut sizing, left(512), 10), CAPACITY + CAPACITY / STEP_PART);
-        // 74 MiB are left. Of these, 64 MiB are the reserve, so the cache grows by 10 MiB.
+        // 74 MiB of memory are left, of which 64 MiB are reserved for other users. So the cache
+        // grows by 10 MiB.
         assert_eq!(next(&mut sizing, left(74), 10), CAPACITY + (10 << 20));
         assert_eq!((sizing.sizes().grown, sizing.sizes().shrunk), (2, 0));
         // A cache that is only half full does not grow, whatever its ghost hits.
@@ -251,8 +257,8 @@ mod tests {
         assert_eq!(next(&mut sizing, stalled(1_000_000, 100), 0), CAPACITY, "that was long ago");
         assert_eq!(next(&mut sizing, stalled(1_004_000, 100), 0), CAPACITY);
         assert_eq!(next(&mut sizing, stalled(1_010_000, 100), 10), less);
-        // Tasks still stall, but the cache rests after the last reduction so that it can take
-        // effect.
+        // Tasks still stall, but the capacity does not change during the pause after the last
+        // reduction.
         assert_eq!(next(&mut sizing, stalled(1_020_000, 100), 10), CAPACITY);
         // This cache has less than half of the memory, so it is not the cause of the stalls and
         // does not shrink.

@@ -116,7 +116,7 @@ impl Statistics {
     }
 }
 
-/// A copy of the figures of one purpose at a point in time.
+/// A copy of the I/O counters of one [`Purpose`] at a point in time.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PurposeStatistics {
     /// Files opened or created.

@@ -71,7 +71,7 @@ impl ListedEntry<'_> {
 /// Metadata of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileMetadata {
-    /// The length in bytes.
+    /// Length of the file, in bytes.
     pub length: u64,
     /// Whether the file is a directory.
     pub is_directory: bool,
@@ -98,8 +98,8 @@ pub enum DirectIo {
     Aligned(u32),
     /// Direct I/O is not supported.
     Refused,
-    /// The filesystem does not report it. Whether direct I/O works can only be found out by trying
-    /// it.
+    /// The filesystem does not report whether it supports direct I/O. Only an attempt shows whether
+    /// direct I/O works.
     Unknown,
 }
 

@@ -30,7 +30,7 @@ impl<T> Mutex<T> {
 }
 
 impl<T: ?Sized> Mutex<T> {
-    /// Takes the lock, and waits until it is free.
+    /// Waits until the lock is free, and takes it.
     #[inline]
     #[cfg_attr(debug_assertions, track_caller)]
     pub fn lock(&self) -> MutexGuard<'_, T> {
@@ -127,8 +127,8 @@ mod recording {
         TAKEN.take().unwrap_or_default()
     }
 
-    /// A source location at which a lock was taken that both low-priority threads and threads that
-    /// users wait for have taken.
+    /// A source location at which a thread took a shared lock. A lock is shared if both
+    /// low-priority threads and threads that users wait for have taken it.
     pub type SharedLock = &'static Location<'static>;
 
     static SHARED: Mutex<Vec<SharedLock>> = Mutex::new(Vec::new());
@@ -163,7 +163,8 @@ mod recording {
         }
     }
 
-    /// Marks this thread as a low-priority thread for the recording of locks.
+    /// Marks this thread as a low-priority thread. The mark is used to record which locks are taken
+    /// by which kind of thread.
     pub(crate) fn become_low_priority() {
         LOW_PRIORITY.set(true);
     }
@@ -180,9 +181,9 @@ mod recording {
         answer
     }
 
-    /// Returns the source locations, so far and in all threads, at which locks were taken that two
-    /// kinds of threads share: low-priority threads, and threads marked by [`in_foreground`] or
-    /// [`serve_users`](super::serve_users).
+    /// Returns the source locations at which shared locks were taken, so far and in all threads. A
+    /// lock is shared if it was taken both by a low-priority thread and by a thread marked by
+    /// [`in_foreground`] or [`serve_users`](super::serve_users).
     pub fn locks_shared_with_low_priority_threads() -> Vec<SharedLock> {
         SHARED.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -1,5 +1,5 @@
-//! Starts named threads, which are joined when dropped, and numbers threads. All threads of this
-//! project are started here.
+//! Starts named threads, and assigns a number to each thread. A thread is joined when its handle is
+//! dropped. All threads of this project are started here.
 
 use std::cell::Cell;
 use std::fmt;
@@ -105,7 +105,8 @@ mod starts {
         static LEFT: Cell<usize> = const { Cell::new(usize::MAX) };
     }
 
-    /// Restores the previous limit when dropped, even during a panic.
+    /// When dropped, even during a panic, restores the previous limit on the number of threads that
+    /// this thread can start.
     struct Restoring(usize);
 
     impl Drop for Restoring {

@@ -1,5 +1,5 @@
 //! Repeated and concurrent requests: reads repeated after an error, several concurrent streams, and
-//! concurrent tests of a directory for direct I/O.
+//! concurrent probes of whether direct I/O works in a directory.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -49,9 +49,9 @@ fn a_directory_can_be_probed_concurrently() {
     });
 }
 
-/// Checks that completed read-ahead of a stream does not count as requests at the device, even if
-/// the stream's caller has stopped reading. Otherwise idle streams would use up the depth of
-/// others.
+/// Checks that completed read-ahead of a stream does not count as requests in flight at the device,
+/// even if the stream's caller has stopped reading. Otherwise idle streams would reduce the number
+/// of requests that other streams may have in flight.
 #[test]
 fn completed_requests_leave_depth_for_other_streams() {
     let clock = Arc::new(ManualClock::new(0));

@@ -358,8 +358,8 @@ fn direct_transfers_are_aligned() {
         assert_eq!(read.read_at(&mut buffer, 0, PURPOSE).unwrap(), 6000);
         assert_eq!(read.read_full_at(&mut buffer, 4096, PURPOSE).unwrap(), 1904);
         assert_eq!(read.read_full_at(&mut buffer, 8192, PURPOSE).unwrap(), 0);
-        // All filesystems refuse odd lengths, offsets and addresses in direct I/O, whatever their
-        // block size.
+        // In direct I/O, all filesystems refuse these lengths and offsets, which are not multiples
+        // of any block size.
         assert_eq!(
             kind(read.read_at(&mut buffer[..4095], 0, PURPOSE)),
             Some(ErrorKind::InvalidInput)

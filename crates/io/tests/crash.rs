@@ -48,8 +48,8 @@ fn dump(storage: &SimStorage) -> BTreeMap<String, Vec<u8>> {
     files
 }
 
-/// Returns the set of contents that one file has in many crash images taken at this point; `None`
-/// if the file does not exist in an image.
+/// Returns the different contents that one file has in many crash images taken at this point. If
+/// the file does not exist in an image, the set contains `None`.
 fn outcomes(storage: &SimStorage, path: &str) -> BTreeSet<Option<Vec<u8>>> {
     (0..300).map(|seed| read(&storage.crash_image(seed), path)).collect()
 }
@@ -239,7 +239,8 @@ fn removed_files_come_back_until_the_directory_is_synced() {
     write_and_sync(&storage, "/a", b"first");
     sync_directory(&storage, ROOT);
     storage.remove(Path::new("/a")).unwrap();
-    // Make enough other changes of names that the storage sweeps unreachable files.
+    // The storage sweeps unreachable files after a number of changes to directory entries. Make
+    // enough other changes to cause such a sweep.
     for _ in 0..200 {
         create(&storage, "/b");
         storage.remove(Path::new("/b")).unwrap();
@@ -430,8 +431,8 @@ fn images_are_decided_by_the_seed() {
             .collect();
         decided += u32::from(images.len() > 1);
     }
-    // If everything is synced, or nothing can survive, all crashes leave the same disk. That must
-    // not be the case in most runs.
+    // If everything is synced, or if nothing unsynced can survive, all crashes of a run leave the
+    // same disk. In more than half of the runs, different crashes must leave different disks.
     assert!(decided > 25, "seeds from {first} decide {decided} of 50");
 }
 

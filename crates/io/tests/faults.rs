@@ -1,4 +1,5 @@
-//! Checks that each fault of the simulated disk strikes at exactly the calls that the plan selects.
+//! Checks that each fault of the simulated disk strikes at exactly the calls that its fault plan
+//! selects.
 
 use std::path::Path;
 
@@ -207,8 +208,8 @@ fn overwriting_an_acknowledged_block_is_reported() {
     assert_eq!((found[0].offset, found[0].length, found[0].block), (4095, 2, 4096));
     assert_eq!((found[1].block, found[1].path.as_path()), (8192, path));
     assert_eq!(found[1].call, storage.call_count() - 1);
-    // An acknowledgement belongs to the file, so a rename keeps it. It ends when the file is
-    // truncated below the block.
+    // Acknowledged bytes belong to the file, so they stay acknowledged when the file is renamed.
+    // They stop being acknowledged when a truncation of the file removes their block.
     let renamed = Path::new("/000002.log");
     storage.rename(path, renamed).unwrap();
     file.truncate(8192).unwrap();

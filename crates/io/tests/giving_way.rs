@@ -22,8 +22,8 @@ struct Users {
 }
 
 impl Users {
-    /// Creates users whose reads have a normal duration of 100 us, and checks that streams then get
-    /// their full depth.
+    /// Simulates users whose reads normally take 100 us. Checks that streams may then have all of
+    /// their requests in flight.
     fn new() -> Self {
         let clock = Arc::new(ManualClock::new(0));
         let foreground = Arc::new(Foreground::new(Arc::clone(&clock) as Arc<_>));
@@ -39,7 +39,7 @@ impl Users {
         self.clock.advance(10_000_000);
     }
 
-    /// Records slow reads until streams are limited to one request.
+    /// Simulates slow reads by users until streams are limited to one request.
     fn suffer(&self) {
         for _ in 0..4 {
             self.read(1_000_000);
@@ -48,7 +48,7 @@ impl Users {
         assert_eq!(self.foreground.depth(8, 0, true), 1);
     }
 
-    /// Lets time pass without reads until streams get their full depth again.
+    /// Lets time pass without reads until streams may again have all of their requests in flight.
     fn leave(&self) {
         let mut depths = (0..12).map(|_| {
             self.clock.advance(100_000_000);
@@ -65,7 +65,7 @@ struct SlowFile {
     inside: AtomicUsize,
     most_inside: AtomicUsize,
     calls: AtomicUsize,
-    /// While this is set, calls do not return.
+    /// While this is true, no call on the file returns.
     held: AtomicBool,
 }
 
@@ -195,8 +195,8 @@ fn readers_of_one_thread_share_the_reduced_depth_while_users_wait() {
             assert_eq!(reader.read(request * 4096, 4096).unwrap().len(), 4096);
         }
     }
-    // All streams together have at most two requests in flight: one ahead of its caller, and one
-    // that the caller of another stream waits for.
+    // All streams together have at most two requests in flight: one read-ahead request of a stream,
+    // and one request for which the caller of another stream waits.
     assert!(file.most_inside_since() <= 2);
     drop(readers);
     // Requests that ended when the readers were dropped must no longer count, so other streams get

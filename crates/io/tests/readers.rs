@@ -1,4 +1,5 @@
-//! Reading streams that are restarted on other files, change their depth, and drop pages.
+//! Tests of streams that read: they are restarted on other files, change their depth, and drop
+//! pages.
 #![expect(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 
 use std::path::{Path, PathBuf};
@@ -223,8 +224,9 @@ fn pages_are_dropped_behind_a_stream_with_readahead() {
             drop(reader);
             let left = storage.resident_pages(&path).unwrap().unwrap();
             println!("{request_bytes} depth {depth}: {left} pages left");
-            // If requests complete out of order, the page cache may keep the folio between two of
-            // them.
+            // A folio (pages that the kernel keeps or drops together) may hold parts of two
+            // adjacent requests. If these requests complete out of order, the folio may stay in the
+            // page cache.
             assert!(left <= 4 * PAGES, "{left} pages are left, {request_bytes} depth {depth}");
         }
     }

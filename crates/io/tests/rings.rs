@@ -77,8 +77,8 @@ impl ReadFile for Elsewhere {
     }
 }
 
-/// Returns a stream over such a file; prints a message and returns `None` if io_uring is not
-/// allowed.
+/// Returns a stream that reads `file` through io_uring. Prints a message and returns `None` if
+/// io_uring is not allowed.
 fn stream(file: &Arc<Elsewhere>, depth: usize, pool: &BufferPool) -> Option<SequentialReader> {
     let file = Arc::clone(file) as Arc<dyn ReadFile>;
     let length = file.length().unwrap();
@@ -90,7 +90,7 @@ fn stream(file: &Arc<Elsewhere>, depth: usize, pool: &BufferPool) -> Option<Sequ
     Some(reader)
 }
 
-/// Returns an open file without a name that contains these bytes.
+/// Returns an open file that contains these bytes and has no name.
 fn unnamed(bytes: &[u8]) -> std::fs::File {
     let mut file = tempfile::tempfile().unwrap();
     file.write_all(bytes).unwrap();
@@ -176,8 +176,8 @@ fn a_stream_takes_the_best_way_for_each_of_its_files() {
 fn short_ring_reads_are_completed_by_plain_reads() {
     let bytes = pattern(50_000);
     let pool = BufferPool::new(1 << 20);
-    // The descriptor's file ends at 22,222: one request is short, and the requests after it read
-    // nothing through the ring. All are completed with ordinary reads.
+    // Requests through the ring read a file that ends at 22,222. One of them is short, and the ones
+    // after it read nothing. Ordinary reads of the longer `bytes` complete them all.
     let file = Elsewhere::new(&bytes, unnamed(&bytes[..22_222]));
     let Some(mut reader) = stream(&file, 4, &pool) else { return };
     assert!(reader.read(0, 50_000).unwrap() == bytes);

@@ -168,8 +168,8 @@ fn a_failed_request_is_reported_at_its_offset() {
                 assert_eq!((error.operation, error.offset), (Operation::Read, Some(broken.start)));
                 assert_eq!(error.source.raw_os_error(), Some(5));
             }
-            // A read that begins in the failed request fails, even if it ends after it. A read
-            // after the failed request succeeds.
+            // A read that begins inside the failed request fails, even if the read ends beyond that
+            // request. A read that begins at the end of the failed request succeeds.
             if failing < 6 {
                 reader.read(broken.end - 1, 2).unwrap_err();
                 assert!(reader.read(broken.end, 3).unwrap() == &bytes[broken.end as usize..][..3]);

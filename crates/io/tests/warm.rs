@@ -13,7 +13,8 @@ use tailwater_io::{Create, IoMode, Purpose, Storage};
 const PURPOSE: Purpose = Purpose::CompactionWrite;
 const PAGE: u64 = 4096;
 
-/// Returns a direct writer of a new file, with a second, buffered handle for warm spans.
+/// Returns a direct writer of a new file. The writer has a second, buffered handle for warm spans,
+/// the parts of the file to keep in the page cache.
 fn writer(storage: &dyn Storage, path: &Path, buffer_bytes: usize) -> SequentialWriter {
     let direct = storage.create(path, Create::New, IoMode::Direct, PURPOSE).unwrap();
     let options = WriterOptions { buffer_bytes, depth: 1, ..WriterOptions::new(PURPOSE) };

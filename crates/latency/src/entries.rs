@@ -29,7 +29,7 @@ pub struct Values {
 }
 
 impl Values {
-    /// Creates values of `length` bytes, at most 1 MiB.
+    /// Creates values of `length` bytes each. `length` must be at most 1 MiB.
     pub fn new(length: usize, seed: u64) -> Self {
         let mut rng = Rng::with_seed(seed);
         let mut text = Vec::with_capacity(TEXT_BYTES + PIECE_BYTES);

@@ -84,8 +84,8 @@ impl OwnDirectory {
 impl Drop for OwnDirectory {
     fn drop(&mut self) {
         if !self.is_kept {
-            // Ignore errors: if the directory was not created because of a failure, that failure
-            // has already been reported.
+            // Ignore errors. In particular, if the directory could not be created, that failure has
+            // already been reported.
             let _ = remove_own(&self.path);
         }
     }
@@ -129,8 +129,8 @@ fn is_own(path: &Path) -> Result<bool, Failure> {
     };
     let is_own = metadata.is_dir()
         && (symlink_metadata(path.join(MARK)).is_ok_and(|mark| mark.is_file())
-            // An empty directory may be left from a crash before its mark was written, or after its
-            // mark was removed.
+            // If a crash happens before the mark file is written, or after it is removed, it leaves
+            // an empty directory.
             || std::fs::read_dir(path).map_err(named)?.next().is_none());
     if is_own {
         return Ok(true);

@@ -31,7 +31,8 @@ impl Backpressure {
         Moment(self.state.lock().changes)
     }
 
-    /// Waits until at least one change has come after `moment`.
+    /// Waits until a change is reported after `moment`. A change means that an append that was
+    /// refused may succeed now.
     pub(crate) fn wait_after(&self, moment: Moment) {
         let mut state = self.state.lock();
         while state.changes == moment.0 {
@@ -39,8 +40,9 @@ impl Backpressure {
         }
     }
 
-    /// Arranges for `wake` to be called once, at the first change after `moment`. If there has
-    /// already been one, calls it immediately.
+    /// Arranges for `wake` to be called once, when the first change is reported after `moment`. A
+    /// change means that an append that was refused may succeed now. If one has already been
+    /// reported, calls `wake` immediately.
     pub(crate) fn on_change_after(&self, moment: Moment, wake: Box<dyn FnOnce() + Send>) {
         let mut state = self.state.lock();
         if state.changes == moment.0 {

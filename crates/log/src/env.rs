@@ -20,7 +20,8 @@ pub(crate) struct Env {
     pub(crate) directory: PathBuf,
     /// The id of the log.
     pub(crate) log: u128,
-    /// The boot of the machine in which the log was opened, and the shared-memory directory in use.
+    /// The record of this opening of the log: the id of the machine's current boot, and the
+    /// shared-memory directory in use.
     pub(crate) opening: LastOpening,
     /// Whether the previous opening of the log was in the same boot of the machine.
     pub(crate) is_same_boot: bool,

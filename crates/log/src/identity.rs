@@ -59,7 +59,8 @@ pub(crate) struct LastOpening {
 }
 
 impl LastOpening {
-    /// Describes an opening in the boot with this id.
+    /// Creates the record of an opening of the log. `boot` is the id of the machine's boot during
+    /// which the log is opened.
     pub(crate) fn new(boot: Option<&str>, shared_memory: Option<&Path>) -> Self {
         let boot = boot.unwrap_or_default().to_owned();
         Self { boot, shared_memory: shared_memory.map(Path::to_owned) }

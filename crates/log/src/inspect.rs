@@ -3,9 +3,9 @@
 //! in time.
 //!
 //! Batches that are only in the memory of the process that has the log open are not visible. That
-//! process may be writing at the end of a partition's last segment. Such an incomplete write is
-//! distinguished from damage: it is not followed by a later block with a valid trailer
-//! ([`Severity`]).
+//! process may be writing at the end of a partition's last segment. An incomplete write is
+//! distinguished from damage by what follows: after an incomplete write, there is no later block
+//! with a valid trailer ([`Severity`]).
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -380,7 +380,7 @@ impl PartitionFiles<'_> {
     }
 }
 
-/// What the compaction of a log has done.
+/// The outcome of [`compact`]: the number of segments that were rewritten, and their sizes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CompactReport {
     /// Number of segments rewritten.

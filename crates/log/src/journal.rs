@@ -56,11 +56,12 @@ pub(crate) struct Journal {
 /// The content of a journal's file when it was read.
 #[derive(Debug)]
 pub(crate) struct Contents {
-    /// Path of the file. `number` is the number in its name, and `end` the end of the last whole
-    /// record in `bytes`.
+    /// Path of the file.
     pub(crate) path: PathBuf,
+    /// Number in the file's name.
     number: u64,
     bytes: Vec<u8>,
+    /// End of the last whole record in `bytes`.
     end: usize,
 }
 

@@ -66,8 +66,9 @@ pub(crate) fn remove_incarnation(storage: &dyn Storage, directory: &Path) {
     let _ = storage.remove_directory(directory);
 }
 
-/// Removes the directories of incarnations that the catalog does not name. Their partition was
-/// purged or deleted, or its creation was interrupted.
+/// Removes the directories of incarnations that the catalog does not name. Such a directory remains
+/// after its partition was purged or deleted, or after the creation of its partition was
+/// interrupted.
 ///
 /// # Errors
 /// Errors from listing the directories.

@@ -19,7 +19,7 @@ use crate::sync::{Condvar, Mutex};
 use crate::ticket::{Signal, Ticket};
 use crate::{Error, Result};
 
-/// Name of the offsets' journal, the prefix of its files' names.
+/// Name of the journal of consumers' offsets. The names of the journal's files begin with it.
 const NAME: &str = "offsets";
 /// Length of an entry in a record of the journal, in bytes.
 const ENTRY_BYTES: usize = 34;
@@ -39,7 +39,7 @@ type Key = (PartitionId, u64, Consumer);
 /// The stored offsets of an open log. Safe to use from any thread.
 pub(crate) struct Offsets {
     state: Mutex<State>,
-    /// Locked while waiting offsets are written. Must be locked before `state`.
+    /// Locked while queued offsets are written to the journal. Must be locked before `state`.
     journal: Mutex<Journal>,
     changed: Condvar,
 }
@@ -193,14 +193,15 @@ impl Offsets {
         tickets.into_iter().try_for_each(Ticket::wait)
     }
 
-    /// Drops from memory the offsets of all incarnations of a partition below `incarnation`.
+    /// Drops from memory the offsets of all incarnations of a partition whose number is less than
+    /// `incarnation`.
     pub(crate) fn forget(&self, id: PartitionId, incarnation: u64) {
         let is_gone = |(of, at, _): &Key| *of == id && *at < incarnation;
         self.state.lock().offsets.retain(|key, _| !is_gone(key));
     }
 
-    /// Writes the waiting offsets to the journal and completes their tickets. Returns false if none
-    /// were waiting.
+    /// Writes the queued offsets to the journal and completes their tickets. Returns false if none
+    /// were queued.
     pub(crate) fn write_pending(&self) -> bool {
         let mut journal = self.journal.lock();
         let (pending, waiting, is_durable) = {
@@ -231,7 +232,7 @@ impl Offsets {
         encode_all(&self.state.lock().offsets)
     }
 
-    /// Runs the thread that writes waiting offsets, until the log is closed.
+    /// Runs the thread that writes queued offsets to the journal, until the log is closed.
     pub(crate) fn work(&self) {
         loop {
             if self.write_pending() {

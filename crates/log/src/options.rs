@@ -14,12 +14,14 @@ use crate::{Error, Result};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Durability {
-    /// Nothing: the append can be lost when the process ends without closing the log.
+    /// An acknowledged append can be lost when the process ends without closing the log.
     Memory,
-    /// A crash of the process (for example by SIGKILL), but not of the machine or the container.
+    /// An acknowledged append survives a crash of the process (for example by SIGKILL), but not a
+    /// crash of the machine or of the container.
     #[default]
     Process,
-    /// A power cut. Consumers see a message only when it is durable.
+    /// An acknowledged append survives a power cut. Consumers see a message only when it is
+    /// durable.
     Disk,
 }
 
@@ -42,8 +44,8 @@ pub enum PartialBlocks {
     /// segment is sealed, the segment may be rewritten without the gaps that the padding leaves.
     #[default]
     Pad,
-    /// The bytes of the block are kept in memory, and the block is written again with the batches
-    /// that follow.
+    /// The bytes of the partial block are kept in memory. The block is written again, together with
+    /// the batches that follow.
     Carry,
 }
 
@@ -131,10 +133,10 @@ pub enum IoModeChoice {
 }
 
 impl IoModeChoice {
-    /// All choices.
+    /// All values.
     pub const ALL: [Self; 3] = [Self::Auto, Self::Direct, Self::Buffered];
 
-    /// Returns the choice's name, as used in configuration files.
+    /// Returns the name of this value in configuration files.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Auto => "auto",
@@ -149,14 +151,15 @@ impl IoModeChoice {
 /// the segment.
 #[derive(Debug, Clone, Default)]
 pub enum TailMemory {
-    /// In shared memory in `/dev/shm`. If that is not possible, in private memory, with a warning.
+    /// The tails are in shared memory in `/dev/shm`. If that is not possible, they are in private
+    /// memory, and opening the log reports a warning.
     #[default]
     Automatic,
-    /// In shared memory in this directory, which must be on a tmpfs.
+    /// The tails are in shared memory in this directory, which must be on a tmpfs.
     Directory(PathBuf),
-    /// In this shared memory.
+    /// The tails are in this shared memory.
     Shared(Arc<dyn SharedMemory>),
-    /// In private memory of the process.
+    /// The tails are in private memory of the process.
     Private,
 }
 

@@ -2,9 +2,9 @@
 //!
 //! RocksDB takes an `fcntl` write lock on the whole lock file. Such a lock belongs to the process:
 //! it is released as soon as the process closes *any* descriptor of the file, and it does not
-//! exclude other users in the same process. The lock taken here belongs to the open file
-//! (`F_OFD_SETLK`). It conflicts with RocksDB's lock. Unlike RocksDB's, it also excludes other
-//! users in the same process, is not released when they close the file, and is inherited by child
+//! exclude other openings of the file in the same process. The lock taken here belongs to the open
+//! file (`F_OFD_SETLK`). It conflicts with RocksDB's lock. Unlike RocksDB's, it also excludes other
+//! openings in the same process, is not released when they are closed, and is inherited by child
 //! processes.
 //!
 //! If the database is destroyed, the lock file loses its name. A lock on it then excludes no one,
@@ -47,7 +47,8 @@ impl Drop for PosixLock {
 
 impl PosixLock {
     /// Takes the lock on the file at `path`, which is created if it does not exist. If another
-    /// process or another user in this process holds the lock, the error is of kind `WouldBlock`.
+    /// process holds the lock, or this process holds it through another opening of the file, the
+    /// error is of kind `WouldBlock`.
     pub(super) fn take(path: &Path) -> io::Result<Self> {
         loop {
             let flags = OFlags::RDWR | OFlags::CREATE;

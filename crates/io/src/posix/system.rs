@@ -51,8 +51,8 @@ pub(crate) fn open(path: &Path, flags: OFlags, mode: IoMode) -> io::Result<Owned
         Ok(descriptor) => Ok(descriptor),
         Err(Errno::INVAL) => {
             // Linux creates a file before it checks whether the filesystem supports direct I/O.
-            // With O_EXCL this call created the file, so it can be removed. If that fails too, the
-            // refusal is still the error to return.
+            // With O_EXCL this call created the file, so the file can be removed. Even if the
+            // removal fails, the error to return is that direct I/O is refused.
             if flags.contains(OFlags::EXCL) {
                 let _ = rustix::fs::unlink(path);
             }
@@ -406,7 +406,7 @@ fn lock_call(
 
 /// Takes the exclusive lock on an open file, without waiting. Systems without `F_OFD_SETLK` need
 /// two locks: the `fcntl` lock of the process excludes RocksDB, and the `flock` lock excludes other
-/// users in the same process.
+/// openings of the file in the same process.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn lock(descriptor: BorrowedFd<'_>) -> rustix::io::Result<()> {
     let operation = rustix::fs::FlockOperation::NonBlockingLockExclusive;

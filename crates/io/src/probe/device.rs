@@ -32,7 +32,7 @@ const STREAMS: u64 = 4;
 pub struct DeviceProbe {
     /// Length of the scratch file in bytes. It is rounded up to whole MiB.
     pub bytes: u64,
-    /// Duration of each of the four measurements.
+    /// Duration of each measurement. There is one measurement for each field of [`DeviceFigures`].
     pub duration: Duration,
 }
 
@@ -41,7 +41,7 @@ pub struct DeviceProbe {
 pub struct ReadLatency {
     /// Median duration of a read, in microseconds.
     pub p50_us: f64,
-    /// 99th percentile of the durations, in microseconds.
+    /// 99th percentile of the durations of reads, in microseconds.
     pub p99_us: f64,
 }
 
@@ -50,13 +50,13 @@ pub struct ReadLatency {
 pub struct SyncLatency {
     /// Median duration of a durable write, in microseconds.
     pub p50_us: f64,
-    /// 99th percentile of the durations, in microseconds.
+    /// 99th percentile of the durations of durable writes, in microseconds.
     pub p99_us: f64,
     /// Fraction of writes that took more than 3 ms: 0 to 1.
     pub over_3_ms: f64,
 }
 
-/// The results of the four measurements.
+/// The results of the device probe, with one field for each of the four measurements.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct DeviceFigures {
     /// Latency of direct reads of 4 KiB at random offsets, made one at a time.
@@ -119,8 +119,9 @@ impl Scratch {
         let opened = storage
             .create(&path, Create::Truncate, direct, purpose)
             .and_then(|writer| Ok((writer, storage.open(&path, direct, purpose)?)));
-        // A crash before this removal leaves an empty file. The file may also exist if creating or
-        // opening it failed.
+        // Remove the file now, while it is open and empty. Only a crash before this line leaves a
+        // file. If `opened` is an error, remove it too, because the call that failed may have
+        // created the file.
         let removed = storage.remove(&path);
         let (mut writer, reader) = opened?;
         removed?;

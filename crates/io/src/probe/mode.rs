@@ -42,7 +42,7 @@ pub struct Probe {
     pub resident_pages: Option<u64>,
 }
 
-/// Whether a mode works in a directory.
+/// Whether an I/O mode works for the files in a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
     /// The mode is accepted, and the kernel reports nothing that contradicts it.

@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 
 use super::namespace::FileId;
 
-/// Size of a block, the unit that a device may tear when it is overwritten, in bytes.
+/// Size of a block, in bytes. If the power fails while a block is overwritten, any of its bytes may
+/// be lost.
 const BLOCK: u64 = 4096;
 
-/// A write to a block that contains an acknowledged byte.
+/// A write to a block in which some byte was already acknowledged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Overwrite {
     /// The number of the storage call that made the write.
@@ -21,7 +22,8 @@ pub struct Overwrite {
     pub offset: u64,
     /// Length of the write, in bytes.
     pub length: u64,
-    /// Offset, in bytes, of the first block that contains an acknowledged byte and was written to.
+    /// Offset in the file of the first block that this write touches and in which some byte was
+    /// already acknowledged, in bytes.
     pub block: u64,
 }
 

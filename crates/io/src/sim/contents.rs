@@ -90,8 +90,9 @@ impl Contents {
     /// Makes durable what has been written so far to the bytes of `span`. Other bytes do not become
     /// durable, except those written before the last truncation.
     pub(super) fn sync_span(&mut self, span: Range<u64>) {
-        // Truncations are metadata that may be needed to read the span, so they become durable
-        // together with everything before them.
+        // A truncation changes the length of the file, and a read of `span` may depend on the
+        // length. Therefore all pending truncations become durable, together with all changes made
+        // before them.
         let is_cut = |change: &Pending| matches!(change, Pending::Truncate { .. });
         if let Some(last_cut) = self.pending.iter().rposition(is_cut) {
             let later = self.pending.split_off(last_cut + 1);
@@ -188,9 +189,9 @@ impl<'a> Survivor<'a> {
         survivor
     }
 
-    /// Chooses the length of the file after the power cut. It is a length that the file had between
-    /// the last truncation that reached the disk and the next one, or lies between two such
-    /// lengths.
+    /// Chooses the length of the file after the power cut. After the last truncation that reached
+    /// the disk, the file grew until the next truncation. The chosen length is one of the file's
+    /// lengths in that period, or lies between two of them.
     fn choose_length(&self, random: &mut fastrand::Rng) -> u64 {
         let mut length = self.bytes.len() as u64;
         let mut seen = vec![length];
@@ -257,10 +258,10 @@ impl<'a> Survivor<'a> {
         writes.into_iter().map(choose).collect()
     }
 
-    /// Returns the lowest and the highest index that may be chosen for a sector. The lowest is that
-    /// of the last truncation that reached the disk and cut the sector, or 0. The highest is that
-    /// of the first truncation that did not reach the disk and would have cut the sector, or the
-    /// end.
+    /// Returns the lowest and the highest index in `pending` that [`Self::choose_versions`] may
+    /// choose for a sector. The lowest is the index of the last truncation that reached the disk
+    /// and cut the sector; 0 if there is none. The highest is the index of the first truncation
+    /// that did not reach the disk and would have cut the sector; `pending.len()` if there is none.
     fn bounds(&self, sector: u64) -> (usize, usize) {
         let cuts = |index: &usize| match self.pending[*index] {
             Pending::Truncate { length } => length < (sector + 1) * SECTOR,

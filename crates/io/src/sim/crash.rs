@@ -54,8 +54,8 @@ impl SimStorage {
     }
 }
 
-/// Steps forward through a recording and returns, at each call, what a crash just before that call
-/// would leave.
+/// Steps through the recorded calls. At each recorded call, a crash image shows what a crash just
+/// before that call would leave on the disk.
 ///
 /// The recording is copied, so later calls on the storage do not change the replay.
 #[derive(Debug)]
@@ -128,15 +128,17 @@ impl Replay {
         }
     }
 
-    /// Returns a copy of the disk as a power cut at this position may leave it. `seed` selects
-    /// which pending changes survive, and seeds the randomness of the new storage.
+    /// Returns a copy of the disk as a power cut may leave it just before the recorded call that
+    /// the replay has reached. `seed` selects which pending changes survive, and seeds the
+    /// randomness of the new storage.
     pub fn crash_image(&self, seed: u64) -> SimStorage {
         self.surroundings.crash_image(&self.disk, seed)
     }
 
-    /// Returns a copy of the disk after a crash of the process at this position, without a power
-    /// cut. Everything that was written survives. What was not synced is still pending, so a later
-    /// power cut can lose it. `seed` seeds the randomness of the new storage.
+    /// Returns a copy of the disk after a crash of the process, without a power cut, just before
+    /// the recorded call that the replay has reached. Everything that was written survives. What
+    /// was not synced is still pending, so a later power cut can lose it. `seed` seeds the
+    /// randomness of the new storage.
     pub fn process_crash_image(&self, seed: u64) -> SimStorage {
         self.surroundings.process_crash_image(&self.disk, seed)
     }

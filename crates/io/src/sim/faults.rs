@@ -72,8 +72,8 @@ impl FaultRule {
         self
     }
 
-    /// Strikes at one call only: the one with this index among the matching calls since the plan
-    /// was set, counted from 0.
+    /// Makes the fault strike at one call only. `index` counts the calls that match this rule since
+    /// the plan was set, from 0.
     #[must_use]
     pub fn at(mut self, index: u64) -> Self {
         self.first = index;
@@ -81,7 +81,8 @@ impl FaultRule {
         self
     }
 
-    /// Strikes at every matching call from this index on, counted from 0 since the plan was set.
+    /// Makes the fault strike at the call with this index and at all later calls that match this
+    /// rule. `index` counts the matching calls since the plan was set, from 0.
     #[must_use]
     pub fn from(mut self, index: u64) -> Self {
         self.first = index;

@@ -14,8 +14,8 @@
 //!   zeros.
 //! - **Length.** The length may be any that the file had since its last sync, or lie between two of
 //!   them. Truncations arrive in order, each whole. A truncation that arrived cuts what was written
-//!   before it. If a truncation did not arrive, neither did later writes to the part that it would
-//!   have cut.
+//!   earlier. If a truncation did not arrive, later writes to the part that it would have cut did
+//!   not arrive either.
 //! - **Names.** Every change of a name is atomic: a rename removes the old name and sets the new
 //!   one in one step, so a file that was durable under either name is still found under the old or
 //!   the new one. Changes of *different* names arrive in any order, since no stronger guarantee is

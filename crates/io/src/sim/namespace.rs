@@ -79,7 +79,7 @@ impl Change {
         Self { assignments: vec![(place, Some(node))] }
     }
 
-    /// Removes an entry.
+    /// Returns a change that removes the entry at `place`.
     pub(super) fn unset(place: EntryName) -> Self {
         Self { assignments: vec![(place, None)] }
     }

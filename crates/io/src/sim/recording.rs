@@ -3,8 +3,8 @@
 use super::calls::{Call, Opening};
 use super::disk::{Disk, Effect};
 
-/// One effect of a call on the disk, with the number of the call and the clock's time, in
-/// microseconds since 1970, when it was applied.
+/// One effect on the disk. `call` is the number of the call that had the effect. `now_us` is the
+/// time of the simulated clock when the effect was applied, in microseconds since 1970.
 #[derive(Debug, Clone)]
 pub(super) struct JournalEntry {
     pub(super) call: u64,

@@ -21,7 +21,7 @@ use crate::purpose::Purpose;
 use crate::statistics::Statistics;
 use crate::sync::Mutex;
 
-/// Number of changes of names between two sweeps, which free the files that can no longer be
+/// Number of changes to directory entries after which a sweep frees the files that can no longer be
 /// reached.
 const REMOVALS_BETWEEN_SWEEPS: u32 = 64;
 
@@ -34,8 +34,8 @@ pub(super) enum Verdict {
 }
 
 impl Verdict {
-    /// Converts the verdict for calls that succeed or fail as a whole. For them a short transfer
-    /// means success.
+    /// Converts the verdict for a call that succeeds or fails as a whole. Such a call transfers no
+    /// bytes that could be cut short, so `Short` means success.
     pub(super) fn all_or_nothing(self) -> io::Result<()> {
         match self {
             Self::Whole | Self::Short => Ok(()),
@@ -173,8 +173,8 @@ impl State {
         }
     }
 
-    /// Changes names. Every `REMOVALS_BETWEEN_SWEEPS` changes, files that became unreachable are
-    /// freed.
+    /// Creates, replaces, renames or removes directory entries. After every
+    /// `REMOVALS_BETWEEN_SWEEPS` such changes, frees the files that can no longer be reached.
     pub(super) fn change_names(&mut self, change: Change) {
         self.apply(Effect::Change(change));
         self.removals += 1;

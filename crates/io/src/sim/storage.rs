@@ -44,8 +44,8 @@ pub struct SimStorage {
     shared: Arc<Machine>,
 }
 
-/// Methods with which tests control the disk; `super::crash` has more. They are not numbered as
-/// calls, and faults do not apply to them.
+/// Methods with which tests control the disk; `super::crash` has more. These methods do not count
+/// as storage calls: they get no call number, and no fault applies to them.
 impl SimStorage {
     /// Creates an empty disk. The seed determines the length of short transfers, how much a failed
     /// write leaves written, and which bytes a failed sync loses.
@@ -183,7 +183,8 @@ impl SimStorage {
         Ok(())
     }
 
-    /// Declares that no byte of a file is acknowledged any more, because the file is recycled.
+    /// Ends the acknowledgement of all bytes of a file, because the file will be reused for other
+    /// data ([`Self::acknowledge`]).
     ///
     /// # Errors
     /// If there is no such file.
@@ -204,8 +205,8 @@ impl SimStorage {
         self.shared.state.lock()
     }
 
-    /// Makes a numbered call on names: applies the fault plan, and then runs `body`. An error names
-    /// `path`.
+    /// Makes a storage call on a path instead of an open file. Gives the call a number, applies the
+    /// fault plan, and then runs `body`. An error names `path`.
     fn on_names<T>(
         &self,
         operation: Operation,

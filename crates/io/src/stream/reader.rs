@@ -37,10 +37,10 @@ pub struct ReaderOptions {
     pub purpose: Purpose,
 }
 
-/// Reads a span of a file from front to back with aligned requests, some of which are made ahead of
-/// the caller. Every I/O mode is supported. Neither the bounds of the span nor the end of the file
-/// need be aligned: the first and the last request extend to the next aligned offset outside the
-/// span.
+/// Reads a span of a file from front to back with aligned requests. A request ahead (read-ahead) is
+/// made before the caller asks for its bytes. Every I/O mode is supported. Neither the bounds of
+/// the span nor the end of the file need be aligned: the first and the last request extend to the
+/// next aligned offset outside the span.
 ///
 /// The number of requests ahead adapts to the caller. It grows by one, up to the maximum, each time
 /// that the caller had to wait, and shrinks by one whenever another span begins. It is kept low
@@ -49,8 +49,9 @@ pub struct ReaderOptions {
 ///
 /// One stream can read many spans and files in turn ([`Self::restart`]), with the same buffers.
 ///
-/// Memory: one buffer for each request ahead and one more, as far as the pool has that many. In
-/// addition, a copy of the longest read that needed more than one request.
+/// Memory: one buffer for each request ahead and one more. If the pool has fewer buffers, the
+/// stream makes fewer requests ahead. In addition, the stream keeps a copy of the longest read that
+/// needed more than one request.
 #[derive(Debug)]
 pub struct SequentialReader {
     source: Arc<Source>,
@@ -72,7 +73,7 @@ pub struct SequentialReader {
     /// Target number of requests ahead of the caller, in flight or arrived: from 1 to `depth`. It
     /// adapts to the caller.
     ahead: usize,
-    /// Initial value of `ahead`, and its lower bound when another span begins.
+    /// Initial value of `ahead`. When a new span begins, `ahead` does not fall below this value.
     first: usize,
     /// Index of the first chunk that the caller has neither received nor skipped.
     given: u64,
@@ -145,7 +146,8 @@ impl SequentialReader {
         let nothing = Plan::new(0..0, self.request_bytes, ALIGNMENT);
         self.source = Arc::new(Source { file: Arc::clone(&file), plan: nothing, purpose });
         (self.given, self.next, self.position) = (0, 0, span.start);
-        // Start one below the previous target: the new span may need less read-ahead.
+        // The new span may need fewer requests ahead of the caller than the previous span, so begin
+        // with one fewer.
         self.ahead = (self.ahead - 1).max(self.first.min(self.depth));
         let end = span.end.min(file.length()?);
         let alignment = file.alignment();
@@ -330,9 +332,9 @@ impl SequentialReader {
         foreground.filter(|_| self.requests.path() != RequestPath::Caller)
     }
 
-    /// Submits requests as long as a buffer is free and the read-ahead target and the limiter
-    /// allow. If `needed`, the caller waits for the next request, and at least that one may be in
-    /// flight.
+    /// Submits requests as long as a buffer is free and both the read-ahead target and the limiter
+    /// allow another one. If `needed`, the caller waits for the next request. Then one request in
+    /// flight is allowed regardless of the target and the limiter.
     fn request_ahead(&mut self, needed: bool) {
         self.collect_ended();
         if self.free.is_empty() || self.next >= self.source.plan.count() {
@@ -412,7 +414,8 @@ impl SequentialReader {
 
 impl Drop for SequentialReader {
     fn drop(&mut self) {
-        // Return the buffers that no request uses before waiting for the requests in flight.
+        // First return the buffers that no request uses. Then wait for the requests in flight,
+        // which use the others.
         self.free.clear();
         self.ready.clear();
         self.current = None;

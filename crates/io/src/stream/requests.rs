@@ -13,12 +13,13 @@ use crate::storage::ReadFile;
 /// How the requests of a stream are made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RequestPath {
-    /// By the caller's thread, one at a time, when the caller waits for the request.
+    /// The caller's thread makes the requests, one at a time. It makes a request when it needs the
+    /// bytes.
     Caller,
-    /// By the threads of [`Workers`], several concurrently.
+    /// The threads of [`Workers`] make the requests, several concurrently.
     Threads,
-    /// By the kernel through io_uring, several concurrently. The caller's thread submits them and
-    /// waits for them.
+    /// The kernel executes the requests through io_uring, several concurrently. The caller's thread
+    /// submits them and waits for them.
     Ring,
 }
 
@@ -37,8 +38,9 @@ impl Requests {
         Self::Caller(VecDeque::new())
     }
 
-    /// Chooses how to make the requests of a file: if `several`, by io_uring or else by workers,
-    /// otherwise by the caller. Must be called while nothing is in flight.
+    /// Chooses how to make the requests of a file. If `several` requests may be in flight, io_uring
+    /// makes them, or the workers if io_uring is not possible. Otherwise the caller makes them.
+    /// Must be called while nothing is in flight.
     pub(super) fn choose(
         &mut self,
         file: &dyn ReadFile,
@@ -110,7 +112,8 @@ impl Requests {
                 waiting.drain(..taken).map(|(_, buffer)| buffer).collect()
             }
             Self::Threads(threads) => threads.take_back(index),
-            // The kernel may have begun every request that was submitted to the ring.
+            // No request can be taken back: the kernel may have begun every request that was
+            // submitted to the ring.
             Self::Ring(_) => Vec::new(),
         }
     }

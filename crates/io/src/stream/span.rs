@@ -74,8 +74,8 @@ impl Source {
         error
     }
 
-    /// Returns the number of bytes of a request that lie before the end of the plan. The last
-    /// request extends to an aligned offset, and its read may stop earlier.
+    /// Returns how many bytes of a request lie before the end of the span to read. The last request
+    /// extends past that end to an aligned offset, but its read may stop after these bytes.
     fn enough(&self, index: u64) -> usize {
         let range = self.plan.range(index);
         (range.end.min(self.plan.end) - range.start) as usize

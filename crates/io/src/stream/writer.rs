@@ -42,7 +42,8 @@ impl WriterOptions {
     }
 }
 
-/// Two warm spans with a gap of fewer bytes than this between them are written as one span.
+/// If the gap between two warm spans (parts of the file to keep in the page cache) is shorter than
+/// this, in bytes, they are written as one span.
 const WARM_GAP: u64 = 32 << 10;
 
 /// Appends to a new file. Bytes are collected in aligned buffers from a pool, and full buffers can
@@ -75,8 +76,8 @@ pub struct SequentialWriter {
     /// The buffer that collects appended bytes, which will be written at `offset`; `None` while it
     /// is empty.
     collected: Option<PooledBuffer>,
-    /// Offset in the file of the first collected byte. In direct mode it is a multiple of the
-    /// alignment.
+    /// Offset in the file at which the first byte of `collected` will be written. In direct mode it
+    /// is a multiple of the alignment.
     offset: u64,
     /// Length of the file at the last flush. A flush at the same length does nothing, instead of
     /// writing the last block again.
@@ -92,9 +93,11 @@ pub struct SequentialWriter {
     /// down at the device.
     foreground: Option<Arc<Foreground>>,
     depth: usize,
-    /// Whether there is a second handle, through which warm spans are written.
+    /// Whether there is a second handle to the file, for writes into the page cache. Warm spans
+    /// (parts of the file to keep in the page cache) are written through it.
     warms: bool,
-    /// The warm spans of the collected bytes, as offsets in the file, in ascending order.
+    /// The parts of `collected` to keep in the page cache (warm spans), as offsets in the file, in
+    /// ascending order.
     warm: Vec<Range<u64>>,
 }
 
@@ -120,10 +123,11 @@ impl PieceQueue {
 struct State {
     free: Vec<PooledBuffer>,
     queue: VecDeque<Piece>,
-    /// The file; `None` while a drain holds it.
+    /// The file. It is `None` while a drain, the job that writes the queue to the file, holds the
+    /// file.
     output: Option<Output>,
     failure: Option<Error>,
-    /// Whether a drain is inside a call on the file.
+    /// Whether a drain, the job that writes the queue to the file, is inside a call on the file.
     writing: bool,
 }
 
@@ -135,7 +139,8 @@ struct Piece {
     /// If set, the end of the buffer is padding, and the file is truncated to this length after the
     /// write.
     cut_to: Option<u64>,
-    /// The warm spans in the buffer, as offsets in the file, in ascending order.
+    /// The parts of the buffer to keep in the page cache (warm spans), as offsets in the file, in
+    /// ascending order.
     warm: Vec<Range<u64>>,
 }
 
@@ -144,8 +149,9 @@ impl Piece {
         self.offset + self.buffer.len() as u64
     }
 
-    /// Returns the parts of the buffer to write through the page cache, as offsets in the file: the
-    /// warm spans, rounded to whole blocks, and joined if the gap between them is small.
+    /// Returns the parts of the buffer to write through the page cache, as offsets in the file.
+    /// These are the spans in `self.warm`, rounded to whole blocks. Spans with a small gap between
+    /// them are joined.
     fn warm_runs(&self, alignment: u64) -> Vec<Range<u64>> {
         let mut runs: Vec<Range<u64>> = Vec::new();
         for span in &self.warm {
@@ -171,10 +177,12 @@ struct Output {
     file: Box<dyn WriteFile>,
     options: WriterOptions,
     reserved: u64,
-    /// Becomes false when preallocation fails for lack of space, and is then not tried again.
+    /// Whether to preallocate space. This becomes false for good when preallocation fails for lack
+    /// of space.
     reserving: bool,
     written_back: u64,
-    /// A second handle to the file, through which warm spans are written into the page cache.
+    /// A second handle to the file, for writes into the page cache. Warm spans (parts of the file
+    /// to keep in the page cache) are written through it.
     warm_file: Option<Box<dyn WriteFile>>,
 }
 
@@ -311,8 +319,8 @@ impl SequentialWriter {
         self.pace = Some((rate_limiter, priority));
     }
 
-    /// Reduces the buffers queued or being written while users' reads are slowed down at the
-    /// device. At the lowest limit, the caller waits for each write to end.
+    /// Limits the number of buffers that are queued or being written while users' reads are slowed
+    /// down at the device. If the limit falls to 0, the caller waits for each write to end.
     pub fn give_way_to(&mut self, foreground: Arc<Foreground>) {
         self.foreground = Some(foreground);
     }
@@ -343,7 +351,8 @@ impl SequentialWriter {
     /// The errors of [`Self::append`].
     pub fn append_warm(&mut self, mut bytes: &[u8]) -> Result<()> {
         while self.warms && !bytes.is_empty() {
-            // A warm span that does not fit into the buffer is split at the end of the buffer.
+            // These bytes are a warm span: they should stay in the page cache. If they do not fit
+            // into the buffer, the span is split at the end of the buffer.
             let begin = self.length();
             let room = self.collected.as_ref().map_or(self.buffer_bytes, |it| it.remaining());
             let (now, later) = bytes.split_at(bytes.len().min(room));
@@ -362,8 +371,8 @@ impl SequentialWriter {
         self.offset + self.collected.as_ref().map_or(0, |buffer| buffer.len() as u64)
     }
 
-    /// Writes everything appended to the file, and waits until it is written. The file's length is
-    /// then [`Self::length`].
+    /// Writes all bytes appended so far, and waits until they are written to the file. The file's
+    /// length is then [`Self::length`].
     ///
     /// # Errors
     /// The first failure of this stream.
@@ -479,7 +488,8 @@ impl SequentialWriter {
     /// foreground limiter.
     fn give_way(&self) {
         let Some(foreground) = &self.foreground else { return };
-        // The limiter's depth includes the collecting buffer, so subtract it.
+        // The limiter also counts the buffer that collects bytes, besides those queued or being
+        // written. So add one buffer to the depth, and subtract it from the result.
         let behind = foreground.depth(self.depth + 1, 0, true) - 1;
         if behind < self.depth {
             let mut state = self.shared.state.lock();
@@ -520,8 +530,8 @@ impl Drop for SequentialWriter {
         while state.writing {
             state = self.shared.changed.wait(state);
         }
-        // A drain that is about to end may still hold the shared state for a short time. Release
-        // the buffers and the file now.
+        // A drain, the job that writes the queue, may be about to end and still hold the shared
+        // state for a short time. Release the buffers and the file without waiting for the drain.
         state.free.clear();
         state.output = None;
     }
@@ -551,8 +561,9 @@ impl Drain {
         }
     }
 
-    /// Returns the next piece to write. If the queue is empty, puts the output back under the same
-    /// lock, so that a piece queued after that starts a new drain.
+    /// Returns the next piece to write. If the queue is empty, puts the file back into the shared
+    /// state while that state is still locked. A piece queued after that finds the file there and
+    /// starts a new drain, the job that writes the queue.
     fn next(&mut self) -> Option<Piece> {
         let mut state = self.shared.state.lock();
         if state.failure.is_some() {

@@ -108,7 +108,7 @@ fn btrfs_may_buffer_direct_writes() {
     // If data checksums are enabled, Linux 6.14 and later sends direct writes on btrfs through the
     // page cache.
     assert!(matches!(probed.answer, Answer::Works | Answer::Cached), "{}", probed.answer);
-    // Direct reads bypass the page cache even then.
+    // Direct reads on btrfs bypass the page cache, even if direct writes do not.
     let probed = answer(&disk.path(), IoMode::Direct, Access::Read);
     assert_eq!(probed.answer, Answer::Works, "{probed:?}");
     check_modes(&disk.path());

@@ -17,7 +17,8 @@ use crate::failure::Failure;
 /// Time that a consumer waits after a round in which none of its partitions had new messages.
 const EMPTY_WAIT: Duration = Duration::from_micros(200);
 
-/// What one client measured, or all producers or all consumers together.
+/// The measurements of one client. Sums over all producers and over all consumers also have this
+/// type.
 pub(super) struct Measured {
     /// Latencies of messages or batches, in nanoseconds.
     pub(super) latencies: Histogram<u64>,
@@ -38,7 +39,7 @@ impl Measured {
     }
 }
 
-/// The points in time of one run.
+/// The start of a run, the end of its warm-up, and its end.
 #[derive(Clone, Copy)]
 pub(super) struct Schedule {
     pub(super) start: Instant,

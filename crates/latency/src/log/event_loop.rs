@@ -11,8 +11,8 @@ use crate::failure::Failure;
 
 /// A client's request.
 pub(super) enum Request {
-    /// Append a batch. The reply is sent when the batch is acknowledged, which the topic's
-    /// durability determines.
+    /// Append a batch. The topic's durability determines when the batch is acknowledged. The reply
+    /// is sent then.
     Append { partition: usize, batch: Arc<Vec<u8>>, reply: Sender<Acknowledged> },
     /// Poll up to `count` messages from an offset.
     Poll { partition: usize, offset: u64, count: u32, reply: Sender<PollReply> },

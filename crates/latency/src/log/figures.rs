@@ -29,7 +29,8 @@ pub(super) struct Side {
 pub(super) struct Figures {
     pub(super) producers: Side,
     pub(super) consumers: Side,
-    /// The kernel's figures, by name.
+    /// What the kernel reports about the run, such as stalls and the use of the device, by the name
+    /// of the value.
     pub(super) kernel: BTreeMap<String, f64>,
 }
 

@@ -22,7 +22,8 @@ use crate::parsing::{above_zero, at_least_one};
 
 /// Interval between two samples of the kernel's counters.
 const SAMPLED: Duration = Duration::from_millis(250);
-/// Duration of the warm-up, which is not counted, as a fraction of the duration of a row.
+/// Duration of the warm-up before each measurement, as a fraction of the duration of the
+/// measurement. The warm-up is not counted.
 const WARM_UP: f64 = 0.1;
 
 /// Arguments of the experiment.

@@ -68,7 +68,7 @@ pub struct LogBenchArguments {
     /// Number of partitions, distributed over producers and consumers
     #[arg(long, default_value_t = 4, value_parser = at_least_one)]
     pub(crate) partitions: usize,
-    /// Number of producer threads, and of consumer threads
+    /// Number of producer threads; there are as many consumer threads
     #[arg(long, default_value_t = 2, value_parser = at_least_one)]
     pub(crate) clients: usize,
     /// Producers send batches to all partitions in turn instead of only to their own
@@ -106,7 +106,7 @@ pub struct LogBenchArguments {
     pub(crate) out: Option<PathBuf>,
 }
 
-/// Runs the experiment and returns its tables.
+/// Runs the experiment and returns its results, formatted as tables.
 ///
 /// # Errors
 /// Errors of the log and the operating system.

@@ -18,16 +18,19 @@ pub enum Mode {
     DirectInline,
     /// Separate threads write with direct I/O, each write durable
     DirectDeferred,
-    /// Like direct_deferred, but with carried instead of padded blocks
+    /// Like direct_deferred, but a partial last block does not stay padded: it is written again
+    /// with the batches that follow
     DirectDeferredCarry,
-    /// Deferred; acknowledged sends are lost when the process ends
+    /// Separate threads write; acknowledged sends may be lost when the process ends
     Memory,
-    /// Deferred; acknowledged sends survive the process in shared memory
+    /// Separate threads write; acknowledged sends are in shared memory and survive the end of the
+    /// process
     ProcessShared,
-    /// Deferred; acknowledged sends survive the process in the segment: the acknowledgement waits
-    /// for the write
+    /// Separate threads write; a send is acknowledged once it is written to the segment, so it
+    /// survives the end of the process
     ProcessWritten,
-    /// Deferred; acknowledged sends survive a power cut
+    /// Separate threads write; a send is acknowledged once it is durable, so it survives a power
+    /// cut
     Disk,
 }
 

@@ -16,8 +16,8 @@ use crate::failure::Failure;
 use crate::memory_limit::evict;
 use crate::parsing::at_least_one;
 
-/// Size at which a segment is sealed, in bytes: the smallest that a topic accepts. It makes many
-/// segments cheap.
+/// Size at which a segment is sealed, in bytes. It is the smallest size that a topic accepts, so
+/// that a log with many segments needs little data.
 const SEGMENT_BYTES: u64 = 64 << 10;
 /// Payload length in bytes of the one message in each segment. The next message does not fit into
 /// the same segment.

@@ -39,12 +39,14 @@ impl Group {
         Err(io::Error::other(said))
     }
 
-    /// Returns the path of the group, relative to the root of the system.
+    /// Returns the path of the group on the machine. If a test imitates the machine in a directory,
+    /// the path is relative to that directory.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Returns the directory of the group, with the system's root, for access to its files.
+    /// Returns the directory of the group's files, as this process opens it. If a test imitates the
+    /// machine in a directory, the path includes that directory.
     pub(super) fn directory(&self) -> PathBuf {
         self.system.path(&self.path)
     }
@@ -183,7 +185,7 @@ impl V2Limit {
     }
 }
 
-/// Returns a phrase for the report that says what it means that swap is not limited.
+/// Returns a phrase for the report that explains the consequence of unlimited swap.
 fn unlimited_swap(system: &System) -> &'static str {
     let memory = system.read("/proc/meminfo").unwrap_or_default();
     let line = memory.lines().find_map(|line| line.strip_prefix("SwapTotal:"));

@@ -15,15 +15,17 @@ const UNLIMITED: u64 = 1 << 60;
 /// there.
 #[derive(Debug)]
 pub(super) struct Places {
-    /// The parent in the memory hierarchy of cgroup v1.
+    /// The parent cgroup of new groups in the memory hierarchy of cgroup v1.
     pub(super) v1: Result<PathBuf, String>,
-    /// The parent in the unified hierarchy, even if that hierarchy has no memory controller.
+    /// The parent cgroup of new groups in the unified hierarchy, even if that hierarchy has no
+    /// memory controller.
     pub(super) unified: Option<PathBuf>,
-    /// The parent in the unified hierarchy (cgroup v2), if it has the memory controller.
+    /// The parent cgroup of new groups in the unified hierarchy (cgroup v2), if that hierarchy has
+    /// the memory controller.
     pub(super) v2: Result<PathBuf, String>,
 }
 
-/// Finds the parent cgroups on a system.
+/// Finds the cgroups in which this program creates new groups.
 pub(super) fn places(system: &System) -> Places {
     let mounts = mounts::parse(&system.read("/proc/self/mountinfo").unwrap_or_default());
     let cgroup = system.read("/proc/self/cgroup").unwrap_or_default();
@@ -34,9 +36,10 @@ pub(super) fn places(system: &System) -> Places {
     }
 }
 
-/// Returns the parent of new groups in cgroup v1. If the process's own group has a limit, this is
-/// the own group, because new groups must not escape that limit. Otherwise it is the root of the
-/// hierarchy. There every later run finds the groups that killed runs have left behind.
+/// Returns the cgroup v1 group in which new groups are created. If the process's own group has a
+/// limit, new groups are created inside it, because they must not escape that limit. Otherwise they
+/// are created at the root of the hierarchy. There every later run finds the groups that killed
+/// runs have left behind.
 fn v1(system: &System, mounts: &[Mount], cgroup: &str) -> Result<PathBuf, String> {
     let mount = hierarchy(mounts, Some("memory")).ok_or("no memory controller is mounted")?;
     let own = of_process(mounts, cgroup, Some("memory")).filter(|path| is_limited(system, path));

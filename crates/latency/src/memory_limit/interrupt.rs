@@ -56,8 +56,8 @@ pub fn on_interrupt(action: impl FnOnce() + Send + 'static) -> Result<Guard, Fai
     Ok(Guard { number })
 }
 
-/// Kills a child process at an interruption. Drop the guard when the child has been waited for,
-/// because its process id may then be reused.
+/// Makes a signal that interrupts this program (for example by Ctrl-C) also kill a child process.
+/// Drop the guard when the child has been waited for, because its process id may then be reused.
 ///
 /// # Errors
 /// The errors of [`on_interrupt`].

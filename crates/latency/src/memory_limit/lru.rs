@@ -7,8 +7,8 @@ use super::files;
 
 const SETTING: &str = "/sys/kernel/mm/lru_gen/enabled";
 
-/// The setting of the multi-generational LRU before the limit. It is restored when the value is
-/// dropped.
+/// The kernel's setting of the multi-generational LRU, as it was before the memory limit was
+/// created. Dropping this struct restores that setting.
 #[derive(Debug)]
 pub(super) struct Lru {
     system: System,
@@ -33,7 +33,7 @@ impl Lru {
         self.was.filter(|_| self.is_off).unwrap_or(0)
     }
 
-    /// Returns a copy of what is needed to restore the setting at an interruption.
+    /// Returns a copy of the setting, to restore it if a signal interrupts the program.
     pub(super) fn back(&self) -> RestoreOnInterrupt {
         RestoreOnInterrupt { system: self.system.clone(), mask: self.mask() }
     }
@@ -58,7 +58,8 @@ impl Drop for Lru {
     }
 }
 
-/// What is needed to restore the setting at an interruption.
+/// The kernel's setting of the multi-generational LRU, to be restored if a signal interrupts the
+/// program.
 #[derive(Debug)]
 pub(super) struct RestoreOnInterrupt {
     system: System,

@@ -5,7 +5,7 @@
 //!
 //! 1. a memory cgroup in cgroup v1, including swap if the kernel accounts for it. Since v1 does not
 //!    report stalls, a second group is created in the unified hierarchy, if that is mounted;
-//! 2. a memory cgroup in cgroup v2, without swap;
+//! 2. a memory cgroup in cgroup v2, in which swap is forbidden if the kernel supports that;
 //! 3. a systemd scope, created by `systemd-run`;
 //! 4. no limit. [`MemoryLimit::describe`] states the consequences.
 //!
@@ -272,7 +272,7 @@ impl MemoryLimit {
 }
 
 impl How {
-    /// Returns the groups that a child enters when it is started.
+    /// Returns the cgroups that a child process enters when it starts.
     fn groups(&self) -> impl Iterator<Item = &Group> {
         let (first, second) = match self {
             Self::V1 { memory, unified } => (Some(memory.group()), unified.as_ref()),
@@ -300,7 +300,7 @@ impl Paths {
         Self { memory, pressure }
     }
 
-    /// Makes a target observe these cgroups.
+    /// Adds these cgroups to `target`, the objects whose counters the kernel reports.
     #[must_use]
     pub fn watch(self, mut target: Target) -> Target {
         if let Some(pressure) = self.pressure {

@@ -20,8 +20,8 @@ pub(super) struct Scopes {
 }
 
 impl Scopes {
-    /// Checks that scopes can be started by starting a trial scope, and returns a value that starts
-    /// more.
+    /// Returns a value that starts systemd scopes. First starts a trial scope, to check that
+    /// systemd can start scopes.
     pub(super) fn new(host: &Host, name: &str, bytes: u64) -> Result<Self, String> {
         let scopes = Self {
             systemd_run: host.systemd_run.clone(),
@@ -54,8 +54,8 @@ impl Scopes {
         command
     }
 
-    /// Changes the limit of the most recently started scope. Does nothing if only the trial scope
-    /// has been started.
+    /// Changes the memory limit of the most recently started scope. Does nothing if no scope was
+    /// started except the trial scope of [`Self::new`].
     pub(super) fn set(&self, bytes: u64) -> Result<(), Failure> {
         let number = self.started.load(Relaxed) - 1;
         if number == 0 {

@@ -26,8 +26,8 @@ pub(super) fn name(system: &System, lru_mask: u32) -> String {
     format!("{PREFIX}{namespace}-{process}-{start}-{number}-{lru_mask:x}")
 }
 
-/// For each group in `parent` whose creator has ended: kills the processes in it, removes it, and
-/// restores the LRU setting in its name.
+/// Cleans up each group in `parent` whose creator has ended. Kills the processes in the group,
+/// removes the group, and restores the LRU setting that is encoded in the group's name.
 pub(super) fn remove(system: &System, parent: &Path) {
     let own = namespace(system);
     for name in system.names(parent) {

@@ -11,8 +11,8 @@ use super::incident::Incident;
 use super::units::{Bytes, HotSet, WriteRate};
 use crate::parsing::{above_zero, at_least_one};
 
-/// The arguments of the experiment. The defaults are those of the preset, or of the published
-/// experiment.
+/// The arguments of the experiment. The default values are those of RocksDB's published experiment,
+/// unless `--preset` or `--quick` selects others.
 #[derive(Debug, Clone, Default, Args)]
 pub struct TailArguments {
     /// Run a small version of the experiment: under two minutes, two processors and 4 GiB of disk
@@ -24,7 +24,7 @@ pub struct TailArguments {
     /// Engines to measure [default: tailwater]
     #[arg(long)]
     pub engine: Option<Engines>,
-    /// Run only the rows without a rate limiter of the preset cassandra
+    /// With the preset cassandra, run only the rows without a rate limiter
     #[arg(long)]
     pub unlimited_only: bool,
     /// Comma-separated list of configurations to compare [default: the first five]
@@ -39,10 +39,11 @@ pub struct TailArguments {
     /// Size of the database
     #[arg(long, value_name = "BYTES", conflicts_with = "ratio")]
     pub size: Option<Bytes>,
-    /// Size of the database as a multiple of the limit [default: 13.4, 3.5 million keys in 1G]
+    /// Size of the database as a multiple of the memory limit [default: 13.4, which is 3.5 million
+    /// keys for a limit of 1G]
     #[arg(long, value_parser = above_zero)]
     pub ratio: Option<f64>,
-    /// Size of the hot set, in percent of the limit or in bytes [default: 40%]
+    /// Size of the hot set, in bytes or in percent of the memory limit [default: 40%]
     #[arg(long, value_name = "PERCENT|BYTES")]
     pub hot: Option<HotSet>,
     /// Number of reader threads [default: one less than processors, which leaves one to the engine]
@@ -78,14 +79,14 @@ pub struct TailArguments {
     /// are measured
     #[arg(long)]
     pub warm: bool,
-    /// Incident during each run
+    /// Disturbance to cause during each run, to test how the caches cope with change
     #[arg(long)]
     pub incident: Option<Incident>,
     /// Parent directory of the databases, on the disk to measure [default: tailwater-tail]
     #[arg(long)]
     pub directory: Option<PathBuf>,
-    /// Directory of report.json, table.txt and the results of each run [default: report, in the
-    /// directory]
+    /// Directory of report.json, table.txt and the results of each run [default: subdirectory
+    /// 'report' of --directory]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Continue an interrupted experiment with the same arguments
@@ -105,8 +106,8 @@ pub enum Preset {
     /// written, five runs of 120 s
     #[value(name = "rocksdb-14743")]
     Rocksdb14743,
-    /// Cassandra's experiment: 10,000 reads/s while one compaction merges ten times the limit, at
-    /// three rates
+    /// Cassandra's experiment: 10,000 reads/s while one compaction merges ten times as many bytes
+    /// as the memory limit, at three rates of compaction
     Cassandra,
 }
 
@@ -117,7 +118,7 @@ pub enum Engines {
     Tailwater,
     /// RocksDB
     Rocksdb,
-    /// Both, alternating
+    /// Tailwater and RocksDB, alternating
     Both,
 }
 
@@ -135,7 +136,7 @@ impl Engines {
 /// The memory limit of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limit {
-    /// No limit.
+    /// The memory is not limited.
     None,
     /// A limit in bytes.
     Bytes(u64),

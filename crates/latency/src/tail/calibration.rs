@@ -18,8 +18,8 @@ const LONGEST: Duration = Duration::from_secs(60);
 /// experiment.
 const SHARE: f64 = 0.6;
 
-/// Returns the write rate for the experiment, in bytes per second. `measure` measures a row for a
-/// given duration with an unthrottled writer.
+/// Returns the write rate for the experiment, in bytes per second. `measure` runs one configuration
+/// of one engine (a row) for a given duration, with an unthrottled writer, and returns its figures.
 ///
 /// # Errors
 /// Errors of the runs.

@@ -55,7 +55,7 @@ pub(super) struct Assignment {
 /// A consumer that catches up: it reads a message log from its beginning.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct CatchUp {
-    /// The directory of the log.
+    /// The directory of the message log.
     pub(super) log: PathBuf,
     /// Whether the log's segments are read with direct I/O instead of through the page cache.
     pub(super) is_direct: bool,

@@ -25,14 +25,14 @@ pub enum Configuration {
     DirectAll,
     /// direct_all with a block cache that holds the hot set (--block-cache)
     DirectAllBlockCache,
-    /// direct_all_block_cache, and flushes and compactions insert the blocks they write:
-    /// prepopulate_block_cache
+    /// Like direct_all_block_cache, but flushes and compactions insert the blocks that they write
+    /// into the block cache: prepopulate_block_cache
     DirectAllPrepopulated,
     /// direct_all_block_cache without warm handover
     DirectAllWithoutHandover,
     /// direct_all with a self-sizing block cache
     DirectAllAutoCache,
-    /// Compactions use direct I/O, flushes the page cache
+    /// Compactions use direct I/O, flushes use the page cache
     Tailwater,
     /// tailwater without warm handover
     TailwaterWithoutHandover,

@@ -67,8 +67,8 @@ pub(super) fn copy_database(from: &Path, to: &Path) -> Result<Copied, Failure> {
     Ok(if how.contains(&Copied::Bytes) { Copied::Bytes } else { Copied::Reflinked })
 }
 
-/// Creates `to`, and makes it share the extents of `from` if the filesystem supports that. Returns
-/// whether it does; if not, `to` is left empty.
+/// Creates `to`, and tries to make it share the extents of `from`. Returns whether that succeeded.
+/// If not, `to` is left empty.
 fn reflink(from: &Path, to: &Path) -> Result<bool, Failure> {
     let named = |path: &Path, error| format!("{}: {}", path.display(), io::Error::from(error));
     let source = rustix::fs::open(from, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())

@@ -97,8 +97,8 @@ pub struct Activity {
     /// Number of times that the engine limited its background I/O requests because users' reads
     /// were slow; `None` if the engine does not do this.
     pub held_back: Option<u64>,
-    /// Number and latencies of the read calls on files that users' reads needed; `None` if the
-    /// engine does not report them.
+    /// Number and latencies of the read calls that users' reads made on files; `None` if the engine
+    /// does not report them.
     pub user_reads: Option<tailwater_io::Latencies>,
 }
 

@@ -38,8 +38,8 @@ impl Work {
             Self::Compacted => figures.kernel.compaction_mb_per_second,
         });
         let (Some(ours), Some(theirs)) = (ours, theirs) else { return false };
-        // The stalled fraction is compared in percentage points, the other figures relative to the
-        // reference.
+        // The stalled fractions are compared in percentage points. The other figures are compared
+        // as a fraction of the reference row's figure.
         let whole = if self == Self::Stalled { 1.0 } else { theirs };
         (ours - theirs).abs() > TOLERANCE * whole
     }

@@ -177,7 +177,8 @@ impl<'a> Experiment<'a> {
             duration,
             seed,
             warms: parameters.is_warm,
-            // Only calibration runs write unthrottled, and they have no incidents.
+            // Only calibration runs have an unthrottled writer. No incident is caused in a
+            // calibration run.
             incident: parameters.incident.filter(|_| concurrent_work != ConcurrentWork::Writing),
             catch_up: None,
         };

@@ -34,16 +34,16 @@ pub(super) struct Figures {
     /// run began; `None` if the kernel does not report it.
     #[serde(default)]
     pub(super) resident_before_pages: Option<f64>,
-    /// In the experiment with one compaction: the reads without concurrent work before the
-    /// compaction, and after it.
+    /// In the experiment with one compaction: the phase before the compaction, with reads only.
     #[serde(default)]
     pub(super) before_compaction: Option<Phase>,
+    /// In the experiment with one compaction: the phase after the compaction, with reads only.
     #[serde(default)]
     pub(super) after_compaction: Option<Phase>,
     pub(super) kernel: Kernel,
 }
 
-/// Figures of a few seconds in which only readers run.
+/// What was measured in a phase of a few seconds in which only readers run.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub(super) struct Phase {
     pub(super) reads_per_second: f64,
@@ -55,7 +55,7 @@ pub(super) struct Phase {
 }
 
 impl Phase {
-    /// Extracts the figures of such a phase from the figures of a measurement.
+    /// Takes the fields of a [`Phase`] from the figures of a measurement.
     pub(super) fn of(figures: &Figures, fetched_pages_per_second: Option<f64>) -> Self {
         Self {
             reads_per_second: figures.reads_per_second,
@@ -65,8 +65,8 @@ impl Phase {
     }
 }
 
-/// Figures that the kernel and the engine report about the time of the reads. A figure that this
-/// system does not report is `null`.
+/// Figures that the kernel and the engine report about the period in which the reads run. A figure
+/// that this system does not report is `null`.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Kernel {
     /// Bytes that compactions read and wrote, in megabytes (1,000,000 bytes) per second.
@@ -77,15 +77,17 @@ pub(super) struct Kernel {
     /// users' reads were slow.
     #[serde(default)]
     pub(super) held_back: Option<f64>,
-    /// Read calls on files that users' reads needed.
+    /// Rate and latencies of the read calls that users' reads made on files.
     #[serde(default)]
     pub(super) user_read_calls: Option<Calls>,
     /// Bytes that the engine read and wrote, by the name of the purpose.
     pub(super) bytes_per_purpose: BTreeMap<String, Transferred>,
-    /// What the figures of page cache, of stalls and of missed pages cover, respectively: the
-    /// `process`, its memory `group` or the whole `machine`.
+    /// What the figures of the page cache cover: the `process`, its memory `group` or the whole
+    /// `machine`.
     pub(super) page_cache_of: Option<String>,
+    /// What the figures of stalls cover, as in `page_cache_of`.
     pub(super) stalls_of: Option<String>,
+    /// What the figures of missed pages cover, as in `page_cache_of`.
     pub(super) missed_of: Option<String>,
     /// The fields of [`kernel::Figures`], by name.
     #[serde(flatten)]

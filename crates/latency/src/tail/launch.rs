@@ -38,8 +38,8 @@ const RESIDENT_PAGES_MAX: u64 = 256;
 /// Number of SIGKILL, with which the kernel kills a process when memory runs out.
 const KILL: i32 = 9;
 
-/// Launches the measured work of runs. Tests use an implementation that measures in their own
-/// process.
+/// Starts the runs of an experiment, each in a separate process. Tests use an implementation that
+/// measures in the test's own process.
 pub(super) trait Launch {
     /// Measures one run, and returns the figures of each of its phases. `direct_bytes` computes
     /// from a phase's figures how many bytes the process read with direct I/O, if that is known.
@@ -100,10 +100,10 @@ impl Processes {
         Ok(command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?)
     }
 
-    /// Checks that an incident is possible on this machine.
+    /// Checks that an incident (a disturbance during a run) can be caused on this machine.
     ///
     /// # Errors
-    /// If it is not. The message names the argument.
+    /// If it cannot be caused. The message names the command-line argument `--incident`.
     pub(super) fn check(&self, incident: Incident) -> Result<(), Failure> {
         let limited_by = self.limited_by();
         match (incident, limited_by) {
@@ -118,8 +118,9 @@ impl Processes {
     }
 
     /// Causes an incident that reduces the memory available to the run, and undoes it when the run
-    /// has ended. The incident begins `after` the first phase has begun. The channel `run` receives
-    /// a message whenever a phase begins, and is closed when the run has ended.
+    /// has ended. The incident begins when the time `after` has passed since the start of the first
+    /// phase. The channel `run` receives a message whenever a phase begins, and is closed when the
+    /// run has ended.
     fn disturb(
         &self,
         incident: Incident,
@@ -173,7 +174,8 @@ impl Processes {
         for line in BufReader::new(output).lines() {
             match serde_json::from_str(&line?)? {
                 Message::Began => {
-                    // If the run has no incident, the channel has no receiver and the send fails.
+                    // The thread that causes an incident (a disturbance during the run) has the
+                    // receiver. Without an incident there is no receiver, and the send fails.
                     let _ = began.send(());
                     sampler = Some(self.sampler(assignment, child)?);
                 }

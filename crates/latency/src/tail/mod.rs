@@ -8,9 +8,9 @@
 //! The steps of an experiment, and the modules that implement them:
 //! 1. The parameters are determined from the arguments (`plan`).
 //! 2. A source database is built once (`source`).
-//! 3. For each run and each configuration, the source database is copied (`copy`), and its pages
-//!    are evicted from the page cache. A separate process inside the memory limit (`launch`,
-//!    `child`) opens the copy, reads and writes (`workload`), and reports its figures.
+//! 3. For each run and each configuration, the source database is copied (`copy`). The pages of
+//!    both databases are evicted from the page cache. A separate process inside the memory limit
+//!    (`launch`, `child`) opens the copy, reads and writes (`workload`), and reports its figures.
 //! 4. The figures of each run are stored when it ends (`results`), so that an interrupted
 //!    experiment can be resumed.
 //! 5. The results are presented (`report`, `table`).

@@ -84,7 +84,8 @@ pub(super) struct Parameters {
     /// Whether the whole hot set is read once before the measurement.
     #[serde(default)]
     pub(super) is_warm: bool,
-    /// The incident that is caused in each run.
+    /// The incident that is caused in each run: a disturbance, such as a reduced memory limit, that
+    /// tests how the caches cope with change.
     #[serde(default)]
     pub(super) incident: Option<Incident>,
 }
@@ -301,8 +302,8 @@ impl Plan {
         })
     }
 
-    /// Returns all plans for the arguments. There is one, except for a preset that has several hot
-    /// sets; that has one for each hot set.
+    /// Returns the plans for the arguments. If the preset has several hot sets and the arguments do
+    /// not choose one, there is one plan for each hot set. Otherwise there is one plan.
     ///
     /// # Errors
     /// The errors of [`Plan::new`].

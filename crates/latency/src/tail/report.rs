@@ -40,12 +40,13 @@ pub(super) struct ConfigurationReport {
     pub(super) variation: Value,
     /// The medians divided by the medians of the same engine's `buffered` row.
     ratios_to_buffered: Value,
-    /// The names of the work figures in which the row differs from its engine's reference row (see
-    /// [`Report::reference`]). If there are any, the latencies of the two rows are not comparable.
+    /// The names of the figures of work done ([`Work`]) in which this row differs from its engine's
+    /// reference row (see [`Report::reference`]). If there are any, the latencies of the two rows
+    /// are not comparable.
     #[serde(serialize_with = "as_fields")]
     pub(super) unequal_work: Vec<Work>,
-    /// The names of the work figures in which the row differs from the row that has the same
-    /// configuration and the first engine.
+    /// The names of the figures of work done ([`Work`]) in which this row differs from the first
+    /// engine's row with the same configuration.
     #[serde(serialize_with = "as_fields")]
     pub(super) unequal_work_of_engines: Vec<Work>,
     pub(super) runs: Vec<Run>,
@@ -97,7 +98,7 @@ impl Report {
         }
     }
 
-    /// Returns the `buffered` row with the same engine and compaction rate.
+    /// Returns the `buffered` row that has the same engine and compaction rate as `of`.
     pub(super) fn buffered(&self, of: Row) -> Option<&ConfigurationReport> {
         let row = Row { configuration: Configuration::Buffered, ..of };
         self.configurations.iter().find(|report| report.row == row)
@@ -130,16 +131,16 @@ impl Report {
         Ok(())
     }
 
-    /// Returns the first row that differs from `of` at most in its engine; `None` if that is `of`
-    /// itself.
+    /// Returns the first row with the same configuration and compaction rate as `of`, whatever its
+    /// engine; `None` if that row is `of` itself.
     fn first_engine(&self, of: Row) -> Option<&ConfigurationReport> {
         let same = |report: &&ConfigurationReport| Row { engine: of.engine, ..report.row } == of;
         self.configurations.iter().find(same).filter(|first| first.row.engine != of.engine)
     }
 
-    /// Returns the figures with which the work of a row is compared: those of the same engine's
-    /// `buffered` row or, if there is none, the medians of all rows of the engine that have
-    /// concurrent work.
+    /// Returns the reference figures. The amount of work that a row did is compared with the work
+    /// in these figures. They are the medians of the same engine's `buffered` row. If there is
+    /// none, they are the medians of all rows of the engine that have concurrent work.
     fn reference(&self, row: Row) -> Result<Figures, Failure> {
         if let Some(buffered) = self.buffered(row) {
             return Ok(buffered.median.clone());

@@ -17,7 +17,7 @@ const MARK_TEXT: &str = "Each experiment overwrites the files in this directory.
 /// The files and directories that an experiment writes in its results directory.
 const WRITTEN: [&str; 4] = ["parameters.json", "report.json", "table.txt", "runs"];
 
-/// One run of one row.
+/// One run of one row. A row is an engine with a configuration.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Run {
     /// Number of the run, counted from 1.

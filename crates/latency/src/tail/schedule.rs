@@ -50,7 +50,8 @@ impl<'c> Pace<'c> {
     /// How far a writer may be ahead of the rate before it sleeps. Sleeping before each write would
     /// cost more than the write itself.
     const AHEAD: Duration = Duration::from_millis(10);
-    /// How far a writer may be behind the rate and still catch up.
+    /// A writer that is behind its rate catches up, but for at most this delay. The rest of a
+    /// longer delay is not made up for.
     const BEHIND: Duration = Duration::from_millis(100);
 
     /// Creates a pace that begins at the current time.
@@ -104,8 +105,9 @@ mod tests {
             pace.wait(1000, u64::MAX);
             at_once += 1;
         }
-        // After the stall, writes for 100 ms (catching up) plus 10 ms (ahead of the rate) start
-        // immediately, at one write per millisecond. The write that exceeds the 10 ms also starts.
+        // After the stall, the writer catches up for 100 ms and gets 10 ms ahead of its rate. The
+        // rate is one write per millisecond, so about 110 writes start immediately. The write that
+        // exceeds the 10 ms also starts.
         assert!((110..=113).contains(&at_once), "{at_once}");
     }
 }

@@ -25,7 +25,8 @@ use crate::own::{OwnDirectory, remove_own};
 /// Name of the file that describes a source database.
 pub(super) const DESCRIPTION: &str = "source.json";
 
-/// What determines the content of a source database, and its description in [`DESCRIPTION`].
+/// The parameters that determine the content of a source database. They are stored with the
+/// database, in the file [`DESCRIPTION`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Source {
     /// Version of the code that generates keys and values.
@@ -97,8 +98,8 @@ impl Source {
             Kind::Merging => {
                 let (even, odd) = ((0..self.keys).step_by(2), (1..self.keys).step_by(2));
                 self.fill_with(directory, "num_levels=2", even, true)?;
-                // Use a large memtable, and so few large tables in level 0, because a read searches
-                // every table there.
+                // Use a large memtable, so that there are only a few tables in level 0. A read
+                // searches every table there.
                 let options = "num_levels=2;disable_auto_compactions=true;\
                                write_buffer_size=268435456";
                 self.fill_with(directory, options, odd, false)

@@ -154,15 +154,16 @@ impl Table<'_> {
     }
 }
 
-/// For the experiment with a writer: the explanation of the columns, and the advice to give if rows
-/// did unequal work.
+/// For the experiment with a writer: the explanation of the table's columns, and the advice to give
+/// if configurations did unequal amounts of work.
 const OVERWRITING_LEGEND: (&str, &str) = (
     ". write, compact: MB/s written by the writer, read and\nwritten by compactions. stall: the \
      share of the time in which the engine stalled the writer.",
     "choose a --write-rate that all rows sustain\n('calibrate' finds one), or a longer \
      --duration.",
 );
-/// The same texts for the experiment with one compaction.
+/// For the experiment with one compaction: the explanation of the table's columns, and the advice
+/// to give if configurations did unequal amounts of work.
 const MERGING_LEGEND: (&str, &str) = (
     " of the same rate. 128M, 64M: MiB/s that the engine's rate\nlimiter lets compactions write. \
      compact: MB/s that they read and wrote.",

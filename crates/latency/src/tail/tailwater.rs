@@ -1,4 +1,4 @@
-//! Tailwater as an engine of the experiment.
+//! Tailwater as one of the engines that `tailwater tail` measures.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -264,13 +264,13 @@ fn one_compaction_merges_two_inputs_while_reads_come_at_a_rate() {
         assert_eq!(configuration["compaction_bytes_per_second"].as_u64(), rate);
         let moved = &configuration["median"]["kernel"]["bytes_per_purpose"];
         let read = moved["compaction_read"]["read_bytes"].as_f64().unwrap_or(0.0);
-        // Each of the first three rows compacts, and reads both inputs completely. The last row
-        // does not compact.
+        // In the runs of the first three rows, a compaction reads both of its inputs completely. In
+        // the runs of the last row, nothing is compacted.
         assert_eq!(read > (4 << 20) as f64, index < 3, "{index}: {read}");
         for phase in ["before_compaction", "after_compaction"] {
             let reads = &configuration["median"][phase]["reads_per_second"];
-            // How many reads complete depends on other load on the machine, so check only that
-            // there were some.
+            // The number of completed reads depends on other load on the machine, so check only
+            // that there were some reads. The last row has neither of these phases.
             assert_eq!(reads.as_f64() > Some(1.0), index < 3, "{index}: {reads}");
         }
     }

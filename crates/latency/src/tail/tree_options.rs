@@ -27,8 +27,8 @@ impl TreeOptions {
         open_files: 200,
     };
 
-    /// Values for a small database under a limit of some 100 MiB: tables and levels are a quarter
-    /// of the published size.
+    /// Values for a small database under a limit of some 100 MiB. Tables and levels have a quarter
+    /// of the size that they have in [`Self::PUBLISHED`].
     pub(super) const SMALL: Self = Self {
         table_bytes: 4 << 20,
         base_level_bytes: 16 << 20,

@@ -5,7 +5,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// Prefixes of units. Each is 1,000 or 1,024 times the previous one; the first is that many bytes.
+/// Prefixes of units. `K` means 1,000 or 1,024 bytes, depending on the unit. Each further prefix
+/// means 1,000 or 1,024 times as many bytes as the one before it.
 const LETTERS: &str = "KMGT";
 
 /// A number of bytes.

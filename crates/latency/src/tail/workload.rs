@@ -21,7 +21,7 @@ use crate::failure::Failure;
 pub(super) struct End(AtomicU64);
 
 impl End {
-    /// Creates an end at the time `end_ns`.
+    /// Creates the end of a phase, at the time `end_ns`.
     pub(super) fn at(end_ns: u64) -> Self {
         Self(AtomicU64::new(end_ns))
     }
@@ -31,7 +31,7 @@ impl End {
         self.0.fetch_min(clock.monotonic_ns(), Ordering::Relaxed);
     }
 
-    /// Returns whether the phase has ended.
+    /// Returns whether the phase that ends at this time has ended.
     pub(super) fn has_come(&self, clock: &dyn Clock) -> bool {
         clock.monotonic_ns() >= self.ns()
     }
@@ -64,8 +64,8 @@ pub(super) struct Reading {
 const MOVES_NS: u64 = 10_000_000_000;
 
 impl Reading {
-    /// Returns the number of the first key of the hot set at the time `now_ns`. Each move shifts it
-    /// by half of the hot set.
+    /// Returns the number of the first key of the hot set at the time `now_ns`. After every
+    /// interval `MOVES_NS`, the hot set moves by half of its size.
     fn first_key(&self, now_ns: u64) -> u64 {
         let Some(from_ns) = self.moves_from_ns else { return 0 };
         let moved = now_ns.saturating_sub(from_ns) / MOVES_NS * (self.hot_keys / 2);
@@ -302,9 +302,9 @@ pub(super) mod tests {
     #[test]
     fn reads_cut_off_by_the_end_count_with_the_time_they_waited() {
         let reads = reads(Some(1000.0), 8_000_000);
-        // Three reads return: those due at 0, 1 and 2 ms, the last of which takes until 12 ms. The
-        // reads due at 3 to 7 ms have not started at the end (8 ms), but their latencies are
-        // recorded.
+        // The phase ends at 8 ms. The reads due at 0, 1 and 2 ms return, the last of them only at
+        // 12 ms. The reads due at 3 to 7 ms have not started when the phase ends, but their
+        // latencies are recorded.
         assert_eq!((reads.count, reads.latencies.len()), (3, 8));
     }
 }

@@ -1,4 +1,5 @@
-//! Tests of the kind of memory limit that this machine supports, without imitations.
+//! Tests of the kind of memory limit that this machine supports. They use the real kernel, not
+//! files that imitate it.
 
 use std::fs::File;
 use std::io::Write as _;

@@ -1,5 +1,5 @@
-//! Tests that an interruption removes everything, and that the leftovers of killed runs are removed
-//! later.
+//! Tests that an interrupted program removes all cgroups and files that it created, and that a
+//! later program removes what killed programs left behind.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
-//! Tests of memory limits: of the kind that this machine supports, and of the other kinds with a
-//! directory tree and programs that imitate `/proc`, `/sys` and systemd. Each test prints which
-//! kind it used.
+//! Tests of memory limits. The kind of limit that this machine supports is tested on the real
+//! kernel. For the other kinds, a directory tree and programs imitate `/proc`, `/sys` and systemd.
+//! Each test prints which kind it used.
 #![expect(clippy::disallowed_methods, reason = "imitates the kernel's files")]
 
 mod here;

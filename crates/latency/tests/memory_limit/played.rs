@@ -46,8 +46,8 @@ fn the_group(paths: &Paths) -> PathBuf {
 }
 
 /// Creates the group's file `cgroup.kill`, through which the kernel would kill the whole group.
-/// Without it, dropping the limit would kill the process ids in `cgroup.procs`, which here would be
-/// ids of real processes.
+/// Without this file, dropping the [`MemoryLimit`] would kill the processes whose ids are in
+/// `cgroup.procs`. Here these would be real processes.
 fn can_be_killed(root: &Path, group: &Path) {
     put(root, &group.join("cgroup.kill").display().to_string(), "0");
 }

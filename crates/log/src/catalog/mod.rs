@@ -27,7 +27,7 @@ use crate::options::TopicOptions;
 use crate::sync::{Guard, Mutex};
 use crate::{Error, ErrorKind, Result};
 
-/// Name of the catalog's journal, the prefix of its files' names.
+/// Name of the catalog's journal. The names of the journal's files begin with it.
 const NAME: &str = "catalog";
 
 /// The streams, topics and partitions of an open log. Safe to use from any thread.

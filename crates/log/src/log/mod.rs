@@ -43,9 +43,9 @@ pub struct Log {
     /// The outcome of closing the log; `None` until it is closed. This lock is held while closing
     /// is in progress.
     closed: Mutex<Option<Result<()>>>,
-    /// Held while topics or partitions are created, changed or deleted: from the choice of an id
-    /// until the object with that id exists in memory. So an id can be reused only after everything
-    /// of the deleted object that had it is gone.
+    /// Held while topics or partitions are created, changed or deleted. A creation holds it from
+    /// the choice of an id until the object with that id exists in memory. So an id is reused only
+    /// after the deleted object with that id is completely gone.
     changing: Mutex<()>,
     /// The lock on the log's directory; `None` after the log was closed.
     lock: Mutex<Option<Box<dyn FileLock>>>,
@@ -203,7 +203,8 @@ impl Log {
     /// stream is durable on return, as are all changes of streams, topics and partitions.
     ///
     /// # Errors
-    /// Already exists, for the name or the id; invalid argument, for the name; I/O errors.
+    /// `AlreadyExists`, if the name or the id is in use; `InvalidArgument`, if the name is invalid;
+    /// I/O errors.
     pub fn create_stream(&self, id: Option<u32>, name: &str) -> Result<u32> {
         self.catalog.create_stream(id, name, self.env.clock.wall_us())
     }
@@ -380,12 +381,12 @@ impl Log {
         ticket.wait()
     }
 
-    /// Finishes a deletion whose change of the catalog had the outcome `deleted`. If it succeeded,
-    /// closes the partitions and removes their files.
+    /// Finishes a deletion. `deleted` is the outcome of the deletion's change to the catalog. If
+    /// the change succeeded, closes the partitions and removes their files.
     ///
-    /// If it failed and the catalog is unsettled, the partitions refuse further appends. The
-    /// deletion may still take effect when the log is next opened, which would remove the new
-    /// messages.
+    /// If the change failed, the catalog's journal may contain it nevertheless. The deletion may
+    /// then take effect when the log is next opened, and would remove messages appended until then.
+    /// Therefore the partitions refuse further appends.
     fn finish_deletion(&self, deleted: Result<()>, partitions: Vec<Arc<Partition>>) -> Result<()> {
         if let Err(error) = &deleted {
             if self.catalog.is_unsettled() {

@@ -39,17 +39,18 @@ pub struct OpenReport {
 /// The I/O modes that are in effect for an open log.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Modes {
-    /// Mode of writes to segments: `direct` or `buffered`.
+    /// I/O mode of writes to segments: `direct` or `buffered`.
     pub append: &'static str,
     /// Which writes to segments are durable when they return. `dsync` means all writes
     /// ([`LogOptions::syncs_appends`]); `topic` means only the writes of topics with durability
     /// `disk`.
     pub append_sync: &'static str,
-    /// Mode of reads of segments: `direct` or `buffered`.
+    /// I/O mode of reads of segments: `direct` or `buffered`.
     pub read: &'static str,
-    /// Mode of reads and writes of indexes, which are small: always `buffered`.
+    /// I/O mode of reads and writes of indexes, which are small: always `buffered`.
     pub index: &'static str,
-    /// Mode of the journals of the catalog and of the consumers' offsets: always `buffered`.
+    /// I/O mode of the journals, which contain the catalog and the consumers' offsets: always
+    /// `buffered`.
     pub offsets: &'static str,
     /// Where the tails of topics with durability `process` are: `shared memory` or
     /// `private memory`.
@@ -137,9 +138,9 @@ pub(super) fn open_env(
     })
 }
 
-/// Checks the shared memory `left` that the last process used, if this opening uses a different
-/// one. Fails if it contains acknowledged batches. They would be missing from the log now, and a
-/// later opening with that shared memory would mistake them for new batches.
+/// Checks the shared memory `left`, which the last process used, if this opening uses different
+/// shared memory. Fails if `left` contains acknowledged batches. Otherwise the log would be opened
+/// without these batches, and a later opening with `left` would mistake them for new batches.
 fn check_left_memory(left: Option<&Path>, log: u128, directory: &Path) -> Result<()> {
     let Some(path) = left else { return Ok(()) };
     let left = match PosixSharedMemory::open_existing(path) {

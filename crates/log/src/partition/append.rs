@@ -1,4 +1,4 @@
-//! Appending.
+//! Appending batches of messages to a partition.
 
 use tailwater_format::message::batch::Batch;
 
@@ -21,7 +21,8 @@ pub struct Appended {
 #[derive(Debug)]
 pub struct VerifiedBatch<'a>(Batch<'a>);
 
-/// Delay after which a waiting append is retried if the system refused memory, in nanoseconds.
+/// Delay after which a waiting append is retried if the operating system refused memory, in
+/// nanoseconds.
 const REFUSED_RETRY_NS: u64 = 100_000_000;
 
 impl Partition {
@@ -31,9 +32,9 @@ impl Partition {
     /// acknowledge only persisted appends, once they are persisted.
     ///
     /// # Errors
-    /// Full, if there is no memory now or a command refuses appends: nothing was appended.
-    /// [`Self::try_append_or`] notifies the caller when it can retry. Invalid argument, for a batch
-    /// that is damaged or too large. No space or I/O, if an earlier write to a segment failed.
+    /// `Full`, if there is no memory now or a command refuses appends. Then nothing was appended,
+    /// and [`Self::try_append_or`] notifies the caller when it can retry. `InvalidArgument`, if the
+    /// batch is damaged or too large. `NoSpace` or `Io`, if an earlier write to a segment failed.
     pub fn try_append(&self, batch: &[u8]) -> Result<Appended> {
         self.try_append_verified(&self.verify(batch)?)
     }
@@ -98,9 +99,10 @@ impl Partition {
         }
     }
 
-    /// Tries to append a batch from [`Self::verify`]. If the append is refused as full, nothing is
-    /// appended, and `wake` is called when an append may be possible again. The log may hold locks
-    /// while it calls `wake`, so `wake` must not call the log; it may only notify another thread.
+    /// Tries to append a batch from [`Self::verify`]. If this fails with [`ErrorKind::Full`],
+    /// nothing is appended, and `wake` is called when an append may be possible again. The log may
+    /// hold locks while it calls `wake`, so `wake` must not call the log; it may only notify
+    /// another thread.
     ///
     /// # Errors
     /// The errors of [`Self::try_append`].

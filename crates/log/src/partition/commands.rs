@@ -80,8 +80,8 @@ impl Command {
 }
 
 impl Owner {
-    /// Returns the error for a command that requires everything to be persisted when something is
-    /// not.
+    /// Returns the error for a command that requires all batches to be persisted. Call this if a
+    /// batch is not persisted.
     fn why_not_persisted(&self) -> Error {
         self.health.error(self.id).unwrap_or_else(|| Error::closed(self.id))
     }
@@ -93,7 +93,8 @@ impl Owner {
     }
 
     /// Fails the queued flushes and truncations, because a write failed. All other commands stay
-    /// queued and are executed without waiting for a write. Returns the signals to complete.
+    /// queued and are executed without waiting for a write. Returns the signals of the failed
+    /// commands, which the caller must complete.
     pub(super) fn fail_commands(&mut self, error: &Error) -> Completions {
         let mut completions = Completions::new();
         let mut stay = std::collections::VecDeque::new();
@@ -111,7 +112,8 @@ impl Owner {
         completions
     }
 
-    /// Refuses all queued commands of a closed partition. Returns the signals to complete.
+    /// Refuses all queued commands of a closed partition. Returns their signals, which the caller
+    /// must complete.
     fn refuse_commands(&mut self, env: &Env) -> Completions {
         let commands = std::mem::take(&mut self.schedule.commands);
         let refused = commands.into_iter().map(|command| {
@@ -159,13 +161,13 @@ impl Partition {
         self.truncate_and_clamp(offset, None)
     }
 
-    /// Like [`Self::truncate`], but before appends are accepted again, stored offsets of consumers
-    /// beyond the new last message also become the offset of that message.
+    /// Like [`Self::truncate`], but before appends are accepted again, also lowers each consumer's
+    /// stored offset that is beyond the new last message to the offset of that message.
     pub(crate) fn truncate_and_clamp(&self, offset: u64, offsets: Option<Arc<Offsets>>) -> Ticket {
         self.submit(Effect::Truncate { offset, offsets })
     }
 
-    /// Makes all earlier and later writes durable.
+    /// Makes all earlier writes durable. From then on, every write is durable when it returns.
     pub(crate) fn harden(&self) -> Ticket {
         self.submit(Effect::Harden)
     }
@@ -281,8 +283,8 @@ impl Partition {
         }
     }
 
-    /// Lowers stored offsets of consumers beyond the partition's last message to the offset of that
-    /// message.
+    /// If a consumer's stored offset is beyond the partition's last message, lowers that offset to
+    /// the offset of the last message.
     fn clamp(&self, offsets: &Offsets) -> Result<()> {
         let (incarnation, end) = {
             let owner = self.owner.lock();
@@ -347,8 +349,9 @@ impl Partition {
         let end = {
             let owner = self.owner.lock();
             if let Health::Failed(error) = &owner.health {
-                // An earlier truncation may have failed and left segments that are no longer in the
-                // snapshot. Only the next opening finds them.
+                // If an earlier truncation failed, it may have left segments that are no longer in
+                // the snapshot. A truncation would not remove them, so refuse it. The next opening
+                // of the log finds these segments.
                 return Err(error.clone());
             }
             if owner.has_unpersisted() {

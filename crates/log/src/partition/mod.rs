@@ -26,7 +26,7 @@
 //!   ends them with a gap up to a block boundary. Later batches are in other blocks.
 //! - An append and the rotation of a segment: the append that does not fit begins the next segment,
 //!   under the lock. The persist of its first batch seals the old segment and creates the new one.
-//! - An append and a purge, truncation, deletion or close: these are barriers.
+//! - An append and a purge, truncation, deletion or close: these four commands are barriers.
 //! - An append and the removal of old segments: only sealed segments are removed, and appends go to
 //!   the last segment, which is not sealed. If retention removes even the newest message, it first
 //!   begins another segment: under one lock it checks that everything is persisted, and moves the
@@ -63,8 +63,8 @@
 //!   directory.
 //! - Truncation removes segments from the end, retention from the beginning. Segments are removed
 //!   one at a time, and each removal is durable before the next, so that there is never a hole.
-//! - Release: the segment may or may not still have its preallocated space. Recovery cuts off any
-//!   preallocated space.
+//! - Release of an idle partition's memory: the last segment may or may not still have its
+//!   preallocated space. Recovery cuts off any preallocated space.
 
 mod append;
 mod commands;
@@ -113,13 +113,14 @@ pub struct Partition {
     snapshot: Published<Snapshot>,
 }
 
-/// The state of a partition's files that the writing thread uses.
+/// The part of the partition's state that concerns its files. Only the thread that takes a step
+/// uses it.
 #[derive(Debug, Default)]
 struct Files {
     writer: Option<SegmentWriter>,
     /// Sealed segments that may have enough gaps to be worth rewriting.
     padded: Vec<Arc<Segment>>,
-    /// The rewrite of a segment that is in progress.
+    /// The rewrite in progress, of one sealed segment; `None` if there is none.
     rewriting: Option<Box<dense::Rewriting>>,
     /// Files that are no longer used but not yet removed.
     unused: Vec<PathBuf>,
@@ -142,7 +143,7 @@ pub(crate) struct Snapshot {
     pub(crate) progress: Arc<Progress>,
 }
 
-/// The bound up to which readers may read in an incarnation.
+/// How far readers may read in one incarnation of a partition.
 #[derive(Debug, Default)]
 pub(crate) struct Progress {
     /// Offset after the last message that readers may see.
@@ -241,7 +242,8 @@ impl Partition {
     /// Returns the partition's figures.
     pub fn stats(&self) -> PartitionStats {
         let owner = self.owner.lock();
-        // A purge replaces the incarnation and the snapshot under this lock.
+        // A purge replaces the incarnation and the snapshot under the owner's lock. The lock is
+        // held here, so the snapshot belongs to the owner's incarnation.
         let snapshot = self.snapshot();
         PartitionStats {
             incarnation: owner.incarnation,
@@ -276,8 +278,8 @@ impl Partition {
         self.snapshot.load().unwrap_or_else(|| Arc::new(Snapshot::empty(0)))
     }
 
-    /// Publishes a snapshot with the owner's chunks, and the segments after `change` has modified
-    /// them.
+    /// Publishes a new snapshot. Its chunks are those of the owner. Its segments are those of the
+    /// old snapshot, as modified by `change`.
     fn publish(&self, owner: &mut Owner, change: impl FnOnce(&mut Vec<Arc<Segment>>)) {
         let old = self.snapshot();
         let mut segments = old.segments.clone();
@@ -296,7 +298,7 @@ impl Partition {
         self.snapshot.store(Some(Arc::new(snapshot)));
     }
 
-    /// Publishes the offset up to which readers may read.
+    /// Publishes the offset before which readers may read.
     fn publish_end(&self, owner: &Owner) {
         self.snapshot().progress.visible_end.store(owner.visible_end(), Ordering::Release);
     }
@@ -343,7 +345,8 @@ impl Partition {
         written
     }
 
-    /// Records that a group could not be persisted. Returns the signals to complete.
+    /// Records that a group of batches could not be persisted. Returns the signals that the caller
+    /// must complete.
     fn not_persisted(&self, owner: &mut Owner, error: &Error) -> Completions {
         let mut completions = owner.not_persisted(&self.env, error);
         completions.extend(owner.fail_commands(error));
@@ -500,7 +503,7 @@ impl Scheduled for Partition {
 }
 
 impl Partition {
-    /// Takes the next step.
+    /// Takes the next step of the partition's work, such as a write to a segment or a command.
     fn take_step(&self) {
         let step = self.owner.lock().next_step(&self.env);
         match step {

@@ -44,11 +44,13 @@ const ENTRIES: u32 = 8;
 /// a pause of [`REST`] after each, this takes about a second.
 const REFUSALS_MAX: u32 = 1000;
 
-/// After a ring was given up: number of polls that find no completion before its requests fail.
-/// With a pause of [`REST`] after each, this takes about a minute.
+/// After a ring was given up, it is polled for the completions of its requests. After this many
+/// polls that found no completion, the requests fail. With a pause of [`REST`] after each poll,
+/// this takes about a minute.
 const LOOKS_MAX: u32 = 60_000;
 
-/// Pause after a transient error, and between two polls of a ring that was given up.
+/// Pause after a transient error, and between two polls of a ring that was given up. Such a ring
+/// gets no new requests, but some of its requests may still be in flight.
 const REST: Duration = Duration::from_millis(1);
 
 /// Environment variable. The value `off` disables io_uring for all streams.
@@ -68,7 +70,8 @@ pub(super) struct RingRequests {
     /// Number of consecutive transient errors of `io_uring_enter` so far.
     refusals: u32,
     is_given_up: bool,
-    /// Number of polls for completions that remain after the ring was given up.
+    /// After the ring was given up: how many more times the ring is polled for completions before
+    /// its requests fail.
     polls_left: u32,
 }
 
@@ -137,7 +140,8 @@ impl RingRequests {
         })
     }
 
-    /// Submits a request. The file should have a descriptor ([`crate::ReadFile::descriptor`]).
+    /// Submits a request. If its file has no descriptor ([`crate::ReadFile::descriptor`]), the
+    /// request is made with an ordinary read call.
     pub(super) fn submit(&mut self, source: &Arc<Source>, index: u64, mut buffer: PooledBuffer) {
         let range = source.plan.range(index);
         let length = (range.end - range.start) as usize;
@@ -168,7 +172,8 @@ impl RingRequests {
         // the kernel can no longer accept the request. Dropping `self`, also during unwinding,
         // waits for that.
         while unsafe { self.ring.submission().push(&entry) }.is_err() {
-            // The submission queue is full. Entering the kernel makes it accept entries.
+            // The submission queue is full. A call into the kernel makes the kernel take entries
+            // out of the queue.
             self.enter(0);
             if self.is_given_up {
                 return;

@@ -43,7 +43,8 @@ impl Owner {
         if self.awaits_survivors {
             return full("batches of the last process are still being recovered");
         }
-        // If nothing else is unpersisted, even a batch larger than the bound is accepted.
+        // If nothing else is unpersisted, a batch is accepted even if it is larger than the limit
+        // of unpersisted bytes.
         let after = self.tail.unpersisted_bytes + length;
         if self.tail.unpersisted_bytes > 0 && after > env.partition_unpersisted_bytes_max {
             return full("the limit of unpersisted bytes is reached");
@@ -109,8 +110,8 @@ impl Owner {
         Ok(Accepted { base_offset, timestamp_us, signal, has_new_chunk })
     }
 
-    /// Ensures that the active chunk has space for a batch and the gap after it. Returns whether a
-    /// new chunk was begun.
+    /// Ensures that the active chunk has space for a batch and for the gap after the batch, which
+    /// extends to a block boundary. Returns whether a new chunk was begun.
     pub(super) fn provide_chunk(
         &mut self,
         env: &Env,
@@ -182,8 +183,8 @@ impl Owner {
     }
 
     /// Closes the active chunk. The bytes up to a block boundary are written from this chunk. With
-    /// carried blocks, the bytes after the last block boundary are copied to the next chunk and
-    /// written from there.
+    /// `PartialBlocks::Carry`, the last block may be partial. Its bytes are then copied to the next
+    /// chunk and written from there.
     pub(in crate::partition) fn close_chunk(&mut self, env: &Env) {
         if self.options.partial_blocks == PartialBlocks::Pad {
             self.pad(env);

@@ -9,7 +9,7 @@ use crate::options::PartialBlocks;
 use crate::tail::{Chunk, SegmentStart};
 use crate::{Error, ErrorKind};
 
-/// Size of a group from which no further chunk is added, in bytes.
+/// Once a group has at least this many bytes, no further chunk is added to it.
 const GROUP_BYTES: usize = 4 << 20;
 
 /// The contents of one write to a segment.
@@ -18,9 +18,10 @@ pub(in crate::partition) struct Group {
     pub(in crate::partition) segment: SegmentStart,
     pub(in crate::partition) position: u64,
     pub(in crate::partition) parts: Vec<Part>,
-    /// Position in the segment of the end of the last batch that this write persists.
+    /// End of the last batch that this write persists, as a position in the segment, in bytes.
     pub(in crate::partition) data_end: u64,
-    /// Position in the segment of the end of the written blocks that are whole and never rewritten.
+    /// End of the whole blocks that this write persists and that are never rewritten, as a position
+    /// in the segment, in bytes.
     written_end: u64,
     /// Size of the batches that this write persists, in bytes.
     pub(in crate::partition) batch_bytes: u64,
@@ -135,8 +136,8 @@ impl Owner {
         (!group.parts.is_empty()).then_some(group)
     }
 
-    /// Completes the last group of a segment that is followed by another segment. With carried
-    /// blocks, adds the segment's partial last block.
+    /// Completes the last group of a segment that is followed by another segment. With
+    /// `PartialBlocks::Carry`, adds the segment's partial last block.
     pub(super) fn finish_segment(
         &self,
         env: &Env,
@@ -169,7 +170,8 @@ impl Owner {
         }
     }
 
-    /// Records that a group was persisted. Returns the signals to complete.
+    /// Records that a group of batches was persisted. Returns the signals that the caller must
+    /// complete.
     pub(in crate::partition) fn persisted(&mut self, env: &Env, group: &Group) -> Completions {
         let mut completions = Completions::new();
         while let Some(batch) = self.tail.pending.front() {
@@ -191,8 +193,8 @@ impl Owner {
             }
             let reached = group.written_end.saturating_sub(filled.chunk.place().position) as usize;
             filled.persisted = filled.persisted.max(reached.min(filled.end));
-            // With carried blocks, the end of the last batch may be in the next chunk's first
-            // block. The batch is then persisted only when that block is written.
+            // With `PartialBlocks::Carry`, the last batch may end in a block that is copied to the
+            // next chunk. The batch is then persisted only when that block is written.
             let is_done =
                 filled.persisted == filled.end && filled.end_offset <= self.persisted.offset;
             if !is_done {
@@ -221,7 +223,8 @@ impl Owner {
         completions
     }
 
-    /// Records that a group could not be persisted. Returns the signals to complete.
+    /// Records that a group of batches could not be persisted. Returns the signals that the caller
+    /// must complete.
     pub(in crate::partition) fn not_persisted(&mut self, env: &Env, error: &Error) -> Completions {
         if error.kind() != ErrorKind::NoSpace {
             self.fail(error);
@@ -237,7 +240,7 @@ impl Owner {
     }
 
     /// Drops all unpersisted batches if the topic acknowledges batches only once they are
-    /// persisted; otherwise does nothing. Returns the signals to complete.
+    /// persisted; otherwise does nothing. Returns the signals that the caller must complete.
     pub(in crate::partition) fn drop_unacknowledged(
         &mut self,
         env: &Env,
@@ -254,15 +257,15 @@ impl Owner {
         let goes_on = first.is_none_or(|first| first == self.persisted.blocks_end.segment);
         self.place = match (goes_on, self.options.partial_blocks) {
             (true, PartialBlocks::Pad) => self.persisted.blocks_end,
-            // With carried blocks, the bytes of the last block are no longer in memory, so the
-            // block cannot be continued.
+            // With `PartialBlocks::Carry`, the bytes of the partial last block are no longer in
+            // memory, so the block cannot be continued.
             _ => self.next_segment(),
         };
         completions
     }
 
-    /// Returns whether there is a whole block to persist. A partial block that is carried does not
-    /// count.
+    /// Returns whether there is a whole block to persist. With `PartialBlocks::Carry`, a partial
+    /// last block does not count.
     pub(super) fn has_whole_block(&self, block: u64) -> bool {
         let segment = self.place.segment;
         let is_left = |filled: &FullChunk| {

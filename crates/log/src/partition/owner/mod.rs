@@ -105,8 +105,8 @@ struct FullChunk {
     chunk: Arc<Chunk>,
     bytes: AppendedBytes,
     /// Position in the chunk of the end of the bytes that are written from this chunk. It is a
-    /// block boundary of the segment. With carried blocks, the bytes after it are copied to the
-    /// next chunk or, in the last chunk of a segment, written as a padded block.
+    /// block boundary of the segment. With `PartialBlocks::Carry`, the bytes after it are copied to
+    /// the next chunk or, in the last chunk of a segment, written as a padded block.
     end: usize,
     persisted: usize,
     /// End of the chunk's last batch, as a byte position in the segment.
@@ -115,7 +115,7 @@ struct FullChunk {
     end_offset: u64,
 }
 
-/// Signals to complete with their outcomes.
+/// Signals that must still be completed, each with its outcome.
 pub(super) type Completions = Vec<(Arc<Signal>, Result<()>)>;
 
 /// The state of an owner.
@@ -159,8 +159,8 @@ pub(super) struct Tail {
     pub(super) kind: MemoryKind,
     /// Memory of the next chunk, in bytes, unless one batch needs more.
     chunk_bytes: usize,
-    /// With carried blocks, the bytes before the position of the next batch in the segment's last
-    /// block.
+    /// With `PartialBlocks::Carry`: the bytes of the segment's partial last block that are before
+    /// the position of the next batch.
     pub(super) carried: Vec<u8>,
     active: Option<Active>,
     filled: VecDeque<FullChunk>,
@@ -237,7 +237,7 @@ impl Owner {
         }
     }
 
-    /// Returns the offset up to which readers may read.
+    /// Returns the offset before which readers may read.
     pub(super) fn visible_end(&self) -> u64 {
         if self.acknowledges_persisted() { self.persisted.offset } else { self.next_offset }
     }

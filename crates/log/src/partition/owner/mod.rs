@@ -456,8 +456,7 @@ impl Owner {
 }
 
 /// Returns the position of the next group of batches in a segment whose last batch ends at
-/// `position`. If `position` is not a block boundary, a gap
-/// precedes the group.
+/// `position`. If `position` is not a block boundary, a gap precedes the group.
 pub(super) fn resume_position(position: u64, block: u64) -> u64 {
     if position.is_multiple_of(block) { position } else { gap_end(position, block) }
 }

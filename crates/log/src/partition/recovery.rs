@@ -234,8 +234,9 @@ fn recover(
         last.set_length(end.position);
         return Ok((owner, files, segments));
     }
-    // With `PartialBlocks::Carry`, no block has a trailer that states how much of the segment was
-    // durable. It is therefore unknown whether bytes after damage were acknowledged.
+    // Carried blocks (partial blocks that are written again with later batches) have no trailers
+    // that state how much of the segment was durable. It is therefore unknown whether bytes after
+    // damage were acknowledged.
     let is_uncertain = options.partial_blocks == PartialBlocks::Carry && end.damage.is_some();
     if hole.is_some() || is_uncertain {
         let kept = keep_cut(env, last, end.position)?;

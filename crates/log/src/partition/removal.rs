@@ -196,10 +196,10 @@ impl Partition {
                 self.snapshot().segments.last().is_some_and(|last| last.length() > 0);
             if last_timestamp_us < oldest_us && has_messages {
                 // The message that was appended last has expired, and so have all older messages.
-                // (A truncation may have removed the last message. Even then, the last segment
-                // stays until that message would have expired.) The last segment can be removed
-                // once another segment exists. If a batch was appended meanwhile, the segment of
-                // that batch is not removed.
+                // (A truncation may have removed that message. Even then, the last segment stays
+                // until that message would have expired.) The last segment can be removed once
+                // another segment exists. If a batch was appended meanwhile, the segment of that
+                // batch is not removed.
                 self.begin_segment(files)?;
             }
             self.remove_oldest(files, usize::MAX, |_, next_us| next_us < oldest_us)?;

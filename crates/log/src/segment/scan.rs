@@ -23,8 +23,7 @@ const DEPTH: usize = 4;
 pub(crate) struct Scanner {
     reader: SequentialReader,
     path: PathBuf,
-    /// Position of the next batch in the segment, in bytes. If a gap precedes the next batch, the
-    /// position of the gap or of the batch.
+    /// Position of the next batch in the segment, or of a gap that precedes this batch, in bytes.
     position: u64,
     end: u64,
     /// The header of the next batch, if it has already been read.

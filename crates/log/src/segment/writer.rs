@@ -31,14 +31,15 @@ use crate::{Error, Result};
 
 /// Maximum space that is preallocated after the end of the last write, in bytes.
 const AHEAD_MAX: u64 = 16 << 20;
-/// Initial limit on the space that is preallocated after the end of the last write, in bytes.
+/// Initial target for the space that is preallocated after the end of the last write, in bytes.
 const AHEAD_MIN: u64 = 64 << 10;
 /// Maximum space that is preallocated in one step, in bytes.
 const PIECE: u64 = 1 << 20;
 /// Durable writes of at least this many bytes do not become faster if the preallocated space was
 /// filled with zeros.
 const LARGE_GROUP: u64 = 256 << 10;
-/// A segment is worth rewriting if its gaps are larger than 1/GAP_PARTS of its batches.
+/// A segment is worth rewriting if the size of its gaps exceeds 1/GAP_PARTS of the size of its
+/// batches.
 const GAP_PARTS: u64 = 8;
 
 /// The writer of a partition's last segment, used by the partition's owner only.

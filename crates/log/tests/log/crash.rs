@@ -244,9 +244,9 @@ impl Work {
         goes_on
     }
 
-    /// If retention has removed segments, adds a step to the history of the partition. If storage
-    /// calls may fail, the removal does not count as done: removing the files may have failed, so
-    /// the segments may exist after a crash.
+    /// If retention has removed segments, adds a step to the partition's history. If storage calls
+    /// may fail, the removal does not count as done: removing the files may have failed, so the
+    /// segments may exist after a crash.
     fn note_retention(&mut self, begun: u64) {
         let Some(log) = &self.log else { return };
         let done = (!self.may_fail).then(|| self.machine.storage.call_count());

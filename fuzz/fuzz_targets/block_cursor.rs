@@ -1,5 +1,5 @@
-//! Moves a block cursor over arbitrary bytes, in any order. Checks that each move succeeds or
-//! fails, and that the cursor stays inside the block.
+//! Moves a block cursor over arbitrary bytes, in any order. Checks that each move returns success
+//! or an error without a panic, and that the cursor stays inside the block.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

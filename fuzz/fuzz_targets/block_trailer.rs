@@ -24,8 +24,8 @@ fuzz_target!(|input: &[u8]| {
     written.extend_from_slice(&checksum.trailer(offset, data, kind));
     assert_eq!(checksum.verify(offset, &written), Ok((data, kind)));
 
-    // A flipped bit must be detected at every position. Without a checksum (`ChecksumType::None`),
-    // this holds only for the bytes of the checksum field.
+    // A flipped bit must be detected at every position. With `ChecksumType::None`, only a flipped
+    // bit in the checksum field must be detected.
     let place = choices.below(written.len());
     written[place] ^= 1 << choices.below(8);
     let covered = checksum.checksum_type != ChecksumType::None;

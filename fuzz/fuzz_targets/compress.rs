@@ -1,4 +1,4 @@
-//! Compression. Checks that decompression restores the compressed bytes, with every writable codec,
+//! Compression. Checks that decompression restores the original bytes, with every writable codec,
 //! and with various levels and dictionaries.
 #![no_main]
 

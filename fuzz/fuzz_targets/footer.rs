@@ -36,8 +36,9 @@ fn check(tail: &[u8], tail_offset: u64) {
     assert_eq!(Footer::decode(&bytes, offset), Ok(footer));
 }
 
-/// Writes fields into a footer without which the decoder would reject it early: the magic number
-/// and a format version. For version 6 or later, also the other fixed fields and the checksum.
+/// Writes fields into a footer, because the decoder would reject the footer early without them. The
+/// fields are the magic number and a format version. For version 6 or later, the other fixed fields
+/// and the checksum are written as well.
 fn complete(footer: &mut [u8; FOOTER_LENGTH], version: u8, offset: u64) {
     let version = u32::from(version % 10);
     footer[VERSION_AT..MAGIC_AT].copy_from_slice(&version.to_le_bytes());

@@ -1,6 +1,6 @@
 //! The encodings of the message log. Checks that decoded values can be encoded and decode to the
-//! same values, that a part of a batch is a batch, and that walks over a segment and over a journal
-//! always move forward.
+//! same values, that a part of a batch (some of its messages, with a new header) is itself a valid
+//! batch, and that walks over a segment and over a journal always move forward.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,5 @@
-//! Opens a database whose logs were edited at random, in each recovery mode. Compares the results
-//! of two modes.
+//! Opens a database whose logs were edited at random, in each recovery mode. If the strictest mode
+//! accepts the logs, checks that the mode that tolerates a torn tail recovers the same entries.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -40,7 +40,8 @@ fn check(files: &Files) {
     }
 }
 
-/// Checks that everything that recovery reports as not recovered is a position in an existing log.
+/// Recovery reports the parts of logs that it has not recovered. Checks that the log of each part
+/// exists, and that the part does not begin beyond the end of the log.
 fn check_left_out(db: &Db, files: &Files) {
     for left_out in db.left_out() {
         let name = left_out.path.file_name().map(|name| name.to_string_lossy().into_owned());

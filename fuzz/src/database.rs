@@ -25,8 +25,8 @@ use tailwater_io::{Create, IoMode, Purpose, Storage};
 /// few hundred bytes long, and zstd may decompress each byte to 32 KiB.
 pub const MEMORY_MAX: usize = 160 << 20;
 
-/// Capacity of the block cache, in bytes. Some blocks of edited databases do not fit into it after
-/// decompression.
+/// Capacity of the block cache, in bytes. Some blocks of databases that a fuzz target has edited do
+/// not fit into the cache after decompression.
 const BLOCK_CACHE: usize = 1 << 20;
 
 /// Directory of databases on the simulated disk.
@@ -205,7 +205,7 @@ pub fn directory() -> &'static Path {
     Path::new(DIRECTORY)
 }
 
-/// Returns options to open the database on that disk, with this recovery mode.
+/// Returns options with which the database in `storage` is opened in this recovery mode.
 pub fn options(storage: Arc<dyn Storage>, mode: RecoveryMode) -> OpenOptions {
     let mode = match mode {
         RecoveryMode::TolerateCorruptedTailRecords => "kTolerateCorruptedTailRecords",

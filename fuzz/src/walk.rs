@@ -30,9 +30,9 @@ pub fn read_log(log: &[u8], log_number: u64) -> LogContents {
     let mut reader = RecordReader::new(SliceSource::new(log), log_number);
     let mut contents = LogContents::default();
     let (mut offset, mut record_end) = (0, 0);
-    // The number of iterations limits the number of events. Each event except the end concerns at
-    // least one byte. A byte can be part of two events: if damage interrupts a record, it is also
-    // reported for the bytes of the record that were already read.
+    // The number of iterations limits the number of events. Each fragment of the log has at least
+    // one byte and causes at most two events: if the fragment interrupts a record, the reader first
+    // reports the damage to that record, and then the fragment.
     for _ in 0..2 * log.len() + 4 {
         let Ok(event) = reader.next_event();
         check_verdicts(&event);

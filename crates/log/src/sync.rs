@@ -1,6 +1,6 @@
-//! Locks, condition variables, atomics and published values for this crate. Normally they are the
-//! usual ones. With `--cfg shuttle` they are those of the model checker `shuttle`, which controls
-//! the order in which threads run.
+//! Locks, condition variables, atomics and published values (values that readers load without
+//! waiting for a writer) for this crate. Normally they are the usual ones. With `--cfg shuttle`
+//! they are those of the model checker `shuttle`, which controls the order in which threads run.
 
 #[cfg(not(shuttle))]
 pub(crate) use std::sync::atomic;

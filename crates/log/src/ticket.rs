@@ -53,9 +53,9 @@ impl Ticket {
         }
     }
 
-    /// Calls `then` once with the outcome. If the outcome is known, it is called immediately.
-    /// Otherwise it is called later by the thread that completes the ticket, which it must not
-    /// block.
+    /// Calls `then` once with the outcome. If the outcome is known, `then` is called immediately.
+    /// Otherwise the thread that completes the ticket calls `then` later. `then` must not block
+    /// that thread.
     pub fn on_complete(self, then: impl FnOnce(Result<()>) + Send + 'static) {
         match self.0 {
             State::Complete(outcome) => then(outcome),
@@ -127,8 +127,8 @@ impl Signal {
 
 impl Drop for Signal {
     fn drop(&mut self) {
-        // If a callback is still registered, the signal has no outcome. Call the callback with an
-        // error, because its owner would otherwise wait forever.
+        // A callback that is still registered shows that the signal was never completed. Call the
+        // callback with an error, because its owner would otherwise wait forever.
         let mut state = self.state.lock();
         let callback = state.callback.take();
         drop(state);

@@ -16,9 +16,9 @@ use crate::status::Status;
 pub(crate) struct Consumers {
     /// Maximum number of consumers with a stored offset in one partition.
     consumers_max: usize,
-    /// Number of consumers with a stored offset in each partition. The offsets in the log are
-    /// counted when a new consumer stores an offset in a partition for the first time. Locked while
-    /// a consumer is added or removed.
+    /// Number of consumers with a stored offset in each partition. A partition gets an entry when a
+    /// new consumer stores an offset in it and no entry exists. At that time, the partition's
+    /// offsets in the log are counted. Locked while a consumer is added or removed.
     counts: Mutex<HashMap<PartitionId, Count>>,
 }
 
@@ -83,7 +83,7 @@ impl Consumers {
         Ok(deleted)
     }
 
-    /// Removes the numbers of partitions that are no longer in the catalog.
+    /// Removes the counts of partitions that are no longer in the catalog.
     pub(crate) fn retain(&self, catalog: &CatalogSnapshot) {
         let is_there = |id: &PartitionId| {
             catalog.topic(id.topic()).is_some_and(|it| it.partitions.contains_key(&id.partition))
@@ -152,8 +152,8 @@ mod tests {
             append(&log, id);
         }
         let single = Consumer::Single;
-        // This offset is already in the log when the limit is created, as after a restart of the
-        // server.
+        // This offset is stored before the limit on consumers is created. After a restart of the
+        // server, the log also contains offsets before the limit is created.
         log.store_offset(one, single(1), 0, false).expect("stored").wait().expect("stored");
         let consumers = Consumers::new(3);
         let store = |id, consumer| store(&consumers, &log, id, consumer);

@@ -13,9 +13,9 @@ pub enum ServerError {
     ForeignData(String),
     /// The server cannot listen on an address.
     Listen {
-        /// Key of the configuration that contains the address.
+        /// The configuration key whose value is the address.
         key: &'static str,
-        /// The address.
+        /// The address on which the server cannot listen.
         address: SocketAddr,
         /// The error of the operating system.
         source: std::io::Error,

@@ -21,7 +21,8 @@ const SMALL_BYTES: usize = 64 << 10;
 /// The unit in which memory is reserved, in bytes.
 const UNIT: usize = 1 << 10;
 
-/// The three shares of the memory.
+/// The memory of requests and replies, in three shares: for large requests, for small requests and
+/// for replies.
 #[derive(Debug)]
 pub(crate) struct InFlight {
     large: Arc<Pool>,
@@ -60,7 +61,7 @@ impl InFlight {
     }
 }
 
-/// A share of the memory.
+/// A share of the memory of requests and replies. Requests or replies of one kind use it.
 #[derive(Debug)]
 struct Pool {
     units: Semaphore,
@@ -79,12 +80,13 @@ impl Pool {
         (self.units_max - self.units.available_permits().min(self.units_max)) * UNIT
     }
 
-    /// Returns the number of units for `bytes` bytes, at most the size of the whole share.
+    /// Returns the number of [`UNIT`]s in `bytes` bytes, rounded up, but at most the size of this
+    /// share.
     fn units_of(&self, bytes: usize) -> usize {
         bytes.div_ceil(UNIT).min(self.units_max)
     }
 
-    /// Reserves `units` without waiting. Returns false if the share has fewer free units.
+    /// Reserves `units` in this share without waiting. Returns false if fewer units are free.
     fn try_take(&self, units: usize) -> bool {
         let permit = self.units.try_acquire_many(u32::try_from(units).unwrap_or(u32::MAX));
         permit.map(|permit| permit.forget()).is_ok()
@@ -134,8 +136,8 @@ impl Reservation {
         self.pool.waiting.load(Ordering::Relaxed) > 0
     }
 
-    /// Changes the size of the reservation to `bytes`, without waiting. If the share has not enough
-    /// free memory, changes nothing and returns false.
+    /// Changes the size of the reservation to `bytes`, without waiting. If the share that contains
+    /// the reservation has not enough free memory, changes nothing and returns false.
     pub(crate) fn resize(&mut self, bytes: usize) -> bool {
         let units = self.pool.units_of(bytes);
         if units > self.units && !self.pool.try_take(units - self.units) {
@@ -148,9 +150,9 @@ impl Reservation {
         true
     }
 
-    /// Grows the reservation to `bytes`, without waiting, but only if a quarter of the share stays
-    /// free. Otherwise returns false. Optional growth of large replies to slow clients thus leaves
-    /// memory for other replies.
+    /// Grows the reservation to `bytes`, without waiting, but only if a quarter of the share that
+    /// contains the reservation stays free. Otherwise returns false. Optional growth of large
+    /// replies to slow clients thus leaves memory for other replies.
     pub(crate) fn grow(&mut self, bytes: usize) -> bool {
         let more = self.pool.units_of(bytes).saturating_sub(self.units);
         let free = self.pool.units.available_permits();

@@ -36,9 +36,9 @@ pub(crate) async fn listen(
     TcpListener::bind(address).await.map_err(listen)
 }
 
-/// Accepts connections until the server shuts down. Calls `admit` for each connection. It either
-/// spawns a task that serves the connection, or drops the connection, which closes it. Returns the
-/// tasks that have not ended.
+/// Accepts connections until the server shuts down. Calls `admit` for each connection. `admit`
+/// either spawns a task that serves the connection, or drops the connection, which closes it.
+/// Returns the tasks that have not ended.
 pub(crate) async fn accept(
     listener: TcpListener,
     mut is_shutdown: watch::Receiver<bool>,

@@ -18,7 +18,7 @@ use tailwater_io::sync::Mutex;
 const CODES: usize = 1024;
 /// Index in `commands` of the counters that all unknown command codes share.
 const OTHER: usize = 0;
-/// Name of these counters in the metrics.
+/// Name that the metrics show for the counters of unknown command codes.
 const OTHER_NAME: &str = "unknown";
 /// Number of buckets of a latency histogram. Each power of two has two buckets, from 1 microsecond
 /// to 67 seconds.
@@ -156,8 +156,8 @@ mod tests {
         assert_eq!(bucket(0), 0);
         for index in 0..BUCKETS - 1 {
             let end = bucket_end_us(index).expect("a bound");
-            // The end of bucket 0, 1.5 microseconds, is rounded down to 1, although a duration of 1
-            // microsecond belongs to this bucket.
+            // Bucket 0 ends at 1.5 microseconds. `bucket_end_us` rounds this end down to 1,
+            // although a duration of 1 microsecond belongs to bucket 0.
             if index > 0 {
                 assert!(bucket(end - 1) <= index, "{index}");
             }

@@ -24,10 +24,11 @@ const COMMAND_OFFSET: usize = 60;
 /// Position of the client's id in the header of a request, in bytes.
 const CLIENT_RANGE: std::ops::Range<usize> = 128..144;
 
-/// Number of bytes at the start of a client's first frame that show whether the client uses the
-/// earlier protocol.
+/// Number of bytes at the start of a client's first frame that show whether the client uses Iggy's
+/// earlier protocol (server 0.8 and before).
 pub(crate) const START_BYTES: usize = 8;
-/// Maximum size of the first frame of a client that uses the earlier protocol, in bytes.
+/// Maximum size of the first frame of a client that uses Iggy's earlier protocol (server 0.8 and
+/// before), in bytes.
 const EARLIER_FRAME_BYTES: u32 = 4 << 10;
 
 /// Returns whether a client's first frame, which begins with `start`, belongs to Iggy's earlier

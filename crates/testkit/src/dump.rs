@@ -27,8 +27,8 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Returns the entry as a line of `tailwater db dump --hex`: name, key and value in hex,
-    /// separated by tabs.
+    /// Returns the entry as a line of `tailwater db dump --hex`. The line contains the name of the
+    /// column family, the key in hex, and the value in hex, separated by tabs.
     pub fn hex_line(&self) -> String {
         let mut line = self.family.clone();
         for part in [&self.key, &self.value] {

@@ -1,5 +1,5 @@
-//! Cuts the seeds of each fuzz target out of databases. A seed consists of choices and a part of a
-//! database.
+//! Cuts the seeds of each fuzz target out of databases. A seed consists of choices (bytes that
+//! select what the target does) and a part of a database.
 
 use std::io;
 
@@ -22,8 +22,9 @@ const BLOCKS_MAX: usize = 3;
 /// Maximum number of records taken from one log.
 const RECORDS_MAX: usize = 12;
 
-/// Choices that targets for cursors interpret as these moves: to the first entry, forward, back, to
-/// a key, to the last entry, back. To other targets, these bytes are arbitrary choices.
+/// Choices (bytes that select what a fuzz target does). Targets that test cursors interpret them as
+/// these moves: to the first entry, forward, back, to a key, to the last entry, back. To other
+/// targets, these bytes are arbitrary choices.
 const MOVES: [u8; 24] =
     [0, 4, 4, 6, 4, 2, 3, b'k', b'e', b'y', 4, 6, 6, 1, 6, 6, 3, 2, b'k', b'1', 5, 1, 6, 0];
 
@@ -183,8 +184,8 @@ fn wal(corpora: &Corpora, log: &[u8], number: u64) -> io::Result<()> {
         let short = &record[..record.len().min(LENGTH_MAX)];
         corpora.add("write_batch", short)?;
     }
-    // The first fragments of the log, in the form of choices that make the target `log_fragments`
-    // append them. Payloads are cut to 255 bytes.
+    // The first fragments of the log, encoded as input bytes that make the fuzz target
+    // `log_fragments` append the same fragments. Payloads are cut to 255 bytes.
     let mut spelled = number_bytes[..4].to_vec();
     for fragment in fragments(log) {
         let payload = &log[fragment.payload];

@@ -4,15 +4,15 @@
 //! the choices therefore do not change, and vice versa. A block of a real table becomes a seed if
 //! choices are put before it.
 
-/// The choices of an input, which are taken one after another. When none are left, every choice is
-/// 0.
+/// The choices of a fuzz input: bytes that select what the target does. They are taken one after
+/// another. When none are left, every choice is 0.
 #[derive(Debug, Clone)]
 pub struct Choices<'a> {
     bytes: &'a [u8],
 }
 
 impl<'a> Choices<'a> {
-    /// Splits an input into its choices and its data.
+    /// Splits a fuzz input into the choices at its beginning and the data after them.
     pub fn split(input: &'a [u8]) -> (Self, &'a [u8]) {
         let Some((&count, rest)) = input.split_first() else { return (Self::new(&[]), &[]) };
         let (bytes, data) = rest.split_at(usize::from(count).min(rest.len()));
@@ -24,7 +24,7 @@ impl<'a> Choices<'a> {
         Self { bytes }
     }
 
-    /// Returns whether no choices are left.
+    /// Returns whether all bytes of the choices have been taken.
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
@@ -50,7 +50,7 @@ impl<'a> Choices<'a> {
         self.byte() & 1 != 0
     }
 
-    /// Returns one of `values`, which the next choice selects.
+    /// Returns the element of `values` that the next choice selects.
     ///
     /// # Panics
     /// If `values` is empty.

@@ -124,7 +124,8 @@ impl Table {
         Ok(table)
     }
 
-    /// Adds the blocks to which the index block at `index` points, as blocks of the kind `role`.
+    /// Reads the index block that is located by `index`. Adds the blocks to which its entries
+    /// refer, as blocks of the kind `role`.
     fn add_below(&mut self, file: &[u8], index: BlockHandle, role: BlockRole) -> Result<()> {
         let block = self.contents(file, index)?;
         let layout = Layout::parse(&block)?;

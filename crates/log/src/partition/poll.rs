@@ -28,8 +28,8 @@ pub enum Strategy {
     Timestamp(u64),
     /// The first message.
     First,
-    /// The first message of a poll of the requested size that ends with the partition's last
-    /// message.
+    /// The first of the partition's last `count` messages, where `count` is the number of messages
+    /// that the poll requests.
     Last,
 }
 
@@ -78,13 +78,14 @@ impl Polled {
         self.first_offset + u64::from(self.count)
     }
 
-    /// Returns the concatenated bytes.
+    /// Returns the bytes of all pieces, concatenated.
     pub fn to_vec(&self) -> Vec<u8> {
         self.pieces.iter().flat_map(|piece| piece.as_ref()).copied().collect()
     }
 }
 
-/// The progress of a poll: what is still wanted, and the result so far.
+/// The progress of a poll: the next offset, the number of messages and bytes still to be read, and
+/// the result so far.
 struct Wanted {
     offset: u64,
     count: u32,

@@ -52,7 +52,7 @@ pub struct Recovered {
     pub surviving_messages: u64,
     /// Damage that fences the partition.
     pub fenced: Option<Error>,
-    /// Other findings, as text.
+    /// Findings that the other fields do not contain, as text.
     pub notes: Vec<String>,
 }
 
@@ -107,8 +107,9 @@ pub(crate) fn list(storage: &dyn Storage, directory: &Path) -> Result<Listing> {
         }
     }
     listing.segments = newest.into_values().collect();
-    // Of two segments with the same base offset, the first is an empty one that a failed write
-    // left.
+    // Of several segments with the same base offset, only the one with the latest base timestamp is
+    // used. The others are left over from a failed write or from a truncation that a crash
+    // interrupted.
     let starts: Vec<u64> =
         listing.segments.iter().map(|(segment, _)| segment.base_offset).collect();
     let mut index = 0;
@@ -133,8 +134,9 @@ pub(crate) struct End {
     damage: Option<Error>,
 }
 
-/// Opens the incarnation of a partition that the catalog names. An error or damage fences only this
-/// partition; the partition's files, and its batches in shared memory, are kept.
+/// Opens a partition. `incarnation` is the partition's incarnation in the catalog. An error or
+/// damage fences only this partition; the partition's files, and its batches in shared memory, are
+/// kept.
 pub(crate) fn open(
     env: &Arc<Env>,
     catalog: &Arc<Catalog>,
@@ -232,8 +234,9 @@ fn recover(
         last.set_length(end.position);
         return Ok((owner, files, segments));
     }
-    // Carried blocks have no trailers, so it is unknown whether bytes after damage were
-    // acknowledged.
+    // Carried blocks (partial blocks that are written again with later batches) have no trailers
+    // that state how much of the segment was durable. It is therefore unknown whether bytes after
+    // damage were acknowledged.
     let is_uncertain = options.partial_blocks == PartialBlocks::Carry && end.damage.is_some();
     if hole.is_some() || is_uncertain {
         let kept = keep_cut(env, last, end.position)?;
@@ -253,8 +256,9 @@ fn recover(
     Ok((owner, files, segments))
 }
 
-/// Returns the end of the last segment's batches. The scan begins at the last entry of the index,
-/// if the segment contains the batch that the entry describes at the indexed position.
+/// Returns the end of the batches in the last segment. Scans from the batch that the last entry of
+/// the index describes, if the segment contains that batch at the position in the entry. Otherwise,
+/// scans from the beginning of the segment.
 pub(crate) fn find_end(env: &Env, segment: &Segment) -> Result<End> {
     let entries = segment.read_index(&env.segment_files)?;
     if let Some(last) = entries.last().copied() {
@@ -304,9 +308,9 @@ fn scan_to_end(mut scanner: Scanner, segment: &Segment, position: u64, offset: u
     }
 }
 
-/// Searches the blocks after `end` for a trailer that states that bytes beyond `end` were
-/// persisted. Returns the number of persisted bytes that the trailer states; `None` if there is no
-/// such trailer.
+/// Searches the blocks from `end` for a trailer. A trailer states the durable length of the segment
+/// when the trailer's group was made. Returns the first such length that is beyond `end`, in bytes;
+/// `None` if there is none.
 pub(crate) fn find_hole(env: &Env, segment: &Segment, end: &End) -> Result<Option<u64>> {
     let file = segment.file(&env.segment_files)?;
     let mut buffer = AlignedBuffer::with_capacity(SEARCH_BYTES);
@@ -362,8 +366,8 @@ fn hole_error(segment: &Segment, end: &End, stable: u64) -> Error {
     Error::corruption(&segment.path(Kind::Log), end.position, message)
 }
 
-/// Cuts the last segment after its batches. Appends continue in that segment, or in a new segment
-/// if it was rewritten without gaps.
+/// Cuts off what follows the last batch of the last segment. Later appends go to that segment or,
+/// if that segment was rewritten without gaps, to a new segment.
 fn resume(
     env: &Env,
     files: &mut Files,
@@ -485,8 +489,8 @@ impl Partition {
             let mut appended = append();
             if appended.as_ref().is_err_and(|error| error.kind() == ErrorKind::Full) {
                 self.persist_all(files)?;
-                // Releases persisted chunks of this partition, which may hold the memory that the
-                // append needs.
+                // Release the memory of this partition's persisted chunks, which the append may
+                // need.
                 self.release(files);
                 appended = append();
             }

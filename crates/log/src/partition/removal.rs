@@ -13,8 +13,8 @@ use crate::segment::Segment;
 use crate::{Error, ErrorKind, Result};
 
 impl Partition {
-    /// Removes all segments after the first `stay`. Cuts the last remaining segment at the position
-    /// in `last`; if no segment remains, begins an empty one.
+    /// Keeps the first `stay` segments and removes all others. `last` is the last segment that is
+    /// kept, with the position at which it is cut. If no segment is kept, begins an empty one.
     pub(super) fn remove_from(
         &self,
         files: &mut Files,
@@ -22,7 +22,8 @@ impl Partition {
         stay: usize,
         last: Option<(&Segment, u64)>,
     ) -> Result<()> {
-        // From the end towards the beginning, so that a crash leaves no hole.
+        // The segments are removed from the highest offset to the lowest, so that a crash leaves no
+        // hole.
         for segment in snapshot.segments.iter().skip(stay.max(1)).rev() {
             self.remove_segment(files, segment)?;
         }
@@ -36,7 +37,7 @@ impl Partition {
                     return Err(Error::new(ErrorKind::Internal, message));
                 }
                 // A crash here is safe: of two segments with the same base offset, recovery uses
-                // the later one.
+                // the one with the later timestamp in its name.
                 let old = first.path(Kind::Log);
                 match &mut files.writer {
                     // The new segment has the same name, so its creation has truncated the old
@@ -49,8 +50,8 @@ impl Partition {
         }
     }
 
-    /// Returns the position after the last batch of a segment whose messages are all below an
-    /// offset.
+    /// Returns the end position of the segment's last batch whose messages all have offsets below
+    /// `offset`.
     pub(super) fn position_of(&self, segment: &Segment, offset: u64) -> Result<u64> {
         let mut scanner =
             segment.scan_for_offset(&self.env.segment_files, offset.saturating_sub(1))?;
@@ -111,17 +112,18 @@ impl Partition {
     /// Creates the segment of the next batch. Its name records the next offset. Later appends go to
     /// the new segment. If there are unpersisted batches, does nothing and returns false.
     fn begin_segment(&self, files: &mut Files) -> Result<bool> {
-        // The check and the change are made under one lock. A batch appended between them would
-        // belong to the old segment, and its persist would create the file of the old segment
-        // again, which truncates it.
+        // The owner checks under one lock that everything is persisted, and moves the position of
+        // the next batch to the new segment. A batch that is appended between these two steps would
+        // belong to the old segment. Persisting that batch would create the old segment's file
+        // again, and thus truncate the file.
         let Some(start) = self.owner.lock().begin_segment(&self.env) else { return Ok(false) };
         self.rotate(files, start)?;
         self.owner.lock().begun_segment(start);
         Ok(true)
     }
 
-    /// Removes up to `most` of the oldest segments, as long as `goes` returns true for the oldest
-    /// one. The arguments of `goes` are the offset after the segment, and the lower bound on the
+    /// Removes the oldest segment as long as `goes` returns true for it, but at most `most` times.
+    /// The arguments of `goes` are the offset after the oldest segment, and the lower bound on the
     /// timestamps of the next segment. The last segment is never removed.
     pub(super) fn remove_oldest(
         &self,
@@ -144,8 +146,8 @@ impl Partition {
                     segments.retain(|segment| !Arc::ptr_eq(segment, first));
                 });
             }
-            // The next offset is not lost: the name of the next segment was made durable when it
-            // was created.
+            // The partition's next offset is not lost, even if the next segment is empty. The name
+            // of that segment contains the offset, and was made durable when it was created.
             self.remove_segment(files, first)?;
             self.env.cursors.forget_segment(first);
         }
@@ -193,10 +195,11 @@ impl Partition {
             let has_messages =
                 self.snapshot().segments.last().is_some_and(|last| last.length() > 0);
             if last_timestamp_us < oldest_us && has_messages {
-                // Even the message that was appended last has expired. (A truncation may have
-                // removed that message since; the older messages then stay until now.) The last
-                // segment can be removed once another segment exists. If a batch was appended
-                // meanwhile, the segment of that batch is not removed.
+                // The message that was appended last has expired, and so have all older messages.
+                // (A truncation may have removed that message. Even then, the last segment stays
+                // until that message would have expired.) The last segment can be removed once
+                // another segment exists. If a batch was appended meanwhile, the segment of that
+                // batch is not removed.
                 self.begin_segment(files)?;
             }
             self.remove_oldest(files, usize::MAX, |_, next_us| next_us < oldest_us)?;

@@ -13,7 +13,7 @@ use crate::sync::Mutex;
 
 /// Maximum number of cursors that are kept.
 const KEPT_MAX: usize = 32;
-/// One cursor may be kept for each this many bytes of read-ahead memory.
+/// At most one cursor is kept for every `BYTES_PER_CURSOR` bytes of the limit on read-ahead memory.
 const BYTES_PER_CURSOR: usize = 2 << 20;
 
 /// A cursor: the scanner of a poll, positioned where the poll ended.
@@ -24,7 +24,7 @@ pub(crate) struct Cursor {
     pub(crate) scanner: Scanner,
 }
 
-/// The kept cursors of all partitions. Safe to use from any thread.
+/// The cursors that polls of all partitions have left for later polls. Safe to use from any thread.
 #[derive(Debug)]
 pub(crate) struct Cursors {
     kept_max: usize,
@@ -34,8 +34,8 @@ pub(crate) struct Cursors {
 }
 
 impl Cursors {
-    /// Creates an empty set. The number of cursors is limited so that most of the read-ahead memory
-    /// is left for active scans.
+    /// Creates an empty set of cursors. A kept cursor holds read-ahead memory. The number of kept
+    /// cursors is therefore limited, so that most of that memory is left for active scans.
     pub(crate) fn new(read_ahead_bytes_max: usize) -> Self {
         let kept_max = (read_ahead_bytes_max / BYTES_PER_CURSOR).min(KEPT_MAX);
         Self { kept_max, kept: Mutex::default() }

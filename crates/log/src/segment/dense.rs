@@ -36,7 +36,7 @@ const STEP_BYTES: u64 = 4 << 20;
 pub(crate) struct Rewritten {
     /// The segment that is being replaced.
     pub(crate) old: Arc<Segment>,
-    /// The segment that replaces it.
+    /// The segment that replaces `old`.
     pub(crate) new: Arc<Segment>,
     /// Length in bytes that the old segment had when copying began.
     old_length: u64,

@@ -15,7 +15,7 @@ use crate::{Error, Result};
 
 /// Size of a read request, in bytes.
 const REQUEST_BYTES: usize = 256 << 10;
-/// Maximum number of requests in flight ahead of the caller.
+/// Maximum number of read-ahead requests in flight.
 const DEPTH: usize = 4;
 
 /// Reads the batches of a span of a segment sequentially, with read-ahead.
@@ -23,7 +23,7 @@ const DEPTH: usize = 4;
 pub(crate) struct Scanner {
     reader: SequentialReader,
     path: PathBuf,
-    /// Position in the segment of the next batch, or of a gap before it, in bytes.
+    /// Position of the next batch in the segment, or of a gap that precedes this batch, in bytes.
     position: u64,
     end: u64,
     /// The header of the next batch, if it has already been read.

@@ -9,7 +9,8 @@
 //!    Space is preallocated in small pieces between writes, so that no write waits long for it.
 //! 3. Groups (the batches that are persisted together) are written one after the other, each with
 //!    one call.
-//! 4. Sealing the segment cuts off its unused space, syncs it, and writes its index.
+//! 4. When the segment is sealed, its unused space is cut off, its file is synced, and its index is
+//!    written.
 //!
 //! A crash at any step leaves whole groups, possibly followed by one partly written group, and
 //! after that only zeros.
@@ -28,17 +29,17 @@ use crate::options::Durability;
 use crate::tail::SegmentStart;
 use crate::{Error, Result};
 
-/// Maximum space that is preallocated ahead of the last write, in bytes.
+/// Maximum space that is preallocated after the end of the last write, in bytes.
 const AHEAD_MAX: u64 = 16 << 20;
-/// Space that is preallocated ahead of the last write at first, in bytes.
+/// Initial target for the space that is preallocated after the end of the last write, in bytes.
 const AHEAD_MIN: u64 = 64 << 10;
 /// Maximum space that is preallocated in one step, in bytes.
 const PIECE: u64 = 1 << 20;
-/// Durable writes of at least this many bytes do not become faster if the space is filled with
-/// zeros before.
+/// Durable writes of at least this many bytes do not become faster if the preallocated space was
+/// filled with zeros.
 const LARGE_GROUP: u64 = 256 << 10;
-/// A segment is worth rewriting if its gaps have more bytes than this fraction of the bytes of its
-/// batches: 1/GAP_PARTS.
+/// A segment is worth rewriting if the size of its gaps exceeds 1/GAP_PARTS of the size of its
+/// batches.
 const GAP_PARTS: u64 = 8;
 
 /// The writer of a partition's last segment, used by the partition's owner only.
@@ -161,8 +162,8 @@ impl SegmentWriter {
         self.written - self.begun > self.batch_bytes + self.batch_bytes / GAP_PARTS
     }
 
-    /// Writes a group at a position, durably if the durability requires it. `batch_bytes` is the
-    /// size of its batches without padding.
+    /// Writes a group of batches at a position. The write is durable if the topic's durability
+    /// requires it. `batch_bytes` is the size of the batches without padding.
     ///
     /// # Errors
     /// I/O errors. After an error, the content of the file at and after `position` is unknown.
@@ -214,7 +215,8 @@ impl SegmentWriter {
         !self.has_no_space && self.written > 0 && self.prepared < wanted
     }
 
-    /// Preallocates one piece of space. If that fails, writes go on without preallocation.
+    /// Preallocates the next piece of space at the end of the file. If that fails, later writes go
+    /// on without preallocation.
     pub(crate) fn prepare(&mut self) {
         let block = self.file.alignment() as u64;
         let begin = self.prepared.next_multiple_of(block);
@@ -223,8 +225,8 @@ impl SegmentWriter {
             self.has_no_space = true;
             return;
         }
-        // For large durable writes, filling the space with zeros would double the bytes written for
-        // little gain.
+        // For large durable writes, filling the preallocated space with zeros would double the
+        // bytes written for little gain.
         let is_small = self.last_group < LARGE_GROUP;
         let prepared = match self.is_durable && is_small {
             true => self.write_zeros(begin, end - begin),

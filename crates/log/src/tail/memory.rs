@@ -30,7 +30,7 @@ const PIECE_MIN: usize = 32 << 10;
 /// The kind of memory that a chunk is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum MemoryKind {
-    /// Anonymous memory of the process, which ends with it.
+    /// Anonymous memory of the process. It ceases to exist when the process ends.
     Private,
     /// Shared memory, which outlives the process.
     Shared,
@@ -77,7 +77,8 @@ struct State {
 
 struct Piece {
     pages: Pages,
-    /// Name of the region of shared memory that the piece is; `None` for private memory.
+    /// If the piece is a region of shared memory, the name of that region; `None` for private
+    /// memory.
     region: Option<String>,
 }
 
@@ -151,13 +152,14 @@ impl ChunkPool {
         self.state.lock().target
     }
 
-    /// Sets the target, in bytes, and evicts persisted chunks beyond it.
+    /// Sets the target for the memory of all tails, in bytes. While more memory is used, evicts
+    /// persisted chunks.
     pub(crate) fn set_target(&self, target: usize) {
         self.state.lock().target = target.min(self.limit);
         self.evict_beyond_target();
     }
 
-    /// Returns the hard limit, in bytes.
+    /// Returns the hard limit on the memory of all tails, in bytes.
     pub(crate) fn limit(&self) -> usize {
         self.limit
     }
@@ -292,8 +294,8 @@ impl ChunkPool {
         self.backpressure.changed();
     }
 
-    /// Evicts the chunks of an idle partition that are in the cache, and returns all free memory to
-    /// the operating system.
+    /// Evicts those of an idle partition's chunks that are in the cache. Also returns all free
+    /// memory of the pool to the operating system.
     pub(crate) fn release_chunks(&self, chunks: &[Arc<Chunk>]) {
         let mut evicted = Vec::new();
         let mut state = self.state.lock();
@@ -316,9 +318,9 @@ impl ChunkPool {
         }
     }
 
-    /// Closes the pool and evicts all cached chunks. If `is_persisted`, everything is persisted,
-    /// and the regions that this process created are removed. Otherwise they remain, and the
-    /// process that opens the log next recovers the batches in them.
+    /// Closes the pool and evicts all cached chunks. `is_persisted` states whether all batches are
+    /// persisted. If they are, the regions that this process created are removed. Otherwise these
+    /// regions remain, and the process that opens the log next recovers the batches in them.
     ///
     /// # Errors
     /// I/O errors.

@@ -13,24 +13,26 @@ use tailwater_io::sizing::{GhostHits, LOOK, Sizing};
 use super::ChunkPool;
 use crate::sync::{Condvar, Mutex};
 
-/// The automatic hard limit, as a fraction of the process's memory limit: 1/LIMIT_PART.
+/// The automatic hard limit on the memory of a log's tails is 1/LIMIT_PART of the process's memory
+/// limit.
 const LIMIT_PART: u64 = 8;
-/// Minimum and maximum of the automatic hard limit, in bytes.
+/// Minimum and maximum of the automatic hard limit on the memory of a log's tails, in bytes.
 const LIMITS: [u64; 2] = [64 << 20, 1 << 30];
-/// Automatic hard limit if the process's memory limit is unknown, in bytes.
+/// Automatic hard limit on the memory of a log's tails if the process's memory limit is unknown, in
+/// bytes.
 const LIMIT_UNKNOWN: u64 = 256 << 20;
 /// Target size of the cache when the log is opened, in bytes.
 const FIRST_TARGET: usize = 256 << 20;
 
-/// Returns the automatic hard limit on a log's tails, in bytes. `memory` is the process's memory
-/// limit in bytes, if known.
+/// Returns the hard limit on the memory of a log's tails (its newest messages) for a log whose
+/// options set no limit. `memory` is the process's memory limit, if known. Both are in bytes.
 pub(crate) fn automatic_limit(memory: Option<u64>) -> usize {
     let [least, most] = LIMITS;
     let limit = memory.map_or(LIMIT_UNKNOWN, |memory| (memory / LIMIT_PART).clamp(least, most));
     limit as usize
 }
 
-/// Resizes the cache from a thread of its own.
+/// Resizes the cache of recent messages. The tuner runs in a thread of its own.
 #[derive(Debug, Default)]
 pub(crate) struct Tuner {
     is_ended: Mutex<bool>,

@@ -35,8 +35,8 @@ impl Machine {
         Self { storage: Arc::new(storage), memory, boot: 1 }
     }
 
-    /// Returns options for a log without background threads. Tests call `run_pending` to do their
-    /// work.
+    /// Returns options for a log without background threads. Tests call `run_pending` to do the
+    /// work of these threads.
     pub(crate) fn options(&self) -> LogOptions {
         LogOptions {
             storage: Arc::clone(&self.storage) as Arc<dyn Storage>,

@@ -107,9 +107,9 @@ impl History {
     }
 
     /// Returns the lowest and the highest offset at which the partition may begin if it has the
-    /// state after step `index`, and the crash was just before storage call `call`. Later removals
-    /// of segments may already have taken effect. A removal that was done by then must have taken
-    /// effect, and one that was in progress may have.
+    /// state after step `index`, and the crash was just before storage call `call`. Steps after
+    /// `index` may have removed segments. A removal that was done before the crash must have taken
+    /// effect, and a removal that was in progress may have.
     fn starts(&self, index: usize, call: u64) -> (u64, u64) {
         let start = self.steps[index].after.start;
         let later = self
@@ -151,8 +151,7 @@ impl History {
             let is_allowed = (first..=last).contains(&found.start)
                 && (shortest..=full.end()).contains(&found.end())
                 && (found.start..found.end()).all(|offset| found.at(offset) == full.at(offset));
-            // If no message has survived, the partition may begin at any offset, even at its first
-            // one.
+            // If no message has survived, the partition may begin at any offset, even at 0.
             let is_lost = !keeps_all && found.numbers.is_empty();
             if is_allowed || is_lost {
                 return;
@@ -245,8 +244,9 @@ impl Work {
         goes_on
     }
 
-    /// Records that retention has removed segments. If storage calls may fail, the removal does not
-    /// count as done: removing the files may have failed, so the segments may exist after a crash.
+    /// If retention has removed segments, adds a step to the partition's history. If storage calls
+    /// may fail, the removal does not count as done: removing the files may have failed, so the
+    /// segments may exist after a crash.
     fn note_retention(&mut self, begun: u64) {
         let Some(log) = &self.log else { return };
         let done = (!self.may_fail).then(|| self.machine.storage.call_count());
@@ -297,7 +297,7 @@ impl Work {
             12 => {
                 let ticket = partition.flush(self.rng.bool());
                 self.log().run_pending();
-                // This flush may have succeeded although an append to another partition failed.
+                // Even if this flush succeeded, an append to another partition may have failed.
                 return ticket.wait().is_ok() && !self.has_failed.load(Ordering::Relaxed);
             }
             13 if self.rng.bool() => {
@@ -320,8 +320,8 @@ impl Work {
                 match self.log().truncate(id, offset) {
                     Ok(()) => self.finish(index),
                     Err(error) if error.kind() == ErrorKind::InvalidArgument => {
-                        // The truncation was refused and removed nothing. It had persisted
-                        // everything before.
+                        // The truncation first persisted everything. It was then refused, and
+                        // removed nothing.
                         self.histories[index].steps.pop();
                     }
                     Err(_) => return false,

@@ -118,8 +118,8 @@ fn a_hole_in_the_last_segment_fences_only_its_partition() {
         let (machine, topic) = filled(durability);
         let logs = files(&machine.storage, topic.partition(0), Kind::Log);
         let last = logs.last().expect("a segment").clone();
-        // Append batches after the ones to be damaged. Without intact batches after it, the damage
-        // would look like a torn end and be cut off.
+        // Append batches after those that will be damaged. Without intact batches after the damage,
+        // recovery would treat the damage as a torn end and cut it off.
         let log = machine.open();
         let partition = log.partition(topic.partition(0)).expect("a partition");
         for round in 60..64 {
@@ -202,9 +202,10 @@ fn a_fenced_partition_is_not_trimmed() {
     }
 }
 
-/// Checks that recovery keeps a copy of the bytes after damage in carried blocks. Such blocks have
-/// no trailers, so damage in the middle cannot be distinguished from a torn end, and recovery cuts
-/// the file there.
+/// Checks that recovery keeps a copy of the bytes after damage if partial blocks are carried, which
+/// means that they are written again with later batches. Carried blocks have no trailers. Recovery
+/// can therefore not distinguish damage in the middle from a torn end, and cuts the file at the
+/// damage.
 #[test]
 fn bytes_after_damage_in_carried_blocks_are_kept() {
     let machine = Machine::new(1, false);
@@ -293,8 +294,8 @@ fn a_missing_or_damaged_index_is_rebuilt() {
                 0 => machine.storage.remove(path.as_ref()).expect("a removal"),
                 1 => write(&machine.storage, path, &bytes[..bytes.len() / 2]),
                 2 => write(&machine.storage, path, &vec![0xff; bytes.len()]),
-                // Use an index of another partition. It does not fit, because that partition has
-                // another incarnation.
+                // Use an index of another partition. It does not fit, because the two partitions
+                // have different incarnations.
                 _ => write(&machine.storage, path, &read(&machine.storage, &other[0])),
             }
         }
@@ -437,8 +438,8 @@ fn a_log_opened_on_a_full_disk_recovers_when_there_is_space() {
                 "{what}: {appended:?}, {:?}",
                 log.open_report()
             );
-            // At least 200 of the 600 messages are in segments and can be read. The others are not
-            // visible.
+            // At least 200 of the 600 messages are in segments and can be read. The messages that
+            // are not in segments are not visible.
             let found = read_all(&partition).len();
             assert!((200..600).contains(&found) || durability == Durability::Memory, "{what}");
             for ticket in [partition.flush(true), partition.truncate(550)] {

@@ -163,7 +163,8 @@ fn journals_survive_power_cuts_while_they_are_rewritten() {
         replay.advance_to(call);
         let least = done.iter().rposition(|end| *end <= call);
         for seed in 0..IMAGES {
-            // First case: the power is cut at this call. All completed changes must be found.
+            // First case: the power is cut at storage call `call`. All changes that were completed
+            // before that call must be found.
             let left = self::machine(replay.crash_image(seed), 2);
             let found = number_in(&left.open());
             let most = least.map_or(0, |least| least + 1);
@@ -237,8 +238,8 @@ fn a_topic_made_durable_keeps_the_messages_that_readers_saw() {
 }
 
 /// After a power cut that destroyed messages in the middle of a segment, recovery copies the bytes
-/// after the damage to another file, and then truncates the segment before the damage. A second
-/// power cut at any call of the recovery must leave either the whole segment or the copy.
+/// after the damage to another file, and then truncates the segment where the damage begins. A
+/// second power cut at any call of the recovery must leave either the whole segment or the copy.
 #[test]
 fn bytes_after_a_gap_survive_another_power_cut() {
     let machine = Machine::new(8, false);
@@ -291,9 +292,10 @@ fn read(storage: &SimStorage, path: &str) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// A topic loses unpersisted messages when its process dies. Recovery lowers a consumer's offset
-/// that is beyond the end to the last message. The offset must keep the lowered value when new
-/// messages extend the topic beyond the original offset and the process dies again.
+/// A topic loses unpersisted messages when its process dies. If the offset of a consumer is then
+/// higher than the offset of the last message, recovery lowers the former to the latter. The
+/// consumer's offset must keep the lowered value when new messages extend the topic beyond the
+/// original offset and the process dies again.
 #[test]
 fn an_offset_clamped_to_the_end_stays_clamped() {
     let machine = Machine::new(9, false);
@@ -388,8 +390,8 @@ fn a_segment_is_removed_only_after_its_dense_copy_is_durable() {
 }
 
 /// After a power cut, the process that opens the log dies during recovery. The process that opens
-/// the log next must still know of the power cut. Otherwise it would take messages that the power
-/// cut destroyed for corruption, and fence the partition.
+/// the log next must still know of the power cut. Otherwise it would treat the loss of messages as
+/// corruption, and fence the partition.
 #[test]
 fn an_interrupted_opening_fences_nothing() {
     let machine = Machine::new(12, false);

@@ -47,8 +47,8 @@ impl Gate {
         }
     }
 
-    /// Waits until the gate is open. Checks that the buffers of the write did not change while it
-    /// waited.
+    /// Delays a write until the gate is open. Checks that the buffers of the write did not change
+    /// during the delay.
     fn pass(&self, parts: &[IoSlice<'_>]) {
         let before: Vec<Vec<u8>> = parts.iter().map(|part| part.to_vec()).collect();
         let mut state = self.state.lock().expect("no panic");

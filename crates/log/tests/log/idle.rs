@@ -116,8 +116,8 @@ fn options_of(machine: &Machine) -> LogOptions {
     LogOptions { tail_bytes_max: 64 << 20, ..machine.options() }
 }
 
-/// Checks memory, disk space and messages after a process died while each partition had one
-/// unpersisted message, and the log was opened again.
+/// Checks the memory, the disk space and the messages of a log that was opened again. The previous
+/// process died while each partition had one unpersisted message.
 fn check_opened(machine: &Machine, log: &Log) {
     assert_eq!(log.tail_memory().0, 0, "memory of tails");
     let regions = machine.memory.as_ref().map(|memory| memory.list().expect("a list"));

@@ -24,7 +24,7 @@ fn explore(scenario: impl Fn() + Send + Sync + Clone + 'static) {
 /// one thread's work on a partition overtakes the other's.
 const PERSISTERS: usize = 2;
 
-/// A log with one partition, and threads that run its pending work until the log is dropped.
+/// A log with one partition, and threads that run the log's pending work until the log is dropped.
 struct Served {
     machine: Machine,
     log: Arc<Log>,

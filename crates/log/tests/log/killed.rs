@@ -73,9 +73,9 @@ fn a_log_does_not_open_without_the_shared_memory_of_a_dead_process() {
         .expect("everything acknowledged");
 }
 
-/// Temporarily changes the owner of the shared memory whose path `error` contains, and checks that
-/// the log does not open while another user owns the memory. Returns false if this process may not
-/// change the owner.
+/// Temporarily changes the owner of a log's shared memory, and checks that the log does not open
+/// while another user owns the memory. Finds the memory's path in the text `error`. Returns false
+/// if this process may not change the owner.
 fn refuses_foreign_memory(directory: &Path, error: &str) -> bool {
     let left = error.split_once("batches in ").and_then(|(_, rest)| rest.split_once(": "));
     let left = Path::new(left.expect("the error names a directory").0);

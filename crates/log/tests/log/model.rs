@@ -106,9 +106,9 @@ impl Round {
         }
     }
 
-    /// Runs retention, and checks that the partition is then empty if the message that was appended
-    /// last has expired. That message may have been removed since by a truncation; older messages
-    /// may then stay until it would have expired.
+    /// Runs retention. The partition must then be empty if the message that was appended last has
+    /// expired. Until that message expires, older messages may stay, even if a truncation has
+    /// removed that message.
     fn retain(&mut self) {
         self.run_pending();
         let partition = self.log.partition(self.topic.partition(0)).expect("a partition");

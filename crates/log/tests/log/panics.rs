@@ -11,8 +11,8 @@ use tailwater_io::sim::SimStorage;
 use tailwater_io::{Create, IoMode, Purpose, Result, Storage, WriteFile};
 use tailwater_log::{Consumer, Durability, ErrorKind, Log, LogOptions, PartialBlocks};
 
-/// The kinds of storage calls of which the next one is to panic: writes of segments, writes of the
-/// journal, and removals of files.
+/// Flags that make the next storage call of one kind panic. The kinds are writes of segments,
+/// writes of the journal, and removals of files.
 #[derive(Debug, Default)]
 struct Armed {
     append: AtomicBool,

@@ -1,6 +1,7 @@
-//! Checks, byte by byte, how the log handles partial blocks: a group of batches is written
-//! together, and does not fill its last block. There are eight scenarios, each for both settings:
-//! carried and padded blocks.
+//! Checks, byte by byte, how the log handles partial blocks. A block is partial if the batches that
+//! are written together do not fill it. Each of the eight scenarios runs with both settings: a
+//! partial block is padded, or it is carried, which means that it is written again with the next
+//! batches.
 
 use std::sync::Arc;
 

@@ -124,7 +124,8 @@ fn next_number(partition: &Partition) -> u64 {
     read_all(partition).last().map_or(0, |(_, number)| number + 1)
 }
 
-/// Appends to all topics concurrently, each in its own thread, until an append of the topic fails.
+/// Appends to all topics concurrently. Each topic has its own thread, which ends when an append to
+/// the topic fails.
 fn append(directory: &Path) -> Result<()> {
     let log = open(directory)?;
     std::thread::scope(|scope| {

@@ -279,13 +279,14 @@ async fn extend(state: &State, partition: &Arc<Partition>, read: &mut Read, coun
         polled.last_offset = more.last_offset;
         polled.count += more.count;
         polled.pieces.extend(more.pieces);
-        // A read from memory never yields to the scheduler, so the loop yields itself.
+        // A read from memory never yields to the scheduler. The loop must therefore yield.
         yield_now().await;
     }
     reservation.resize(POLL_HEADER_BYTES + polled.length());
 }
 
-/// Reads the messages that follow a poll's messages, and grows the poll's reservation for them.
+/// Reads the messages that follow the messages of a poll. Before that, grows `reservation`, the
+/// memory that is reserved for the reply to the poll.
 async fn read_more(
     partition: &Arc<Partition>,
     polled: &Polled,

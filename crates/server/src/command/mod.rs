@@ -49,15 +49,16 @@ pub(crate) struct Request<'a> {
 }
 
 /// The outcome of a command: the body of the reply, or the status of an error. Some replies have a
-/// result section before the body, which is not included.
+/// result section before the body. The outcome does not contain that section.
 pub(crate) type Outcome = Result<Vec<u8>, Status>;
 
-/// The body of a reply and its reserved memory. Some replies have a result section before the body,
-/// which is not included.
+/// The body of a reply and the memory reserved for it. Some replies have a result section before
+/// the body. This type does not contain that section.
 #[derive(Debug, Default)]
 pub(crate) struct Body {
     pub(crate) content: Content,
-    /// The memory reserved for the reply; `None` if the reply is too small to be counted.
+    /// The memory reserved for the reply; `None` if the reply is too small to count towards the
+    /// limit on the memory of replies.
     pub(crate) reservation: Option<Reservation>,
 }
 
@@ -237,7 +238,8 @@ fn is_bulky(code: u32) -> bool {
     )
 }
 
-/// Executes a request of a logged-in client. `reservation` is the memory reserved for the body.
+/// Executes a request of a logged-in client. `reservation` is the memory reserved for the request's
+/// body.
 ///
 /// # Errors
 /// The status of the reply.

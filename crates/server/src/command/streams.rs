@@ -97,7 +97,8 @@ pub(super) fn delete_stream(state: &State, request: &Request<'_>) -> Outcome {
     // still exists.
     state.users.forget_stream(&state.log, id)?;
     state.log.delete_stream(id).map_err(|error| status(&error))?;
-    // Removes permissions on the stream that were granted after the first removal.
+    // Permissions on the stream may have been granted after their removal above. Remove these as
+    // well.
     state.users.forget_stream(&state.log, id)?;
     state.groups.stream_deleted(&state.log, id);
     state.forget_deleted();

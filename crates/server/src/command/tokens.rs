@@ -13,15 +13,16 @@ use crate::state::State;
 use crate::status::Status;
 use crate::users::Token;
 
-/// 41: returns the user's tokens, ordered by name, without their secrets.
+/// Command 41: returns the user's tokens, ordered by name, without their secrets.
 pub(crate) fn get_tokens(state: &State, request: &Request<'_>) -> Outcome {
     let tokens = state.users.tokens(request.user);
     let tokens = tokens.iter().map(|token| entry(token)).collect::<Result<_, _>>()?;
     Ok(GetPersonalAccessTokensResponse { tokens }.to_bytes().into())
 }
 
-/// 42: creates a token. The reply contains the token's secret, which is not stored on disk. It
-/// stays in memory, in the session's remembered reply, until the session's next numbered request.
+/// Command 42: creates a token. The reply contains the token's secret, which is not stored on disk.
+/// It stays in memory, in the session's remembered reply, until the session's next numbered
+/// request.
 pub(crate) fn create_token(state: &State, request: &Request<'_>) -> Outcome {
     let new = CreatePersonalAccessTokenRequest::decode_from(request.body)?;
     // An expiry of 0 or `u64::MAX` means that the token does not expire.
@@ -32,7 +33,7 @@ pub(crate) fn create_token(state: &State, request: &Request<'_>) -> Outcome {
     Ok(RawPersonalAccessTokenResponse { token }.to_bytes().into())
 }
 
-/// 43: deletes a token.
+/// Command 43: deletes a token.
 pub(crate) fn delete_token(state: &State, request: &Request<'_>) -> Outcome {
     let name = DeletePersonalAccessTokenRequest::decode_from(request.body)?.name;
     state.users.delete_token(&state.log, request.user, &name)?;

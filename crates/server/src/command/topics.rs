@@ -159,7 +159,8 @@ pub(super) fn delete_topic(state: &State, request: &Request<'_>) -> Outcome {
     // still exists.
     state.users.forget_topic(&state.log, id)?;
     state.log.delete_topic(id).map_err(|error| status(&error))?;
-    // Removes permissions on the topic that were granted after the first removal.
+    // Permissions on the topic may have been granted after their removal above. Remove these as
+    // well.
     state.users.forget_topic(&state.log, id)?;
     state.groups.topic_deleted(&state.log, id);
     state.forget_deleted();

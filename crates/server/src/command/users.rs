@@ -26,7 +26,7 @@ use crate::users::{Action, NewUser, Permissions, User};
 const ACTIVE: u8 = 1;
 const INACTIVE: u8 = 2;
 
-/// 31: returns one user; an empty body if the user does not exist.
+/// Command 31: returns one user; an empty body if the user does not exist.
 pub(crate) fn get_user(state: &State, request: &Request<'_>) -> Outcome {
     let wanted = GetUserRequest::decode_from(request.body)?.user_id;
     let Some(user) = state.users.find(&wanted) else {
@@ -38,7 +38,7 @@ pub(crate) fn get_user(state: &State, request: &Request<'_>) -> Outcome {
     Ok(details(&user)?.into())
 }
 
-/// 32: returns all users, ordered by id.
+/// Command 32: returns all users, ordered by id.
 pub(crate) fn get_users(state: &State, request: &Request<'_>) -> Outcome {
     state.users.authorize(request.user, Action::GetUsers)?;
     let users = state.users.all();
@@ -46,7 +46,7 @@ pub(crate) fn get_users(state: &State, request: &Request<'_>) -> Outcome {
     Ok(GetUsersResponse { users }.to_bytes().into())
 }
 
-/// 33: creates a user. The call blocks while it hashes the user's password.
+/// Command 33: creates a user. The call blocks while it hashes the user's password.
 pub(crate) fn create_user(state: &State, request: &Request<'_>) -> Outcome {
     let new = CreateUserRequest::decode_from(request.body)?;
     state.users.authorize(request.user, Action::CreateUser)?;
@@ -64,7 +64,7 @@ pub(crate) fn create_user(state: &State, request: &Request<'_>) -> Outcome {
     Ok(details(&user)?.into())
 }
 
-/// 34: deletes a user and the user's tokens, and ends the user's sessions.
+/// Command 34: deletes a user and the user's tokens, and ends the user's sessions.
 pub(crate) fn delete_user(state: &State, request: &Request<'_>) -> Outcome {
     let wanted = DeleteUserRequest::decode_from(request.body)?.user_id;
     state.users.authorize(request.user, Action::DeleteUser)?;
@@ -74,7 +74,8 @@ pub(crate) fn delete_user(state: &State, request: &Request<'_>) -> Outcome {
     Ok(Vec::new())
 }
 
-/// 35: changes a user's name or status. If the user becomes inactive, the user's sessions end.
+/// Command 35: changes a user's name or status. If the user becomes inactive, the user's sessions
+/// end.
 pub(crate) fn update_user(state: &State, request: &Request<'_>) -> Outcome {
     let update = UpdateUserRequest::decode_from(request.body)?;
     state.users.authorize(request.user, Action::UpdateUser)?;
@@ -89,7 +90,8 @@ pub(crate) fn update_user(state: &State, request: &Request<'_>) -> Outcome {
     Ok(Vec::new())
 }
 
-/// 36: replaces a user's permissions. The change takes effect with the next request of the user.
+/// Command 36: replaces a user's permissions. The change takes effect with the next request of the
+/// user.
 pub(crate) fn update_permissions(state: &State, request: &Request<'_>) -> Outcome {
     let update = UpdatePermissionsRequest::decode_from(request.body)?;
     state.users.authorize(request.user, Action::UpdatePermissions)?;
@@ -99,7 +101,7 @@ pub(crate) fn update_permissions(state: &State, request: &Request<'_>) -> Outcom
     Ok(Vec::new())
 }
 
-/// 37: changes a password. As in Iggy, the user's sessions and tokens stay valid.
+/// Command 37: changes a password. As in Iggy, the user's sessions and tokens stay valid.
 pub(crate) async fn change_password(state: &Arc<State>, request: &Request<'_>) -> Outcome {
     let change = ChangePasswordRequest::decode_from(request.body)?;
     let target = state.users.find(&change.user_id).ok_or(Status::RESOURCE_NOT_FOUND)?.id;

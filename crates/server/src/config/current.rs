@@ -17,14 +17,14 @@ use super::{Config, Http, Tcp, Tls};
 
 /// Name of the file with the configuration of the running server.
 const NAME: &str = "current_config.toml";
-/// Name of that file while it is being written.
+/// Name of the file `current_config.toml` while it is being written.
 const TEMPORARY_NAME: &str = "current_config.toml.tmp";
 /// Address to write for a transport that is turned off.
 const OFF: &str = "127.0.0.1:0";
 
-/// Writes the configuration of the running server to the file. `tcp` and `http` are the addresses
-/// on which the server actually listens; the file contains them instead of the configured
-/// addresses.
+/// Writes the configuration of the running server to the file `current_config.toml`. `tcp` and
+/// `http` are the addresses on which the server actually listens; the file contains them instead of
+/// the configured addresses.
 ///
 /// # Errors
 /// I/O errors.
@@ -43,7 +43,7 @@ pub(crate) fn write_current(
     storage.sync_directory(&directory)
 }
 
-/// Removes the file, if it exists.
+/// Removes the file `current_config.toml`, if it exists.
 ///
 /// # Errors
 /// I/O errors.
@@ -62,7 +62,7 @@ fn write(storage: &dyn Storage, path: &Path, bytes: &[u8]) -> tailwater_io::Resu
     file.sync_all(purpose)
 }
 
-/// Returns the text of the file.
+/// Returns the text to write to the file `current_config.toml`.
 pub(super) fn render(config: &Config, tcp: Option<SocketAddr>, http: Option<SocketAddr>) -> String {
     let mut root = Table::new();
     for (path, value) in values(config, tcp, http) {

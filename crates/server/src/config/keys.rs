@@ -1,7 +1,7 @@
 //! The table of all configuration keys: those with an effect, those that are accepted without
 //! effect, and those that are rejected.
 
-/// A key that has an effect.
+/// A configuration key that has an effect, in contrast to the keys that are ignored or rejected.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Key {
     /// The key's path, such as `tcp.address`.
@@ -218,12 +218,12 @@ pub(super) fn default(path: &str) -> &'static str {
     find(path).map_or("", |key| key.default)
 }
 
-/// Returns the section or key without effect that contains a path.
+/// Returns the section or key without effect whose path is `path` or a parent of `path`.
 pub(super) fn find_ignored(path: &str) -> Option<&'static Ignored> {
     IGNORED.iter().find(|ignored| is_within(path, ignored.path))
 }
 
-/// Returns the relocated section or key that contains a path.
+/// Returns the relocated section or key whose path is `path` or a parent of `path`.
 pub(super) fn find_relocated(path: &str) -> Option<Relocated> {
     RELOCATED.iter().copied().find(|relocated| is_within(path, relocated.path))
 }
@@ -234,7 +234,8 @@ pub(super) fn is_section(path: &str) -> bool {
     paths.any(|known| known != path && is_within(known, path))
 }
 
-/// Returns the paths of all keys that have an effect, and of all sections and keys without effect.
+/// Returns the paths of the keys that have an effect, and the paths of the sections and keys that
+/// have none.
 pub(super) fn all_paths() -> impl Iterator<Item = &'static str> {
     KEYS.iter().map(|key| key.path).chain(IGNORED.iter().map(|ignored| ignored.path))
 }

@@ -87,7 +87,7 @@ pub struct Tcp {
 pub enum Tls {
     /// A self-signed certificate, generated at each start of the server.
     SelfSigned,
-    /// Files in the PEM format.
+    /// A certificate and its private key, in two files in the PEM format.
     Files {
         /// `cert_file`: the certificate chain, beginning with the server's certificate.
         certificate: PathBuf,
@@ -238,7 +238,7 @@ pub struct Logging {
     pub level: String,
     /// `file_enabled`: whether log lines are also written to files.
     pub has_file: bool,
-    /// `format`: whether lines are JSON.
+    /// `format`: whether log lines are written as JSON.
     pub is_json: bool,
     /// `path`: directory of the files. A relative path is relative to `[system] path`.
     pub path: PathBuf,

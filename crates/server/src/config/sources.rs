@@ -20,8 +20,8 @@ pub(super) struct Given {
 #[derive(Debug, Default)]
 pub(super) struct Values {
     given: BTreeMap<String, Given>,
-    /// Keys for which the file has a TOML table or array where a single value is expected, with the
-    /// word for that type.
+    /// Keys for which the file has a TOML table or array where a single value is expected. Each key
+    /// maps to the name of the type that the file has instead, such as "table".
     shapes: BTreeMap<String, &'static str>,
 }
 
@@ -48,7 +48,7 @@ impl Values {
 struct Collector {
     values: Values,
     warnings: Vec<String>,
-    /// Paths of keys and sections in the sources that have no effect.
+    /// Paths of the keys and sections that have no effect and occur in a source.
     ignored: BTreeSet<String>,
 }
 
@@ -126,9 +126,9 @@ impl Collector {
         Ok(())
     }
 
-    /// Records a key or section that has no effect, and every key and section in it. Their values
-    /// are kept for [`Self::finish`], which checks whether the section is turned off, or turns on
-    /// an unsupported feature. Relocated keys are rejected.
+    /// Records a key or section that has no effect, and every key and section in it. Keeps their
+    /// values for [`Self::finish`]. That function checks whether the section is turned off, and
+    /// whether the section enables an unsupported feature. Relocated keys are rejected.
     fn ignored(
         &mut self,
         path: &str,
@@ -259,8 +259,8 @@ fn scalar(value: &Value) -> Option<String> {
 }
 
 /// Returns the known names with which an unknown name is compared, in order to suggest the nearest
-/// one. For a table, these are the names of sections at the same depth; otherwise, the names of
-/// keys.
+/// one. If the unknown name is the name of a TOML table, the known names are those of sections at
+/// the same depth. Otherwise, they are the names of keys.
 fn names(path: &str, is_table: bool) -> impl Iterator<Item = String> {
     let depth = path.matches('.').count() + 1;
     keys::all_paths().map(move |known| {

@@ -469,7 +469,8 @@ fn the_root_user_has_both_credentials_or_neither() {
     let flags = Flags { has_default_root_credentials: true, ..Flags::default() };
     let (config, warnings) = Config::load(&flags, &BTreeMap::new()).expect("a valid configuration");
     assert_eq!((config.root, warnings.len()), (Root::Default, 0));
-    // With the flag, a missing name or password is `iggy`, as in Iggy.
+    // If the flag for default root credentials is given, a missing name or password is `iggy`, as
+    // in Iggy.
     let (config, warnings) =
         Config::load(&flags, &environment(&[(password, "secret")])).expect("a valid configuration");
     let filled = Root::Given { name: "iggy".to_owned(), password: "secret".to_owned() };

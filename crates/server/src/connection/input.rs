@@ -6,11 +6,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use bytes::BytesMut;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// Space that the buffer has for each read from the connection, at least, in bytes.
+/// Minimum space that the buffer has for each read from the connection, in bytes.
 const READ_BYTES: usize = 16 << 10;
 /// Size of a body above which an idle connection releases the body's memory, in bytes.
 const KEPT_BYTES: usize = 256 << 10;
-/// Size of a body above which its memory is not even reused for the next body, in bytes.
+/// Size of a body above which its memory is released as soon as the body is dropped, in bytes. The
+/// memory of a smaller body is reused for the next body.
 const REUSED_BYTES: usize = 2 << 20;
 
 /// The bytes that have been read from a connection but not yet taken.
@@ -42,7 +43,7 @@ impl Input {
         Ok(stream.read_buf(&mut self.buffer).await? > 0)
     }
 
-    /// Reads until the buffer contains `length` bytes. Keeps the number of bytes that it contains
+    /// Reads until the buffer contains `length` bytes. After each read, stores the buffer's length
     /// in `moved`.
     ///
     /// # Errors
@@ -91,7 +92,7 @@ impl Input {
         body
     }
 
-    /// Returns whether the buffer may have more memory than an idle connection may keep.
+    /// Returns whether the buffer's memory may exceed the limit for idle connections.
     pub(super) fn is_large(&self) -> bool {
         self.is_large
     }
@@ -109,7 +110,7 @@ impl Input {
 mod tests {
     use super::*;
 
-    /// Reads a body of `length` bytes into the buffer, takes it and drops it.
+    /// Passes a body of `length` bytes through the buffer: reads the body, takes it, and drops it.
     async fn pass(input: &mut Input, length: usize) {
         let bytes = vec![7; length + 3];
         let mut stream = bytes.as_slice();

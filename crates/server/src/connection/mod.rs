@@ -49,13 +49,14 @@ use pace::Pace;
 
 /// Maximum size of a frame before the login, in bytes.
 const UNAUTHENTICATED_FRAME_BYTES: usize = 16 << 10;
-/// Number of evictions without a successful login in between at which the connection is closed.
+/// If the server evicts a session (ends it because of an invalid request) this number of times, it
+/// closes the connection. A successful login restarts the count.
 const EVICTIONS: u32 = 5;
 /// Time without bytes from the client after which a connection releases the memory of its input
 /// buffer.
 const IDLE: Duration = Duration::from_secs(1);
-/// Time that a client has to read the last reply before its connection is closed. Also the time
-/// limit for closing the connection.
+/// Maximum time that the server waits for a client to read the last reply, before it closes the
+/// connection. Also the time limit for closing the connection.
 const CLOSING: Duration = Duration::from_secs(1);
 
 /// The reason why a connection ended.
@@ -155,7 +156,8 @@ struct Connection<'a, S> {
     stream: S,
     input: Input,
     login_by: Deadline,
-    /// Number of evictions since the last successful login on this connection.
+    /// Number of evictions on this connection since the last successful login. An eviction ends the
+    /// session because of an invalid request.
     evictions: u32,
     ended: Ended<'a>,
 }

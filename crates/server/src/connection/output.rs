@@ -20,7 +20,8 @@ use crate::protocol::ReplyStart;
 const SLICES: usize = 64;
 /// Size up to which a reply is first copied into one slice and then written, in bytes.
 const COPIED_BYTES: usize = 8 << 10;
-/// Time from the start of a write after which the unwritten rest of the reply is copied.
+/// Duration of a write after which the server copies the unwritten rest of a reply, so that the
+/// reply no longer occupies the log's memory.
 const COPY_AFTER: Duration = Duration::from_secs(1);
 /// Number of bytes after which a copy yields to other tasks.
 const COPIED_AT_ONCE: usize = 1 << 20;

@@ -8,7 +8,8 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::in_flight::Reservation;
 
-/// Rate of the slowest transfer that is allowed, in bytes per second, not counting [`Pace::stall`].
+/// Minimum rate of a transfer, in bytes per second. In addition to the time at this rate, a
+/// transfer may take [`Pace::stall`].
 const SLOWEST: u64 = 1 << 20;
 /// Maximum value of [`Pace::stall`] while other connections wait for the memory that a transfer
 /// holds.
@@ -16,7 +17,7 @@ const CONTENDED_STALL_MAX: Duration = Duration::from_secs(5);
 /// Interval at which a transfer checks whether other connections wait for its memory.
 const CHECK: Duration = Duration::from_secs(1);
 
-/// The time limits of a transfer.
+/// The time limits for a transfer of bytes from or to a client.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Pace {
     /// Time that the transfer may take in addition to one second per MiB transferred so far.

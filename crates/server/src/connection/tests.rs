@@ -29,7 +29,7 @@ use crate::server::Server;
 use crate::state::State;
 use crate::users::ROOT;
 
-/// Id of the client, and number of its session.
+/// Client id in the header of the requests.
 const CLIENT: u128 = 1;
 /// Size of a large message, in bytes.
 const LARGE: usize = 900 << 10;
@@ -131,8 +131,8 @@ async fn replies_waiting_for_a_reservation_take_no_memory() {
     const READERS: u64 = 50;
     let directory = tempfile::tempdir().expect("a directory");
     let topic = {
-        // The messages are written before the server opens the log. The server's tail is then
-        // empty, and polls read from the segment.
+        // The messages are written before the server opens the log. The server's memory for recent
+        // messages (the tail) is then empty, and polls read from the segment.
         let log = Log::open(directory.path().join("log"), &LogOptions::default()).expect("a log");
         let topic = topic(&log);
         let partition = log.partition(topic.partition(0)).expect("a partition");
@@ -163,7 +163,8 @@ async fn replies_waiting_for_a_reservation_take_no_memory() {
     sleep(Duration::from_secs(1)).await;
     let read = read_bytes() - before;
     assert!(read < READERS * LARGE as u64 / 2, "{read} bytes were read");
-    // The server still answers another client, whose reply needs no reservation.
+    // The server still answers another client, because the reply to that client needs no reserved
+    // memory.
     let (mut other, stream) = duplex(64 << 10);
     let served = connect(state, stream, true);
     other.write_all(&frame(codes::GET_STREAM_CODE + 900, &[])).await.expect("a request");

@@ -5,7 +5,8 @@
 //! - While a group has members, each partition has one owner. Only the owner may commit an offset
 //!   for the partition. Only the owner may poll the partition, and not even the owner may poll it
 //!   during a handover.
-//! - The assignment is balanced if each handover in progress is counted as completed.
+//! - The assignment is balanced. For the balance, a partition in a handover counts as a partition
+//!   of its new owner.
 //! - A partition is busy while its owner polls it, or has polled messages that it has not
 //!   committed. A busy partition moves to another owner only when its owner commits these messages,
 //!   when its owner leaves the group, or when the handover takes too long.
@@ -49,7 +50,7 @@ pub(super) struct Members {
 struct Member {
     /// Number of the member within the group, as reported to clients.
     id: u32,
-    /// The partition that was chosen for the member's last poll without a given partition.
+    /// The partition that was chosen for the latest of the member's polls that named no partition.
     last_polled: u32,
     /// Whether the client has ever requested its partitions. Such a client names a partition in its
     /// polls.
@@ -67,7 +68,8 @@ struct Partition {
     polls: u32,
     /// Highest offset that the current owner has polled.
     polled: Option<u64>,
-    /// Offset that the group last committed since the server started.
+    /// Offset of the group's latest commit; `None` if there was no commit since the start of the
+    /// server.
     committed: Option<u64>,
 }
 
@@ -168,8 +170,8 @@ impl Members {
         self.complete_handovers(|_, partition| !partition.is_busy());
     }
 
-    /// Returns the generation and the partitions that a session may poll; `None` if the session is
-    /// not a member.
+    /// Returns the generation of the group's assignment, and the partitions that a session may
+    /// poll. Returns `None` if the session is not a member.
     pub(super) fn synchronize(&mut self, session: SessionId) -> Option<(u64, Vec<u32>)> {
         let member = self.members.get_mut(&session)?;
         member.has_synchronized = true;
@@ -188,7 +190,7 @@ impl Members {
     /// partitions again.
     ///
     /// A poll of a partition that the member may no longer poll is refused. After the member has
-    /// got a partition, its next poll of a given partition is refused as well. Without that, the
+    /// got a partition, its next poll that names a partition is refused as well. Without that, the
     /// client would learn of the new partition only at its next heartbeat.
     pub(super) fn begin_poll(&mut self, session: SessionId, id: Option<u32>) -> Option<Begun> {
         let member = self.members.get_mut(&session)?;
@@ -261,7 +263,7 @@ impl Members {
         }
     }
 
-    /// Completes handovers that have been in progress for at least `timeout`.
+    /// Completes the handovers of partitions to new owners, if they began at least `timeout` ago.
     pub(super) fn expire(&mut self, now: Instant, timeout: Duration) {
         self.complete_handovers(|handover, _| now.duration_since(handover.since) >= timeout);
     }
@@ -344,7 +346,7 @@ impl Members {
         }
     }
 
-    /// Returns the generation.
+    /// Returns the generation of the group's assignment.
     #[cfg(test)]
     pub(super) fn generation(&self) -> u64 {
         self.generation

@@ -219,7 +219,8 @@ impl Groups {
         let _changes = self.changes.lock();
         let group = self.existing(topic, id)?;
         log.set_records(&[(record::key(topic, id), None)])?;
-        // A crash here is safe: the next start deletes the offsets of groups without a record.
+        // A crash after this step is safe: the next start deletes the offsets of groups that have
+        // no record in the log.
         if let Some(of_topic) = self.topics_mut().get_mut(&topic) {
             of_topic.remove(&group);
         }
@@ -300,8 +301,8 @@ impl Groups {
         memberships.get(&session).into_iter().flat_map(|groups| groups.keys().copied()).collect()
     }
 
-    /// Returns the generation and the partitions that a session may poll; `None` if the session is
-    /// not a member.
+    /// Returns the generation of the group's assignment, and the partitions that a session may
+    /// poll. Returns `None` if the session is not a member.
     pub(crate) fn synchronize(
         &self,
         session: SessionId,
@@ -331,10 +332,10 @@ impl Groups {
         Some(Poll::new(group, begun))
     }
 
-    /// Calls `change`, which stores the group's offset for a partition. `offset` is the stored
-    /// offset, or `None` if `change` deletes the stored offset. The partition keeps its owner until
-    /// `change` has returned. `change` is called under a lock, and must therefore not wait for the
-    /// disk.
+    /// Calls `change`, which stores or deletes the group's offset for a partition. `offset` is the
+    /// offset that `change` stores, or `None` if it deletes the stored offset. The partition keeps
+    /// its owner until `change` has returned. `change` is called under a lock, and must therefore
+    /// not wait for the disk.
     ///
     /// # Errors
     /// Not found, for the group; member not found; partition not owned; errors from `change`.
@@ -371,8 +372,8 @@ impl Groups {
         }
     }
 
-    /// Resets the offsets of a topic's groups in memory, after all messages of the topic were
-    /// removed.
+    /// Forgets the polled and committed offsets that the server keeps in memory for a topic's
+    /// groups. Called after all messages of the topic were removed.
     pub(crate) fn topic_purged(&self, topic: TopicId) {
         for group in self.groups_of(topic) {
             group.members.lock().purge();
@@ -399,9 +400,9 @@ impl Groups {
         }
     }
 
-    /// Removes from memory the groups of a topic that no longer have a record. When the log deletes
-    /// a topic, it also removes the records of the topic's groups. Groups with a record are kept,
-    /// because a new topic with the same id may already have groups.
+    /// Removes a topic's groups from memory if the log no longer contains their records. When the
+    /// log deletes a topic, it also removes the records of the topic's groups. Groups with a record
+    /// are kept, because a new topic with the same id may already have groups.
     fn forget_deleted(&self, log: &Log, topic: TopicId) {
         let records = log.records(&record::prefix(topic));
         let is_deleted = |group: &Arc<Group>| !records.contains_key(&record::key(topic, group.id));
@@ -419,7 +420,8 @@ impl Groups {
         deleted.iter().for_each(|group| self.disband(group));
     }
 
-    /// Completes handovers that have waited too long for a commit. Called once a second.
+    /// Completes handovers of partitions if the old owner's commit takes too long. Called once a
+    /// second.
     pub(crate) fn tick(&self, now: Instant) {
         let topics = self.topics();
         for group in topics.values().flat_map(|topic| topic.groups.values()) {

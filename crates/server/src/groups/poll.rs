@@ -28,15 +28,15 @@ impl Poll {
         self.begun.partition
     }
 
-    /// Ends the poll. It returned messages up to the offset `last_offset`, which the member has yet
-    /// to commit.
+    /// Ends the poll. It returned messages up to and including the offset `last_offset`, which the
+    /// member has yet to commit.
     pub(crate) fn polled(mut self, last_offset: u64) {
         self.is_over = true;
         self.group.members.lock().end_poll(self.begun, Some(last_offset));
     }
 
-    /// Ends the poll, which returned messages up to the offset `last_offset`. Calls `store` to
-    /// commit that offset.
+    /// Ends the poll, which returned messages up to and including the offset `last_offset`. Calls
+    /// `store` to commit that offset.
     ///
     /// # Errors
     /// Partition not owned, if the partition has got another owner since the poll began; the

@@ -26,7 +26,7 @@ pub(super) enum Record {
     Next {
         /// Id of the topic.
         topic: TopicId,
-        /// That id.
+        /// The lowest id that no group of the topic has ever had.
         id: u32,
     },
 }

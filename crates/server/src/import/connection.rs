@@ -32,7 +32,7 @@ use crate::status::Status;
 const TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum length of a reply, in bytes.
 const REPLY_BYTES_MAX: usize = 1 << 30;
-/// Consumer id that polls contain. No offset is stored for it.
+/// Consumer id in poll requests. The server stores no offset for this consumer.
 const CONSUMER: u32 = 1;
 
 /// The reason why a request to a server failed.

@@ -32,7 +32,7 @@ use crate::command::imported_options;
 /// number that any poll requests (`MESSAGES_MAX`).
 const MESSAGES: u32 = 1000;
 const MESSAGES_MAX: u32 = 100_000;
-/// Range of the size of a reply, in bytes, after which the next poll requests the same number of
+/// If the size of a reply, in bytes, is in this range, the next poll requests the same number of
 /// messages. After a smaller reply, the number is doubled; after a larger one, it is halved.
 const REPLY_BYTES: std::ops::Range<usize> = (1 << 20)..(16 << 20);
 /// Name of a file in the directory of every log. It shows that the directory contains a log.

@@ -45,7 +45,8 @@ const LOG: &str = "log";
 const IGGY_ENTRIES: &[&str] = &["streams", "state", "metadata", "server.superblock"];
 /// Mode of the directory `system.path`: only its owner may access it.
 const PRIVATE: u32 = 0o700;
-/// Interval at which the server checks heartbeats, handovers in groups, and expired tokens.
+/// Interval at which the server checks heartbeats, handovers of partitions in consumer groups, and
+/// expired tokens.
 const TICK: Duration = Duration::from_secs(1);
 /// Maximum time that a shutdown waits for requests in progress.
 const DRAIN: Duration = Duration::from_secs(10);
@@ -66,8 +67,8 @@ pub struct Shutdown {
     pub elapsed: Duration,
     /// Number of connections that were open when the shutdown began.
     pub connections: usize,
-    /// Number of these connections whose requests were not finished within the time limit, so that
-    /// they were aborted.
+    /// Number of connections that the shutdown aborted, because their requests were not finished
+    /// within the time limit.
     pub abandoned: usize,
 }
 
@@ -118,8 +119,9 @@ impl Server {
         // this step, and its generated password would be lost if the start failed later.
         let opened = Users::open(&log, &config);
         if opened.is_err() {
-            // The file is removed, because it contains addresses on which no server listens. An
-            // error of the removal is ignored in favour of the error from opening the users.
+            // Remove `current_config.toml`, because it contains addresses on which no server
+            // listens. If the removal fails, its error is ignored, and the error of `Users::open`
+            // is returned.
             let _ = config::remove_current(&*storage, &config);
         }
         let (users, root_password) = opened?;
@@ -193,8 +195,8 @@ impl Server {
                 Err(error) => tracing::error!(%error, "a task of the server failed"),
             }
         }
-        // The file is removed before the log is closed. After that, another server may own the
-        // directory.
+        // `current_config.toml` is removed before the log is closed. After the log is closed,
+        // another server may own the directory.
         let removed = config::remove_current(&*self.storage, &self.state.config);
         let state = Arc::clone(&self.state);
         let closed = tokio::task::spawn_blocking(move || state.log.close()).await;
@@ -395,8 +397,8 @@ impl Drop for ConnectionGuard<'_> {
     }
 }
 
-/// Once per [`TICK`], completes handovers in groups that took too long, evicts silent members of
-/// groups, and removes expired tokens. Ends when the server shuts down.
+/// Once per [`TICK`], completes overdue handovers of partitions, evicts silent members of groups,
+/// and removes expired tokens. Ends when the server shuts down.
 async fn maintain(state: Arc<State>, mut is_shutdown: watch::Receiver<bool>) -> usize {
     loop {
         let shutdown = is_shutdown.wait_for(|is_shutdown| *is_shutdown);
@@ -421,9 +423,9 @@ fn evict_silent_members(state: &State) {
     for session in state.sessions.all() {
         if session.idle() > limit && state.groups.is_member_anywhere(session.id) {
             session.evict(EvictionReason::StaleClient);
-            // The session ends only when its connection notices the eviction, which may be blocked
-            // writing a reply. Its memberships end here, so that other members get its partitions
-            // immediately.
+            // The session ends only when its connection notices the eviction. The connection may be
+            // blocked while it writes a reply. The session's memberships therefore end here, so
+            // that other members get its partitions immediately.
             state.groups.leave_all(session.id);
         }
     }

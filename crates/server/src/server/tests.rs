@@ -59,7 +59,8 @@ async fn the_current_configuration_file_exists_while_the_server_runs() {
     let file = path.join("runtime/current_config.toml");
     let server = Server::start(config(&path, &[])).await.expect("the server starts");
     assert!(file.exists());
-    // A second server cannot use the directory, and must not touch the file of the first server.
+    // A second server cannot use the directory, and must not change `current_config.toml` of the
+    // first server.
     Server::start(config(&path, &[])).await.expect_err("the directory is in use");
     assert!(file.exists());
     server.shutdown().await.expect("the server shuts down");

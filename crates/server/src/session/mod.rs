@@ -74,7 +74,8 @@ impl Session {
         }
     }
 
-    /// Returns the session's binding; `None` if it is not logged in.
+    /// Returns the user and the client to which a login has bound the session; `None` if the
+    /// session is not logged in.
     pub(crate) fn binding(&self) -> Option<Binding> {
         *self.binding.lock()
     }

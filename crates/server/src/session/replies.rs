@@ -35,8 +35,9 @@ pub(crate) enum Stamp {
     /// The checksum of the body, as sent by the client.
     Given(u128),
     /// A digest of the body's start and length, if the client sent no checksum. Previews of Iggy's
-    /// client send none, and give the same number to all requests for messages and offsets between
-    /// two other changes.
+    /// client send no checksums. They also do not increase the request number with requests that
+    /// send messages or store offsets: all such requests have the same number until the client
+    /// requests another kind of change.
     Digest(u128),
 }
 
@@ -79,7 +80,7 @@ pub(super) struct Replies {
     /// Remembered replies, in the order in which the requests were executed; at most one for each
     /// number.
     recent: VecDeque<Reply>,
-    /// Highest number of all executed requests.
+    /// The highest request number that was executed.
     last: Option<u64>,
     /// Highest number of all requests whose replies were forgotten.
     forgotten: Option<u64>,

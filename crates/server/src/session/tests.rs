@@ -76,7 +76,7 @@ fn large_replies_displace_older_bodies_but_no_request_numbers() {
     let refused = Admission::Refuse(Status::REQUEST_ALREADY_APPLIED);
     assert_eq!(replies.admit(&dropped, stamp(&dropped)), refused);
     assert!(matches!(replies.admit(&last, stamp(&last)), Admission::Repeat(0, _)));
-    // Bodies were dropped, but no reply was forgotten. An unknown number below the remembered ones
-    // is therefore new.
+    // Bodies were dropped, but no reply was forgotten. A request whose number is below the
+    // remembered numbers is therefore new.
     assert_eq!(replies.admit(&late, stamp(&late)), Admission::Execute);
 }

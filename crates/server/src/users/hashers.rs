@@ -80,7 +80,7 @@ impl JobQueue {
     }
 
     /// Returns the next job; waits for one if the queue is empty. Returns `None` after the queue
-    /// was closed. A thread that waits first releases the memory of its `workspace`.
+    /// was closed. Before a thread waits, it releases the memory of its `workspace`.
     fn next(&self, workspace: &mut Workspace) -> Option<Job> {
         let mut queue = self.queue.lock();
         loop {

@@ -6,11 +6,11 @@
 //!
 //! # Invariants
 //!
-//! - A change is first made in the records and then in memory, both under one lock. A restart
+//! - Under one lock, a change is first written to the records and then made in memory. A restart
 //!   therefore never undoes a change that was visible. A crash between the two steps is safe,
 //!   because the change was not acknowledged.
-//! - The user with id 0 is the root user. It is created together with a new directory, is never
-//!   deleted or deactivated, and has all permissions.
+//! - The user with id 0 is the root user. The server creates it at the first start with a new
+//!   directory. The root user is never deleted or deactivated, and has all permissions.
 //! - The id of a deleted user is not reused while the process runs. A session of the deleted user
 //!   therefore never acts as another user.
 //! - Passwords and tokens are compared only as hashes, in constant time.

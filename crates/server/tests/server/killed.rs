@@ -20,7 +20,8 @@ use crate::common::{config, id, message};
 const DIRECTORY: &str = "TAILWATER_TEST_SERVE";
 /// Number of partitions of the topic, each of which has a separate producer.
 const PARTITIONS: u32 = 3;
-/// Number of times that the server is killed, multiplied by the variable `TAILWATER_ROUNDS`.
+/// Number of times that the server is killed. The variable `TAILWATER_ROUNDS` multiplies this
+/// number.
 const LIVES: usize = 10;
 /// Number of messages per batch.
 const BATCH: u64 = 10;

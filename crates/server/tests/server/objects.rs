@@ -173,7 +173,7 @@ async fn a_zero_bound_means_not_set() {
     }
 }
 
-/// Returns an option of a topic.
+/// Returns the value of a topic's option `key`.
 #[track_caller]
 fn option<'a>(options: &'a ResourceOptions, key: &str) -> &'a OptionValue {
     let key = HeaderKey::try_from(key).expect("a key");

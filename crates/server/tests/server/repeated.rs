@@ -158,8 +158,9 @@ async fn a_repeated_request_has_no_further_effect() {
     assert_eq!(raw.call(Operation::CreateStream, 4, &name.to_bytes()).await.status, 1012);
 }
 
-/// Previews of the client send no checksums, and do not increase the number for messages: all
-/// messages between two other changes have the same number.
+/// Previews of the client send no checksums, and do not increase the request number when they send
+/// messages. All requests with messages have the same number until the client makes another kind of
+/// change.
 #[tokio::test(flavor = "multi_thread")]
 async fn different_messages_under_one_number_are_all_appended() {
     let scene = Scene::new().await;
@@ -205,8 +206,8 @@ async fn messages_and_other_changes_may_be_numbered_separately() {
     assert_eq!(poll(&client, 0, PollingStrategy::first(), 100).await.len(), 10);
 }
 
-/// Regression test: a request that arrived after a request with a higher number was refused as
-/// already applied (59), even if it was new.
+/// Regression test: if a request arrived after a request with a higher number, the server refused
+/// it with status 59 (already applied), even if the request was new.
 #[tokio::test(flavor = "multi_thread")]
 async fn requests_out_of_order_are_executed_once_each() {
     let scene = Scene::new().await;
@@ -235,7 +236,8 @@ async fn requests_without_a_session() {
     let client = scene.client().await;
     create_topic(&client, 1).await;
     let mut raw = Raw::connect(&scene, 43).await;
-    // Before a login, the server answers pings, refuses reads, and ends the session for a change.
+    // Before a login, the server answers pings and refuses reads. If the client requests a change,
+    // the server ends the session.
     let ping = raw.frame(Operation::NonReplicated, 0, 1, &[]);
     raw.stream.write_all(&ping).await.expect("a write");
     assert_eq!(raw.answer().await.status, 0);

@@ -74,7 +74,7 @@ async fn a_poll_from_a_time_includes_the_message_of_that_time() {
 }
 
 /// Regression test: a poll returned only about 1 MiB of messages, even if more were requested.
-/// Programs took a poll with fewer messages than requested for the end of the partition.
+/// Programs that got fewer messages than requested concluded that the partition ended there.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_poll_returns_as_many_messages_as_it_asks_for() {
     let mut scene = Scene::new().await;

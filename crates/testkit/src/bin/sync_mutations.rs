@@ -22,7 +22,7 @@ use tailwater_testkit::mutation::{MutatedTree, reason};
 /// A crate whose sync calls are removed.
 struct MutatedCrate {
     package: &'static str,
-    /// Directory of the source files with the calls, relative to the repository.
+    /// Directory of the source files that contain the sync calls, relative to the repository.
     sources: &'static str,
     /// Arguments of `cargo test` for each group of tests, the fastest group first. A removed sync
     /// counts as detected if a test of any group fails.
@@ -42,8 +42,8 @@ const CRATES: [MutatedCrate; 2] = [
             ["directories", "--", "random::"],
             ["crash", "--", "faults::"],
             ["crash", "--", "threads::"],
-            // The syncs that only these tests detect affect only how much writes cost, not what
-            // survives.
+            // Some syncs affect only the cost of writes, not what survives a crash. Only these
+            // tests detect that such a sync was removed.
             ["writing", "--", "direct_logs::"],
         ],
     },
@@ -85,7 +85,7 @@ const CRASHES: &[&str] = &["-p", "tailwater-log", "--test", "log", "--", "crash:
 /// Arguments of `cargo test` for the message log's tests against a model.
 const MODEL: &[&str] = &["-p", "tailwater-log", "--test", "log", "--", "model::"];
 
-/// The mutations of the order of commands.
+/// Mutations that make a command of the message log overtake an earlier command.
 const OVERTAKINGS: [Overtaking; 4] = [
     Overtaking {
         what: "an append overtakes a purge that is queued before it",
@@ -170,9 +170,9 @@ const NOT_MISSED: [(&str, &str, &str); 5] = [
 struct Call {
     /// Index of the call's crate in [`CRATES`].
     of: usize,
-    /// Location of the call: the file, relative to the crate's sources, and the line.
+    /// Location of the sync call: the file, relative to the crate's sources, and the line.
     place: String,
-    /// The call itself.
+    /// The source text of the sync call.
     text: String,
 }
 

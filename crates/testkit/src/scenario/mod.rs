@@ -23,13 +23,13 @@ pub use runner::{Runner, run_all};
 pub use step::{Action, Contents, Engine, Expected, Step, Work};
 pub use target::{Answer, Job, Target};
 
-/// The document that contains the tables.
+/// The document whose tables contain the scenarios.
 const DOCUMENT: &str = include_str!("../../../../docs/directories.md");
 
-/// A scenario: a row of a table.
+/// A scenario: one row of a table in `docs/directories.md`.
 #[derive(Debug, Clone)]
 pub struct Scenario {
-    /// The heading above the table, followed by the description in the row.
+    /// The heading above the scenario's table, followed by the description in the scenario's row.
     pub name: String,
     /// Number of the row's line in the document, counted from 1.
     pub line: usize,
@@ -41,12 +41,13 @@ pub struct Scenario {
     pub rocksdb: Vec<Step>,
 }
 
-/// A column of the tables: the steps to execute after those of the setup.
+/// A column of the tables in `docs/directories.md`. Its steps are executed after those of the
+/// setup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Column {
-    /// The steps of Tailwater.
+    /// The column with the steps for Tailwater.
     Tailwater,
-    /// The steps of RocksDB.
+    /// The column with the steps for RocksDB.
     RocksDb,
 }
 
@@ -95,8 +96,8 @@ mod tests {
         }
     }
 
-    /// Checks that the scenarios expect many successes and many failures. Otherwise an engine could
-    /// pass them that rejects everything, or nothing.
+    /// Checks that the scenarios expect many successes and many failures. Otherwise, an engine that
+    /// rejects everything could pass the scenarios, and so could an engine that rejects nothing.
     #[test]
     fn the_scenarios_expect_successes_and_failures() {
         let (mut data, mut failures) = (0, 0);

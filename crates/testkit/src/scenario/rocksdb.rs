@@ -1,4 +1,4 @@
-//! The real RocksDB as a target.
+//! The real RocksDB as an engine that executes scenarios.
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -16,8 +16,8 @@ const FAMILY_OPTIONS: [&str; 3] = ["cf_paths", "enable_blob_files", "merge_opera
 
 /// The real RocksDB, which executes steps of scenarios.
 ///
-/// It reads the directory of the logs from the newest OPTIONS file of a database, like the
-/// `tailwater` program. The options that a step sets override it.
+/// Like the `tailwater` program, it takes the directory of the logs from the newest OPTIONS file of
+/// a database, unless a step sets the option `wal_dir`.
 #[derive(Debug)]
 pub struct RocksDb {
     part: String,
@@ -202,7 +202,8 @@ fn entry(entry: &Entry) -> (String, String) {
     }
 }
 
-/// The target for the column of RocksDB: RocksDB, and a directory of a real filesystem.
+/// The target on which the column of RocksDB is executed: the real RocksDB, and a directory of a
+/// real filesystem.
 #[derive(Debug)]
 pub struct RocksDbTarget {
     files: RealFiles,

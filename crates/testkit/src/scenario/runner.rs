@@ -21,8 +21,8 @@ pub struct Runner<'a> {
     rocksdb: Option<SharedRocksDb>,
     root: PathBuf,
     directory: PathBuf,
-    /// For each path of a database, the options with which steps open it, as
-    /// `name=value;name=value`.
+    /// The options with which steps open each database, by the database's path. The options are in
+    /// the form `name=value;name=value`.
     given: BTreeMap<String, String>,
     /// All files as they were after the steps of the setup.
     made: BTreeMap<PathBuf, Node>,
@@ -35,8 +35,8 @@ pub struct Runner<'a> {
 /// `TAILWATER_SCENARIO` is set, executes only scenarios whose names contain its value.
 ///
 /// # Panics
-/// If the result of a scenario is not the one that the document states. The message lists all such
-/// scenarios.
+/// If the result of a scenario is not the one that `docs/directories.md` states. The message lists
+/// all such scenarios.
 pub fn run_all(
     column: Column,
     rocksdb: Option<SharedRocksDb>,
@@ -328,7 +328,8 @@ impl<'a> Runner<'a> {
         let may_change = match work {
             Work::Look => false,
             Work::Open | Work::Adopt | Work::Put(_) | Work::Destroy => answer.is_ok(),
-            // If other work fails, opening the database before it may already have changed files.
+            // Most other work first opens the database. If the work then fails, the opening may
+            // already have changed files.
             _ => true,
         };
         if !may_change && engine == Engine::Own && self.target.is_tailwater() {

@@ -22,7 +22,8 @@ pub struct Step {
     pub text: String,
     /// The engine that executes the step.
     pub engine: Engine,
-    /// Whether the step may succeed or fail, with any error message.
+    /// Whether the scenario accepts both success and failure of the step, the latter with any error
+    /// message.
     pub may_fail: bool,
     /// The action.
     pub action: Action,
@@ -110,7 +111,7 @@ pub enum Work {
     Adopt,
     /// Opens the database for reading only, and returns its contents.
     Look,
-    /// Builds a table with these entries outside of any database. The path of the step is the path
-    /// of the table's file.
+    /// Builds a table with these entries outside of any database. The path in [`Action::Database`]
+    /// is then the path of the table's file.
     External(Vec<(String, String)>),
 }

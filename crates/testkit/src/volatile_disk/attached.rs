@@ -20,8 +20,9 @@ pub(super) struct LoopDevice {
 
 impl LoopDevice {
     /// Attaches a free loop device to the file. The loop device uses direct I/O, so that it
-    /// forwards each of its requests to the file as a single request. To bypass the page cache,
-    /// this is not necessary, because the FUSE filesystem opens the file with direct I/O anyway.
+    /// forwards each of its requests to the file as a single request. The page cache would be
+    /// bypassed even without direct I/O of the loop device, because the FUSE filesystem opens the
+    /// file with direct I/O.
     pub(super) fn new(file: &Path) -> Result<Self, String> {
         let arguments = ["--find", "--show", "--direct-io=on"];
         let path = run(Command::new("losetup").args(arguments).arg(file))?;

@@ -12,7 +12,8 @@ use fastrand::Rng;
 #[derive(Debug)]
 pub(super) struct Contents {
     bytes: Vec<u8>,
-    /// Size of a sector in bytes. A power cut never leaves a part of a write within a sector.
+    /// Size of a sector in bytes. After a power cut, each sector contains all or none of the bytes
+    /// that a write has put into it.
     sector: usize,
     /// Number of the next write. Writes are numbered from 0.
     next: u64,
@@ -33,7 +34,7 @@ struct Older {
 pub struct Loss {
     /// Number of sectors written since the last flush.
     pub pending: usize,
-    /// Number of these sectors that the cut reverted to an older state.
+    /// Number of pending sectors that the power cut reverted to an older state.
     pub lost: usize,
 }
 
@@ -53,8 +54,8 @@ impl Contents {
         self.bytes.len()
     }
 
-    /// Returns the newest `length` bytes from `offset`, or fewer at the end of the disk. Returns
-    /// `None` if `offset` is beyond the end of the disk.
+    /// Returns the current values of `length` bytes from `offset`, or of fewer bytes at the end of
+    /// the disk. Returns `None` if `offset` is beyond the end of the disk.
     pub(super) fn read(&self, offset: u64, length: usize) -> Option<&[u8]> {
         let rest = self.bytes.get(usize::try_from(offset).ok()?..)?;
         Some(&rest[..length.min(rest.len())])
@@ -93,7 +94,8 @@ impl Contents {
         self.next
     }
 
-    /// Makes all writes before the mark durable: drops the older states that they replaced.
+    /// Makes durable the writes that precede `mark`: drops the older states that these writes
+    /// replaced. `mark` is a result of [`Contents::mark`].
     pub(super) fn settle(&mut self, mark: u64) {
         self.older.retain(|_, older| {
             older.retain(|older| older.replaced_by >= mark);
@@ -103,9 +105,9 @@ impl Contents {
 
     /// Applies a power cut to the sectors that were written since the last flush.
     ///
-    /// One of four cuts loses nothing. Another one of four reverts all these sectors to their
-    /// durable states. The other two choose a random state for each sector: its durable state, its
-    /// newest state, or any state in between.
+    /// With a probability of 1/4, the cut loses nothing. With a probability of 1/4, it reverts all
+    /// these sectors to their durable states. Otherwise, it chooses a random state for each sector:
+    /// its durable state, its newest state, or any state in between.
     pub(super) fn lose(&mut self, rng: &mut Rng) -> Loss {
         let older = std::mem::take(&mut self.older);
         let mut loss = Loss { pending: older.len(), lost: 0 };

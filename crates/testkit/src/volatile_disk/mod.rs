@@ -40,8 +40,8 @@ pub use contents::Loss;
 use fuse::OneFile;
 use power::Powered;
 
-/// Number of threads that serve the file. With two threads, one can serve reads while the other
-/// waits for the end of a flush.
+/// Number of threads that serve the kernel's requests to the disk, which is a FUSE file. With two
+/// threads, one can serve reads while the other waits for the end of a flush.
 const THREADS: usize = 2;
 
 /// The properties of a disk.
@@ -68,8 +68,8 @@ impl Default for Shape {
 /// filesystem and removes the disk.
 #[derive(Debug)]
 pub struct VolatileDisk {
-    // `Drop` takes `attached` and then `session`. The directory, which contains their mount points,
-    // is dropped last.
+    // `Drop` takes `attached` and then `session`. `directory` contains the mount points of both,
+    // and is therefore dropped last.
     attached: Option<Attached>,
     session: Option<BackgroundSession>,
     disk: Arc<Powered>,
@@ -122,7 +122,7 @@ impl VolatileDisk {
     /// point.
     ///
     /// # Errors
-    /// I/O errors, if the filesystem is in use or cannot be mounted.
+    /// The filesystem is in use or cannot be mounted; other I/O errors.
     pub fn mount_again(&mut self) -> Result<PathBuf, String> {
         self.unmount()?;
         self.disk.restore();
@@ -134,7 +134,7 @@ impl VolatileDisk {
     /// the disk.
     ///
     /// # Errors
-    /// I/O errors, if the filesystem is in use.
+    /// The filesystem is in use; other I/O errors.
     pub fn unmount(&mut self) -> Result<(), String> {
         self.attached.take().map_or(Ok(()), Attached::end)
     }
@@ -198,7 +198,8 @@ fn end(session: BackgroundSession, mounted: &Path) {
     if unmount(mounted).is_ok() {
         let _ = session.join();
     } else {
-        // The session is not joined. Its threads end when the last user closes the file.
+        // The threads of the FUSE session are not joined here. They end when the last user closes
+        // the disk's file.
         let _ = filesystem::run(std::process::Command::new("umount").arg("--lazy").arg(mounted));
     }
 }

@@ -104,9 +104,10 @@ struct Active {
 struct FullChunk {
     chunk: Arc<Chunk>,
     bytes: AppendedBytes,
-    /// Position in the chunk of the end of the bytes that are written from this chunk. It is a
-    /// block boundary of the segment. With `PartialBlocks::Carry`, the bytes after it are copied to
-    /// the next chunk or, in the last chunk of a segment, written as a padded block.
+    /// Position in the chunk up to which bytes are written from this chunk (exclusive). It is a
+    /// block boundary of the segment. With `PartialBlocks::Carry`, the chunk may contain bytes
+    /// after `end`. They are copied to the next chunk or, in the last chunk of a segment, written
+    /// as a padded block.
     end: usize,
     persisted: usize,
     /// End of the chunk's last batch, as a byte position in the segment.
@@ -115,7 +116,7 @@ struct FullChunk {
     end_offset: u64,
 }
 
-/// Signals that must still be completed, each with its outcome.
+/// Signals that the caller must complete, each with the outcome to report.
 pub(super) type Completions = Vec<(Arc<Signal>, Result<()>)>;
 
 /// The state of an owner.
@@ -134,14 +135,14 @@ pub(super) struct Owner {
     pub(super) next_offset: u64,
     /// Timestamp of the last batch, in microseconds since 1970.
     pub(super) last_timestamp_us: u64,
-    /// Position of the next batch.
+    /// Segment and position of the batch that will be appended next.
     pub(super) place: SegmentPosition,
     pub(super) persisted: Persisted,
     pub(super) tail: Tail,
     pub(super) schedule: Schedule,
 }
 
-/// The ends of what is persisted.
+/// How far the partition is persisted.
 #[derive(Debug)]
 pub(super) struct Persisted {
     /// Offset below which all messages are persisted.
@@ -159,8 +160,8 @@ pub(super) struct Tail {
     pub(super) kind: MemoryKind,
     /// Memory of the next chunk, in bytes, unless one batch needs more.
     chunk_bytes: usize,
-    /// With `PartialBlocks::Carry`: the bytes of the segment's partial last block that are before
-    /// the position of the next batch.
+    /// With `PartialBlocks::Carry`, the bytes of the segment's last block up to the position of the
+    /// next batch. The next chunk begins with these bytes.
     pub(super) carried: Vec<u8>,
     active: Option<Active>,
     filled: VecDeque<FullChunk>,
@@ -171,7 +172,8 @@ pub(super) struct Tail {
     pub(super) unpersisted_messages: u64,
     /// Time of the last append, by the monotonic clock.
     last_append_ns: u64,
-    /// Whether nothing was appended since the partition released its memory and preallocated space.
+    /// Whether the partition has released its memory and its preallocated space, and nothing was
+    /// appended since.
     is_released: bool,
     /// Chunks that readers may poll, the oldest first.
     pub(super) chunks: Vec<Arc<Chunk>>,
@@ -237,7 +239,7 @@ impl Owner {
         }
     }
 
-    /// Returns the offset before which readers may read.
+    /// Returns the offset after the last message that readers may read.
     pub(super) fn visible_end(&self) -> u64 {
         if self.acknowledges_persisted() { self.persisted.offset } else { self.next_offset }
     }
@@ -251,7 +253,8 @@ impl Owner {
         SegmentPosition { segment, position: 0 }
     }
 
-    /// Drops all unpersisted batches. Returns their signals with `outcome`.
+    /// Drops all unpersisted batches. Returns the signals of these batches, each paired with
+    /// `outcome`. The caller must complete the signals.
     pub(super) fn forget_unpersisted(&mut self, env: &Env, outcome: &Result<()>) -> Completions {
         let completions = self.tail.pending.drain(..).filter_map(|batch| batch.signal);
         let completions = completions.map(|signal| (signal, outcome.clone())).collect();
@@ -286,8 +289,9 @@ impl Owner {
         }
     }
 
-    /// Continues with the state of a fresh incarnation, but keeps the queued commands in their
-    /// order, and the number of barriers.
+    /// Replaces the partition's state by `fresh`, the state of a new incarnation. Keeps the queued
+    /// commands in their order, and the number of barriers (commands that refuse appends until they
+    /// are done).
     pub(super) fn become_incarnation(&mut self, fresh: Self) {
         let schedule = std::mem::take(&mut self.schedule).of_next_incarnation();
         *self = Self { schedule, is_hardened: self.is_hardened, ..fresh };
@@ -324,7 +328,7 @@ impl Owner {
         self.persisted.blocks_end = self.persisted.end;
     }
 
-    /// Removes and returns the chunks for readers.
+    /// Empties the list of chunks that readers may poll. Returns the chunks that were in the list.
     pub(super) fn take_chunks(&mut self) -> Vec<Arc<Chunk>> {
         std::mem::take(&mut self.tail.chunks)
     }
@@ -409,8 +413,8 @@ impl Owner {
         (holds && is_well).then(|| self.tail.last_append_ns.saturating_add(IDLE_NS))
     }
 
-    /// Releases the chunks of an idle partition and evicts them from the cache. Does nothing and
-    /// returns false if a batch was appended since and is not persisted.
+    /// Releases the chunks of an idle partition and evicts them from the cache. If the partition
+    /// has unpersisted batches, does nothing and returns false.
     pub(super) fn release_memory(&mut self, env: &Env) -> bool {
         if !self.tail.pending.is_empty() {
             return false;
@@ -428,8 +432,8 @@ impl Owner {
         let [shortest, longest] = RETENTION_INTERVALS_NS;
         match (self.options.message_expiry_us, self.options.partition_bytes_max) {
             (None, None) => None,
-            // Retention runs ten times in the expiry time, within the bounds, so that messages
-            // outlive a long expiry time only by a small part of it.
+            // The interval is a tenth of the expiry time, limited to the range from `shortest` to
+            // `longest`. Messages therefore outlive a long expiry time only by a small part of it.
             (Some(expiry_us), _) => {
                 Some(expiry_us.saturating_mul(1000 / 10).clamp(shortest, longest))
             }
@@ -437,9 +441,9 @@ impl Owner {
         }
     }
 
-    /// Returns whether persists also write partial blocks: appends wait for the persist, the oldest
-    /// unpersisted batch has waited for the save interval, a command is queued, or memory is
-    /// scarce.
+    /// Returns whether a persist operation also writes a partial block. It does if appends wait for
+    /// the operation, if the oldest unpersisted batch has waited for the save interval, if a
+    /// command is queued, or if memory is scarce.
     pub(super) fn writes_partial_blocks(&self, env: &Env, now_ns: u64) -> bool {
         let options = &self.options;
         let waited_ns =
@@ -451,8 +455,8 @@ impl Owner {
     }
 }
 
-/// Returns the position at which the next group begins in a segment that was cut after its last
-/// batch, at `position`.
+/// Returns the position of the next group of batches in a segment whose last batch ends at
+/// `position`. If `position` is not a block boundary, a gap precedes the group.
 pub(super) fn resume_position(position: u64, block: u64) -> u64 {
     if position.is_multiple_of(block) { position } else { gap_end(position, block) }
 }

@@ -11,7 +11,8 @@ use crate::partition::commands::{Command, Effect};
 #[derive(Debug, Default)]
 pub(in crate::partition) struct Schedule {
     pub(in crate::partition) commands: VecDeque<Command>,
-    /// Number of barriers that are queued or executed.
+    /// Number of barriers that are queued or being executed. A barrier is a command that refuses
+    /// appends until it is done.
     pub(in crate::partition) barriers: usize,
     /// Whether the partition is queued in the scheduler, or a thread takes a step for it.
     pub(in crate::partition) is_scheduled: bool,

@@ -26,7 +26,7 @@ use super::hex;
 
 /// Memory that the computation of a new hash uses, in KiB.
 const MEMORY_KIB: u32 = 6 * 1024;
-/// Number of passes over that memory.
+/// Number of passes of the computation of a new hash over its memory.
 const PASSES: u32 = 1;
 /// Number of lanes (the degree of parallelism) of the computation.
 const LANES: u32 = 1;
@@ -75,8 +75,8 @@ impl PasswordHash {
         Ok(made)
     }
 
-    /// Returns a hash that no password has. To check a password against it takes as long as against
-    /// a new hash.
+    /// Returns a hash that no password has. Checking a password against this hash takes as long as
+    /// checking it against a new hash.
     ///
     /// # Errors
     /// The system cannot provide random bytes.

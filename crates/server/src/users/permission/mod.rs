@@ -68,8 +68,9 @@ pub(crate) enum Action {
     ChangePassword,
 }
 
-/// Declares a struct with the permission flags of one level, and conversions from and to the
-/// corresponding type of the protocol. That type also has the fields in parentheses.
+/// Declares a struct with the permission flags of one level, and conversions from and to `$wire`,
+/// the corresponding type of the protocol. The fields in the parentheses after `$wire` exist only
+/// in `$wire`.
 macro_rules! flags {
     (
         $(#[$attribute:meta])*

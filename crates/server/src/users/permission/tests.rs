@@ -11,7 +11,8 @@ use super::{Action, GlobalFlags, Permissions, StreamFlags, StreamPermissions, To
 const STREAM: u32 = 1;
 const TOPIC: TopicId = TopicId { stream: STREAM, topic: 2 };
 
-/// Some actions, and for each level the names of the permissions, any one of which suffices.
+/// Some actions, and the permissions that allow them. For each level (global, stream, topic), any
+/// one of the listed permissions suffices.
 struct Row {
     actions: &'static [Action],
     global: &'static [&'static str],

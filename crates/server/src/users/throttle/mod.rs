@@ -2,11 +2,11 @@
 //! delayed.
 //!
 //! The failed attempts of an address are counted for a minute, beginning with the first failure. Up
-//! to a limit, they cause no delay. Until the limit is reached, as many attempts may be in flight
-//! as may still fail. After that, the attempts of the address run one after another, and each
-//! starts at least a second after the last failure. Successful attempts cause no delay. A client
-//! with a wrong password therefore slows down other clients with the same address, but does not
-//! lock them out.
+//! to a limit, they cause no delay. Until the limit is reached, the number of attempts in flight is
+//! at most the number of failures that are left before the limit. After that, the attempts of the
+//! address run one after another, and each starts at least a second after the last failure.
+//! Successful attempts cause no delay. A client with a wrong password therefore slows down other
+//! clients with the same address, but does not lock them out.
 //!
 //! Addresses are hashed to a fixed number of slots, and addresses in the same slot count as one
 //! address. The memory is therefore bounded, and nothing needs to be evicted. The hash function has
@@ -50,15 +50,16 @@ struct Attempts {
     in_flight: u32,
     /// Number of failures since the window began.
     failures: u32,
-    /// End of the window, which began with the first failure; `None` without a failure.
+    /// End of the window in which failures are counted. The window begins with its first failure;
+    /// `None` if there is no window.
     window_end: Option<Instant>,
     /// Earliest start of the next attempt; `None` if the limit on failures is not reached.
     next: Option<Instant>,
 }
 
 impl Throttle {
-    /// Creates a throttle. After `failures_max` failures within a minute, further attempts of the
-    /// address are delayed.
+    /// Creates a throttle. After `failures_max` failed attempts from an address within a minute,
+    /// further attempts from that address are delayed.
     pub(super) fn new(failures_max: u32) -> Self {
         Self::with_times(failures_max, WINDOW, DELAY)
     }

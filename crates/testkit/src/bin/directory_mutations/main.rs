@@ -122,8 +122,8 @@ mod tests {
     use super::*;
 
     /// Regression test: the engine's sources were changed, and some mutations no longer matched the
-    /// text that they replace. Only a run of this program reported it, but no test in the ordinary
-    /// test run.
+    /// text that they replace. Only a run of this program reported the mismatch. No test of the
+    /// ordinary test run failed.
     #[test]
     #[expect(clippy::disallowed_methods, reason = "reads source files, outside any storage")]
     fn every_mutation_fits_the_sources() {

@@ -39,7 +39,8 @@ impl Contents {
         Ok(contents)
     }
 
-    /// Reads a reference file; returns `None` if it does not exist.
+    /// Reads a reference file, which contains the expected contents of the database. Returns `None`
+    /// if the file does not exist.
     pub(crate) fn load(path: &Path) -> Result<Option<Self>, String> {
         let bytes = match fs::read(path) {
             Ok(bytes) => bytes,

@@ -30,8 +30,8 @@ use crate::extra::EXTRA_FAMILY;
 /// Number of keys in a window. A window is a range of consecutive key numbers; its size is 100
 /// times the `key_window_scale_factor` of `db_stress`.
 const WINDOW: u64 = 1000;
-/// Number of keys in a window whose length is one, two and three times eight bytes. These are the
-/// percentages of `key_len_percent_dist`, times the window's size.
+/// For each key length (one, two and three times eight bytes), the number of keys of that length in
+/// a window. These numbers are the percentages of `key_len_percent_dist`, times the window's size.
 const WEIGHTS: [u64; 3] = [10, 300, 690];
 /// The `value_size_mult` of `db_stress`: values have one, two or three times this length, in bytes.
 const SIZE_STEP: usize = 32;
@@ -55,7 +55,8 @@ pub(crate) struct Keys {
 }
 
 impl Keys {
-    /// Returns the rules for the keys of a database that was written with these arguments.
+    /// Returns the rules that `db_stress` follows when it writes keys to a database with these
+    /// arguments.
     pub(crate) fn new(arguments: &Arguments) -> Self {
         let numbers = match arguments.any_keys {
             true => Vec::new(),
@@ -162,9 +163,9 @@ fn value_of(number: u32) -> Vec<u8> {
 /// numbers.
 ///
 /// A key consists of one, two or three parts of eight bytes each. The number of parts depends on
-/// the position of the key number in its window. Each part is a big-endian number. All parts except
-/// the last have the largest value that is possible at their position. Up to seven letters `x` may
-/// follow the last part.
+/// the position of the key number in its window of [`WINDOW`] numbers. Each part is a big-endian
+/// number. All parts except the last have the largest value that is possible at their position. Up
+/// to seven letters `x` may follow the last part.
 fn key(number: u64) -> Vec<u8> {
     let (window, mut offset) = (number / WINDOW, number % WINDOW);
     let mut key = Vec::new();

@@ -34,7 +34,7 @@ const OF_DATABASE: [&[&str]; 17] = [
     &["", "wal_preallocation_block_size=0", "wal_preallocation_block_size=65536"],
 ];
 
-/// Overrides of the options of all column families, in the same form.
+/// Overrides of the options of all column families, in the form of [`OF_DATABASE`].
 const OF_FAMILY: [&[&str]; 12] = [
     &["", "write_buffer_size=65536", "write_buffer_size=1000000"],
     &["", "level0_file_num_compaction_trigger=1", "level0_file_num_compaction_trigger=3"],
@@ -59,7 +59,7 @@ const OF_FAMILY: [&[&str]; 12] = [
     &["", "paranoid_file_checks=true"],
 ];
 
-/// Overrides of the options of tables, in the same form.
+/// Overrides of the options of tables, in the form of [`OF_DATABASE`].
 const OF_TABLE: [&[&str]; 9] = [
     &["format_version=5", "format_version=6", "format_version=7"],
     &["", "block_size=1000", "block_size=16384"],
@@ -153,8 +153,8 @@ fn aligns_blocks(options: &OpenOptions) -> bool {
     families.any(|family| family.table_factory.block_align)
 }
 
-/// Returns the options `own` with random overrides, and the overrides as text. Blocks are not
-/// aligned, because an override may turn on compression.
+/// Returns the options `own` with random overrides, and the overrides as text. The overrides always
+/// turn off `block_align`, because one of them may turn on compression.
 pub(crate) fn other(own: &OpenOptions, rng: &mut Rng) -> Result<(OpenOptions, String), String> {
     let tables = choose(&OF_TABLE, rng);
     let text = format!(

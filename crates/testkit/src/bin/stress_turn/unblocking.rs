@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tailwater::{CompactRangeOptions, Db, StallState};
 
-/// Interval at which the thread checks whether writes are stopped, in milliseconds.
+/// Interval at which the compacting thread checks whether writes are stopped, in milliseconds.
 const INTERVAL_MS: u64 = 20;
 
 /// Ends the compacting thread when it is dropped, both after the work returns and if the work

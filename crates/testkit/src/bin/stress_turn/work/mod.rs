@@ -21,7 +21,7 @@ use crate::expected::Keys;
 use crate::extra::{EXTRA_FAMILY, EXTRA_KEYS};
 use crate::text;
 
-/// The work of one round.
+/// One round of operations: what the threads share while they read and write the open database.
 pub(crate) struct Work<'a> {
     db: &'a Db,
     options: &'a OpenOptions,
@@ -77,7 +77,7 @@ fn count(counter: &AtomicU64, by: usize) {
 }
 
 impl<'a> Work<'a> {
-    /// Creates the work for an open database.
+    /// Prepares a round of operations on an open database.
     pub(crate) fn new(
         db: &'a Db,
         options: &'a OpenOptions,
@@ -91,7 +91,8 @@ impl<'a> Work<'a> {
         Self { db, options, arguments, keys, reference, may_skip_log, has_failed, counts }
     }
 
-    /// Works until the deadline. Returns the counts as text.
+    /// Executes operations until the deadline. Returns as text how many operations of each kind
+    /// were completed.
     pub(crate) fn run(self, deadline: Instant, rng: &mut Rng) -> Result<String, String> {
         let threads = self.arguments.threads.max(1);
         let seeds: Vec<u64> = (0..threads).map(|_| rng.u64(..)).collect();

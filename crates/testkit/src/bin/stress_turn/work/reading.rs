@@ -1,4 +1,5 @@
-//! Reads keys and ranges, and compares each result with the contents at the beginning of the turn.
+//! Reads keys and ranges. Compares each result with the contents that the database had at the
+//! beginning of the turn, the time between two runs of `db_stress`.
 
 use fastrand::Rng;
 use tailwater::{ColumnFamily, ReadOptions};

@@ -2,8 +2,9 @@
 //! directories are shared, added and removed.
 //!
 //! - `scenarios`: the scenarios of `docs/directories.md`, on a simulated disk.
-//! - `claims`: wrong claims on directories outside a home. A claim is a file that names the database
-//!   that owns the directory. The claims here name another home or device, or cannot be read.
+//! - `claims`: wrong claims on directories outside a home. A claim is a file that names the
+//!   database that owns the directory. The claims here name another home or device, or cannot be
+//!   read.
 //! - `in_use`: directories outside the home of a database, while the database is open.
 //! - `random`: random operations on several databases on one disk. They are copied, moved, adopted
 //!   and destroyed, opened with options that name the right or the wrong directories, and

@@ -251,8 +251,8 @@ impl WritePath {
         batch: &mut WriteBatch,
         group: &Group,
     ) -> Result<Range<Sequence>> {
-        // `published` has the last number once no group is in flight. Groups that have ended since the
-        // leader last checked may have failed: their numbers are in the log but were never
+        // `published` has the last number once no group is in flight. Groups that have ended since
+        // the leader last checked may have failed: their numbers are in the log but were never
         // published, and must not be assigned again.
         let is_quiesced = leadership.is_quiesced();
         self.context.errors.check()?;

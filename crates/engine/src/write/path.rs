@@ -41,8 +41,8 @@ pub(crate) struct WritePath {
     pub(super) numbered: AtomicU64,
     /// Whether there are writes that are neither in a log nor in a table.
     pub(super) has_unlogged: AtomicBool,
-    /// Number of the last log for which flushes were requested, so that it can be released. 0 if there
-    /// is none.
+    /// Number of the last log for which flushes were requested, so that it can be released. 0 if
+    /// there is none.
     pub(super) flushed_for_log: AtomicU64,
 }
 

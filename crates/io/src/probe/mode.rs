@@ -67,8 +67,8 @@ impl fmt::Display for Answer {
 }
 
 /// Tries a mode in an existing, writable directory. A filesystem may make writes through the page
-/// cache but reads past it, so the result depends on `access`. If the disk is full, a mode works if an empty file
-/// can be opened in it.
+/// cache but reads past it, so the result depends on `access`. If the disk is full, a mode works if
+/// an empty file can be opened in it.
 ///
 /// # Errors
 /// Errors from writing and reading a small file in the directory that do not depend on the mode. If

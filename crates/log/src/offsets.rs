@@ -125,6 +125,8 @@ impl Offsets {
     /// first lowers the end and then calls [`Self::clamp`]. So either this call sees the lower end
     /// and fails, or `clamp` sees the stored offset.
     ///
+    /// With `incarnation`, does nothing if the partition has another incarnation.
+    ///
     /// # Errors
     /// Invalid argument, if the offset is at or above the end.
     pub(crate) fn store(
@@ -133,10 +135,15 @@ impl Offsets {
         consumer: Consumer,
         offset: u64,
         is_durable: bool,
+        incarnation: Option<u64>,
         end: impl FnOnce() -> (u64, u64),
     ) -> Result<Ticket> {
         let mut state = self.state.lock();
-        let (incarnation, end) = end();
+        let (current, end) = end();
+        if incarnation.is_some_and(|incarnation| incarnation != current) {
+            return Ok(Ticket::complete(Ok(())));
+        }
+        let incarnation = current;
         if offset >= end {
             return Err(Error::invalid(format!(
                 "offset {offset} is not below {end}, the end of {id}"

@@ -62,7 +62,8 @@ impl Consumers {
             return Err(Status::TOO_MANY_CONSUMER_OFFSETS);
         }
         let stored = store()?;
-        count.consumers += 1;
+        // Nothing was stored if the partition was purged since the consumer polled.
+        count.consumers += usize::from(is_known().map_err(missing)?);
         Ok(stored)
     }
 

@@ -88,7 +88,8 @@ impl Writing {
         Ok(())
     }
 
-    /// Closes the database. A second call does nothing.
+    /// Closes the database. Every later or concurrent call waits for the first one, and returns its
+    /// outcome.
     ///
     /// # Errors
     /// Invalid argument, if the calling thread is working for the database; errors from closing.
@@ -117,11 +118,13 @@ impl Drop for Writing {
 }
 
 impl Database {
-    /// Closes the database, and ends its threads. A second call does nothing.
+    /// Closes the database, and ends its threads. A second call returns the outcome of the first.
     pub(super) fn close(&self, threads: &Mutex<Option<Threads>>) -> Result<()> {
-        let Some(locks) = self.locks.lock().take() else {
-            return Ok(());
-        };
+        self.closed.lock().get_or_insert_with(|| self.close_once(threads)).clone()
+    }
+
+    fn close_once(&self, threads: &Mutex<Option<Threads>>) -> Result<()> {
+        let locks = self.locks.lock().take();
         self.context.errors.begin_closing();
         self.context.stall.wake();
         // Catches a panic, so that the steps below run in any case: the threads end and the locks

@@ -35,6 +35,9 @@ pub(super) struct Database {
     pub(super) abandoned: Mutex<Option<Threads>>,
     /// The locks on the database's directories; `None` when the database is closed.
     pub(super) locks: Mutex<Option<Locks>>,
+    /// The outcome of closing the database; `None` until then. Locked while the database is being
+    /// closed.
+    pub(super) closed: Mutex<Option<Result<()>>>,
     #[expect(dead_code, reason = "dropped last, to close the tables of the versions")]
     pub(super) closing: Closing,
 }

@@ -55,6 +55,7 @@ impl Opened {
             changing_options: Mutex::default(),
             abandoned: Mutex::default(),
             locks: Mutex::new(Some(recovered.locks)),
+            closed: Mutex::default(),
             closing: recovered.closing,
         };
         database.create_missing_families()?;

@@ -419,7 +419,8 @@ impl Db {
 
     /// Closes a database that is open for writing: unlogged writes are flushed, unless
     /// `avoid_flush_during_shutdown` is set, and the lock is released. Reads still work; writes are
-    /// refused. Dropping the last handle also closes the database, but cannot report an error.
+    /// refused. Dropping the last handle also closes the database, but cannot report an error. A
+    /// second call, also a concurrent one, waits for the first and returns its outcome.
     ///
     /// If a user callback in one of the database's threads, such as a compaction filter, drops the
     /// last handle, the database is closed soon after the callback returns. Until then, opening the

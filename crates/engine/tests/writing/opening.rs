@@ -2,12 +2,15 @@
 
 use std::path::Path;
 use std::process::Command;
+use std::sync::Arc;
+use std::thread;
 
 use tailwater::{CompactRangeOptions, Db, ErrorKind, OpenOptions, WriteOptions};
 use tailwater_io::posix::PosixStorage;
-use tailwater_io::sim::SimStorage;
+use tailwater_io::sim::{Fault, FaultPlan, FaultRule, SimStorage};
 use tailwater_io::{DirectoryEntry, Operation, Storage};
 
+use crate::gate::{Call, Gate, Opening};
 use crate::support::{
     default_family, failure, findings, get, names, options, put, simulated, unlogged,
 };
@@ -126,6 +129,33 @@ fn closing_flushes_unlogged_writes() {
         let db = Db::open(&path, &options("")).expect("the database again");
         assert_eq!(get(&db, "a").is_some(), kept, "{text}");
     }
+}
+
+/// Regression test: a second call of `close` returned success while the first was still flushing
+/// unlogged writes, and also after the first had failed.
+#[test]
+fn a_second_close_returns_the_outcome_of_the_first() {
+    let disk = SimStorage::new(1);
+    let gate = Gate::over(Arc::new(disk.clone()));
+    let db = Db::open("/db", &gate.options("")).expect("a new database");
+    db.put_cf_opt(&default_family(&db), b"a", b"1", &unlogged()).expect("a put");
+    gate.stop(Call::SyncManifest, 0);
+    thread::scope(|scope| {
+        let opening = Opening(&gate);
+        let first = scope.spawn(|| db.close());
+        gate.wait();
+        let second = scope.spawn(|| db.close());
+        for _ in 0..1000 {
+            assert!(!second.is_finished());
+            thread::yield_now();
+        }
+        let broken = FaultRule::new(Fault::InputOutput).operation(Operation::Sync).at(0);
+        disk.set_faults(FaultPlan::none().with(broken));
+        drop(opening);
+        let errors = [first, second].map(|close| close.join().expect("a thread").expect_err("EIO"));
+        assert_eq!(errors[0].to_string(), errors[1].to_string());
+    });
+    db.close().expect_err("a later call returns the error, too");
 }
 
 #[test]

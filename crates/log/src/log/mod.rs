@@ -367,7 +367,7 @@ impl Log {
             .collect();
         for (ticket, partition) in tickets {
             self.wait(ticket)?;
-            self.offsets.forget(partition.id(), partition.stats().incarnation);
+            self.offsets.forget(partition.id(), partition.incarnation());
         }
         Ok(())
     }
@@ -448,12 +448,37 @@ impl Log {
         offset: u64,
         is_durable: bool,
     ) -> Result<Ticket> {
+        self.store_offset_if(id, consumer, offset, is_durable, None)
+    }
+
+    /// Like [`Self::store_offset`], for the offset of a message that a poll returned from this
+    /// incarnation of the partition ([`Polled::incarnation`](crate::Polled::incarnation)). If the
+    /// partition was purged since, the offset means another message: nothing is stored, and the
+    /// ticket is complete.
+    ///
+    /// # Errors
+    /// The errors of [`Self::store_offset`].
+    pub fn store_polled_offset(
+        &self,
+        id: PartitionId,
+        incarnation: u64,
+        consumer: Consumer,
+        offset: u64,
+        is_durable: bool,
+    ) -> Result<Ticket> {
+        self.store_offset_if(id, consumer, offset, is_durable, Some(incarnation))
+    }
+
+    fn store_offset_if(
+        &self,
+        id: PartitionId,
+        consumer: Consumer,
+        offset: u64,
+        is_durable: bool,
+        incarnation: Option<u64>,
+    ) -> Result<Ticket> {
         let partition = self.partition(id)?;
-        let end = || {
-            let stats = partition.stats();
-            (stats.incarnation, stats.end_offset)
-        };
-        self.offsets.store(id, consumer, offset, is_durable, end)
+        self.offsets.store(id, consumer, offset, is_durable, incarnation, || partition.end())
     }
 
     /// Returns a consumer's stored offset; `None` if there is none.
@@ -461,7 +486,7 @@ impl Log {
     /// # Errors
     /// Not found, if the partition does not exist.
     pub fn offset(&self, id: PartitionId, consumer: Consumer) -> Result<Option<u64>> {
-        let incarnation = self.partition(id)?.stats().incarnation;
+        let incarnation = self.partition(id)?.incarnation();
         Ok(self.offsets.get(id, incarnation, consumer))
     }
 
@@ -470,7 +495,7 @@ impl Log {
     /// # Errors
     /// Not found, if the partition does not exist.
     pub fn offsets(&self, id: PartitionId) -> Result<Vec<(Consumer, u64)>> {
-        let incarnation = self.partition(id)?.stats().incarnation;
+        let incarnation = self.partition(id)?.incarnation();
         Ok(self.offsets.all(id, incarnation))
     }
 
@@ -484,7 +509,7 @@ impl Log {
         consumer: Consumer,
         is_durable: bool,
     ) -> Result<Ticket> {
-        let incarnation = self.partition(id)?.stats().incarnation;
+        let incarnation = self.partition(id)?.incarnation();
         let deleted = self.offsets.delete(id, incarnation, consumer, is_durable);
         deleted
             .ok_or_else(|| Error::not_found(format!("{consumer:?} has stored no offset in {id}")))

@@ -27,8 +27,9 @@ pub(super) struct Command {
 /// The effect of a command.
 #[derive(Debug)]
 pub(super) enum Effect {
-    /// Persists all messages below an offset, and syncs them if `is_synced`.
-    Flush { offset: u64, is_synced: bool },
+    /// Persists all messages of an incarnation below an offset, and syncs them if `is_synced`.
+    /// Messages that were removed since the command was queued need not be persisted.
+    Flush { incarnation: u64, offset: u64, is_synced: bool },
     /// Removes all messages: a new incarnation begins at offset 0.
     Purge,
     /// Removes the messages at and after an offset. Stored offsets of consumers beyond the new last
@@ -72,7 +73,9 @@ impl Command {
     /// executed.
     pub(super) fn persisted_before(&self, owner: &Owner) -> Option<u64> {
         match self.effect {
-            Effect::Flush { offset, .. } => Some(offset),
+            Effect::Flush { incarnation, offset, .. } => {
+                (incarnation == owner.incarnation).then(|| offset.min(owner.next_offset))
+            }
             Effect::Truncate { .. } | Effect::Close => Some(owner.next_offset),
             _ => None,
         }
@@ -129,13 +132,18 @@ impl Owner {
 
 impl Partition {
     fn submit(&self, effect: Effect) -> Ticket {
+        self.submit_for(|_| effect)
+    }
+
+    /// Queues a command whose effect depends on the state in which the command is queued.
+    fn submit_for(&self, effect: impl FnOnce(&Owner) -> Effect) -> Ticket {
         let signal = Signal::new();
-        let command = Command { effect, persist_failed: false, signal: Arc::clone(&signal) };
         let mut owner = self.owner.lock();
         if matches!(owner.health, Health::Closed) {
             return Ticket::complete(Err(Error::closed(self.id)));
         }
-        owner.queue(command);
+        let effect = effect(&owner);
+        owner.queue(Command { effect, persist_failed: false, signal: Arc::clone(&signal) });
         self.schedule(owner);
         Ticket::pending(signal)
     }
@@ -143,8 +151,11 @@ impl Partition {
     /// Persists all earlier appends, and syncs them if `is_synced`, whatever the topic's
     /// durability.
     pub fn flush(&self, is_synced: bool) -> Ticket {
-        let offset = self.owner.lock().next_offset;
-        self.submit(Effect::Flush { offset, is_synced })
+        self.submit_for(|owner| Effect::Flush {
+            incarnation: owner.incarnation,
+            offset: owner.next_offset,
+            is_synced,
+        })
     }
 
     /// Removes all messages. The next message has offset 0. Unacknowledged earlier appends are
@@ -219,9 +230,12 @@ impl Partition {
         let is_barrier = command.is_barrier();
         let is_last = matches!(command.effect, Effect::Close | Effect::Delete);
         let mut files = self.files.lock();
+        let persisted_before = command.persisted_before(&self.owner.lock());
         let mut completions = Completions::new();
         let effect = || match command.effect {
-            Effect::Flush { offset, is_synced } => self.finish_flush(&mut files, offset, is_synced),
+            Effect::Flush { is_synced, .. } => {
+                self.finish_flush(&mut files, persisted_before, is_synced)
+            }
             Effect::Purge => self.do_purge(&mut files, &mut completions),
             Effect::Truncate { offset, offsets } => {
                 self.do_truncate(&mut files, offset).and_then(|()| match offsets {
@@ -260,10 +274,12 @@ impl Partition {
         self.env.backpressure.changed();
     }
 
-    fn finish_flush(&self, files: &mut Files, offset: u64, is_synced: bool) -> Result<()> {
+    /// Completes a flush of the messages below `offset`; `None` if there is no such message any
+    /// more.
+    fn finish_flush(&self, files: &mut Files, offset: Option<u64>, is_synced: bool) -> Result<()> {
         {
             let owner = self.owner.lock();
-            if !owner.is_persisted(offset) {
+            if offset.is_some_and(|offset| !owner.is_persisted(offset)) {
                 return Err(owner.why_not_persisted());
             }
         }

@@ -257,6 +257,17 @@ impl Partition {
         }
     }
 
+    /// Returns the partition's current incarnation, without taking a lock. A purge begins another.
+    pub fn incarnation(&self) -> u64 {
+        self.snapshot().incarnation
+    }
+
+    /// Returns the current incarnation and the offset of its next message.
+    pub(crate) fn end(&self) -> (u64, u64) {
+        let owner = self.owner.lock();
+        (owner.incarnation, owner.next_offset)
+    }
+
     /// Returns the error with which appends are refused; `None` if they are accepted.
     pub fn failure(&self) -> Option<Error> {
         self.owner.lock().health.error(self.id)

@@ -57,6 +57,8 @@ impl AsRef<[u8]> for Piece {
 /// The result of a poll: batches in wire format.
 #[derive(Debug, Clone, Default)]
 pub struct Polled {
+    /// Incarnation of the partition that the messages belong to.
+    pub incarnation: u64,
     /// Offset of the partition's last readable message; `None` if there is none.
     pub last_offset: Option<u64>,
     /// Offset of the first message returned.
@@ -148,9 +150,12 @@ impl Partition {
             let snapshot = self.snapshot();
             let polled = self.poll_snapshot(&snapshot, strategy, count, reads);
             match polled {
-                // The error may be due to segments that were removed or cut during the read. The
-                // poll is repeated with the newer snapshot.
-                Err(_) if !Arc::ptr_eq(&snapshot, &self.snapshot()) => {}
+                Ok(Some(polled)) if polled.count > 0 => return Ok(Some(polled)),
+                // An error may be due to segments that were removed or cut during the read. If no
+                // message was found, there may be one in a chunk that was begun meanwhile: the end
+                // of the partition is newer than the snapshot's chunks. The poll is repeated with
+                // the newer snapshot.
+                _ if !Arc::ptr_eq(&snapshot, &self.snapshot()) => {}
                 polled => return polled,
             }
         }
@@ -165,7 +170,8 @@ impl Partition {
     ) -> Result<Option<Polled>> {
         let end = snapshot.progress.visible_end();
         let last_offset = end.checked_sub(1).filter(|_| end > snapshot.start_offset);
-        let nothing = Polled { last_offset, first_offset: end, ..Polled::default() };
+        let incarnation = snapshot.incarnation;
+        let nothing = Polled { incarnation, last_offset, first_offset: end, ..Polled::default() };
         if last_offset.is_none() || count == 0 {
             return Ok(Some(nothing));
         }
@@ -184,7 +190,7 @@ impl Partition {
         if offset >= end {
             return Ok(Some(nothing));
         }
-        let polled = Polled { last_offset, first_offset: offset, ..Polled::default() };
+        let polled = Polled { incarnation, last_offset, first_offset: offset, ..Polled::default() };
         let mut wanted = Wanted { offset, count, bytes: POLL_BYTES, polled };
         // Reads from one segment after the other, and after the last segment from memory.
         while !wanted.is_done() && wanted.offset < end {

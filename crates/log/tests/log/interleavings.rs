@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::common::{Machine, batch, messages, read_all, topic};
 use shuttle::sync::atomic::{AtomicBool, Ordering};
 use shuttle::thread;
+use tailwater_io::Clock as _;
 use tailwater_log::{
     Consumer, Durability, ErrorKind, Log, PartialBlocks, Partition, PartitionId, Strategy,
     TopicOptions,
@@ -241,6 +242,39 @@ fn a_poll_of_the_tail_never_waits_and_never_misses() {
                 assert_eq!((offset, number), (next, next));
                 next += 1;
             }
+            thread::yield_now();
+        }
+        appending.join().expect("appends without panic");
+        let (log, _) = served.reopen();
+        log.close().expect("the log closes");
+    });
+}
+
+/// Regression test: a poll by timestamp looked at the chunks that existed when it began, but up to
+/// an end that was newer. It returned no message although the newest message was visible and not
+/// older than the timestamp.
+#[test]
+fn a_poll_by_timestamp_finds_a_visible_message() {
+    explore(|| {
+        let served = Served::new(Durability::Memory, PartialBlocks::Pad);
+        // Each batch needs a chunk of its own.
+        drop(served.partition.append(&batch(0..1, 30_000)).expect("an append"));
+        let clock = served.machine.storage.clock();
+        clock.advance(1_000_000);
+        let since_us = clock.wall_us();
+        let appending = {
+            let partition = Arc::clone(&served.partition);
+            thread::spawn(move || {
+                drop(partition.append(&batch(1..2, 30_000)).expect("an append"));
+            })
+        };
+        loop {
+            let polled = served.partition.poll(Strategy::Timestamp(since_us), 10).expect("a poll");
+            if polled.last_offset == Some(1) {
+                assert_eq!(messages(&polled), [(1, 1)]);
+                break;
+            }
+            assert_eq!(polled.count, 0);
             thread::yield_now();
         }
         appending.join().expect("appends without panic");

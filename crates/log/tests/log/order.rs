@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, Weak};
 use tailwater_io::sim::SimStorage;
 use tailwater_io::{Create, IoMode, Purpose, ReadFile, Result, Storage, WriteFile};
 use tailwater_log::{
-    Durability, ErrorKind, Log, LogOptions, PartialBlocks, Partition, Strategy, TopicId,
-    TopicOptions,
+    Consumer, Durability, ErrorKind, Log, LogOptions, PartialBlocks, Partition, Polled, Strategy,
+    TopicId, TopicOptions,
 };
 
 use crate::common::{DIRECTORY, Machine, batch, read_all, topic};
@@ -49,6 +49,53 @@ fn a_purge_of_a_deleted_topic_spares_a_new_topic_with_its_id() {
     drop(log);
     let log = machine.open();
     assert_eq!(numbers(&log.partition(second.partition(0)).expect("a partition")), [10, 11, 12]);
+}
+
+/// Regression test: a flush that was queued behind a purge or a truncation failed with the error
+/// that the partition is closed, because the messages to persist no longer existed.
+#[test]
+fn a_flush_succeeds_behind_a_command_that_removes_its_messages() {
+    for removes_all in [true, false] {
+        let machine = Machine::new(1, false);
+        let log = machine.open();
+        log.create_stream(Some(0), "stream").expect("a stream");
+        let (_, partition) = create_topic(&log);
+        append(&log, &partition, 0..5);
+        let appended = partition.append(&batch(5..6, 900)).expect("an append");
+        let removal = if removes_all { partition.purge() } else { partition.truncate(2) };
+        let flushed = partition.flush(true);
+        log.run_pending();
+        removal.wait().expect("messages are removed");
+        flushed.wait().expect("nothing is left to persist");
+        appended.ticket.wait().expect("an acknowledgement");
+        let left: &[u64] = if removes_all { &[] } else { &[0, 1] };
+        assert_eq!(numbers(&partition), left);
+    }
+}
+
+/// Regression test: the offset of a polled message was stored after a purge. It then meant a message
+/// of the new incarnation, so the consumer skipped the messages before it.
+#[test]
+fn an_offset_polled_before_a_purge_is_not_stored_after_it() {
+    let machine = Machine::new(1, false);
+    let log = machine.open();
+    log.create_stream(Some(0), "stream").expect("a stream");
+    let (topic, partition) = create_topic(&log);
+    let (id, consumer) = (topic.partition(0), Consumer::Single(1));
+    append(&log, &partition, 0..3);
+    let store = |polled: &Polled| {
+        let last = polled.end_offset() - 1;
+        let stored = log.store_polled_offset(id, polled.incarnation, consumer, last, true);
+        log.run_pending();
+        stored.expect("no error").wait().expect("no error");
+        log.offset(id, consumer).expect("the partition exists")
+    };
+    let polled = partition.poll(Strategy::First, 10).expect("a poll");
+    log.purge_topic(topic).expect("a purge");
+    append(&log, &partition, 10..15);
+    assert_eq!(store(&polled), None);
+    let polled = partition.poll(Strategy::First, 2).expect("a poll");
+    assert_eq!(store(&polled), Some(1));
 }
 
 #[test]

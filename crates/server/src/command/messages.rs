@@ -155,7 +155,8 @@ pub(super) async fn poll(state: &Arc<State>, request: &Request<'_>) -> Result<Bo
             {
                 // The offset is stored, but the reply does not wait until it is durable. If the
                 // server crashes before that, the consumer reads the messages again.
-                offsets::keep(state, id, consumer, last).map(drop)?;
+                let incarnation = Some(read.polled.incarnation);
+                offsets::keep(state, id, consumer, last, incarnation).map(drop)?;
             }
             reply(id.partition, read)
         }
@@ -174,7 +175,9 @@ pub(super) async fn poll(state: &Arc<State>, request: &Request<'_>) -> Result<Bo
                 begun.polled(last);
                 return reply(id.partition, read);
             }
-            match begun.committed(last, || offsets::keep(state, id, consumer, last)) {
+            let incarnation = Some(read.polled.incarnation);
+            let keep = || offsets::keep(state, id, consumer, last, incarnation);
+            match begun.committed(last, keep) {
                 Ok(_) => reply(id.partition, read),
                 Err(Status::CONSUMER_GROUP_PARTITION_NOT_OWNED) => synchronize(),
                 Err(status) => Err(status),
@@ -243,11 +246,20 @@ async fn read(
     poll: &PollMessagesRequest,
 ) -> Result<Read, Status> {
     let partition = state.log.partition(id).map_err(|_| Status::PARTITION_NOT_FOUND)?;
-    let mut strategy = strategy(state, id, consumer, poll.strategy.kind, poll.strategy.value)?;
+    let start = || strategy(state, id, consumer, poll.strategy.kind, poll.strategy.value);
+    let mut incarnation = partition.incarnation();
+    let mut strategy = start()?;
     let mut count = poll.count;
     let mut reservation = state.in_flight.reply(POLL_BYTES).await;
     loop {
         let polled = read_once(&partition, strategy, count).await?;
+        if polled.incarnation != incarnation {
+            // The partition was purged since the start was determined. A stored offset was that of
+            // a message that was removed.
+            incarnation = partition.incarnation();
+            (strategy, count) = (start()?, poll.count);
+            continue;
+        }
         let bytes = POLL_HEADER_BYTES + polled.length();
         if bytes > state.config.limits.connection_bytes_max {
             if polled.count < 2 {
@@ -304,7 +316,8 @@ async fn read_more(
     }
     let more = read_once(partition, Strategy::Offset(end), rest).await.ok()?;
     let total = bytes + more.length();
-    let is_next = more.count > 0 && more.first_offset == end;
+    let is_same = more.incarnation == polled.incarnation;
+    let is_next = is_same && more.count > 0 && more.first_offset == end;
     let fits = total <= bytes_max && (total <= expected || reservation.grow(total));
     (is_next && fits).then_some(more)
 }

@@ -55,7 +55,7 @@ pub(super) async fn store(state: &Arc<State>, request: &Request<'_>) -> Outcome 
     state.users.authorize(request.user, Action::StoreOffset(topic))?;
     let consumer = consumer(state, topic, &store.consumer)?.ok_or(Status::RESOURCE_NOT_FOUND)?;
     let id = topic.partition(store.partition_id.unwrap_or(0));
-    let keep = || keep(state, id, consumer, store.offset);
+    let keep = || keep(state, id, consumer, store.offset, None);
     let ticket = match consumer {
         Consumer::Single(_) => keep(),
         Consumer::Group(group) => {
@@ -76,17 +76,25 @@ pub(super) async fn store(state: &Arc<State>, request: &Request<'_>) -> Outcome 
     Ok(Vec::new())
 }
 
-/// Stores a consumer's offset. The returned ticket completes when the offset survives a crash of
+/// Stores a consumer's offset. With `incarnation`, stores it only if the partition still has this
+/// incarnation. The returned ticket completes when the offset survives a crash of
 /// the process or, if the topic requires durable offsets, a power cut.
 pub(super) fn keep(
     state: &State,
     id: PartitionId,
     consumer: Consumer,
     offset: u64,
+    incarnation: Option<u64>,
 ) -> Result<Ticket, Status> {
     let is_durable = options::are_offsets_durable(state, id.topic());
     state.consumers.store(&state.log, id, consumer, || {
-        let stored = state.log.store_offset(id, consumer, offset, is_durable);
+        let log = &state.log;
+        let stored = match incarnation {
+            Some(incarnation) => {
+                log.store_polled_offset(id, incarnation, consumer, offset, is_durable)
+            }
+            None => log.store_offset(id, consumer, offset, is_durable),
+        };
         stored.map_err(|error| match error.kind() {
             ErrorKind::InvalidArgument => Status::INVALID_OFFSET,
             ErrorKind::NotFound => Status::PARTITION_NOT_FOUND,

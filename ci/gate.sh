@@ -42,7 +42,8 @@ if [ "$mode" = fast ]; then
     step "tests of the libraries"
     cargo test --locked --lib --bins
     cargo test --locked -p tailwater-io -p tailwater-format
-    cargo test --locked -p tailwater --test golden
+    cargo test --locked -p tailwater --test golden --test writing
+    cargo test --locked -p tailwater-log --test log
     exit 0
 fi
 

@@ -35,6 +35,7 @@ impl Partition {
     /// `Full`, if there is no memory now or a command refuses appends. Then nothing was appended,
     /// and [`Self::try_append_or`] notifies the caller when it can retry. `InvalidArgument`, if the
     /// batch is damaged or too large. `NoSpace` or `Io`, if an earlier write to a segment failed.
+    /// `Closed`, if the log was closed; `NotFound`, if the partition was deleted.
     pub fn try_append(&self, batch: &[u8]) -> Result<Appended> {
         self.try_append_verified(&self.verify(batch)?)
     }

@@ -3,7 +3,9 @@
 
 use crate::common::{Machine, Model, batch, check, messages, topic};
 use tailwater_io::Clock as _;
-use tailwater_log::{Durability, ErrorKind, Log, PartialBlocks, Strategy, TopicId, TopicOptions};
+use tailwater_log::{
+    Durability, ErrorKind, Log, PartialBlocks, Partition, Strategy, TopicId, TopicOptions,
+};
 
 const ROUNDS: usize = 60;
 const STEPS: usize = 120;
@@ -128,7 +130,7 @@ impl Round {
 
     fn step(&mut self) {
         let partition = self.log.partition(self.topic.partition(0)).expect("a partition");
-        match self.rng.u32(..21) {
+        match self.rng.u32(..22) {
             0..9 => {
                 let count = self.rng.u64(1..20);
                 let length = match self.rng.u32(..10) {
@@ -217,9 +219,53 @@ impl Round {
                 assert_eq!(report.partitions.len(), 0, "{report:?}");
             }
             19 => self.retain(),
+            20 => self.queue_commands(&partition),
             _ => self.run_pending(),
         }
         self.forget_expired();
+    }
+
+    /// Queues several commands before any of them is executed. Each must succeed, and they must
+    /// take effect in their order. No batch is appended after a purge or truncation, because the
+    /// partition then refuses appends until that command is executed.
+    fn queue_commands(&mut self, partition: &Partition) {
+        self.run_pending();
+        let mut tickets = Vec::new();
+        let mut takes_appends = true;
+        for _ in 0..self.rng.usize(2..6) {
+            match self.rng.u32(..8) {
+                0..3 if takes_appends => {
+                    let numbers = self.number..self.number + 1;
+                    let appended = partition.try_append(&batch(numbers.clone(), 100));
+                    // The memory of tails may be full.
+                    let Ok(appended) = appended else { continue };
+                    assert_eq!(appended.base_offset, self.model.end());
+                    self.model.numbers.extend(numbers);
+                    self.number += 1;
+                    self.appended_us.push(appended.timestamp_us);
+                    tickets.push(("append", appended.ticket));
+                }
+                0..5 => tickets.push(("flush", partition.flush(self.rng.bool()))),
+                5 => {
+                    tickets.push(("purge", partition.purge()));
+                    self.model = Model::default();
+                    takes_appends = false;
+                }
+                // Retention may remove the message at which the truncation would begin.
+                6 if self.expiry_us.is_none() => {
+                    tickets.push(("truncation", partition.truncate(self.model.start)));
+                    self.model.numbers.clear();
+                    takes_appends = false;
+                }
+                _ => tickets.push(("retention", partition.retain())),
+            }
+        }
+        self.log.run_pending();
+        for (what, ticket) in tickets {
+            ticket.wait().unwrap_or_else(|error| panic!("{}, {what}: {error}", self.options));
+        }
+        self.forget_expired();
+        check(partition, &self.model, &self.options);
     }
 
     fn truncate(&mut self) {

@@ -57,7 +57,7 @@ pub(super) enum Health {
         wait_ns: u64,
     },
     /// A write or sync failed, or the partition is damaged: appends are refused until the log is
-    /// opened again.
+    /// opened again or the partition is purged.
     Failed(Error),
     Closed,
 }
@@ -280,7 +280,7 @@ impl Owner {
         env.memory.cache(chunk);
     }
 
-    /// Refuses appends until the log is opened again. A closed partition stays closed, and the
+    /// Refuses appends until the log is opened again or the partition is purged. A closed partition stays closed, and the
     /// first of several failures is kept.
     pub(super) fn fail(&mut self, error: &Error) {
         if !matches!(self.health, Health::Closed | Health::Failed(_)) {

@@ -1,4 +1,4 @@
-//! redb as a store.
+//! redb, as an implementation of the benchmark's [`Store`].
 
 use std::path::Path;
 

@@ -23,7 +23,7 @@ const OPTIONS: &str = "create_if_missing=true;max_background_jobs=2;write_buffer
     compression=kNoCompression;block_based_table_factory={block_cache=67108864}";
 /// Number of entries that are read or overwritten between two checks of the clock.
 const BETWEEN_LOOKS: u64 = 256;
-/// Interval between two samples of the pinned memory and space.
+/// Interval between two samples of the memory and disk space in use.
 const SAMPLE: Duration = Duration::from_millis(200);
 
 /// The command's arguments.

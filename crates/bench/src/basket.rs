@@ -22,7 +22,7 @@ pub struct BasketArguments {
     /// Length of values in bytes; keys have 16 bytes.
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(..=1 << 20))]
     value_size: u32,
-    /// Number of rounds of all workloads.
+    /// Number of times that every workload is run.
     #[arg(long, default_value_t = 3)]
     rounds: usize,
     /// Comma-separated list of workloads; their prerequisites also run, but are not reported.

@@ -54,8 +54,8 @@ enum Command {
 }
 
 impl Arguments {
-    /// Runs the command on engines from `known`, `scan_engines` or `tail_engines`, and prints the
-    /// result.
+    /// Runs the command and prints the result. The command determines which of the three lists of
+    /// engines is used.
     pub fn run(
         &self,
         known: &[&dyn Engine],

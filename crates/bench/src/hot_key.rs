@@ -23,7 +23,8 @@ pub struct HotKeyArguments {
     /// Duration of each measurement of an engine, in seconds.
     #[arg(long, default_value_t = 2)]
     seconds: u64,
-    /// Number of measurements of each engine, both with one thread and with several.
+    /// Number of measurements of each engine with one thread. There are as many with several
+    /// threads.
     #[arg(long, default_value_t = 5)]
     rounds: usize,
     #[command(flatten)]
@@ -31,7 +32,7 @@ pub struct HotKeyArguments {
 }
 
 impl HotKeyArguments {
-    /// Runs the command; returns a table.
+    /// Runs the command; returns the report, a table in Markdown.
     pub(crate) fn run(&self, known: &[&dyn Engine]) -> Result<String, Failure> {
         let threads = self.threads;
         let mut report = format!(

@@ -1,4 +1,4 @@
-//! The workloads on Tailwater alone.
+//! The benchmark program, with Tailwater as its only engine.
 
 use std::process::ExitCode;
 

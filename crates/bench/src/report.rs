@@ -27,7 +27,7 @@ impl Report {
         Self { engines, rounds, rates: BTreeMap::new() }
     }
 
-    /// Adds a run, in operations per second.
+    /// Adds the rate of one run, in operations per second.
     pub(crate) fn add(&mut self, workload: Workload, engine: usize, rate: f64) {
         let count = self.engines.len();
         self.rates.entry(workload).or_insert_with(|| vec![Vec::new(); count])[engine].push(rate);

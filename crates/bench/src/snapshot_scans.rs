@@ -160,7 +160,7 @@ struct Run {
 }
 
 impl SnapshotScanArguments {
-    /// Runs the command; returns a table.
+    /// Runs the command; returns the report, a table in Markdown.
     pub(crate) fn run(&self, known: &[&dyn ScanEngine]) -> Result<String, Failure> {
         let mut report = format!(
             "{} entries of {KEY_BYTES} and {VALUE_BYTES} bytes; {} stepped over in each run; \

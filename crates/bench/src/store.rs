@@ -23,7 +23,8 @@ pub struct Scanned {
 }
 
 impl Scanned {
-    /// Adds an entry. Its bytes are read, so that the scan cannot be optimised away.
+    /// Adds an entry to the totals. Reads the entry's bytes, so that the scan cannot be optimised
+    /// away.
     #[inline]
     pub fn add(&mut self, key: &[u8], value: &[u8]) {
         self.entries += 1;

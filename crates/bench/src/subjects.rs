@@ -21,7 +21,7 @@ pub struct Subjects {
     /// Option string of the databases.
     #[arg(long, default_value = OPTIONS)]
     options: String,
-    /// Option string that overrides --options.
+    /// Additional option string. Its options override those in --options.
     #[arg(long, default_value = "")]
     more_options: String,
     /// Comma-separated list of engines; by default all that support the command. The first is

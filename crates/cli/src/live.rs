@@ -57,8 +57,9 @@ fn is_being_written(storage: &dyn Storage, path: &Path, before: Stamp) -> bool {
     let directory = path.parent().unwrap_or(Path::new("."));
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let may_grow = is_open_elsewhere(directory) && is_unfinished(storage, directory, name);
-    // `may_grow` must be determined before this stamp is taken. If the other process completes the
-    // file before that, `may_grow` is false, but the stamp differs from `before`.
+    // `may_grow` must be determined before this second stamp is taken. If the other process
+    // completes the file before `may_grow` is determined, `may_grow` is false, but the stamp
+    // differs from `before`.
     may_grow || stamp(storage, path) != before
 }
 
@@ -78,7 +79,8 @@ fn is_unfinished(storage: &dyn Storage, directory: &Path, name: &str) -> bool {
             matches!(FileKind::parse(&entry.name), Some(FileKind::Wal(other)) if other > number)
         });
     }
-    // If the MANIFEST cannot be read, the process that has the database open may be replacing it.
+    // If the MANIFEST cannot be read, the process that has the database open may be replacing the
+    // MANIFEST. In this case, the file counts as unfinished.
     let Ok(state) = manifest_state(storage, directory) else { return true };
     let mut families = state.column_families.iter();
     match kind {

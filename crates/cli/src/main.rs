@@ -45,7 +45,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Prints a result or an error.
+/// Runs `work`, prints its output or its error, and returns the exit code.
 fn answer(mut output: Output, work: impl FnOnce(&mut Output) -> Result<Outcome>) -> ExitCode {
     let answer = work(&mut output).and_then(|outcome| {
         output.finish()?;

@@ -48,7 +48,8 @@ pub struct DurableArguments {
     /// Additional configuration of Tailwater, as an option string; may be repeated
     #[arg(long, value_name = "NAME=VALUE;...")]
     pub(super) tailwater_options: Vec<String>,
-    /// Comma-separated list of ways to make raw writes durable; rates are compared with the first
+    /// Comma-separated list of ways to make raw writes durable; the report compares all rates with
+    /// the rate of the first way
     #[arg(long, value_delimiter = ',', default_value = "dsync")]
     pub(super) raw: Vec<Raw>,
     /// Keep every processor busy with a computing process
@@ -61,7 +62,7 @@ pub struct DurableArguments {
     pub(super) subjects: Subjects,
 }
 
-/// A group of measurements.
+/// A part of the benchmark, which can be selected on the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Part {

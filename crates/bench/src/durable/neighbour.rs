@@ -2,7 +2,7 @@
 //!
 //! When the device completes a write, the waiting writer needs a processor. If a busy process runs
 //! there, the writer may have to wait until that process's time slice ends. A time slice is a
-//! scheduler tick, so the delayed write takes more than 3 ms.
+//! scheduler tick, for example 4 ms at 250 Hz. So a delayed write may take more than 3 ms.
 //!
 //! Each busy process has its own session, as a program of another user would. If the kernel divides
 //! processor time among sessions first (`sched_autogroup_enabled`), a busy process in the writers'
@@ -48,8 +48,8 @@ impl Drop for Neighbours {
     }
 }
 
-/// Computes until the process is killed. The system kills the process when the thread that started
-/// it ends.
+/// Keeps a processor busy until this process is killed. The system kills this process when the
+/// thread that started it ends.
 ///
 /// # Errors
 /// I/O errors, if the system does not support killing the process with its parent.

@@ -18,10 +18,10 @@ use crate::workloads::puts::{Figures, Length, VALUE_BYTES};
 pub(super) struct Report {
     /// Version of the report's fields; it changes when the meaning of a field changes.
     schema: u32,
-    /// When a measurement of `synced` or `unsynced` ends: after a duration, or after a number of
-    /// puts.
+    /// The duration, or the number of puts, after which a measurement of `synced` or `unsynced`
+    /// ends.
     length: Length,
-    /// When a measurement of `fillseq` ends: after a number of puts.
+    /// The number of puts after which a measurement of `fillseq` ends.
     fillseq_length: Length,
     runs: usize,
     /// Whether busy processes ran on every processor.
@@ -54,9 +54,9 @@ pub(super) struct Measurement {
 }
 
 impl Measurement {
-    /// Creates the measurement of `row`. `runs` has the figures of `row` in each run. In the same
-    /// runs, raw writes (without an engine) had the figures `raw`, and the engine row to which all
-    /// engine rows are compared had the figures `compared`.
+    /// Creates the measurement of `row`. `runs` has the figures of `row` in each run. `raw` has the
+    /// figures of raw writes (without an engine) in the same runs. `compared` has the figures of
+    /// the engine row with which all engine rows are compared.
     pub(super) fn new(
         task: Task,
         row: &Row<'_>,

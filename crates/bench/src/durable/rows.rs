@@ -7,7 +7,7 @@ use crate::store::Failure;
 
 /// Engines that are compared by default.
 const ENGINES: [&str; 2] = ["tailwater", "rocksdb"];
-/// The engine for which each configuration adds a row.
+/// The engine that has one row in the report for each requested configuration.
 const CONFIGURED: &str = "tailwater";
 
 /// One row of the report.
@@ -19,9 +19,9 @@ pub(super) struct Row<'e> {
 
 /// The kind of writes that a row measures.
 pub(super) enum Writes<'e> {
-    /// The row measures raw writes to a file, without an engine.
+    /// Raw writes to a file, without an engine.
     Raw(Raw),
-    /// The row measures puts to this engine, opened with these options.
+    /// Puts to this engine, opened with these options.
     Engine {
         engine: &'e dyn Engine,
         options: String,
@@ -101,9 +101,9 @@ fn options_with(options: &str, more: &str) -> String {
     texts.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join(";")
 }
 
-/// Returns the label of the row to which the other engine rows are compared. If there are two or
-/// more engines, this is the first row of the second engine. Otherwise it is the engine's first
-/// row. Returns `None` if fewer than two rows have an engine.
+/// Returns the label of the baseline: the row with which the other engine rows are compared. The
+/// baseline is the first row of the second engine. If all engine rows have the same engine, the
+/// baseline is the first of these rows. Returns `None` if fewer than two rows measure an engine.
 pub(super) fn reference<'r>(rows: &'r [Row<'_>]) -> Option<&'r str> {
     let engines: Vec<_> = rows.iter().filter(|row| !row.is_raw()).collect();
     let first = engines.first()?;

@@ -90,7 +90,7 @@ pub struct Amount {
 pub struct Measured {
     /// Number of operations.
     pub operations: u64,
-    /// Duration of all operations.
+    /// Time from the start of the first operation to the end of the last.
     pub time: Duration,
 }
 

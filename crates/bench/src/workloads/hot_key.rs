@@ -15,8 +15,9 @@ const HOT: u64 = ENTRIES / 2;
 /// Number of gets between two checks of the clock.
 const BETWEEN_LOOKS: u64 = 1000;
 
-/// Gets the key repeatedly in `threads` threads for the duration `time`; returns gets per second of
-/// all threads together. If the entries do not exist yet, puts them first.
+/// Gets the key [`HOT`] repeatedly in `threads` threads for the duration `time`; returns gets per
+/// second of all threads together. If the store does not have this key yet, first puts all
+/// [`ENTRIES`] entries.
 pub(crate) fn get(store: &impl Store, threads: usize, time: Duration) -> Result<f64, Failure> {
     let hot = key(HOT);
     if store.get(&hot)?.is_none() {

@@ -1,4 +1,5 @@
-//! Overwrites at full speed or at a given rate, and measures the space and memory used.
+//! A workload that overwrites keys, at full speed or at a given rate, and measures the space and
+//! memory used.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -108,7 +109,7 @@ fn put_for(
     Ok((latencies, stalled))
 }
 
-/// Waits until a put is due; returns its start time.
+/// Waits until `due`, when the next put is to start. Returns the actual time after the wait.
 fn wait_until(due: Instant, now: Instant) -> Instant {
     // A put takes microseconds, but a sleep may last up to a millisecond too long. So the writer
     // sleeps only if the put is due in a millisecond or more.

@@ -16,7 +16,8 @@ use crate::store::{Direction, Failure, Store};
 const TABLE_BYTES: &str = "rocksdb.total-sst-files-size";
 /// Length of values, in bytes.
 const VALUE_BYTES: usize = 100;
-/// At each end of the key space, KEYS_BESIDE keys for each deletion are in no deleted range.
+/// No deleted range covers the outermost keys at either end of the key space. Their number at each
+/// end is KEYS_BESIDE times the number of deletions.
 const KEYS_BESIDE: u64 = 5;
 /// Number of keys by which each deleted range extends beyond the previous range, at each end.
 const KEYS_FURTHER: u64 = 20;
@@ -35,7 +36,7 @@ pub struct Deleting {
 /// The results of the workload.
 #[derive(Debug, Clone, Copy)]
 pub struct Figures {
-    /// Deletions per second. If deletions and gets alternate, the time includes the gets.
+    /// Deletions per second. If deletions and gets alternate, the time of the gets is included.
     pub deletions: f64,
     /// Gets per second while all deletions are in the memtable; 0 if gets and deletions alternate.
     pub gets: f64,

@@ -28,7 +28,8 @@ pub(crate) enum LogVerb {
     Dump(LogDumpArguments),
     /// Rewrite sealed segments without their padding gaps
     ///
-    /// The log must not be open: the process that has it open rewrites segments in the background.
+    /// The log must not be open. An open log does not need this: the process that has the log open
+    /// rewrites its segments in the background.
     Compact(LogCompactArguments),
     /// Fill a log with the messages of a running server of Apache Iggy
     ///
@@ -114,7 +115,7 @@ pub(crate) struct LogImportArguments {
     /// Name of a user who may read the streams to import
     #[arg(long, default_value = "iggy")]
     pub(crate) username: String,
-    /// Password of that user [env: IGGY_PASSWORD]
+    /// Password of the user given by --username [env: IGGY_PASSWORD]
     #[arg(long)]
     pub(crate) password: Option<String>,
     /// Name or id of a stream

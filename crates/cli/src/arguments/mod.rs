@@ -48,10 +48,10 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     /// Inspect or change a database in RocksDB's format
     ///
-    /// The verbs from get to options only read: they write nothing and take no lock, so the
-    /// database may be open elsewhere, and is shown in its current state. The other verbs hold the
-    /// database's lock while they work. Each uses the options of the database's OPTIONS file, which
-    /// --options overrides.
+    /// The first verbs in the list below, up to and including options, only read: they write
+    /// nothing and take no lock. So the database may be open elsewhere, and is shown in its current
+    /// state. The other verbs hold the database's lock while they work. All verbs use the options
+    /// in the database's OPTIONS file, which --options overrides.
     #[command(after_help = EXIT_CODES)]
     Db {
         #[command(subcommand)]
@@ -78,10 +78,10 @@ pub(crate) enum Command {
     /// writes a report in JSON; docs/tail.md describes both.
     #[command(after_help = TAIL_EXAMPLES)]
     Tail(TailArguments),
-    /// The measured process of one run of tail
+    /// A process that performs one run of the command tail
     #[command(name = CHILD_COMMAND, hide = true)]
     TailChild {
-        /// Description of the run
+        /// The parameters of the run, as encoded by the parent process
         assignment: String,
     },
 }
@@ -100,7 +100,7 @@ pub(crate) enum Verb {
 /// The arguments that all verbs have in common.
 #[derive(Debug, Args)]
 pub(crate) struct Common {
-    /// Print JSON: one document, or one per line
+    /// Print JSON: a single document or, if the verb prints many items, one document per line
     #[arg(long)]
     pub(crate) json: bool,
     /// Print keys and values in hex, and read them in hex from arguments

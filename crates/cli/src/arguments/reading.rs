@@ -34,9 +34,9 @@ pub(crate) enum Reading {
     Dump(DumpArguments),
     /// Read a whole database, and report damage and inconsistencies
     ///
-    /// Verifies all checksums and the order of keys. Compares indexes and filters with data blocks,
-    /// and counts and sizes with properties and the MANIFEST. Also verifies logs and blob files,
-    /// and that no file is missing or superfluous.
+    /// Verifies all checksums and the order of keys. Compares indexes and filters with data blocks.
+    /// Compares the counts and sizes of what was read with the properties and the MANIFEST. Also
+    /// verifies logs and blob files, and that no file is missing or superfluous.
     #[command(after_help = examples(&[
         ("tailwater db verify DIR", "findings, and counts of what was read"),
         ("tailwater db verify DIR --json", "the same as JSON"),

@@ -70,8 +70,9 @@ pub(crate) enum Writing {
     /// Ingest tables that were created outside the database
     ///
     /// The files are created by RocksDB's or Tailwater's SstFileWriter. All of them are ingested,
-    /// or none; if two have the same key, the later file takes precedence. Every block is read and
-    /// verified before anything is changed. Prints the level of each file.
+    /// or none; if two files have the same key, the one given later on the command line takes
+    /// precedence. Every block is read and verified before anything is changed. Prints the level of
+    /// each file.
     #[command(after_help = examples(&[
         ("tailwater db ingest DIR part-*.sst", "copies the files"),
         ("tailwater db ingest DIR --move --column-family users users.sst",
@@ -250,7 +251,7 @@ pub(crate) struct IngestArguments {
     /// The database's directory
     #[arg(value_name = "DIR")]
     pub(crate) directory: PathBuf,
-    /// The files
+    /// The table files to ingest
     #[arg(value_name = "FILE", required = true)]
     pub(crate) files: Vec<PathBuf>,
     /// The column family

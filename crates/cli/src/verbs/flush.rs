@@ -1,4 +1,4 @@
-//! `flush`: writes all entries that are only in memtables and logs to tables.
+//! `flush`: writes to tables all entries that so far are only in memtables and logs.
 
 use serde_json::json;
 

@@ -223,8 +223,9 @@ fn undecodable(
     output.field(2, "DAMAGED", error)
 }
 
-/// Prints a range of bytes that is not a record. If the MANIFEST ends inside a record, the outcome
-/// is a torn tail. Any other range that loses data is damage.
+/// Prints a range of bytes that is not a record. Returns a torn tail as the outcome if the MANIFEST
+/// ends inside a record. Otherwise, returns damage if the range may have held data of this MANIFEST
+/// that can no longer be read.
 fn irregular(output: &mut Output, irregularity: &Irregularity) -> Result<Outcome> {
     let Irregularity { kind, offset, length, reason, .. } = irregularity;
     if output.is_json() {

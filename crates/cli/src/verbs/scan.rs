@@ -101,9 +101,10 @@ impl Range {
             (true, ..) => iterator.seek_to_last()?,
             (false, ..) => iterator.seek_to_first()?,
         }
-        // Under the reverse comparator, the scan's first bound is the successor of the prefix: the
-        // smallest key, in byte order, above all keys with the prefix. An iterator's lower bound is
-        // inclusive, but the successor does not have the prefix, so a forward scan skips it.
+        // Under the reverse comparator, the scan begins at the successor of the prefix: the
+        // smallest key, in byte order, that is greater than all keys with the prefix. The successor
+        // itself does not have the prefix. An iterator's lower bound is inclusive, so a forward
+        // scan must skip the successor.
         let on_successor = iterator.entry().is_some_and(|(key, _)| Some(key) == first.as_deref());
         if is_reversed && !self.reverse && on_successor {
             iterator.next()?;

@@ -41,7 +41,8 @@ pub(crate) fn run(arguments: &SetOptionsArguments, output: &mut Output) -> Resul
     Ok(outcome)
 }
 
-/// Converts the engine's error for an option that cannot be changed to a usage error.
+/// Converts an error of the engine. If the error says that an option cannot be changed, the result
+/// is a usage error.
 fn refused(error: Error) -> Failure {
     match error.kind() {
         ErrorKind::InvalidArgument => Failure::Usage(error.message().to_owned()),

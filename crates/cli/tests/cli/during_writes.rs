@@ -13,8 +13,8 @@ fn make_pipe(path: &Path) {
     assert!(made.success());
 }
 
-/// Waits until a process blocks because it opens a pipe for reading that no process has open for
-/// writing.
+/// Waits until the process blocks while opening a pipe. The process opens the pipe for reading, and
+/// no process has it open for writing.
 fn wait_until_it_opens_a_pipe(child: &mut Child) {
     let wait_channel = Path::new("/proc").join(child.id().to_string()).join("wchan");
     while !read(&wait_channel).ends_with(b"wait_for_partner") {

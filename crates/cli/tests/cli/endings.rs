@@ -122,7 +122,8 @@ fn what_is_not_supported_is_not_called_damaged() {
     let document = db("verify", directory.path(), ["--json"]).json();
     assert_eq!(document["verdict"], "unsupported");
     assert_eq!(document["findings"][0]["severity"], "unsupported");
-    // If another file is damaged, the exit code for damage takes precedence.
+    // If a blob file is damaged, too, the exit code for damage takes precedence over the exit code
+    // for an unsupported table.
     change(&file(directory.path(), ".blob"), |bytes| bytes[100] ^= 1);
     let answer = db("verify", directory.path(), []).ended(1, "");
     assert!(answer.output.contains("DAMAGED"), "{}", answer.output);

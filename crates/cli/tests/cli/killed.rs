@@ -20,7 +20,7 @@ const ROUNDS: usize = 20;
 /// Every database whose number is a multiple of this is also read by RocksDB.
 const ORACLE_STEP: usize = 5;
 
-/// Number of packages per database.
+/// Number of packages (stanzas of a package index) to load into each database.
 const PACKAGES: usize = 700;
 
 /// Options for loading: with and without flushes of full memtables during the load, and with
@@ -71,8 +71,8 @@ fn dump_of(packages: &[Package]) -> String {
     hex_lines(entries.into_iter().chain(depends))
 }
 
-/// One database, and the runs of the program that load packages into it. Most of these runs are
-/// killed.
+/// One database, and the runs of the program that load packages (stanzas of a package index) into
+/// the database. Most of these runs are killed.
 struct Run {
     packages: Vec<Package>,
     path: PathBuf,
@@ -80,8 +80,8 @@ struct Run {
     acknowledgements: PathBuf,
     /// The argument of `--options`.
     options: &'static str,
-    /// Number of packages that the last check found in the database. They must still be there at
-    /// the next check.
+    /// Number of loaded packages that the last check found in the database. The next check must
+    /// find them, too.
     present: usize,
     what: String,
 }
@@ -123,8 +123,8 @@ impl Run {
             .expect("the program runs")
     }
 
-    /// Returns the last number of loaded packages that the program wrote to the acknowledgement
-    /// file. An incomplete last line does not count.
+    /// Returns the number of loaded packages in the last complete line of the acknowledgement file,
+    /// which the program writes; 0 if the file has no complete line.
     fn acknowledged(&self) -> usize {
         let text = String::from_utf8(read(&self.acknowledgements)).expect("text");
         let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
@@ -132,8 +132,8 @@ impl Run {
         last.map_or(0, |line| line.parse().expect("a number"))
     }
 
-    /// Starts a run and kills it at a random time: early, while it creates the database, or after
-    /// an acknowledgement.
+    /// Starts a run and kills it at a random time: either early, while the run creates the
+    /// database, or after an acknowledgement.
     fn load_and_kill(&self, seed: &mut Seed) {
         let mut child = self.begin();
         let wanted = if seed.rng.u8(..4) == 0 { 0 } else { seed.rng.usize(..PACKAGES) };

@@ -1,4 +1,4 @@
-//! `load`: packages, and keys and values.
+//! Tests of the verb `load`, with package indexes and with keys and values as input.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ fn load(path: &Path, format: &str, arguments: &[&str], input: &[u8]) -> Answer {
     db_with_input("load", path, arguments, input)
 }
 
-/// Returns the stanzas of the index from which the golden database of packages was created.
+/// Returns the stanzas of the package index that was loaded into the golden database `packages`.
 pub(crate) fn package_index() -> Vec<Vec<u8>> {
     let packages = golden::dump("packages").into_iter().filter(|entry| entry.family == "default");
     packages.map(|entry| entry.value).collect()

@@ -28,7 +28,7 @@ fn put(home: &Path, key: &str, options: &str) -> Answer {
     db("put", home, [key, "1", "--options", options])
 }
 
-/// Copies a directory as an administrator would.
+/// Copies a directory with `cp -a`, as an administrator would.
 fn copy(from: &Path, to: &Path) {
     let copied = Command::new("cp").arg("-a").args([from, to]).status();
     assert!(copied.expect("cp runs").success());
@@ -157,7 +157,8 @@ fn a_directory_without_permission_is_named_and_keeps_its_files() {
 }
 
 /// Copies a database's home directory to another filesystem and back. The database's log directory
-/// is outside the home and stays in place. Checks that the copy no longer owns the log directory.
+/// is outside the home and stays in place. Checks that the home copied back no longer owns the log
+/// directory.
 #[test]
 fn a_home_copied_to_another_filesystem_and_back_must_adopt_its_directories() {
     let Some(disk) = Mounted::new("ext4", 64 << 20, "a copy to another filesystem") else { return };

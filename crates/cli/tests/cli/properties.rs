@@ -4,7 +4,7 @@ use tailwater_testkit::golden;
 
 use crate::support::db;
 
-/// Properties: names without their common prefix, and values.
+/// Pairs of a property's name, without the prefix that all names share, and the property's value.
 type Properties = [(&'static str, &'static str)];
 
 /// The properties that RocksDB 11.8.1 reports for golden databases opened for reading.

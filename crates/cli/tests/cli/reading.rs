@@ -79,7 +79,8 @@ fn get_reports_what_does_not_exist() {
         .ended(1, "there are: default, counters, ranges, singles");
 }
 
-/// Returns the keys of a family that a scan must print.
+/// Returns the keys that a scan of the column family `family` must print: those for which `wanted`
+/// returns true.
 fn keys(family: &str, wanted: impl Fn(&[u8]) -> bool) -> Vec<String> {
     let entries = golden::dump("packages").into_iter();
     let entries = entries.filter(|entry| entry.family == family && wanted(&entry.key));

@@ -1,4 +1,4 @@
-//! `stats`.
+//! Tests of the verb `stats`.
 
 use tailwater_testkit::golden;
 

@@ -1,4 +1,5 @@
-//! `tail`: the experiment, small and without a memory limit, in separate processes.
+//! Tests of the command `tail`. They run its experiment with a small database and without a memory
+//! limit.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

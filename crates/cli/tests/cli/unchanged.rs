@@ -1,4 +1,4 @@
-//! Checks that the verbs that only read a database change no file.
+//! Checks that verbs that only read a database leave every file unchanged.
 
 use tailwater_testkit::{directory, golden};
 

@@ -6,8 +6,9 @@
 //! database is closed: a running flush is completed; a running compaction is cancelled, and its
 //! outputs remain as obsolete files.
 //!
-//! Threads end for no other reason. If a thread panics, for example in user code, only its current
-//! round of work fails: later writes are refused, and waiting callers get the error.
+//! Threads end for no other reason. A thread that panics, for example in user code, continues to
+//! run. The panic counts as a failure of the thread's current round of work: later writes are
+//! refused, and waiting callers get the error.
 
 mod backoff;
 mod errors;
@@ -68,17 +69,18 @@ struct State {
     compactions: usize,
     /// Number of running compactions in background threads, a part of `compactions`.
     own_compactions: usize,
-    /// Number of operations on the database's files that run in users' threads, without
-    /// compactions.
+    /// Number of operations on the database's files that run in users' threads. Compactions are not
+    /// counted.
     works: usize,
-    /// Number of completed rounds of flushing.
+    /// Number of rounds of flushing that the flushing thread has completed, with or without an
+    /// error. In a round, the thread flushes the memtables that are due.
     rounds: u64,
     /// The error of the last round of flushing, if it failed.
     failure: Option<Error>,
 }
 
-/// The numbers of requests so far to retry work that failed for lack of space. After a new request,
-/// the waiting thread retries its work immediately.
+/// The number of requests so far, of each kind, to retry work that failed for lack of space. After
+/// a new request, a thread that waits to retry does so immediately.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct RetryRequests {
     /// Number of notifications that space may have become available. They also reset the backoff.
@@ -88,8 +90,8 @@ pub(crate) struct RetryRequests {
 }
 
 impl RetryRequests {
-    /// Whether, after the counts `before` were taken, a notification arrived that space may have
-    /// become available.
+    /// Whether a notification that space may have become available has arrived since `before` was
+    /// returned by [`Background::asked`].
     pub(crate) fn was_resumed_since(&self, before: Self) -> bool {
         self.resumes != before.resumes
     }
@@ -168,8 +170,8 @@ impl Background {
         self.wanted.notify_all();
     }
 
-    /// Returns the counts of retry requests so far. An attempt that starts after this call serves
-    /// all requests counted.
+    /// Returns the numbers of retry requests so far. Work that is retried after this call fulfils
+    /// all requests in these numbers.
     pub(crate) fn asked(&self) -> RetryRequests {
         self.lock().asked
     }
@@ -254,8 +256,9 @@ impl Background {
     }
 
     /// Waits until compaction thread `number`, counted from 0, is to look for a compaction: on
-    /// request, or after `period`. The wait is longer while this thread may not start a compaction,
-    /// for example because compactions are paused. Returns `None` if the thread must end.
+    /// request, or after `period`. The wait is longer while this thread is not allowed to start a
+    /// compaction, for example because compactions are paused. Returns `None` if the thread must
+    /// end.
     pub(crate) fn next_compaction(&self, number: usize, period: Duration) -> Option<Running<'_>> {
         let at_a_time = |state: &State| match self.pressure.is_behind() {
             true => state.compactions_max,
@@ -408,11 +411,11 @@ impl Background {
         self.lock().rounds
     }
 
-    /// Waits until `outcome` returns a result. `outcome` is called at once, and again after each
-    /// round of flushing, when the effects of the round are visible.
+    /// Waits until `outcome` returns a result. Calls `outcome` at once, and again after each round
+    /// of flushing, when the effects of the round are visible.
     ///
     /// # Errors
-    /// The error that `outcome` returns, or the error of a round of flushing after round number
+    /// The error that `outcome` returns, or the error of a round of flushing whose number is above
     /// `seen`. A caller must get `seen` from [`Self::rounds`] before it requests a flush, so that
     /// it misses no failure of that flush.
     pub(crate) fn wait_for(

@@ -17,8 +17,8 @@ thread_local! {
 /// While this value lives, its thread is marked as working for a database.
 #[derive(Debug)]
 pub(crate) struct WorkingThread {
-    /// The database for which the thread was marked as working before, if any. The mark is restored
-    /// when this value is dropped.
+    /// The database for which the thread was already marked as working when this value was created,
+    /// if any. Dropping this value restores that mark.
     before: Option<OpeningId>,
     not_send: PhantomData<*mut ()>,
 }

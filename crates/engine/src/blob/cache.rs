@@ -23,8 +23,8 @@ pub(crate) struct BlobCache {
     io_modes: Arc<IoModes>,
     /// The purpose for which files are opened. It determines their I/O mode.
     opened_for: Purpose,
-    /// The budget of files that compactions open themselves; `None` in the cache that users' reads
-    /// share.
+    /// The budget of file descriptors for files that compactions open. `None` if users' reads share
+    /// this cache.
     budget: Option<Arc<OpenBudget>>,
     open: Arc<OpenBlobFiles>,
 }
@@ -145,7 +145,8 @@ impl BlobCache {
         if open.readers.insert(number, (Arc::clone(&reader), permit)).is_none() {
             open.order.push_back(number);
         }
-        // Closes the files in excess. A file that a read is using stays open until the read ends.
+        // Closes files until their number is at most the capacity and the budget has room. A file
+        // that a read is using stays open until the read ends.
         let capacity = self.open.capacity();
         let has_room = || self.budget.as_ref().is_none_or(|budget| budget.has_room());
         open.close_down_to(|files| files <= capacity && (files <= 1 || has_room()));

@@ -27,10 +27,10 @@ const _: () = assert!(size_of::<Block>() == 64);
 /// A block's uncompressed bytes.
 #[derive(Debug)]
 pub(crate) enum BlockBytes {
-    /// In memory of the heap, because the block is not for a cache, or the cache had no memory for
-    /// it.
+    /// The bytes are in memory of the heap, because the block is not for a cache, or the cache had
+    /// no memory for the block.
     Heap(Box<[u8]>),
-    /// In the memory of a block cache.
+    /// The bytes are in memory of a block cache.
     Slab(SlabBytes),
 }
 
@@ -132,7 +132,7 @@ impl Block {
         }
     }
 
-    /// For a filter, returns whether it may contain a key. For a block of entries, returns true.
+    /// Whether a filter block may contain `key`. Always true for a block of entries.
     #[inline]
     pub(crate) fn may_contain(&self, key: &FilterKey<'_>) -> bool {
         match &self.contents {

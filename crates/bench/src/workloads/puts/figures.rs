@@ -24,7 +24,7 @@ pub(crate) struct Latencies {
 }
 
 impl Latencies {
-    /// Creates a set without durations.
+    /// Creates an empty set of write durations.
     ///
     /// # Errors
     /// Never fails, since the bounds are valid for a histogram.
@@ -61,13 +61,13 @@ pub struct Figures {
     pub mean_us: f64,
     /// Median duration of a write, in microseconds.
     pub p50_us: f64,
-    /// 99th percentile of the durations, in microseconds.
+    /// 99th percentile of the durations of writes, in microseconds.
     pub p99_us: f64,
-    /// 99.9th percentile of the durations, in microseconds.
+    /// 99.9th percentile of the durations of writes, in microseconds.
     pub p999_us: f64,
-    /// 99.99th percentile of the durations, in microseconds.
+    /// 99.99th percentile of the durations of writes, in microseconds.
     pub p9999_us: f64,
-    /// Maximum duration, in microseconds.
+    /// Maximum duration of a write, in microseconds.
     pub max_us: f64,
     /// Fraction of writes that took more than 3 ms: 0 to 1.
     pub over_3_ms: f64,

@@ -130,7 +130,7 @@ mod tests {
         });
         assert_eq!(figures.unwrap().writes, 10.0);
         // The four writers share the ten writes: two of them write three times, and two write
-        // twice. Each starts with number 0.
+        // twice. Each writer numbers its own writes from 0.
         assert_eq!(sum.into_inner(), 3 * 1000 + 2 * 2000 + 2 * 3000 + 2 * 3 + 2);
     }
 

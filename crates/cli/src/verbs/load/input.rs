@@ -40,7 +40,7 @@ pub(super) fn open(path: &Path) -> Result<Lines<Box<dyn BufRead>>> {
 }
 
 impl<R: BufRead> Lines<R> {
-    /// Creates the lines of `reader`, whose name in messages is `name`.
+    /// Creates a reader of the lines of `reader`. Error messages call the input `name`.
     pub(super) fn new(reader: R, name: impl Into<String>) -> Self {
         Self { reader, name: name.into(), number: 0, bytes: 0 }
     }

@@ -13,7 +13,8 @@ use crate::outcome::{Failure, Result};
 use crate::progress::Progress;
 use crate::writing::WritableDatabase;
 
-/// A batch of at least this many bytes is written even if it has few packages or lines.
+/// A batch of at least this many bytes is written, however few lines or packages (stanzas of a
+/// package index) it has.
 const BATCH_BYTES: usize = 4 << 20;
 
 /// The amount of data loaded.

@@ -232,8 +232,8 @@ fn dump(arguments: &LogDumpArguments, output: &mut Output) -> Result<Outcome> {
     failure.map(|()| Outcome::Well)
 }
 
-/// Finds the partition that the arguments identify by the ids or names of its stream and topic and
-/// its own id.
+/// Finds the partition that the arguments identify: the stream and the topic by id or name, the
+/// partition by id.
 fn find(log: &LogDirectory, arguments: &LogDumpArguments) -> Result<PartitionId> {
     let is_named = |id: u32, name: &str, given: &str| given == name || given == id.to_string();
     let stream = log.streams().iter().find(|(id, it)| is_named(**id, &it.name, &arguments.stream));

@@ -18,7 +18,8 @@ use crate::live::{Stamp, is_open_elsewhere, stamp};
 use crate::outcome::Outcome;
 use crate::progress::Progress;
 
-/// Maximum number of repeated verifications while findings may be temporary.
+/// Maximum number of verifications after the first one. A verification is repeated while its
+/// findings may be temporary, caused by concurrent writes.
 const ATTEMPTS: usize = 3;
 
 type Stamps = BTreeMap<PathBuf, FileMetadata>;
@@ -105,9 +106,9 @@ impl Attempt {
         let is_same = !self.changed.contains(&finding.path)
             && stamp(self) == stamp(previous)
             && previous.report.findings.contains(finding);
-        // A missing file has no stamp by which a change could be noticed. It may be missing because
-        // a newer MANIFEST no longer names it, so its finding is certain only if no file of the
-        // database changed.
+        // A missing file has no stamp by which a change could be noticed. The file may be missing
+        // because a newer MANIFEST no longer names it. So the finding that the file is missing is
+        // certain only if no file of the database changed.
         let is_there = stamp(self).is_some();
         !is_same || !(is_there || (self.changed.is_empty() && self.stamps == previous.stamps))
     }

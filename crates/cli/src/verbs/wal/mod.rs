@@ -1,4 +1,4 @@
-//! `wal`: prints write-ahead logs record by record, and the result that recovery would have.
+//! `wal`: prints the records of write-ahead logs, and where recovery would stop reading a log.
 
 mod summary;
 
@@ -83,8 +83,8 @@ fn wal_number(kind: FileKind) -> Option<u64> {
     }
 }
 
-/// Returns the logs that the arguments name. If they name none, returns all logs in the database's
-/// directory or, if it has none, in its `wal_dir`.
+/// Returns the logs that the arguments name. If the arguments name no logs, returns all logs in the
+/// database's directory. If that directory has no logs, returns all logs in `wal_dir`.
 fn logs(
     storage: &dyn Storage,
     arguments: &WalArguments,

@@ -13,7 +13,7 @@ use crate::text::counted;
 pub(super) struct Summary {
     /// Number of complete batches that recovery accepts.
     batches: u64,
-    /// Number of operations in these batches.
+    /// Number of operations in the batches that `batches` counts.
     operations: u64,
     /// The lowest and the highest sequence number in the batches that `batches` counts.
     sequences: Option<(u64, u64)>,
@@ -42,7 +42,7 @@ struct End {
 }
 
 impl Summary {
-    /// Counts a complete batch.
+    /// Updates the figures for a complete batch.
     pub(super) fn count(&mut self, batch: &LogBatch<'_>) {
         if let Some(end) = &mut self.end {
             end.batches_behind += 1;

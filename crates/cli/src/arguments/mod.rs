@@ -48,7 +48,7 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     /// Inspect or change a database in RocksDB's format
     ///
-    /// The first verbs in the list below, up to and including options, only read: they write
+    /// The verbs in the list below from the verb get to the verb options only read: they write
     /// nothing and take no lock. So the database may be open elsewhere, and is shown in its current
     /// state. The other verbs hold the database's lock while they work. All verbs use the options
     /// in the database's OPTIONS file, which --options overrides.

@@ -79,8 +79,8 @@ struct State {
     failure: Option<Error>,
 }
 
-/// The number of requests so far, of each kind, to retry work that failed for lack of space. After
-/// a new request, a thread that waits to retry does so immediately.
+/// For each kind of request to retry work that failed for lack of space, the number of requests so
+/// far. After a new request, a thread that waits to retry does so immediately.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct RetryRequests {
     /// Number of notifications that space may have become available. They also reset the backoff.
@@ -170,8 +170,8 @@ impl Background {
         self.wanted.notify_all();
     }
 
-    /// Returns the numbers of retry requests so far. Work that is retried after this call fulfils
-    /// all requests in these numbers.
+    /// Returns the numbers of retry requests so far. An attempt that starts after this call fulfils
+    /// all these requests.
     pub(crate) fn asked(&self) -> RetryRequests {
         self.lock().asked
     }

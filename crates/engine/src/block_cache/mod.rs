@@ -22,11 +22,11 @@ const SHARDS_MAX: u64 = 64;
 /// cache when the table is installed. However little memory is available, the limit of staged
 /// blocks is at least 1/STAGED_PART of the cache's capacity.
 const STAGED_PART: usize = 8;
-/// If every block that is written is staged, staged blocks may use 1/STAGED_PART_OF_ALL of the
-/// cache's capacity.
+/// If a flush or compaction stages every block that it writes, the limit of staged blocks is
+/// 1/STAGED_PART_OF_ALL of the cache's capacity.
 const STAGED_PART_OF_ALL: usize = 2;
-/// If only some of the blocks that are written are staged, staged blocks may use up to
-/// 1/STAGED_PART_OF_AVAILABLE of the memory that is available to the process.
+/// If a flush or compaction stages only some of the blocks that it writes, the limit of staged
+/// blocks is at most 1/STAGED_PART_OF_AVAILABLE of the memory that is available to the process.
 const STAGED_PART_OF_AVAILABLE: i64 = 2;
 
 /// A cache of table blocks, which column families and databases may share. Any thread may use it.
@@ -90,7 +90,8 @@ impl BlockCache {
     /// Creates an empty cache that sizes itself within the memory limit of this process, or the
     /// machine's memory. A thread changes the capacity until the cache is dropped. When the cache
     /// is full, it grows into free memory. It also takes memory from the page cache, as long as
-    /// that avoids reads. It gives memory back that is needed for other purposes.
+    /// this growth avoids misses. If memory is needed for other purposes, the cache gives memory
+    /// back.
     ///
     /// If the system does not report its memory, the cache keeps its initial size of 32 MiB.
     pub fn auto() -> Arc<Self> {
@@ -120,7 +121,8 @@ impl BlockCache {
         self.trims_allocator.load(Relaxed)
     }
 
-    /// Returns the cache's sizing decisions, if it sizes itself.
+    /// Returns the counts and the last inputs of the cache's sizing decisions; `None` if the cache
+    /// does not size itself.
     pub fn auto_sizes(&self) -> Option<AutoSizes> {
         Some(self.tuner.as_ref()?.sizes())
     }

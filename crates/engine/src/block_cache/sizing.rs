@@ -35,7 +35,7 @@ impl Tuner {
         Self { sizer, _thread: thread::spawn("block cache", body).ok() }
     }
 
-    /// Returns figures about the decisions on the cache's capacity so far.
+    /// Returns the counts and the last inputs of the decisions on the cache's capacity.
     pub(super) fn sizes(&self) -> AutoSizes {
         self.sizer.sizing.lock().sizes()
     }

@@ -85,8 +85,8 @@ impl Budget {
         self.unlinked.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Notes that entries that had been removed from the hash table were dropped. Their total
-    /// charge was `bytes`.
+    /// Notes that entries were dropped after their removal from the hash table. Their total charge
+    /// was `bytes`.
     pub(super) fn settle(&self, bytes: usize) {
         self.unlinked.fetch_sub(bytes, Ordering::Relaxed);
     }

@@ -33,13 +33,12 @@ impl Key {
     }
 }
 
-/// The priority of an entry. It determines how many times the clock hand may pass the entry before
-/// the entry is evicted.
+/// The priority of an entry. It determines how many passes of the clock hand the entry survives.
 ///
-/// An entry's number of rounds is the number of further passes of the clock hand that the entry
-/// survives. A new entry has the lower number of rounds of its priority; a hit sets it to the
-/// higher number. Each pass of the hand subtracts one round, and evicts an entry that has none
-/// left.
+/// An entry's number of rounds is the number of further passes that the entry survives. Each
+/// priority defines two numbers of rounds: a new entry starts with the lower one, and a hit sets
+/// the entry's rounds to the higher one. Each pass of the hand subtracts one round. A pass evicts
+/// an entry that has no rounds left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Priority {
     /// For data blocks. A new entry survives 1 pass of the clock hand. After a hit, it survives the
@@ -119,8 +118,8 @@ pub(super) struct Node<V> {
     /// The number of further passes of the clock hand that the entry survives (its rounds),
     /// combined with the bit [`HIT`].
     mark: AtomicU8,
-    /// The value that a hit stores in `mark`: the highest number of rounds of the entry's priority,
-    /// combined with the bit [`HIT`].
+    /// The value that a hit stores in `mark`: the number of rounds (further passes that the entry
+    /// survives) after a hit, combined with the bit [`HIT`].
     hottest: u8,
     pub(super) priority: Priority,
 }

@@ -1,4 +1,5 @@
-//! Entries that were removed from the table, and are kept until no reader can see them.
+//! Entries that were removed from the cache's hash table, and are kept until no reader can see
+//! them.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -27,7 +28,7 @@ impl<V> Garbage<V> {
         Self { unstamped: Vec::new(), unstamped_bytes: 0, stamped: VecDeque::new() }
     }
 
-    /// Adds an entry that was just removed from the table.
+    /// Adds an entry that was just removed from the cache's hash table.
     pub(super) fn push(&mut self, node: Arc<Node<V>>) {
         self.unstamped_bytes += node.value.charge();
         self.unstamped.push(node);

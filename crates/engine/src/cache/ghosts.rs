@@ -1,9 +1,9 @@
 //! Recently evicted keys, to estimate how many misses a larger cache would avoid.
 //!
-//! One key in [`SAMPLED`] is tracked, selected by its hash. When a tracked key is evicted, its slot
-//! records the total of bytes evicted so far. When the key is inserted again, the bytes evicted
-//! since then show how much larger the cache would have had to be to keep it. Only inserts and
-//! evictions use this module; hits do not.
+//! One of every [`SAMPLED`] keys is tracked, selected by its hash. When a tracked key is evicted,
+//! its slot records the total of bytes evicted so far. When the key is inserted again, the bytes
+//! evicted since then show how much larger the cache would have had to be to keep it. Only inserts
+//! and evictions use this module; hits do not.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -13,11 +13,11 @@ use tailwater_io::sizing::GhostHits;
 const SAMPLED: u64 = 32;
 /// Number of slots for sampled keys. Each slot remembers one evicted key.
 const PLACES: usize = 1 << 14;
-/// An insertion of a key counts as near if a somewhat larger cache would still have held the key.
-/// It always counts as near if at most this many KiB were evicted between the key's eviction and
-/// its insertion, however small the cache is. While the cache holds little of the data that is
-/// read, a cache larger by a quarter would avoid few misses, but a much larger one may avoid all of
-/// them.
+/// An insertion of a key is a near hit if a somewhat larger cache would still have held the key.
+/// "Somewhat larger" usually means by a quarter. A small cache that holds little of the data that
+/// is read may avoid few misses if it grows by a quarter, but all of them if it grows much larger.
+/// So the insertion is always a near hit if at most this many KiB were evicted between the key's
+/// eviction and its insertion.
 const NEAR_MIN_KIB: u64 = 64 << 10;
 /// Number of bits of a slot that hold a part of the key's hash. The remaining bits hold the low
 /// bits of `evicted_kib` at the key's eviction.
@@ -29,10 +29,10 @@ pub(super) struct Ghosts {
     places: Box<[AtomicU64]>,
     /// Total size of all entries evicted so far, in KiB.
     evicted_kib: AtomicU64,
-    /// Number of near insertions of sampled keys. A cache larger by a quarter, or by
-    /// [`NEAR_MIN_KIB`] if that is more, would still have held the key.
+    /// Number of near hits: insertions of sampled keys that a cache larger by a quarter, or by
+    /// [`NEAR_MIN_KIB`] if that is more, would still have held.
     near: AtomicU64,
-    /// Number of insertions of sampled keys.
+    /// Number of insertions of sampled keys into the cache.
     inserted: AtomicU64,
 }
 
@@ -73,7 +73,8 @@ impl Ghosts {
         }
     }
 
-    /// Returns the number of near insertions, and of all insertions, of sampled keys so far.
+    /// Returns the number of near hits, and of all insertions of sampled keys, so far. A near hit
+    /// is the insertion of a sampled key that a somewhat larger cache would still have held.
     pub(super) fn hits(&self) -> GhostHits {
         GhostHits { near: self.near.load(Relaxed), inserted: self.inserted.load(Relaxed) }
     }
@@ -119,9 +120,9 @@ mod tests {
         assert!(share_near(held * 9 / 8, capacity) > 0.8);
         assert!(share_near(held * 2, capacity) < 0.01);
         assert!(share_near(held * 20, capacity) < 0.01);
-        // Only a cache several times as large would avoid these misses. The insertions still count
-        // as near, because at most [`NEAR_MIN_KIB`] is evicted between a key's eviction and its
-        // next insertion.
+        // Only a cache several times as large would avoid the misses on this working set. Its
+        // insertions are near hits nevertheless, because at most NEAR_MIN_KIB is evicted between a
+        // key's eviction and its next insertion.
         assert!(share_near(1 << 14, 8 << 20) > 0.8);
         assert!(share_near(1 << 15, 8 << 20) < 0.01);
     }

@@ -140,7 +140,8 @@ fn writes_to_a_reused_slot_follow_all_reads_of_its_old_value() {
         let mut take = || {
             let mut next = stack.take_all();
             while let Some(first) = NonNull::new(next) {
-                // SAFETY: the slot was leaked above, and taking it gives exclusive ownership.
+                // SAFETY: the slot was leaked above. `take_all` removed it from the stack and
+                // returned it to this thread only, so this thread owns the slot exclusively.
                 let slot = unsafe { Box::from_raw(first.cast::<Slot>().as_ptr()) };
                 next = slot.returned.next;
                 // SAFETY: this thread owns the slot exclusively, and loom checks the order of

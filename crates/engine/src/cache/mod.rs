@@ -2,10 +2,10 @@
 //!
 //! # Invariants
 //!
-//! - A hit takes no lock. Of the memory that other threads write, too, a hit writes only one byte
-//!   of the entry, which holds the entry's rounds (see below). If an earlier hit has already set
-//!   the byte to the same value, the hit does not write it. Hits and misses are not counted here:
-//!   the caller knows the type of block and counts them in its own per-thread counters.
+//! - A hit takes no lock. A hit writes only one byte that other threads write, too: the byte that
+//!   holds the entry's rounds (see below). If an earlier hit has already set this byte to the same
+//!   value, the hit does not write it. Hits and misses are not counted here: the caller knows the
+//!   type of block and counts them in its own per-thread counters.
 //! - The bytes in use never exceed the capacity, except for some time after the capacity was
 //!   lowered. Entries use bytes, and so do evicted values that are pinned or that a reader may
 //!   still see; each is counted with its overhead. A value that does not fit immediately is
@@ -80,7 +80,7 @@ const SHARDS_MAX: usize = 64;
 /// Maximum number of other shards from which an insert evicts, in addition to its own.
 const NEIGHBOURS: usize = 3;
 
-/// Totals of the entries whose values are in one region of the slabs' memory.
+/// The size of all entries whose values are in one region of the slabs' memory.
 #[derive(Debug, Default)]
 struct RegionEntries {
     bytes: usize,
@@ -92,14 +92,14 @@ struct RegionEntries {
     warmth: usize,
 }
 
-/// Part of an entry's weight in [`RegionEntries::warmth`] if the entry has a high priority. Each
-/// further pass of the clock hand that an entry survives adds 1 to its weight.
+/// The amount that a high priority adds to an entry's weight in [`RegionEntries::warmth`]. Each
+/// further pass of the clock hand that the entry survives adds 1.
 const WARMTH_OF_HIGH: usize = 8;
 
 /// The block cache. See the module.
 ///
-/// Tables that were replaced, and the entries left when the cache is dropped, are freed by
-/// [`epoch::retire`](crate::epoch::retire).
+/// Hash tables that were replaced by larger ones, and the entries left when the cache is dropped,
+/// are freed by [`epoch::retire`](crate::epoch::retire).
 pub(crate) struct Cache<V: Send + Sync + 'static> {
     /// The shards. Their number is a power of two.
     shards: Box<[Shard<V>]>,
@@ -391,14 +391,15 @@ impl<V: Send + Sync + 'static> Cache<V> {
         self.budget.capacity()
     }
 
-    /// Returns the bytes in use, of entries and of removed values that are still in memory:
-    /// `rocksdb.block-cache-usage`.
+    /// Returns the bytes in use by entries and by removed values that are still in memory. This is
+    /// the value of the property `rocksdb.block-cache-usage`.
     pub(crate) fn usage(&self) -> usize {
         self.budget.used()
     }
 
-    /// Returns the part of [`Cache::usage`] that eviction cannot free: referenced values, in the
-    /// table or not: `rocksdb.block-cache-pinned-usage`.
+    /// Returns the part of [`Cache::usage`] that eviction cannot free: the charge of all referenced
+    /// values, whether they are still in the hash table or not. This is the value of the property
+    /// `rocksdb.block-cache-pinned-usage`.
     ///
     /// Looks at every entry, and holds a shard's lock for a batch of entries at a time. Exact only
     /// if nothing changes while this runs.

@@ -37,8 +37,8 @@ const HAND_STEPS: usize = 256;
 const SHRINK_BATCH: usize = 64;
 /// Number of ring slots searched for a file's entries under one holding of the lock.
 const SEARCH_BATCH: usize = 4096;
-/// Number of ring slots searched under one holding of the lock if the search also reads the
-/// entries.
+/// Number of ring slots searched under one holding of the lock if the search also reads the entries
+/// to which the slots point.
 const LOOK_BATCH: usize = 512;
 /// Maximum number of entries found by a search under one holding of the lock.
 const FOUND_BATCH: usize = 128;
@@ -67,8 +67,8 @@ impl<V: Send + Sync + 'static> State<V> {
     }
 
     fn find(&self, hash: u64, key: Key) -> Option<&Node<V>> {
-        // SAFETY: the state can be borrowed only under the lock, which every writer of the table
-        // holds.
+        // SAFETY: whoever borrows the state holds the shard's lock, which every writer of the table
+        // holds, too.
         unsafe { self.table.find(hash, key) }
     }
 
@@ -93,10 +93,10 @@ impl<V: Send + Sync + 'static> State<V> {
         charge
     }
 
-    /// Advances the clock hand to the next unpinned entry that does not survive this pass. If there
-    /// is none among the next [`HAND_STEPS`] entries, selects the unpinned one of them that
-    /// survives the fewest further passes. Returns the index of the entry's ring slot; `None` if
-    /// all examined entries are pinned.
+    /// Advances the clock hand to the next unpinned entry that has no rounds left (further passes
+    /// of the hand that it survives). If none of the next [`HAND_STEPS`] entries is such an entry,
+    /// selects the unpinned one among them with the fewest rounds left. Returns the index of the
+    /// entry's ring slot; `None` if all examined entries are pinned.
     fn next_victim(&mut self) -> Option<usize> {
         let mut coolest: Option<(u8, usize)> = None;
         let mut looked = 0;
@@ -238,8 +238,10 @@ impl<V: Send + Sync + 'static> Shard<V> {
         self.budget.unlink(evicted);
     }
 
-    /// Removes from the garbage the entries that no reader can see, and returns them. With `now`,
-    /// first gives all entries an epoch stamp, because their memory is needed immediately.
+    /// Removes from the garbage the entries that no reader can see, and returns them. Usually,
+    /// entries get their epoch stamps in batches, and an entry without a stamp is not returned.
+    /// With `now`, first stamps all entries of the garbage, because their memory is needed
+    /// immediately.
     fn take_due(&self, state: &mut State<V>, now: bool) -> Vec<Arc<Node<V>>> {
         let share = if now { 0 } else { self.budget.headroom() / self.shards };
         state.garbage.take_due(share / 2)
@@ -288,8 +290,9 @@ impl<V: Send + Sync + 'static> Shard<V> {
             drop(state);
             self.discard(due);
             evicted += batch;
-            // The shard has no more unpinned entries only if the hand has gone once around the ring
-            // without finding a victim.
+            // If nothing was evicted, the entries that the hand examined, at most HAND_STEPS, are
+            // all pinned. `barren` counts such entries. When it reaches the length of the ring, the
+            // hand has gone around the ring, and the shard has no unpinned entry left.
             barren = if batch == 0 { barren + HAND_STEPS } else { 0 };
             if batch == 0 && barren >= places {
                 break;

@@ -108,8 +108,8 @@ pub(crate) struct SealedMemTable {
     pub(crate) next_log_number: u64,
 }
 
-/// Creates an empty memtable. If warm handover includes flushes (a flush puts records that users
-/// have read into the caches), the memtable records which entries users read.
+/// Creates an empty memtable. If warm handover includes flushes, a flush puts into the caches the
+/// records that users have read. In this case, the memtable records which entries users read.
 fn new_memtable(readers: &FamilyReaders) -> Arc<MemTable> {
     let memtable = Arc::new(MemTable::new(readers.tables.comparator().clone()));
     let handover = &readers.tables.context().handover;
@@ -383,7 +383,7 @@ impl AsColumnFamilyId for ColumnFamily {
     }
 }
 
-/// A reference to a column family that keeps none of its data alive.
+/// A weak reference to a column family. The reference keeps none of the column family's data alive.
 #[derive(Debug)]
 pub(crate) struct WeakFamily {
     number: Arc<AtomicU64>,

@@ -64,7 +64,8 @@ pub(crate) struct ReaderFactory {
 }
 
 impl ReaderFactory {
-    /// Creates a factory for the database in `directory`, which is being opened.
+    /// Creates the factory of readers of tables and blob files, while the database in `directory`
+    /// is being opened.
     pub(crate) fn new(directory: &Path, options: &OpenOptions, io_modes: Arc<IoModes>) -> Self {
         let shares = OpenShares::new(open_files_max(), options.database().max_open_files);
         let open_blob_files = Arc::new(OpenBlobFiles::new(shares.blob_files));
@@ -95,8 +96,9 @@ impl ReaderFactory {
         &self.io_modes
     }
 
-    /// Returns the [`Generations`], which note what users read recently. They serve warm handover:
-    /// when a compaction writes such data to a new table, it also puts the data into the caches.
+    /// Returns the [`Generations`], which note the data that users read recently. Warm handover
+    /// uses them: when a compaction writes recently read data to a new table, it also puts this
+    /// data into the caches.
     pub(crate) fn generations(&self) -> &Arc<Generations> {
         &self.generations
     }
@@ -203,9 +205,10 @@ impl ReaderFactory {
         Arc::new(TableCache::new(storage, directories, io_modes, context, open))
     }
 
-    /// Returns the settings with which flushes and compactions put data of new tables in these
-    /// directories into the caches (warm handover); `None` if they put nothing there. Blocks that
-    /// users read are put there only if compactions bypass the page cache.
+    /// Returns the warm handover settings of the column family `name`, whose tables are in
+    /// `directories`. With these settings, flushes and compactions put into the caches data of the
+    /// tables that they write. Returns `None` if they put no data into the caches. Blocks that
+    /// users read are put into the caches only if compactions bypass the page cache.
     fn handover(
         &self,
         options: &OpenOptions,

@@ -25,7 +25,8 @@ pub(crate) struct FamilySettings {
 }
 
 impl FamilySettings {
-    /// Creates settings from options and the readers that were made from them.
+    /// Creates settings from `options`, and from the readers of tables and blob files that were
+    /// created with the same options.
     pub(crate) fn new(options: ColumnFamilyOptions, readers: Arc<FamilyReaders>) -> Self {
         let context = readers.tables.context();
         let table_format = Arc::new(Format::new(

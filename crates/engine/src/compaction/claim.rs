@@ -46,8 +46,9 @@ impl Drop for Claim<'_> {
 }
 
 impl Picked {
-    /// Creates a `Picked` from a compaction that was picked in this context. Computes its
-    /// round-robin cursor.
+    /// Creates a `Picked` from a compaction that was picked in `context`. Computes the position of
+    /// the round-robin cursor after the compaction: the key at which the next compaction of the
+    /// level starts.
     pub(super) fn new(context: &PickContext<'_>, compaction: Compaction) -> Self {
         let cursor = picker::next_cursor(context, &compaction);
         Self { compaction, cursor }

@@ -55,7 +55,7 @@ pub(crate) struct Outcome {
     pub(crate) statistics: Statistics,
 }
 
-/// Totals of a compaction.
+/// What a compaction read, wrote and dropped.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Statistics {
     /// Number and size of the input tables of each level.

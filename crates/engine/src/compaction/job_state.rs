@@ -43,7 +43,7 @@ pub(crate) struct Environment {
     pub(crate) snapshots: Vec<Sequence>,
     pub(crate) filter: Option<CompactionFilter>,
     pub(crate) clock: Arc<dyn Clock>,
-    /// Set to cancel the job.
+    /// Becomes true when the job must be cancelled.
     pub(crate) cancelled: Arc<AtomicBool>,
     /// Indicates when the job must switch to normal priority; `None` if the job always runs at
     /// normal priority.
@@ -69,8 +69,8 @@ pub(crate) struct OutputSettings {
     pub(crate) numbers: FileNumbers,
     pub(crate) format: Arc<Format>,
     pub(crate) compression: TableCompression,
-    /// The database, column family and host that outputs name in their properties as their creator.
-    /// The job sets the file number and the times of each output.
+    /// The database, column family and host that are named as the creator in the properties of each
+    /// output. The job sets the file number and the times of each output.
     pub(crate) origin: Origin,
     pub(crate) rate_limiter: Option<Arc<RateLimiter>>,
     /// The pool of buffers for writing outputs.
@@ -106,8 +106,8 @@ pub(crate) struct JobState {
     /// Write times of the inputs' sequence numbers; `None` if the options preserve no times.
     pub(crate) times: Option<Arc<SequenceTimes>>,
     /// The last sequence number whose write time need not be preserved. Records with higher
-    /// sequence numbers keep them, because their write times are derived from them. In other
-    /// records the sequence number may be set to 0.
+    /// sequence numbers keep these numbers, because write times are derived from sequence numbers.
+    /// In other records the sequence number may be set to 0.
     pub(crate) timeless_through: Sequence,
     /// Start time of the job, in seconds since 1970.
     pub(crate) now_s: u64,

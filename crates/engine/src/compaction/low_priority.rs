@@ -1,4 +1,4 @@
-//! The switch of a compaction job from low to normal priority.
+//! Decides when a compaction job changes from low to normal priority.
 
 use std::sync::Arc;
 #[cfg(test)]
@@ -30,7 +30,7 @@ impl LowPriority {
         }
     }
 
-    /// Creates a state in which low priority ends after `looks` checks.
+    /// Creates a state in which low priority ends after `looks` calls of [`LowPriority::is_over`].
     #[cfg(test)]
     pub(crate) fn over_after(looks: usize) -> Self {
         let low_priority = Self::new(&Arc::default());

@@ -2,7 +2,7 @@
 //!
 //! # Order
 //!
-//! 1. The picker selects the inputs of a compaction from a version, if one is due. It has no side
+//! 1. If a compaction is due, the picker selects the inputs from a version. The picker has no side
 //!    effects.
 //! 2. The inputs are claimed, so that no other compaction takes them.
 //! 3. A job merges the inputs into new tables, without the records that no reader can see, and

@@ -49,7 +49,7 @@ const CHUNK: usize = 64 << 20;
 const SLOT_MIN: usize = 512;
 /// Size of the largest slot, in bytes: 1/8 of a region. A power of two.
 const SLOT_MAX: usize = 128 << 10;
-/// Number of slot sizes per power of two. A power of two.
+/// Number of slot sizes per power of two; this number itself is a power of two.
 const STEPS: usize = 16;
 /// Number of slot sizes: the smallest, and [`STEPS`] for each doubling up to the largest.
 const SIZES: usize = 1 + (SLOT_MAX / SLOT_MIN).ilog2() as usize * STEPS;
@@ -61,8 +61,8 @@ const PIECE: usize = 32;
 const PIECES: usize = 8;
 /// The free pages of a region are released if at least 1/SPARSE_PART of its slots are free.
 const SPARSE_PART: usize = 4;
-/// A region that was trimmed is trimmed again only when at least 1/AGAIN_PART more of its slots
-/// have become free.
+/// A region is trimmed only if its number of used slots has fallen by at least 1/AGAIN_PART of all
+/// its slots, from the maximum since it was last trimmed.
 const AGAIN_PART: usize = 16;
 /// Maximum number of sparse regions to trim before a new region is added.
 const TRIMS: usize = 2;
@@ -79,7 +79,8 @@ fn size_index(bytes: usize) -> Option<usize> {
     (index < SIZES).then_some(index)
 }
 
-/// Returns the slot size of an index, in bytes: a multiple of 32.
+/// Returns the slot size number `index`, counted from 0 for the smallest, in bytes: a multiple of
+/// 32.
 fn slot_bytes(index: usize) -> usize {
     let Some(steps) = index.checked_sub(1) else { return SLOT_MIN };
     ((STEPS + steps % STEPS + 1) * SLOT_MIN / STEPS) << (steps / STEPS)
@@ -186,14 +187,15 @@ struct Cut {
 /// A region's memory.
 struct Region(NonNull<u8>);
 
-// SAFETY: the owner has exclusive access to the memory, except for slots in use.
+// SAFETY: the owner of a `Region` has exclusive access to the region's memory, except for slots in
+// use. These belong to whoever took them.
 unsafe impl Send for Region {}
 
 /// The mapped address space.
 #[derive(Default)]
 struct Space {
-    /// The mappings in which the regions lie. They are unmapped when the slabs and the last slot
-    /// are dropped.
+    /// The mappings of which the regions are parts. They are unmapped when the allocator and all
+    /// slots taken from it have been dropped.
     chunks: Vec<Pages>,
     /// Regions without physical memory, by address.
     empty: BTreeMap<usize, Region>,
@@ -337,8 +339,8 @@ impl Slabs {
 }
 
 impl Regions {
-    /// Takes a free slot: the first one of the region with the lowest address among those with free
-    /// slots.
+    /// Takes the first free slot of a region. Among the regions that have free slots, selects the
+    /// one with the lowest address.
     fn take(&mut self, slot: usize) -> Option<NonNull<u8>> {
         let address = *self.open.first()?;
         let cut = self.all.get_mut(&address)?;
@@ -495,7 +497,8 @@ pub(crate) struct SlabBytes {
     slabs: Arc<Slabs>,
     /// Number of bytes stored.
     length: u32,
-    /// Index of the slot size; [`SIZES`] if the bytes have a mapping of their own.
+    /// Index of the slot size. Equal to the number of slot sizes ([`SIZES`]) if the bytes have a
+    /// mapping of their own.
     index: u32,
 }
 

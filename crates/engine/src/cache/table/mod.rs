@@ -39,8 +39,9 @@ const LANE_HIGH_BITS: u64 = LANE_LOW_BITS << 7;
 /// The amount that is added to the count in byte 7 of a bucket's control word for each entry that
 /// is stored in a later bucket because this bucket was full.
 const PASSED_ONE: u64 = 1 << 56;
-/// The highest value of the count in byte 7 of a control word. A count that reaches this value
-/// stays there.
+/// The highest value of the count in byte 7 of a control word. The count is the number of entries
+/// that are stored in later buckets because this bucket was full. A count that reaches the highest
+/// value stays there.
 const PASSED_FULL: u64 = 0xff << 56;
 
 #[repr(align(64))]

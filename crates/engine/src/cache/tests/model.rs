@@ -21,8 +21,8 @@ struct Model {
     admitted: usize,
     present: usize,
     erased: usize,
-    /// The lowest usage since the capacity was lowered, in bytes. As long as the usage is above the
-    /// new capacity, it must not rise above this value.
+    /// The lowest usage since the capacity was lowered, in bytes. Until the usage has reached the
+    /// new capacity, the usage may only fall.
     excused: usize,
 }
 
@@ -123,7 +123,8 @@ impl Model {
         }
         let (usage, capacity) = (self.cache.usage(), self.cache.capacity());
         assert!(usage <= capacity.max(self.excused), "{usage} bytes of {capacity} in use");
-        // After the capacity was lowered, usage may exceed it, but it may not rise again.
+        // After the capacity was lowered, the usage may exceed the capacity, but the usage must not
+        // rise.
         self.excused = self.excused.min(usage);
     }
 

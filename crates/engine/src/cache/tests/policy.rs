@@ -54,7 +54,7 @@ fn hit_entries_survive_a_scan_as_large_as_the_cache() {
             assert!((0..32).all(|block| hit(&cache, key(1, block))), "lost at {block}");
         }
     }
-    // Without hits, the hot entries are evicted.
+    // Once the 32 hot entries are no longer hit, inserts evict them.
     for block in 0..300 {
         put(&cache, key(4, block), Priority::Low);
     }
@@ -248,8 +248,8 @@ fn a_block_larger_than_a_shards_share_is_admitted() {
         assert_eq!(outcome(&inserted), "admitted", "block {file}");
     }
     assert_eq!(cache.usage(), 7 * (large + OVERHEAD));
-    // Each further insert must evict one of the entries inserted above, which may be in another
-    // shard.
+    // The cache is full, so each further insert succeeds only if it evicts one of the entries
+    // inserted above. That entry may be in another shard than the new one.
     for file in 7..100 {
         patiently(&cache, || {
             let block = Block::new(key(file, 0), 0);

@@ -14,7 +14,7 @@ use crate::error::{Error, ErrorKind, Result};
 /// `db/blob/blob_garbage_meter.cc`.
 #[derive(Debug, Default)]
 pub(crate) struct BlobGarbage {
-    /// One element for each blob file to which a record that was read refers, in the order of file
+    /// One element for each blob file to which the records read so far refer, in the order of file
     /// numbers.
     flows: Vec<Flow>,
 }
@@ -51,8 +51,9 @@ impl BlobGarbage {
         })
     }
 
-    /// Counts the references to blobs in a record that is written. Ignores references to blob files
-    /// that the compaction itself wrote: no record read so far refers to these files.
+    /// Subtracts the references to blobs in a record that is written. Ignores references to blob
+    /// files that the compaction itself wrote: these files have no element in `flows`, because no
+    /// record read so far refers to them.
     #[inline]
     pub(crate) fn flow_out(&mut self, internal_key: &[u8], value: &[u8]) -> Result<()> {
         for_each_reference(internal_key, value, |number, bytes| {

@@ -59,9 +59,10 @@ pub(crate) struct InputTable {
 /// A table is divided into pieces. This is the end of one piece, and the length of the piece.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Anchor {
-    /// A user key at or just past the end of this piece of the table.
+    /// The key of the index entry for the last data block of this piece. No user key in the piece
+    /// is greater.
     pub(crate) user_key: Vec<u8>,
-    /// The length of this piece of the table, in bytes of the file.
+    /// Total length of the data blocks of this piece in the file, in bytes.
     pub(crate) bytes: u64,
 }
 
@@ -103,8 +104,8 @@ impl Inputs {
         &self.learnt
     }
 
-    /// Returns the write times of the inputs' sequence numbers within the `window_s` seconds before
-    /// `now_s`.
+    /// Returns sequence numbers with their write times, as recorded in the inputs' properties.
+    /// Includes only write times in the `window_s` seconds before `now_s`.
     pub(crate) fn sequence_times(&self, window_s: u64, now_s: u64) -> SequenceTimes {
         let mut times = SequenceTimes::new(Limits { capacity: usize::MAX, window_s });
         times.take_in(self.learnt.iter().flat_map(|table| table.times.iter().copied()), now_s);
@@ -135,8 +136,10 @@ impl Inputs {
         self.learnt.iter().map(|table| table.records).sum()
     }
 
-    /// Returns an iterator over the merged records of all tables that overlap the range between two
-    /// user keys, `begin` inclusive and `end` exclusive. Tables are read ahead according to `plan`.
+    /// Returns an iterator over the merged records of the inputs. The caller needs only the records
+    /// with user keys from `begin`, inclusive, to `end`, exclusive. The iterator may omit tables
+    /// outside this range, but it is not limited to the range. Tables are read ahead according to
+    /// `plan`.
     pub(crate) fn merged(
         &self,
         begin: Option<&[u8]>,

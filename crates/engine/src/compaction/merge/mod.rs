@@ -66,14 +66,14 @@ pub(crate) struct Rules {
     /// Whether no deeper level has any of the compaction's keys.
     pub(crate) is_bottommost: bool,
     /// The last sequence number whose write time need not be preserved. Records with higher
-    /// sequence numbers keep them, because their write times are derived from them.
+    /// sequence numbers keep these numbers, because write times are derived from sequence numbers.
     pub(crate) timeless_through: Sequence,
     /// Whether it is an error if a single deletion deletes a deletion instead of a put.
     pub(crate) enforces_single_deletions: bool,
     /// The first input level, which the compaction filter receives as an argument.
     pub(crate) level: usize,
     pub(crate) filter: Option<CompactionFilter>,
-    /// Readers of blob files, and the merge operator.
+    /// The column family's readers, for blob files, and its merge operator.
     pub(crate) readers: Arc<FamilyReaders>,
     /// Flags that cancel the merge when any of them is set.
     pub(crate) cancelled: [Arc<AtomicBool>; 2],
@@ -149,10 +149,10 @@ pub(crate) struct Merge {
     /// Whether the version processed before, the next newer one of this key, is a single deletion
     /// that is written to the output.
     is_after_single: bool,
-    /// Whether the next deletion of this key is kept although a newer version hides it. This is so
-    /// if the newer versions are a single deletion and the write that it deletes. These two
-    /// versions are dropped together, here or in a later compaction. After that, only the kept
-    /// deletion hides older versions.
+    /// Whether the next older deletion of this key is kept although newer versions hide it. True
+    /// after a single deletion and the write that it deletes. These two versions are dropped
+    /// together, here or in a later compaction. After that, only the kept deletion hides older
+    /// versions.
     keeps_deletion: bool,
     /// The value by which the compaction filter replaced the current value.
     changed: Vec<u8>,
@@ -178,7 +178,8 @@ enum Value {
     Folded,
     /// The operand at this index.
     Operand(usize),
-    /// The value in `Merge::changed`, set by the compaction filter.
+    /// The value by which the compaction filter replaced the original one. It is in
+    /// `Merge::changed`.
     Changed,
 }
 
@@ -362,8 +363,8 @@ impl Merge {
         Ok(())
     }
 
-    /// Whether the next range tombstone begins before the source's record. If so, advances past the
-    /// start of that range tombstone.
+    /// Whether the start of the next range tombstone sorts before the source's current record, or
+    /// the source has no more records. If so, advances past this start.
     fn reaches_start(&mut self) -> bool {
         let Some(start) = self.starts.peek() else { return false };
         let reaches = !self.source.valid()
@@ -441,8 +442,8 @@ impl Starts {
         self.keys.get(self.next).map(Vec::as_slice)
     }
 
-    /// Returns the start of a range tombstone that the merge reached last, as an internal key;
-    /// empty if the merge has reached none.
+    /// Returns the range tombstone start that the merge passed last, as an internal key; empty if
+    /// the merge has passed none.
     fn last(&self) -> &[u8] {
         let last = self.next.checked_sub(1).and_then(|last| self.keys.get(last));
         last.map_or(&[], Vec::as_slice)

@@ -64,7 +64,9 @@ impl Merge {
         Taken::Kept
     }
 
-    /// Whether a range tombstone in the same stripe covers a version of the current key.
+    /// Whether a range tombstone covers the version of the current key with this sequence number
+    /// and type. `stripe` is the stripe of this version. Range tombstones in other stripes do not
+    /// count.
     #[inline]
     fn is_covered(&mut self, sequence: Sequence, value_type: ValueType, stripe: Stripe) -> bool {
         let user_key = key::user_key(&self.key);
@@ -111,9 +113,10 @@ impl Merge {
 
     /// Processes a single deletion. The single deletion is dropped together with the write that it
     /// deletes, as soon as both are in one stripe. Until then the single deletion is kept, even if
-    /// a newer version of the key hides it; otherwise the write could become visible. If the next
-    /// older version after that write is a deletion, this deletion is kept, too: after the single
-    /// deletion and the write are dropped, it must hide older versions in deeper levels.
+    /// a newer version of the key hides it; otherwise the write could become visible. If the
+    /// version just older than that write is a plain deletion, the plain deletion is kept, too.
+    /// After the single deletion and the write are dropped, only the plain deletion hides older
+    /// versions in deeper levels.
     fn take_single_deletion(&mut self, stripe: Stripe) -> Result<Taken> {
         self.value = Value::Empty;
         self.source.next()?;
@@ -172,13 +175,14 @@ impl Merge {
         }
     }
 
-    /// Processes a timed value, a put whose value ends with a preferred, lower sequence number.
+    /// Processes a timed value: a put whose value ends with a preferred sequence number.
     ///
-    /// The record takes its preferred sequence number as soon as all snapshots see it and no deeper
-    /// level has the key: from then on, the lower number cannot move the record below an older
-    /// version. If the preferred number is not lower than the record's own, the record becomes a
-    /// plain put. This happens if the record's own number was set to 0, or if its flush stored the
-    /// write time in place of a sequence number.
+    /// The preferred sequence number is usually lower than the record's own. The record takes the
+    /// preferred number as soon as all snapshots see the record and no deeper level has the key.
+    /// From then on, no older version exists below which the lower number could move the record. If
+    /// the preferred number is not lower than the record's own, the record becomes a plain put.
+    /// This happens if the record's own number was set to 0, or if its flush stored the write time
+    /// in place of a sequence number.
     fn take_timed_value(&mut self, stripe: Stripe) -> Result<Taken> {
         let Some((_, preferred)) = timed_value::split(self.source.value()) else {
             let key = self.user_key().escape_ascii();
@@ -242,8 +246,8 @@ impl Merge {
         self.fold_operands(is_at_oldest)
     }
 
-    /// Adds the source's current operand to the operands, unless a range tombstone covers it. With
-    /// `is_changed`, adds the value by which the compaction filter replaced it.
+    /// Adds the source's current operand to `operands`, unless a range tombstone covers the
+    /// operand. With `is_changed`, adds the compaction filter's replacement instead of the operand.
     pub(super) fn push_operand(&mut self, sequence: Sequence, is_changed: bool) {
         let stripe = self.rules.snapshots.stripe(sequence);
         if self.is_covered(sequence, ValueType::Merge, stripe) {
@@ -284,7 +288,8 @@ impl Merge {
     }
 
     /// Merges the operands of a key. Their stripe has no version of the key that is older than the
-    /// operands. `is_at_oldest` says whether the inputs have none at all.
+    /// operands. `is_at_oldest` says whether the inputs have no older version in any other stripe,
+    /// either.
     fn fold_operands(&mut self, is_at_oldest: bool) -> Result<Taken> {
         if self.operands.len() == 0 {
             self.has_key = false;

@@ -31,7 +31,8 @@ impl Snapshots {
         Self { sequences }
     }
 
-    /// Returns the stripe of a sequence number.
+    /// Returns the stripe of a sequence number: the interval between two neighbouring snapshots in
+    /// which the number lies.
     #[inline]
     pub(crate) fn stripe(&self, sequence: Sequence) -> Stripe {
         let at = self.sequences.partition_point(|&snapshot| snapshot < sequence);

@@ -157,7 +157,8 @@ impl Source {
         self.has_skipped
     }
 
-    /// Returns the counts of blob references; `None` if no input refers to a blob file.
+    /// Returns the counts of references to blobs that were read but not written; `None` if no input
+    /// refers to a blob file.
     pub(crate) fn garbage(&self) -> Option<&BlobGarbage> {
         self.garbage.as_ref()
     }

@@ -170,7 +170,8 @@ impl CoverCursor {
 
     /// Whether a range tombstone covers a record, given as user key and trailer. Ignores range
     /// tombstones that are older than the record or above the sequence number `newest`. The caller
-    /// must pass records in order, except after [`CoverCursor::restart`].
+    /// must pass records in ascending order of internal keys, except after
+    /// [`CoverCursor::restart`].
     #[inline]
     pub(crate) fn covers(&mut self, user_key: &[u8], trailer: u64, newest: Sequence) -> bool {
         !self.places.is_empty() && self.search(Boundary { user_key, trailer }, newest)
@@ -183,7 +184,8 @@ impl CoverCursor {
 
     fn search(&mut self, record: Boundary<'_>, newest: Sequence) -> bool {
         let comparator = &self.comparator;
-        // The position in every run is advanced, even if the record is known to be covered.
+        // Each run has the tombstones of one level, or of one table of level 0. The position in
+        // every run is advanced, even if an earlier run already covers the record.
         let mut is_covered = false;
         for (run, place) in self.tombstones.runs.iter().zip(&mut self.places) {
             let Some(view) = place.go_to(comparator, run, record) else { continue };
@@ -200,9 +202,9 @@ impl CoverCursor {
 }
 
 impl RunPosition {
-    /// Advances to the first fragment in `run` whose end is after the record. Returns the view of
-    /// the range tombstones of the table that has this fragment. Returns `None` if no fragment in
-    /// `run` has its end after the record.
+    /// Advances to the first fragment in `run` whose end is after `record`. Returns the range
+    /// tombstones of the table that has this fragment. Returns `None` if no fragment in `run` ends
+    /// after `record`.
     fn go_to<'a>(
         &mut self,
         comparator: &Comparator,

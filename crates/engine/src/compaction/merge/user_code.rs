@@ -12,7 +12,7 @@ use crate::merge_operator::MergeOperator;
 /// What the merge does after the compaction filter was applied to a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Filtered {
-    /// The merge continues with the current record or operand.
+    /// The filter skipped no records. The merge continues with the current record or operand.
     Left,
     /// The filter skipped records. The merge continues with the record that the source is on now.
     Skipped,
@@ -50,8 +50,8 @@ impl Merge {
         Ok(Filtered::Left)
     }
 
-    /// Applies the compaction filter to the source's current operand, and adds the operand to the
-    /// operands unless the filter removed it.
+    /// Applies the compaction filter to the source's current operand. Unless the filter removed the
+    /// operand, adds it to `operands`, the collected operands of the current key.
     pub(super) fn filter_operand(&mut self, sequence: Sequence) -> Result<Filtered> {
         let mut is_changed = false;
         // The compaction filter is not called for operands that a snapshot sees.

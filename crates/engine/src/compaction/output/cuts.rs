@@ -38,11 +38,11 @@ pub(super) struct Cuts {
     limits: Limits,
     grandparents: Vec<Arc<FileMetadata>>,
     old_files: OldFiles,
-    /// Index of the grandparent that contains the key passed last. If no grandparent contains it,
-    /// index of the first grandparent after it.
+    /// Index of the grandparent that contains the last key given to [`Cuts::pass`]. If no
+    /// grandparent contains that key, index of the first grandparent after the key.
     at: usize,
-    /// Whether the key passed last is before the grandparent at index `at`, and so in no
-    /// grandparent.
+    /// Whether the last key given to [`Cuts::pass`] is before the grandparent at index `at`, so
+    /// that no grandparent contains the key.
     in_gap: bool,
     has_seen_key: bool,
     /// Size of the grandparents that the current output overlaps, in bytes.
@@ -107,7 +107,8 @@ impl Cuts {
         }
     }
 
-    /// Moves to the next internal key. Returns what lies between the previous key and this one.
+    /// Moves to the next internal key. Returns the bounds and bytes of grandparents between the
+    /// previous key and this one, and whether this key is at an old file.
     pub(super) fn pass(&mut self, key: &[u8]) -> PassedGrandparents {
         if self.limits.is_level_0 {
             return PassedGrandparents { bounds: 0, bytes: 0, is_at_old_file: false };
@@ -147,8 +148,9 @@ impl Cuts {
         if spans_one && passed.bytes > limits.target_bytes / 8 {
             return true;
         }
-        // If this output has passed many bounds of grandparents, it is likely to reach another one
-        // soon. So each bound raises the size at which the output may end.
+        // An output that has passed many bounds of grandparents is likely to reach another bound
+        // soon, where it can end. So each passed bound raises the size from which the output may
+        // end here.
         let percent = 50 + (self.bounds_within * 5).min(40);
         bytes >= limits.target_bytes.div_ceil(100).saturating_mul(percent)
     }
@@ -216,8 +218,9 @@ impl Cuts {
         last + earlier.map(|grandparent| grandparent.size()).sum::<u64>()
     }
 
-    /// Compares an internal key with a table's bound by user key. If the user keys are equal and
-    /// only one of the two trailers marks an exclusive end, the one with this trailer sorts first.
+    /// Compares an internal key with the bound of a table. Compares only the user keys. If they are
+    /// equal and exactly one of the two trailers marks an exclusive end, the key or bound with this
+    /// trailer sorts first.
     fn compare(&self, key: &[u8], bound: &[u8]) -> Ordering {
         let (key, trailer) = key::split(key).unwrap_or((key, 0));
         let (bound, bound_trailer) = key::split(bound).unwrap_or((bound, 0));

@@ -14,7 +14,8 @@ use crate::version::Compaction;
 #[derive(Debug, Default)]
 pub(super) struct OldFiles {
     bounds: Vec<Bounds>,
-    /// Index of the first table that does not end before the key passed last.
+    /// Index of the first old table that does not end before the last key given to
+    /// [`OldFiles::pass`].
     next: usize,
     /// Whether the key that was last given to [`OldFiles::pass`] is inside the table at `next`.
     is_inside: bool,
@@ -27,8 +28,8 @@ struct Bounds {
 }
 
 impl OldFiles {
-    /// Returns the old tables among the inputs of a compaction that runs at `now_s`, in seconds
-    /// since 1970.
+    /// Finds the tables with old data (older than half of `ttl`) among the inputs of a compaction
+    /// that runs at `now_s`, in seconds since 1970.
     pub(super) fn of(compaction: &Compaction, options: &ColumnFamilyOptions, now_s: u64) -> Self {
         let applies = options.compaction_style == CompactionStyle::Level
             && options.compaction_pri == CompactionPriority::MinOverlappingRatio
@@ -41,7 +42,7 @@ impl OldFiles {
             return Self::default();
         };
         let before_s = now_s - options.ttl / 2;
-        // Small tables are not worth separate outputs.
+        // A small table does not count as old, because it is not worth a separate output.
         let is_old = |added: &tailwater_format::version_edit::NewFile| {
             added.oldest_ancestor_time_s < before_s
                 && added.size > options.target_file_size_base / 2

@@ -150,8 +150,8 @@ impl OutsideDirectory {
     }
 
     /// Returns the names of the tables, blob files and logs in this directory that do not belong to
-    /// the database. `needed` lists all files that the database needs. A log in a directory other
-    /// than `wal_dir` does not belong to the database, even if `needed` has its number.
+    /// the database. `needed` lists all files that the database needs. If the option `wal_dir` does
+    /// not name this directory, no log in it belongs to the database.
     fn not_own(&self, needed: &Needed) -> Vec<String> {
         let has_logs = self.options.contains(&"wal_dir");
         let is_own = |kind| match kind {
@@ -412,7 +412,8 @@ impl Directories {
         }
     }
 
-    /// Checks, before a column family is created, that no directory without a claim contains files.
+    /// Checks, before a column family is created, that no directory without a claim contains files
+    /// of a database.
     ///
     /// # Errors
     /// Invalid argument, naming the directory and a file.
@@ -455,9 +456,9 @@ impl Directories {
         Ok(())
     }
 
-    /// Claims the directories that the database has not yet claimed. If the directory has tables,
-    /// blob files or logs that the database does not need, the claim lists them as foreign. The
-    /// files found before the claim do not become [removable](OutsideDirectory::removable).
+    /// Claims the directories that the database has not yet claimed. If such a directory has
+    /// tables, blob files or logs that the database does not need, its claim lists them as foreign.
+    /// The files found before the claim do not become [removable](OutsideDirectory::removable).
     pub(crate) fn claim(
         &self,
         storage: &dyn Storage,

@@ -36,8 +36,8 @@ enum Target {
     NextExceptLast,
 }
 
-/// Returns the next compaction. Returns `None` if no compaction is due, or if tables of every due
-/// compaction are already being compacted.
+/// Returns the next compaction. Returns `None` if no compaction is due, or if running compactions
+/// prevent every due compaction.
 pub(super) fn pick(tree: &Tree<'_>) -> Option<Compaction> {
     let start = start_by_score(tree)
         .or_else(|| start_by_themselves(tree))

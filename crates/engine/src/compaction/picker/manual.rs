@@ -1,10 +1,10 @@
 //! Manual compactions of a key range.
 //!
-//! A range is compacted level by level ([`first_step`], [`next_step`]). The first step begins in
-//! the first level with tables that overlap the range. The last level is that of the tree or,
-//! without dynamic level sizes, the last non-empty level. Each level is compacted in compactions of
-//! up to `max_compaction_bytes`. Finally, the tables of the last level can be rewritten in place.
-//! The rewrite can leave out the tables that the same request has just written.
+//! A range is compacted level by level, from the first level with tables that overlap the range
+//! down to the last level ([`first_step`], [`next_step`]). The last level is the deepest level of
+//! the tree or, without dynamic level sizes, the deepest non-empty level. Each level is compacted
+//! in compactions of up to `max_compaction_bytes`. Finally, the tables of the last level can be
+//! rewritten in place. The rewrite can leave out the tables that the same request has just written.
 //!
 //! Universal and FIFO compaction ignore the range: all tables of the column family are merged in
 //! one compaction.

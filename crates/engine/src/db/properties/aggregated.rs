@@ -41,8 +41,8 @@ const NOTHING: [(&str, &str); 24] = [
     ("unique ID", "N/A"),
     ("Sequence number to time mapping", ""),
 ];
-/// `SLOW` and `FAST` are names of entries of [`NOTHING`]. In the text, the values of these two
-/// entries are sums over the tables.
+/// `SLOW` and `FAST` are names of entries of [`NOTHING`]. In the text of the aggregated properties,
+/// the values of these two entries are sums over the tables.
 const SLOW: &str = "slow compression estimated data size";
 const FAST: &str = "fast compression estimated data size";
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Largest number that a file of a database can have. The counter never reaches it. So a file with
-/// a larger number in its name was not created by a database.
+/// Largest file number that is accepted. The counter of a database's file numbers never gets this
+/// far. So a file with a larger number in its name was not created by a database.
 pub(crate) const FILE_NUMBER_MAX: u64 = 1 << 62;
 
 /// The counter that numbers all files of a database.

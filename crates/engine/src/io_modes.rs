@@ -41,7 +41,7 @@ pub(crate) const OF_TABLES: [Purpose; 9] = [
     Purpose::Checkpoint,
 ];
 
-/// The kind of file access with which an I/O mode is tried.
+/// The kind of file access that is tried to find out whether a filesystem supports an I/O mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Use {
     Reading,
@@ -223,8 +223,9 @@ impl IoModes {
         &self.log_durability
     }
 
-    /// Returns a line for each purpose: the requested mode, the option that requests it, and the
-    /// mode in effect. If logs may be direct, a further line says how they become durable.
+    /// Returns a line for each purpose of file access: the requested mode, the option that requests
+    /// it, and the mode in effect. If logs may be direct, a further line says how they become
+    /// durable.
     pub(crate) fn text(&self) -> String {
         let mut text = self.text_of_purposes();
         if self.effective(Purpose::Wal).starts_with(IoMode::Direct.name()) {

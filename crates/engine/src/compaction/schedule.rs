@@ -38,7 +38,7 @@ pub(crate) const CLEANING: &str = "the removal of obsolete files";
 enum Ended {
     /// There was nothing to do, or compactions are stopped.
     Idle,
-    /// There may be more to do.
+    /// Another compaction may be due.
     GoesOn,
     /// Disk space or file descriptors ran out. The compaction is retried later.
     Short,

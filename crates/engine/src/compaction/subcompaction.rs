@@ -71,7 +71,8 @@ pub(crate) fn run_all(shared: &Arc<JobState>) -> Result<Vec<PartOutcome>> {
 /// The result of running a part of a compaction until it ends or pauses.
 enum Step {
     Done(PartOutcome),
-    /// The part paused between two records, because the job must continue at normal priority.
+    /// The part of the compaction ran at low priority and has paused between two records. The job
+    /// continues the part at normal priority.
     Stopped(Box<Running>),
 }
 
@@ -162,7 +163,7 @@ fn run_part(shared: &JobState, running: impl FnOnce() -> Result<Running>) -> Res
     step.inspect_err(|_| shared.has_failed.store(true, Ordering::Relaxed))
 }
 
-/// A part of a compaction that is running or has paused.
+/// A part of a compaction. The part is running or has paused.
 struct Running {
     merge: Merge,
     outputs: Outputs,
@@ -244,7 +245,7 @@ fn parts(shared: &JobState) -> Vec<Part> {
     parts
 }
 
-/// Returns the user keys at which all parts but the first begin.
+/// Returns the user keys that separate the parts of the compaction.
 fn boundaries(shared: &JobState) -> Vec<Vec<u8>> {
     let count = shared.compaction.max_subcompactions;
     if count <= 1 || shared.compaction.output_level == 0 {

@@ -1,6 +1,6 @@
 //! Handles failures of background work. A latched failure makes the database refuse writes until it
-//! resumes. A round of background work runs in one of the database's threads or in a caller's
-//! thread; its panics are caught and latched.
+//! resumes. A round of background work, such as one flush, runs in one of the database's threads or
+//! in a caller's thread. Its panics are caught and latched.
 
 use std::sync::Arc;
 
@@ -75,7 +75,7 @@ impl Context {
 }
 
 /// This value exists while a change is written to the MANIFEST and applied in memory. If a panic
-/// unwinds during this time, its drop latches a failed installation.
+/// drops the value, `drop` makes the database refuse later writes.
 struct UnwindLatch<'c> {
     context: &'c Context,
     what: &'static str,

@@ -23,8 +23,8 @@ use crate::version::Level;
 const PROFILE: ReadProfile =
     ReadProfile { purpose: Purpose::UserRead, verify_checksums: true, fill_cache: true };
 
-/// Bytes of a memtable entry in addition to its key and value: a trailer of 8 bytes and two
-/// lengths.
+/// Bytes of a memtable entry in addition to its key and value: 8 for the trailer, and 1 for each of
+/// the two lengths.
 const ENTRY_BYTES: u64 = 10;
 
 /// The kinds of files and memory that [`Db::approximate_sizes`] counts.

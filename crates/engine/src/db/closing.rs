@@ -8,7 +8,7 @@
 //!    copying files. Closing waits for ingestions and checkpoints in user threads, because the next
 //!    opening will assign the same file numbers.
 //! 4. Buffered records of the log are written, and its preallocated file is truncated to its
-//!    contents. Iterators that follow the logs end.
+//!    contents. The closing thread ends the iterators that follow the logs.
 //! 5. The locks are released.
 //!
 //! A crash at any step has the same effect as a crash before closing: acknowledged synced writes
@@ -192,8 +192,8 @@ impl Database {
         }
     }
 
-    /// Makes the contents of the logs complete and ends the readers that follow them. This is step
-    /// 4 of the module's description.
+    /// Does step 4 of the module's description: ends the iterators that follow the logs, writes
+    /// buffered records, and truncates the preallocated file. Also removes unneeded logs.
     fn close_logs(&self) -> Result<()> {
         let mut logs = self.writes.logs();
         logs.end_following();

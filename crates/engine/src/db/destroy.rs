@@ -135,8 +135,8 @@ fn check_is_home(storage: &dyn Storage, found: &Directories) -> Result<()> {
     }
 }
 
-/// Returns the outside directories whose files are to be removed. Directories that other databases
-/// have claimed are not returned.
+/// Returns the directories other than the home (the main directory) whose files are to be removed.
+/// Directories that other databases have claimed are not returned.
 ///
 /// # Errors
 /// Invalid argument, for a directory with files whose owner is unknown.

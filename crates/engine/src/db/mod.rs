@@ -112,8 +112,8 @@ impl Db {
     /// Not found, if there is no database; corruption, for damage to its MANIFEST, for a table,
     /// blob file or log that the MANIFEST names and that is missing or too short, and for damage to
     /// logs that the recovery mode does not accept; invalid argument, for a comparator other than
-    /// the one that the database was written with, for tables in levels past `num_levels`, and for
-    /// a directory in `wal_dir`, `db_paths` or `cf_paths` that belongs to another database; not
+    /// the one that the database was written with, for tables in level `num_levels` or deeper, and
+    /// for a directory in `wal_dir`, `db_paths` or `cf_paths` that belongs to another database; not
     /// supported, for features that are not implemented; busy, if the database is open for writing
     /// elsewhere and its MANIFEST changed during every attempt to read it; I/O, for failures of the
     /// system such as too many open files. Damage inside tables is found when they are read.
@@ -175,8 +175,8 @@ impl Db {
         &self.inner.storage
     }
 
-    /// Returns what was left out of the MANIFEST and of the write-ahead logs when the database was
-    /// opened.
+    /// Returns the contents of the MANIFEST and of the write-ahead logs that were ignored when the
+    /// database was opened.
     pub fn left_out(&self) -> &[LeftOut] {
         &self.inner.left_out
     }

@@ -16,8 +16,9 @@
 //! exist, and the new log is empty.
 //!
 //! The edits of all column families must be one group. If each family had its own edit, a crash
-//! between two edits would leave the flushed tables of one family without those of the other. A
-//! refused batch that is only in memory would then survive in one family and not in the other.
+//! between two edits would keep the flushed tables of one family, and lose those of another. A
+//! refused batch that is only in memory would then survive in the first family and not in the
+//! second.
 //!
 //! If a step fails, writes stay refused and resuming can be tried again.
 

@@ -42,8 +42,8 @@ impl Threads {
         self.grow(database)
     }
 
-    /// Starts compacting threads until there are as many as compactions may run concurrently. If
-    /// that number was lowered, the surplus threads stay idle.
+    /// Starts more compaction threads, until their number equals the maximum number of concurrent
+    /// compactions. If this maximum was lowered, the surplus threads stay idle.
     ///
     /// # Errors
     /// Errors from starting a thread. The database continues with the threads that run.
@@ -119,10 +119,12 @@ impl Database {
         }
     }
 
-    /// Removes the tables that no reader uses, with a pause after each.
+    /// Resumes writes after a shortage, if possible. Then frees retired memory, and removes the
+    /// obsolete files that no reader uses, with a pause after each.
     fn clean(&self) {
-        // The cleaning thread resumes, not the flushing thread. Resuming waits until the leader of
-        // the write queue gives up the lead, and the leader may be waiting for a flush.
+        // Writes are resumed by the cleaning thread, not by the flushing thread. Resuming waits
+        // until the leader of the write queue gives up the lead, and the leader may be waiting for
+        // a flush.
         self.resume_after_shortage();
         epoch::collect();
         heavy::collect();

@@ -190,7 +190,7 @@ impl Db {
     /// supported, for records of prepared transactions; limit reached, if no sequence number is
     /// left; read-only, for a handle that was opened for reading; closed, for one that was closed;
     /// busy, if writes are stalled and [`WriteOptions::no_slowdown`] is set; no space or I/O. After
-    /// either of these two, writes are refused with the same error until [`Db::resume`] or
+    /// a no-space or I/O error, writes are refused with the same error until [`Db::resume`] or
     /// reopening. After a failed write, the batch may nevertheless be present when the database is
     /// reopened. The same is true of a batch that was being written when the process ended.
     ///
@@ -225,8 +225,8 @@ impl Db {
     ///
     /// # Errors
     /// The errors of [`Db::flush_cf`]; corruption, with the file, for damaged tables, which stay as
-    /// they are; busy, while compactions are paused. If a filter or merge operator panics, nothing
-    /// has changed, and writes continue.
+    /// they are; busy, while compactions are paused. If a compaction filter or merge operator
+    /// panics, the compaction that called it changes nothing, and writes continue.
     pub fn compact_range_cf_opt(
         &self,
         family: &ColumnFamily,
@@ -266,8 +266,9 @@ impl Db {
         Ok(self.ingest_external_files(&[files])?.pop().unwrap_or_default())
     }
 
-    /// Ingests tables that were made outside the database into several column families atomically:
-    /// all or none. Returns the ingested files of each element of `files`.
+    /// Ingests tables into several column families atomically: either all tables or none. The
+    /// tables were made outside the database. Returns the ingested files of each element of
+    /// `files`.
     ///
     /// Like [`Db::ingest_external_file_cf_opts`]; see [`ExternalFiles`].
     ///
@@ -311,15 +312,15 @@ impl Db {
         self.database().map_or(0, |database| database.context.background.running_compactions())
     }
 
-    /// Whether a column family should be compacted, even if that is not possible at present; false
-    /// for a column family that was not obtained from this `Db` or a clone of it.
+    /// Whether a column family needs a compaction. Also true if the compaction cannot start at
+    /// present. False for a column family that was not obtained from this `Db` or a clone of it.
     pub fn needs_compaction(&self, family: &ColumnFamily) -> bool {
         self.check_family(family).is_ok()
             && self.database().is_ok_and(|database| database.compactions.needs_compaction(family))
     }
 
-    /// Writes the log records that `manual_wal_flush` keeps in memory to the file. With `sync`,
-    /// also makes everything that was logged durable.
+    /// Writes buffered log records to the log file. (With the option `manual_wal_flush`, log
+    /// records are buffered in memory.) With `sync`, also makes everything that was logged durable.
     ///
     /// # Errors
     /// No space or I/O, after which writes are refused; read-only or closed, if the handle is.

@@ -22,8 +22,8 @@ pub(crate) struct NeededLogs<'a> {
     pub(crate) oldest: u64,
     /// The numbers of the logs listed in the MANIFEST; `None` if it lists none.
     pub(crate) recorded: Option<&'a [u64]>,
-    /// Whether a missing log is reported among the data that was left out when the database was
-    /// opened. If false, a missing log is an error.
+    /// Whether the database opens without a missing log, and reports the log as ignored data
+    /// ([`LeftOut`]). If false, a missing log is an error.
     pub(crate) may_be_missing: bool,
 }
 
@@ -94,9 +94,10 @@ impl Directories {
         Error::corruption(&directory.join(kind.to_string()), message)
     }
 
-    /// Checks the logs before recovery: every needed log that the MANIFEST lists must exist, and no
-    /// log that may be needed may be in another directory. If missing logs are accepted, appends
-    /// them to `left_out`. Appends a warning if the MANIFEST lists no logs and there is none.
+    /// Checks the logs before recovery. Every needed log that the MANIFEST lists must exist, and
+    /// every log that could be needed must be in the log directory. If missing logs are accepted,
+    /// appends them to `left_out`. Appends a warning if the MANIFEST lists no logs and the log
+    /// directory contains no needed log.
     ///
     /// # Errors
     /// Corruption, naming the log; invalid argument, for a log in a directory other than the log
@@ -157,8 +158,9 @@ impl Directories {
             Some(_) => Files::default(),
             None => Files::list(storage, &below_home)?,
         };
-        // Versions before 0.2 made no claims. So if this directory has a claim or a CURRENT file,
-        // it belongs to another database.
+        // A claim or a CURRENT file shows that this directory belongs to another database.
+        // Tailwater before version 0.2 wrote no claims, so a directory without claim may be this
+        // database's.
         let is_anothers = below.has(FileKind::Claim) || below.has(FileKind::Current);
         let below = if is_anothers { Files::default() } else { below };
         let home = [(self.home().path.as_path(), self.home_files()), (&below_home, &below)];
@@ -195,7 +197,7 @@ impl Directories {
 }
 
 fn have_same_bytes(storage: &dyn Storage, one: &Path, other: &Path) -> Result<bool> {
-    /// Size of the pieces that are compared, in bytes.
+    /// The files are read and compared in pieces of this size, in bytes.
     const PART_BYTES: usize = 1 << 16;
     let open = |path| storage.open(path, IoMode::Buffered, Purpose::Wal);
     let files = (open(one)?, open(other)?);

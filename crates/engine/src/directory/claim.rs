@@ -36,8 +36,9 @@ impl Home {
         Ok(Self { path, identity })
     }
 
-    /// Returns the claim by which the database with this id and this home claims `directory`, an
-    /// absolute path with links resolved. `identity` is the directory's device and inode.
+    /// Returns the claim of a database on `directory`, an absolute path with links resolved.
+    /// `database_id` is the database's id, and `self` is its home (main directory). `identity` is
+    /// the claimed directory's device and inode.
     pub(super) fn claim(
         &self,
         database_id: &str,
@@ -169,7 +170,8 @@ fn write_aside(storage: &dyn Storage, directory: &Path, claim: &Claim) -> Result
 }
 
 /// Returns the path of the temporary file to which a claim is written first. The path depends on
-/// the home, so that databases that claim a directory at the same time write to different files.
+/// `home`, the identity of the database's main directory. So databases that claim a directory at
+/// the same time write to different files.
 fn aside_path(directory: &Path, home: FileIdentity) -> PathBuf {
     let FileIdentity { device, inode } = home;
     directory.join(format!("{}-{device}-{inode}.dbtmp", FileKind::Claim))
@@ -187,9 +189,9 @@ mod tests {
         FileIdentity { device: 1, inode }
     }
 
-    /// Regression test: the same directory was mounted both in a home and in a copy of that home.
-    /// It was treated as a copied directory. So opening the copied database replayed and removed
-    /// the original's logs.
+    /// Regression test: the main directory (home) of a database was copied, and the same log
+    /// directory was mounted in both homes. In the copy, the log directory was treated as a copied
+    /// directory. So opening the copied database replayed and removed the original's logs.
     #[test]
     fn a_copied_directory_inside_a_copied_home_belongs_to_the_copy() {
         let original = Home { path: "/a".into(), identity: id(1) };

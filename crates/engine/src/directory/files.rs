@@ -34,8 +34,8 @@ impl Files {
         Self::list_as(storage, directory, false)
     }
 
-    /// Like [`Files::list`], with the lengths of tables and blob files, for callers that need most
-    /// of them.
+    /// Like [`Files::list`], but also reads the lengths of the tables and blob files. For callers
+    /// that need most of the lengths.
     pub(crate) fn list_with_lengths(storage: &dyn Storage, directory: &Path) -> Result<Self> {
         Self::list_as(storage, directory, true)
     }
@@ -80,9 +80,10 @@ impl Files {
 
     /// Returns the name and, if requested, the length in bytes of the table with this number.
     ///
-    /// `next` is the index to try before a binary search, and becomes the index after the table.
-    /// Callers look up the tables of a level in key order. Most of them were created in that order
-    /// and so have successive numbers, which makes a search rare.
+    /// `next` is the index in the list of files that is tried before a binary search. It is set to
+    /// the index after the table that was found. Callers look up the tables of a level in key
+    /// order. Most of them were created in that order and so have successive numbers, which makes a
+    /// search rare.
     pub(crate) fn table_near(
         &self,
         number: u64,

@@ -21,7 +21,8 @@ pub(crate) struct Directories {
     home: Home,
     home_files: Files,
     outside: Vec<OutsideDirectory>,
-    /// Whether the caller adopts the home even if another database has claimed it.
+    /// Whether the caller takes over the home (the database's main directory) even if another
+    /// database has claimed it.
     adopts_home: bool,
 }
 
@@ -31,9 +32,9 @@ pub(crate) struct Locks {
     #[expect(dead_code, reason = "held until it is dropped")]
     home: Box<dyn FileLock>,
     outside: Vec<(FileIdentity, Box<dyn FileLock>)>,
-    /// The storage that will also guard each directory that is locked: it refuses to use the
-    /// directory's path once another directory has this path. `None` if directories are not
-    /// guarded.
+    /// The storage that guards the locked directories: it refuses to use a directory's path once
+    /// another directory has this path. Each directory locked later is added to it. `None` if
+    /// directories are not guarded.
     guard: Option<Arc<GuardedStorage>>,
 }
 
@@ -44,7 +45,8 @@ impl Locks {
         Self { home, outside: Vec::new(), guard }
     }
 
-    /// Locks an outside directory, unless it is already locked.
+    /// Locks a directory of the database other than its home, unless the directory is already
+    /// locked.
     ///
     /// # Errors
     /// The errors of [`Directories::lock_outside`].
@@ -94,8 +96,8 @@ pub(crate) struct OutsideDirectory {
     pub(crate) ownership: Ownership,
     /// The files found in the directory.
     pub(crate) files: Files,
-    /// The options that name the directory. Empty if only the database's own record of claimed
-    /// directories names it.
+    /// The options that name the directory. Empty if the directory is known only from the
+    /// database's own record of claimed directories.
     pub(crate) options: Vec<&'static str>,
     /// Whether the database's own record of claimed directories lists the directory.
     pub(crate) is_recorded: bool,
@@ -107,9 +109,9 @@ pub(crate) struct OutsideDirectory {
 pub(crate) enum Ownership {
     /// The directory does not exist.
     Missing,
-    /// The directory exists but has no claim.
+    /// The directory exists but has no claim, the file that names the owning database.
     Unclaimed,
-    /// The database has claimed the directory.
+    /// The database that is being opened has claimed the directory.
     Own(Claim),
     /// Another database has claimed the directory, and the caller takes the directory over.
     Adopted(Claim),
@@ -135,8 +137,8 @@ impl OutsideDirectory {
         self.claimable().filter(move |_| is_own)
     }
 
-    /// Returns the tables, blob files and logs in the directory, except those that the claim lists
-    /// as foreign.
+    /// Returns the tables, blob files and logs in the directory, except files of other databases.
+    /// The claim has a list of these.
     pub(crate) fn claimable(&self) -> impl Iterator<Item = FileKind> + '_ {
         let kept = match &self.ownership {
             Ownership::Own(claim) | Ownership::Adopted(claim) => claim.kept.as_slice(),
@@ -148,8 +150,8 @@ impl OutsideDirectory {
     }
 
     /// Returns the names of the tables, blob files and logs in this directory that do not belong to
-    /// the database. `needed` lists all files that the database needs. A log is only needed in the
-    /// directory `wal_dir`.
+    /// the database. `needed` lists all files that the database needs. If the option `wal_dir` does
+    /// not name this directory, no log in it belongs to the database.
     fn not_own(&self, needed: &Needed) -> Vec<String> {
         let has_logs = self.options.contains(&"wal_dir");
         let is_own = |kind| match kind {
@@ -270,8 +272,8 @@ impl Directories {
         let ownership = match identity {
             None => Ownership::Missing,
             Some(identity) => match self.ownership(storage, &path, identity, database_id, adopts) {
-                // If no option names the directory, an error is ignored: the record of claimed
-                // directories, which names it, is only used to find obsolete files.
+                // If no option names the directory, an error is ignored. Such a directory is known
+                // from the record of claimed directories, and is only searched for obsolete files.
                 Err(error) if option.is_none() && !error.is_out_of_descriptors() => return Ok(()),
                 ownership => ownership?,
             },
@@ -318,7 +320,7 @@ impl Directories {
         &self.home
     }
 
-    /// Returns the files found in the home.
+    /// Returns the files found in the home (the database's main directory).
     pub(crate) fn home_files(&self) -> &Files {
         &self.home_files
     }
@@ -383,11 +385,11 @@ impl Directories {
         Ok(())
     }
 
-    /// Refuses directories with existing files, before a database is created.
+    /// Checks, before a database is created, that its directories have no files of a database.
     ///
     /// # Errors
-    /// Corruption, if the home has files of a database that lost its CURRENT; invalid argument, if
-    /// an outside directory has files.
+    /// Corruption, if the home (main directory) has files of a database that lost its CURRENT;
+    /// invalid argument, if another directory has files.
     pub(crate) fn check_for_new(&self, storage: &dyn Storage) -> Result<()> {
         self.check_home(storage)?;
         let lost = self.home_files.iter().find(|&kind| {
@@ -410,7 +412,8 @@ impl Directories {
         }
     }
 
-    /// Refuses unclaimed directories with existing files, for a new column family.
+    /// Checks, before a column family is created, that no directory without a claim contains files
+    /// of a database.
     ///
     /// # Errors
     /// Invalid argument, naming the directory and a file.
@@ -453,9 +456,9 @@ impl Directories {
         Ok(())
     }
 
-    /// Claims the directories that the database has not yet claimed. A claim lists as foreign all
-    /// tables, blob files and logs in the directory that the database does not need. The files
-    /// found before the claim do not become [removable](OutsideDirectory::removable).
+    /// Claims the directories that the database has not yet claimed. If such a directory has
+    /// tables, blob files or logs that the database does not need, its claim lists them as foreign.
+    /// The files found before the claim do not become [removable](OutsideDirectory::removable).
     pub(crate) fn claim(
         &self,
         storage: &dyn Storage,
@@ -494,9 +497,9 @@ impl Directories {
         self.write_record(storage)
     }
 
-    /// Removes the claims on directories that no option names any more, if no foreign or needed
-    /// files are left there. The caller must have removed the files that [`Self::left_over`]
-    /// returned for the same `needed`.
+    /// Removes the claims (the files that name the owning database) from directories that no option
+    /// names any more. Keeps a claim if foreign or needed files are left in the directory. The
+    /// caller must have removed the files that [`Self::left_over`] returned for the same `needed`.
     pub(crate) fn give_up_unused(&self, storage: &dyn Storage, needed: &Needed) -> Result<()> {
         for directory in self.outside.iter().filter(|directory| directory.options.is_empty()) {
             let with_data = directory.files.iter().filter(|&kind| holds_data(kind)).count();

@@ -18,7 +18,8 @@ use tailwater_io::{
 
 use crate::epoch::EpochCell;
 
-/// Storage that identifies a database's directories by device and inode.
+/// Wraps a storage. Fails operations in a database's directory if its path no longer refers to the
+/// same device and inode.
 #[derive(Debug)]
 pub(crate) struct GuardedStorage {
     files: Arc<dyn Storage>,

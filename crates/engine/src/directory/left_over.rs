@@ -10,9 +10,9 @@ use super::found::Directories;
 /// The files that a database needs, by number.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Needed {
-    /// The file numbers of the tables that are needed.
+    /// The file numbers of the tables in current versions of the column families.
     pub(crate) tables: BTreeSet<u64>,
-    /// The file numbers of the blob files that are needed.
+    /// The file numbers of the blob files in current versions of the column families.
     pub(crate) blob_files: BTreeSet<u64>,
     /// Number of the oldest needed log.
     pub(crate) oldest_log: u64,

@@ -102,16 +102,16 @@ impl<T: Send + Sync + fmt::Debug + 'static> fmt::Debug for FullEpochCell<T> {
 /// The value that a cell held when it was loaded, kept alive by the guard under which it was
 /// loaded.
 pub(crate) struct Held<'g, T> {
-    /// A pointer from `Arc::into_raw`, with its provenance: a pointer made from a `&T` must not
-    /// access the reference counts next to the value. The cell owned a reference to the value when
-    /// this `Held` was loaded. That reference is not dropped while the guard lives.
+    /// A pointer from `Arc::into_raw`, which may access the value and the reference counts next to
+    /// it. A pointer made from a `&T` must not access the counts. The cell owned a reference to the
+    /// value when this `Held` was loaded. That reference is not dropped while the guard lives.
     pointer: NonNull<T>,
     guard: PhantomData<&'g T>,
 }
 
 // SAFETY: a `Held` gives out `&T` and, if it was loaded from a cell, `Arc<T>`; the cell requires
-// that `T` may be shared and sent. The guard is not part of the `Held`. It stays with its thread,
-// and outlives whatever another thread borrows through the `Held`.
+// that `T` may be shared and sent. The guard is not part of the `Held`. The guard stays with the
+// thread that pinned, and outlives everything that another thread borrows through the `Held`.
 unsafe impl<T: Send + Sync> Send for Held<'_, T> {}
 // SAFETY: as for `Send`.
 unsafe impl<T: Send + Sync> Sync for Held<'_, T> {}
@@ -130,8 +130,8 @@ impl<'g, T> Held<'g, T> {
         let pointer = self.pointer.as_ptr();
         // SAFETY: only the cells' `load` makes a `Held`, from a pointer of `Arc::into_raw`. While
         // the guard lives, the reference of this pointer is owned by the cell or, after the value
-        // was replaced, by the object that was retired for the value. Adding a reference makes the
-        // returned `Arc`.
+        // was replaced, by the retired object that will drop the reference. The returned `Arc` owns
+        // the reference added here.
         unsafe {
             Arc::increment_strong_count(pointer);
             Arc::from_raw(pointer)

@@ -9,7 +9,8 @@
 //! an object, then *advances* the clock (a read-modify-write with release) and keeps the previous
 //! count as the object's stamp. A collector loads the clock (acquire), passes a sequentially
 //! consistent fence, scans the slots, and frees objects whose stamp is lower than every count that
-//! it saw. Consider a reader whose slot holds `p`, and an object with stamp `s`:
+//! it loaded from the clock and the slots. Consider a reader whose slot holds `p`, and an object
+//! with stamp `s`:
 //!
 //! - `p > s`: the reader's load of the clock read the advance that made `s`, or a later advance.
 //!   The fence after the load makes the load an acquire. Advances are read-modify-writes, so each
@@ -26,8 +27,8 @@
 //!     after its own fence, and so find the object unlinked.
 //!
 //! The last case needs the clock to be read before the collector's fence. It also needs
-//! [`Domain::oldest_pinned`] never to return more than the count that it read. Its result then
-//! holds for every stamp below it, even for a stamp that is compared with it much later.
+//! [`Domain::oldest_pinned`] never to return more than the count that it read from the clock. An
+//! object whose stamp is below the returned count may then be freed at any later time.
 //!
 //! A slot itself is never freed, only reused. A new slot is pushed onto the list of slots before
 //! its owner's first fence. So the same argument holds for a collector whose scan misses the new
@@ -92,7 +93,7 @@ pub(crate) struct Domain {
     slots: AtomicPtr<Slot>,
 }
 
-/// The clock's count, alone on its cache lines because every reader loads it.
+/// The count of the epoch clock. It is alone on its cache lines because every reader loads it.
 #[repr(align(128))]
 struct Clock(AtomicU64);
 
@@ -155,15 +156,15 @@ impl Domain {
         fence(Ordering::SeqCst);
     }
 
-    /// Advances the clock and returns the previous count, which is the stamp of everything that the
-    /// caller has unlinked so far.
+    /// Advances the clock and returns the previous count. This count is the stamp of the objects
+    /// that the caller unlinked before this call.
     pub(crate) fn advance(&self) -> u64 {
         self.clock.0.fetch_add(1, Ordering::AcqRel)
     }
 
-    /// Returns a count of the clock that is not above the count at which any current reader
-    /// entered. No reader, now or later, can see an object whose stamp is below the returned count.
-    /// An object's stamp is the clock's count when the object was unlinked.
+    /// Returns a lower bound of the clock counts at which the current readers entered. No reader,
+    /// now or later, can see an object whose stamp is below the returned count. An object's stamp
+    /// is the clock's count when the object was unlinked.
     pub(crate) fn oldest_pinned(&self) -> u64 {
         let mut oldest = self.clock.0.load(Ordering::Acquire);
         fence(Ordering::SeqCst);

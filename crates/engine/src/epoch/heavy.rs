@@ -50,7 +50,8 @@ pub(crate) fn collect() {
 pub(crate) struct Collector(());
 
 impl Collector {
-    /// Makes the calling thread a collector.
+    /// Registers the calling thread as a collector, a thread that drops heavy objects for other
+    /// threads.
     pub(crate) fn begin() -> Self {
         COLLECTORS.fetch_add(1, Ordering::SeqCst);
         Self(())

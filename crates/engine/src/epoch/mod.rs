@@ -1,9 +1,9 @@
 //! Epochs: memory is freed once no reader that could see it is left.
 //!
-//! Versions of the tree, blocks in the cache and the cache's tables are read without a lock and
-//! without counting references. A reader [`pin`]s while it reads. The thread that unlinks an object
-//! passes it to [`retire`]. A background thread drops the object in [`collect`] when every reader
-//! has left that was pinned when the object was retired.
+//! Versions of the LSM tree, blocks in the block cache and the cache's hash tables are read without
+//! a lock and without counting references. A reader [`pin`]s while it reads. The thread that
+//! unlinks an object passes it to [`retire`]. A background thread drops the object in [`collect`]
+//! when every reader has left that was pinned when the object was retired.
 //!
 //! # Invariants
 //!

@@ -16,7 +16,7 @@ use tailwater_io::sync::Mutex;
 use super::atomic::{AtomicPtr, Ordering, constructor};
 use super::domain::Domain;
 
-/// An object and the stamp taken when it was unlinked.
+/// An object and its stamp: the count of the epoch clock when the object was unlinked.
 struct Waiting {
     stamp: u64,
     /// The object, which is only kept to be dropped. `Any` allows any type.

@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use super::*;
 
-/// An object that counts its drops, and remembers whether it was dropped.
+/// An object whose drop increments the shared counter `dropped` and overwrites `check`. A test can
+/// thus detect a use after the drop.
 struct Canary {
     number: u64,
     check: AtomicU64,
@@ -174,8 +175,8 @@ fn an_announcement_is_visible_before_the_reads_that_follow_it() {
     static DOMAIN: Domain = Domain::new();
     let domain = &DOMAIN;
     let [linked, freed_below] = [0, 0].map(|value| Line(AtomicU64::new(value)));
-    // Number of reads that found a newer number than the read before. Only such reads certainly ran
-    // concurrently with the writer.
+    // Number of reads that found a newer number than the previous read found. The writer has
+    // written between the two reads, so it certainly ran concurrently with them.
     let looks = Line(AtomicU64::new(0));
     let noise = [(); 8].map(|()| Line(AtomicU64::new(0)));
     let stop = AtomicBool::new(false);

@@ -37,18 +37,19 @@ pub(super) struct Contents<'t> {
 /// The effect of a kept record on older records of its key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Last {
-    /// The record hides no older record: it is a merge operand, or no record of the key was kept
-    /// yet.
+    /// No older record is hidden: the kept record is a merge operand, or no record of the key was
+    /// kept yet.
     Transparent,
-    /// The record is a single deletion, which hides no older record in a flush.
+    /// The kept record is a single deletion. It hides no older record: a flush drops no record
+    /// because of a single deletion.
     SingleDeletion,
     /// The record, which has this sequence number, hides an older one if no snapshot lies between
     /// the two.
     Hides(Sequence),
-    /// Like `Hides`, but the record does not hide older deletions, so they are kept. The record is
-    /// a value, and the next newer record of its key is a single deletion. A compaction will drop
-    /// the value and the single deletion together. An older deletion must then still hide the
-    /// records that are older than the deletion.
+    /// Like `Hides`, but older deletions are not hidden, so they are kept. The kept record is a
+    /// value, and the next newer record of its key is a single deletion. A compaction will drop
+    /// these two together. After that, an older deletion is needed to hide the records that are
+    /// still older.
     HidesAllBut(Sequence),
 }
 
@@ -78,7 +79,7 @@ impl<'t> Contents<'t> {
         })
     }
 
-    /// Calls `record` with the internal key and value of every kept record.
+    /// Calls `record` with the internal key and value of every record that the flush keeps.
     pub(super) fn for_each(
         &mut self,
         mut record: impl FnMut(&[u8], &[u8]) -> Result<()>,
@@ -125,8 +126,8 @@ impl Last {
         }
     }
 
-    /// Returns the effect that the kept records have on older records of the same key, once another
-    /// record with this type and sequence number is kept. `self` is the effect before that.
+    /// Returns the effect of the kept records of a key on its older records, after one more record
+    /// is kept. That record has this type and sequence number. `self` is the effect without it.
     fn then(self, value_type: ValueType, sequence: Sequence) -> Self {
         match value_type {
             ValueType::Merge => Self::Transparent,

@@ -33,14 +33,16 @@ pub(super) struct Flushed<'a> {
 /// Which logs are still needed when a flush has been installed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Logs {
-    /// Every log with entries that are not in tables yet.
+    /// A log is needed as long as it has entries that are not in tables yet.
     AsNeeded,
-    /// Only the logs that have this number or a higher one. No column family needs the others.
+    /// Only the logs with this number or a higher one are needed. No column family needs the older
+    /// logs.
     From(u64),
 }
 
 impl FlushScheduler {
-    /// Flushes the sealed memtables of every column family that has enough of them.
+    /// Flushes the sealed memtables of every column family for which a flush is due
+    /// ([`ColumnFamily::wants_flush`]).
     pub(crate) fn flush_all_sealed(&self) -> Result<()> {
         let _flushing = self.flushing();
         let families = self.context.shared.family_set();

@@ -37,8 +37,8 @@ impl FlushScheduler {
         oldest
     }
 
-    /// Makes the next MANIFEST edit record which logs exist, so that recovery notices if one of
-    /// them is missing. Syncs the directory entries of the logs first.
+    /// Ensures that the next MANIFEST edit lists the existing logs, so that recovery notices if one
+    /// of them is missing. Syncs the directory entries of the logs first.
     pub(crate) fn record_logs(&self) -> Result<()> {
         let (directory, logs) = {
             let logs = self.logs.lock();

@@ -44,7 +44,7 @@ pub(crate) use warm_set::{Generations, HotRegions};
 /// inputs. An input block is warm if users read it from a cache.
 const WARM_PART: usize = 4;
 /// If users read few of the blocks handed over to the page cache, only a sample is handed over: one
-/// in SAMPLE_PART of the blocks that are warm only for the page cache.
+/// in SAMPLE_PART of the blocks that users read from the page cache and not from the block cache.
 const SAMPLE_PART: usize = 16;
 
 /// The caches from which users read a block.
@@ -59,8 +59,8 @@ pub(crate) struct Warmth {
 /// Which data the flushes and compactions of a column family hand over to the caches.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Shares {
-    /// Whether compactions hand over (put into a cache) the output blocks whose data users read in
-    /// the inputs.
+    /// Whether compactions hand over (put into a cache) output blocks if users read the same data
+    /// from the input tables.
     pub(crate) read: bool,
     /// Whether blocks are handed over to the page cache: true if users read through the page cache
     /// while compactions bypass it when writing.
@@ -88,7 +88,7 @@ pub(crate) struct Handover {
 }
 
 impl Handover {
-    /// Returns which data is handed over.
+    /// Returns which data flushes and compactions put into the caches.
     pub(crate) fn shares(&self) -> Shares {
         self.shares
     }
@@ -113,8 +113,7 @@ impl Handover {
         Some(TableHandover::new(Arc::clone(self), all_of_compactions))
     }
 
-    /// Returns for which cache a flush treats a record as warm if users read the record in a
-    /// memtable.
+    /// Returns the caches into which a flush puts records that users read in a memtable.
     pub(crate) fn warmth_of_memtables(&self) -> Warmth {
         let Shares { flushes, pages, .. } = self.shares;
         let flushes = flushes && !self.pressure.is_near_stall();
@@ -187,7 +186,8 @@ pub(crate) struct TableHandover {
     bytes: usize,
     cached_bytes: usize,
     paged_bytes: usize,
-    /// Number of blocks about which [`Self::is_sample`] has decided.
+    /// Number of calls of [`Self::is_sample`]: blocks that are handed over only if they belong to
+    /// the sample.
     little_read: usize,
     /// The warm blocks written so far.
     warm: Vec<WarmBlock>,
@@ -207,8 +207,8 @@ struct CachedBlock {
     /// Offset of the block in its table, in bytes.
     offset: u64,
     block: Block,
-    /// Whether the block is warm for the block cache: users read its data there. If not, the block
-    /// is inserted only because all blocks of the table are inserted.
+    /// Whether the block is warm for the block cache: users read its data from cached blocks of the
+    /// inputs. If not, the block is inserted only because all blocks of the table are inserted.
     is_warm: bool,
 }
 
@@ -259,9 +259,9 @@ impl TableHandover {
         paged
     }
 
-    /// Whether the current block belongs to the sample. While users read few of the blocks that
-    /// were handed over to the page cache, only this sample of the warm blocks is handed over. The
-    /// sample reveals when users begin to read such blocks.
+    /// Whether the current block belongs to the sample: one in `SAMPLE_PART` blocks. If users read
+    /// few of the blocks handed over to the page cache before, only the sample is handed over. It
+    /// reveals when users begin to read handed-over blocks again.
     fn is_sample(&mut self) -> bool {
         self.little_read += 1;
         self.little_read % SAMPLE_PART == 1

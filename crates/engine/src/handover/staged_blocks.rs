@@ -19,13 +19,13 @@ pub(super) struct StagedBlocks {
     blocks: Vec<StagedBlock>,
 }
 
-/// A staged block.
+/// An uncompressed block that waits to be inserted into the block cache.
 #[derive(Debug)]
 struct StagedBlock {
     /// Offset of the block in the table, in bytes.
     offset: u64,
-    /// Whether the block is warm for the block cache: users read its data there. If not, the block
-    /// is staged only because all blocks of the table are staged.
+    /// Whether the block is warm for the block cache: users read its data from cached blocks of the
+    /// inputs. If not, the block is staged only because all blocks of the table are staged.
     is_warm: bool,
     /// Index of the chunk that holds the block. `start` is the block's offset in that chunk and
     /// `length` its length, in bytes.

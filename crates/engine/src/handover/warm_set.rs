@@ -32,8 +32,8 @@ const ENOUGH_HANDED_OVER: u64 = 16 << 20;
 /// Minimum share of handed-over bytes that users must read for handover to be worthwhile:
 /// 1/READ_PART.
 const READ_PART: u64 = 8;
-/// A larger table gets larger regions, so that it has at most this many of them. Once the regions
-/// have their maximum size, a larger table gets more of them.
+/// Maximum number of regions of a table, unless its regions have the maximum size. A larger table
+/// gets larger regions up to that size, and more regions beyond.
 const REGIONS_WANTED: u64 = 1 << 15;
 
 /// The current generation (a period in which reads are recorded for the warm set) and its counts.
@@ -41,7 +41,8 @@ const REGIONS_WANTED: u64 = 1 << 15;
 #[derive(Debug)]
 pub(crate) struct Generations {
     current: AtomicU32,
-    /// Total size of the regions read in the current generation, in bytes.
+    /// Total size of the table regions that users have read since the current generation began, in
+    /// bytes.
     found: AtomicU64,
     /// When `found` reaches this value, the generation ends. The value is the memory limit of the
     /// process or the size of the machine's memory, in bytes.
@@ -78,8 +79,8 @@ impl Generations {
     /// Starts the first generation. A generation ends when the regions read in it have a total size
     /// of `limit` bytes.
     pub(crate) fn new(limit: u64) -> Self {
-        // The maps of a new table have the generation number 0. The first generation is 2, so
-        // neither this one nor the previous one has the number 0.
+        // The two maps of a new table have generation number 0. The first generation has number 2,
+        // so these maps belong neither to it nor to the generation before it, number 1.
         let current = AtomicU32::new(2);
         Self {
             current,
@@ -141,8 +142,8 @@ pub(crate) struct HotRegions {
 
 #[derive(Debug)]
 struct Maps {
-    /// A generation number and a map of bits for each of two generations. The index of a generation
-    /// is its number modulo 2.
+    /// Two generations, each as its number and the bits of the regions read in it. The index of a
+    /// generation is its number modulo 2.
     of_generations: [(AtomicU32, Bits); 2],
     /// The regions that were handed over and not read since.
     handed_over: Bits,
@@ -172,7 +173,8 @@ impl HotRegions {
         is_first
     }
 
-    /// Whether users read the region at an offset during the current or the previous generation.
+    /// Whether users read the region at an offset during the current or the previous generation (a
+    /// period in which reads are recorded).
     pub(crate) fn is_hot(&self, offset: u64) -> bool {
         let Some(maps) = self.maps.get() else { return false };
         let (region, current) = (offset >> self.region, self.generations.current.load(Relaxed));

@@ -243,8 +243,9 @@ fn checked(path: &Path, internal_key: &[u8]) -> Result<Vec<u8>> {
     Ok(ParsedKey { sequence: 0, ..parsed }.to_vec())
 }
 
-/// Returns the smallest or largest key of a file with the sequence number that the file was
-/// assigned. A bound that is the end of a range tombstone is returned unchanged.
+/// Returns `bound`, the smallest or largest key of a file, with its sequence number replaced by
+/// `sequence`, the number assigned to the file. A bound that is the end of a range tombstone is
+/// returned unchanged.
 fn at_sequence(bound: &[u8], sequence: Sequence) -> Vec<u8> {
     match ParsedKey::parse(bound) {
         Ok(parsed) if parsed.sequence == 0 => ParsedKey { sequence, ..parsed }.to_vec(),

@@ -173,8 +173,8 @@ impl Ingester {
         self.install_files(jobs)
     }
 
-    /// Returns the column families that have records in memtables within the key range of one of
-    /// their files.
+    /// Returns the column families whose memtables have records in the key range of a file to be
+    /// ingested into the same column family.
     fn families_to_flush(&self, jobs: &[Job]) -> Result<Vec<ColumnFamily>> {
         let mut due = Vec::new();
         for job in jobs {
@@ -316,8 +316,9 @@ impl Ingester {
             let new = |file: &NewFile| Arc::new(FileMetadata::new(file.clone()));
             let files: Vec<_> = edit.new_files.iter().map(new).collect();
             // How a table is opened depends on its level, which is chosen only when this job has
-            // its turn to install files. So the tables are opened during this turn. Writes wait
-            // before and during this turn in any case.
+            // its turn to install files. So the tables are opened during this turn. Opening them
+            // before the turn would also make writes wait, since writes wait before the turn as
+            // well.
             self.context.open_new_tables(&job.family, &files)?;
             added.extend(files);
         }

@@ -19,12 +19,12 @@
 //!    the same before it writes its edit.
 //! 6. The ingestion waits for its turn to install. No compaction begins during this turn. Each file
 //!    is assigned the deepest possible level, and a sequence number if the file hides anything
-//!    ([`place`]). The overlaps with tables were looked up before ([`overlap`]), and stay valid
-//!    since tables are immutable. Then the files are opened.
+//!    ([`place`]). The overlaps with tables were looked up before this step ([`overlap`]), and stay
+//!    valid since tables are immutable. Then the files are opened.
 //! 7. One atomic group of edits adds the files of all column families. Then the sequence numbers
-//!    are published, and after them the new versions. A read takes its version first, and so sees
-//!    all the files of a column family or none. No snapshot is taken between these two
-//!    publications, since the files would appear in it later.
+//!    are published, and after them the new versions. A read takes its version before its sequence
+//!    number, and so sees all the files of a column family or none. No snapshot is taken between
+//!    these two publications, since the files would appear in it later.
 //! 8. Writes continue. With `move_files` the original names are removed.
 //!
 //! # A crash

@@ -151,7 +151,7 @@ pub struct ExternalFiles<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct IngestedFile {
-    /// The original path of the file.
+    /// The path from which the file was ingested.
     pub path: PathBuf,
     /// The file number of the new table.
     pub number: u64,

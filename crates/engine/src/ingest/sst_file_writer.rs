@@ -60,8 +60,8 @@ pub struct SstFileWriter {
     buffers: BufferPool,
     format: Arc<Format>,
     compression: TableCompression,
-    /// The origin that the next table records: the session and host ids, and a file number. The
-    /// number is that of the last table until the next one is opened.
+    /// The origin that tables record: the session and host ids, and a file number. Opening a table
+    /// increments the file number.
     origin: Origin,
     open: Option<OpenTable>,
 }

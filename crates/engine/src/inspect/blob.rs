@@ -37,7 +37,7 @@ pub enum BlobItem {
     Record(BlobRecord),
     /// Bytes that are not a record.
     Damage {
-        /// Offset of the first of these bytes in the file.
+        /// Offset in the file at which the damage begins.
         offset: u64,
         /// Length of the damage in bytes. The damage ends at the next record with valid checksums,
         /// or at the end of the records.

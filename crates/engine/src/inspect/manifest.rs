@@ -137,7 +137,7 @@ pub struct FamilyState {
 pub struct BlobFileState {
     /// The record of the version edit that added the blob file.
     pub added: BlobFileAddition,
-    /// Number of garbage blobs in the file, which no table refers to.
+    /// Number of garbage blobs, that is, blobs in the file to which no table refers.
     pub garbage_count: u64,
     /// Total size of the garbage blobs in the file, in bytes.
     pub garbage_bytes: u64,

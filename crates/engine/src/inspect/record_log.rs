@@ -139,7 +139,7 @@ impl Irregularity {
             (false, _) => (IrregularityKind::Damage, damage.reason.to_string()),
             // If a write to a recycled file was interrupted, remains of an earlier log follow the
             // part that was written. So a damaged fragment of this log counts as a torn write, if
-            // no valid fragment comes after it.
+            // no valid fragment of this log comes after it.
             (true, true) => (IrregularityKind::Torn, damage.reason.to_string()),
             (true, false) => (IrregularityKind::Stale, LEFT_BEHIND.to_owned()),
         };

@@ -155,7 +155,7 @@ impl Leaf {
     }
 
     /// Resets the position among the leaf's range tombstones. The next call of `covering` may then
-    /// be given any key, in either direction.
+    /// be given any key, and later calls may continue in ascending or descending order.
     pub(crate) fn reset_tombstones(&mut self) {
         match self {
             Self::MemTable(leaf) => leaf.tombstones.reset(),
@@ -205,8 +205,9 @@ impl Leaf {
         dispatch!(self, leaf => leaf.cursor.value(&leaf.memtable), leaf => leaf.value())
     }
 
-    /// Returns whether the block cache has the current block and users have read it, and the same
-    /// for the page cache. Both are false if the leaf does not belong to a compaction.
+    /// Returns from which caches users have read the current block, if they still have it: the
+    /// block cache, the page cache, both or none. Returns none if the leaf does not belong to a
+    /// compaction.
     #[inline]
     pub(crate) fn warmth(&self) -> Warmth {
         dispatch!(self, _leaf => Warmth::default(), leaf => leaf.warmth())

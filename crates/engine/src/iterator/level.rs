@@ -40,7 +40,7 @@ pub(crate) struct LevelIterator {
     /// `spare` had reached.
     is_replaced: bool,
     tombstones: Vec<FileTombstones>,
-    /// Index in `tombstones` of the table with the tombstone that the method `covering` found last.
+    /// Index in `tombstones` of the table whose tombstone the latest call of `covering` returned.
     answered: usize,
 }
 
@@ -94,9 +94,9 @@ impl LevelIterator {
     ///
     /// With a target, the iterator is positioned afterwards: forward, at the first record at or
     /// after the target; backward, at the last record at or before it. As an exception, the
-    /// position does not change if a seek to the target would begin in the current table. For this
-    /// case, the caller must ensure that the current record is at or after the target (forward), or
-    /// at or before the target (backward).
+    /// iterator stays at its current record if the target falls into the table that the iterator is
+    /// in. For this case, the caller must ensure that the current record is at or after the target
+    /// (forward), or at or before the target (backward).
     ///
     /// Without a target, a seek must follow.
     pub(crate) fn go_over(
@@ -198,8 +198,9 @@ impl LevelIterator {
         self.iterator.as_ref().map_or(&[], TableIterator::value)
     }
 
-    /// Returns whether the block cache has the current block and users have read it, and the same
-    /// for the page cache. Both are false if the iterator does not belong to a compaction.
+    /// Returns from which caches users have read the current block, if they still have it: the
+    /// block cache, the page cache, both or none. Returns none if the iterator does not belong to a
+    /// compaction.
     #[inline]
     pub(crate) fn warmth(&self) -> Warmth {
         self.iterator.as_ref().map_or(Warmth::default(), TableIterator::warmth)
@@ -390,7 +391,7 @@ impl LevelIterator {
     }
 
     /// Sets `out` to an internal key. If `forward` is true, this is the end of the range tombstone
-    /// that `covering` found last; otherwise the start.
+    /// that the latest call of `covering` found; otherwise the start.
     pub(crate) fn edge(&self, forward: bool, out: &mut Vec<u8>) {
         if let Some(tombstones) = self.tombstones.get(self.answered) {
             tombstones.cursor.edge(forward, out);
@@ -398,7 +399,8 @@ impl LevelIterator {
     }
 
     /// Resets the position among the range tombstones, and drops those of all tables but the
-    /// current one. The next call of `covering` may then be given any key, in either direction.
+    /// current one. The next call of `covering` may then be given any key, and later calls may
+    /// continue in ascending or descending order.
     pub(crate) fn reset_tombstones(&mut self) {
         let Self { iterator, tombstones, level, file, .. } = self;
         let current = level.files().get(*file).filter(|_| iterator.is_some());

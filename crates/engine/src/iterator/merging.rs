@@ -87,8 +87,9 @@ impl MergingIterator {
         self.winner().and_then(Leaf::path)
     }
 
-    /// Returns whether the block cache has the current block and users have read it, and the same
-    /// for the page cache. Both are false if the iterator does not belong to a compaction.
+    /// Returns from which caches users have read the current block, if they still have it: the
+    /// block cache, the page cache, both or none. Returns none if the iterator does not belong to a
+    /// compaction.
     #[inline]
     pub(crate) fn warmth(&self) -> Warmth {
         self.winner().map_or(Warmth::default(), Leaf::warmth)
@@ -157,7 +158,8 @@ impl MergingIterator {
         let winner = self.tree[0];
         let (newer, rest) = self.leaves.split_at_mut_checked(winner)?;
         let own = rest.first_mut()?;
-        // Older sources are not searched: their tombstones are older than the record.
+        // Leaves older than the current record's leaf are not searched: their tombstones are older
+        // than the current record.
         if newer.iter().all(|leaf| !leaf.has_tombstones()) && !own.has_tombstones() {
             return None;
         }
@@ -174,8 +176,8 @@ impl MergingIterator {
     }
 
     /// Moves past the current record in the current direction. `cover` is the tombstone that hides
-    /// the record. If the tombstone is in a newer leaf than the record, also moves past all other
-    /// records that it covers in the leaves older than its own.
+    /// the record. If the tombstone's leaf is newer than the record's leaf, also moves past all
+    /// other records that the tombstone covers in leaves older than the tombstone's leaf.
     pub(crate) fn skip(&mut self, cover: Cover) -> Result<()> {
         let forward = self.direction == Direction::Forward;
         if !cover.below {
@@ -280,8 +282,8 @@ impl MergingIterator {
         }
     }
 
-    /// Updates the tree after leaf `moved` has moved: compares it with the losers at the nodes
-    /// between it and the root.
+    /// Updates the tree after leaf `moved` has moved to another record: compares the leaf with the
+    /// losers at the nodes on its path to the root, root included.
     #[inline]
     fn replay(&mut self, moved: usize) {
         let mut winner = moved;

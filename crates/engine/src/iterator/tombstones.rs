@@ -17,9 +17,9 @@ use crate::table::{FileMetadata, TableReader};
 pub(crate) struct Cover {
     /// Index of the leaf that has the tombstone.
     pub(crate) source: usize,
-    /// Whether the record is in an older leaf than the tombstone. In older leaves, the tombstone
-    /// hides every record whose key it covers. In its own leaf, it hides only records with lower
-    /// sequence numbers.
+    /// Whether the record's leaf (source of the merge) is older than the tombstone's. In older
+    /// leaves, the tombstone hides every record whose key it covers. In its own leaf, it hides only
+    /// records with lower sequence numbers.
     pub(crate) below: bool,
 }
 
@@ -83,8 +83,8 @@ impl TombstoneCursor {
         }
     }
 
-    /// Resets the position. The next call of `covering` may then be given any key, in either
-    /// direction.
+    /// Resets the position. The next call of `covering` may then be given any key, and later calls
+    /// may continue in ascending or descending order.
     pub(crate) fn reset(&mut self) {
         self.placed = false;
     }
@@ -150,8 +150,8 @@ impl TombstoneCursor {
 
     /// Sets `out` to an edge of the deleted key range around the current fragment, as an internal
     /// key: the exclusive end if `forward` is true, otherwise the inclusive start. In a table, this
-    /// key range is the current fragment alone. In a memtable's index, it is the run of adjacent
-    /// covered fragments that contains the current fragment.
+    /// key range is the current fragment alone. In a memtable's index, it includes the neighbouring
+    /// fragments that visible tombstones delete as well.
     pub(crate) fn edge(&self, forward: bool, out: &mut Vec<u8>) {
         let edge = match &self.place {
             FragmentPosition::MemTable { index, cursor } if cursor.sequence().is_some() => {
@@ -279,8 +279,8 @@ impl MemTableTombstones {
         self.cursors.is_empty()
     }
 
-    /// Resets the position. The next call of `covering` may then be given any key, in either
-    /// direction.
+    /// Resets the position. The next call of `covering` may then be given any key, and later calls
+    /// may continue in ascending or descending order.
     pub(crate) fn reset(&mut self) {
         self.cursors.iter_mut().for_each(TombstoneCursor::reset);
     }
@@ -316,8 +316,9 @@ impl MemTableTombstones {
         self.cursors.iter_mut().any(|cursor| hides(cursor, comparator, internal_key, forward))
     }
 
-    /// Sets `out` to an edge of the deleted key range around the tombstone that `covering` found
-    /// last: the end if `forward` is true, otherwise the start. See [`TombstoneCursor::edge`].
+    /// Sets `out` to an edge of the deleted key range around the tombstone that the latest call of
+    /// `covering` found: the end if `forward` is true, otherwise the start. See
+    /// [`TombstoneCursor::edge`].
     pub(crate) fn edge(&self, forward: bool, out: &mut Vec<u8>) {
         if let Some(cursor) = self.cursors.get(self.answered) {
             cursor.edge(forward, out);

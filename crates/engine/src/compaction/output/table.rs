@@ -31,8 +31,8 @@ pub(crate) struct WrittenTable {
     /// Number of records, range tombstones included.
     pub(crate) records: u64,
     entries: Option<WrittenEntries>,
-    /// Keeps blocks of this table in memory if users read their data in the compaction's inputs
-    /// (warm handover).
+    /// Puts blocks of this table into a cache if users read the same data in the compaction's
+    /// inputs (warm handover).
     pub(crate) table_handover: Option<TableHandover>,
 }
 
@@ -131,9 +131,10 @@ fn reads_back(options: &ColumnFamilyOptions) -> bool {
     options.paranoid_file_checks || is_flagged
 }
 
-/// Returns the origin that an output records in its properties. The times in it are derived from
-/// all inputs that overlap the part. The times in the MANIFEST are more exact: they are derived
-/// from the inputs that overlap the finished output.
+/// Returns the origin that an output records in its properties. The output's key range is not known
+/// yet, so the origin's times are derived from all inputs that overlap the part of the compaction.
+/// The times in the MANIFEST are more exact: they are derived from the inputs that overlap the
+/// finished output.
 fn origin(shared: &JobState, part: &Part, number: u64) -> Origin {
     let bound = |user_key: &Vec<u8>| super::exclusive_bound(user_key);
     let (begin, end) = (part.begin.as_ref().map(bound), part.end.as_ref().map(bound));

@@ -52,8 +52,8 @@ pub(super) fn output_tombstones(
     let upper = bounds.upper.and_then(Boundary::from_internal_key);
     let mut fragments = inputs.between(rules.comparator, rules.snapshots, lower, upper);
     let mut dropped = 0;
-    // Obsolete tombstones are dropped before fragments with the same tombstone are joined.
-    // Otherwise a joined tombstone could cover fragments from which it was dropped.
+    // Obsolete tombstones are dropped from each fragment before adjacent fragments with the same
+    // tombstones are joined. A tombstone may be obsolete in only some of these fragments.
     for StripedFragment { start, end, sequences } in &mut fragments {
         sequences.retain(|&sequence| {
             let tombstone = RangeTombstone { start, end, sequence };

@@ -43,7 +43,7 @@ impl<'a> Tree<'a> {
         let max_output_file_bytes = match is_bottommost || parts.grandparents.is_empty() {
             true => target,
             // An output may grow to twice the target size, so that it can be cut at the bound of a
-            // grandparent, an overlapping table of a deeper level.
+            // grandparent. A grandparent is a table of a deeper level that overlaps the outputs.
             false => target.saturating_mul(2),
         };
         let inputs = parts.inputs.iter().map(|inputs| InputLevel {

@@ -161,9 +161,10 @@ impl<'a> Tree<'a> {
 
     /// Returns the tables of the output level that the inputs overlap; `None` if there are none.
     /// Also adds further tables of the input level to the inputs, as long as the inputs then
-    /// overlap no further tables of the output level. If `only_right`, a table whose keys are below
-    /// those of the inputs is added only if it lies within the key range of the inputs and the
-    /// overlapped tables together.
+    /// overlap no further tables of the output level. With `only_right`, first tries to add only
+    /// tables whose keys are above those of the inputs. If that fails, adds tables on both sides
+    /// that lie within the union of two key ranges: that of the inputs and that of the overlapped
+    /// tables.
     pub(super) fn join_output_level(
         &self,
         inputs: &mut Inputs<'a>,
@@ -189,8 +190,8 @@ impl<'a> Tree<'a> {
         Ok(Some(outputs))
     }
 
-    /// Returns the tables of the output level that overlap a range, widened to clean cuts; `None`
-    /// if there are none.
+    /// Returns the tables of the output level that overlap `range`, and their neighbours that share
+    /// user keys with them. Returns `None` if no table overlaps the range.
     pub(super) fn output_inputs(
         &self,
         output_level: usize,
@@ -206,8 +207,8 @@ impl<'a> Tree<'a> {
     }
 
     /// Returns the inputs widened to all tables of their level that overlap `range`. Returns `None`
-    /// if this is not worthwhile, if a table is already being compacted, or if the widened inputs
-    /// overlap further tables of the output level.
+    /// if widening is not worthwhile ([`Self::is_worth_widening`]), if a table is already being
+    /// compacted, or if the widened inputs overlap further tables of the output level.
     fn widened(
         &self,
         inputs: &Inputs<'a>,
@@ -228,7 +229,8 @@ impl<'a> Tree<'a> {
 
     /// Returns the inputs widened to all tables of the input level that lie entirely within
     /// `range`. `range` is the key range of the inputs and of `outputs`, the tables that they
-    /// overlap in the output level. Returns `None` if this is not worthwhile.
+    /// overlap in the output level. Returns `None` if widening is not worthwhile
+    /// ([`Self::is_worth_widening`]).
     fn widened_within(
         &self,
         inputs: &Inputs<'a>,
@@ -244,8 +246,9 @@ impl<'a> Tree<'a> {
         (is_worth && widened.check_free().is_ok()).then_some(widened)
     }
 
-    /// Whether widening adds tables, and the size of the compaction stays below twice
-    /// `max_compaction_bytes`. The limit is generous, since widening saves a separate compaction.
+    /// Whether `widened` has more tables than `inputs`, and the size of the compaction stays below
+    /// twice `max_compaction_bytes`. The limit is generous, since the added tables then need no
+    /// separate compaction.
     fn is_worth_widening(
         &self,
         inputs: &Inputs<'a>,

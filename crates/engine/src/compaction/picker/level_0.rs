@@ -1,9 +1,9 @@
 //! Compactions of level 0.
 //!
-//! Tables of level 0 may overlap, so a compaction takes all tables that overlap each other, and
-//! only one compaction takes tables of level 0 at a time. While level 0 cannot be compacted into a
-//! deeper level, its tables are merged with each other, because a read must search each table of
-//! level 0.
+//! Tables of level 0 may overlap, so a compaction that takes a table also takes the tables of level
+//! 0 that overlap it. Only one compaction takes tables of level 0 at a time. While level 0 cannot
+//! be compacted into a deeper level, its tables are merged with each other, because a read must
+//! search each table of level 0.
 //!
 //! Source: `TryPickL0TrivialMove`, `PickIntraL0Compaction` and `PickSizeBasedIntraL0Compaction` in
 //! `db/compaction/compaction_picker_level.cc`, and `PickCostBasedIntraL0Compaction` in
@@ -20,8 +20,8 @@ use tailwater_format::key;
 /// Minimum number of tables merged within level 0.
 const INTRA_FILES_MIN: usize = 4;
 
-/// Minimum number of tables in level 0, beyond the trigger of its compaction, for a merge within
-/// level 0.
+/// Tables are merged within level 0 only if their number exceeds
+/// `level0_file_num_compaction_trigger` by at least this.
 const INTRA_FILES_SURPLUS: usize = 2;
 
 impl<'a> Tree<'a> {
@@ -55,13 +55,12 @@ impl<'a> Tree<'a> {
         Some(Start { inputs, output_level: 0, reason, is_level_0_move: false })
     }
 
-    /// Returns the oldest tables of level 0 that can be moved to the base level without rewriting,
-    /// because they overlap neither each other nor the base level.
+    /// Returns the tables of level 0 that can be moved to the base level without rewriting: from
+    /// the oldest table on, as long as the tables overlap neither each other nor the base level.
     fn level_0_move(&self, base_level: usize) -> Files<'a> {
         let options = self.options();
         let paths = self.context.database.db_paths.len();
-        // If the base level is empty, the oldest table could always be moved there, but nothing
-        // would be gained.
+        // Moving a table into an empty base level is always possible, but gains nothing.
         if !options.compression_per_level.is_empty()
             || self.files(base_level).is_empty()
             || paths > 1
@@ -89,8 +88,8 @@ impl<'a> Tree<'a> {
         moved
     }
 
-    /// Returns the newest tables of level 0, down to the first that is being compacted, to merge
-    /// them within level 0. Returns `None` unless level 0 is small compared with the base level.
+    /// Returns the tables of level 0 that are newer than all tables being compacted, to merge them
+    /// within level 0. Returns `None` unless level 0 is small compared with the base level.
     /// Compacting a small level 0 into a large base level would rewrite many tables there.
     fn intra_by_size(&self) -> Option<Files<'a>> {
         let options = self.options();

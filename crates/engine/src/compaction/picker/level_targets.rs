@@ -3,11 +3,11 @@
 //! By default, the target sizes are derived from the size of the largest level. Each level above
 //! the largest has the target of the next deeper level, divided by
 //! `max_bytes_for_level_multiplier`. Level 0 is compacted directly into the base level, and the
-//! levels between are empty. The base level is the first non-empty level or, if that level's target
-//! exceeds `max_bytes_for_level_base`, a level above it whose target does not. A non-empty level is
-//! no longer needed if its target is at most `max_bytes_for_level_base` divided by the multiplier.
-//! It is then drained into deeper levels, together with the levels above it. With
-//! `level_compaction_dynamic_level_bytes` off, sizes are derived from level 1.
+//! levels between are empty. The base level is the first non-empty level below level 0 or, if that
+//! level's target exceeds `max_bytes_for_level_base`, the nearest level above it whose target does
+//! not. A non-empty level is no longer needed if its target is at most `max_bytes_for_level_base`
+//! divided by the multiplier. It is then drained into deeper levels, together with the levels above
+//! it. With `level_compaction_dynamic_level_bytes` off, sizes are derived from level 1.
 //!
 //! Source: `CalculateBaseBytes` in `db/version_set.cc`.
 

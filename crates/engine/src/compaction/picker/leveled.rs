@@ -1,4 +1,5 @@
-//! Selection of the first tables of a leveled compaction, and of the tables compacted with them.
+//! Selects the inputs of a leveled compaction: first the tables that need compaction, then the
+//! tables that must be compacted together with them.
 //!
 //! Source: `db/compaction/compaction_picker_level.cc`.
 
@@ -35,7 +36,8 @@ enum Target {
     NextExceptLast,
 }
 
-/// Returns the next compaction; `None` if none is due, or its tables are not available.
+/// Returns the next compaction. Returns `None` if no compaction is due, or if running compactions
+/// prevent every due compaction.
 pub(super) fn pick(tree: &Tree<'_>) -> Option<Compaction> {
     let start = start_by_score(tree)
         .or_else(|| start_by_themselves(tree))
@@ -47,7 +49,7 @@ pub(super) fn pick(tree: &Tree<'_>) -> Option<Compaction> {
     complete(tree, start)
 }
 
-/// Whether a compaction is due, even if its tables are already being compacted.
+/// Whether a compaction is due. It may be one that cannot start yet because of running compactions.
 pub(super) fn is_needed(tree: &Tree<'_>) -> bool {
     let is_round_robin = tree.options().compaction_pri == CompactionPriority::RoundRobin;
     let goes_down = |&(level, _): &Marked<'_>| {
@@ -76,7 +78,8 @@ fn start_by_score<'a>(tree: &Tree<'a>) -> Option<Start<'a>> {
             }
             level_0_waits = true;
         } else if level_0_waits && level == tree.targets.base_level {
-            // A compaction of the base level would delay the waiting compaction of level 0 further.
+            // A compaction from the base level into the next level would occupy tables that the
+            // waiting compaction of level 0 needs.
             continue;
         } else if let Some(inputs) = tree.best_files(level, level + 1) {
             let reason = Reason::LevelMaxLevelSize;

@@ -1,9 +1,10 @@
 //! Manual compactions of a key range.
 //!
-//! A range is compacted level by level, from the first level that overlaps it to the last
-//! ([`first_step`], [`next_step`]). Each level is compacted in compactions of up to
-//! `max_compaction_bytes`. Finally, the tables of the last level can be rewritten in place. The
-//! rewrite can leave out the tables that the same request has just written.
+//! A range is compacted level by level, from the first level with tables that overlap the range
+//! down to the last level ([`first_step`], [`next_step`]). The last level is the deepest level of
+//! the tree or, without dynamic level sizes, the deepest non-empty level. Each level is compacted
+//! in compactions of up to `max_compaction_bytes`. Finally, the tables of the last level can be
+//! rewritten in place. The rewrite can leave out the tables that the same request has just written.
 //!
 //! Universal and FIFO compaction ignore the range: all tables of the column family are merged in
 //! one compaction.
@@ -45,7 +46,8 @@ pub(crate) struct ManualRange<'k> {
 pub(crate) enum ManualPick {
     /// The range has nothing to compact.
     Nothing,
-    /// A running compaction conflicts with the range. Retry when a running compaction has ended.
+    /// A running compaction conflicts with the compaction of the requested range. The caller
+    /// retries after any running compaction has ended.
     Conflict,
     /// A compaction.
     Compact {
@@ -184,9 +186,9 @@ fn pick_everything(
     Ok(ManualPick::Compact { compaction, next_begin })
 }
 
-/// Returns the user key at which the next compaction of the range begins, if `compaction` has fewer
-/// input tables than `wanted`. Tables that were written after the request are not counted as
-/// missing. Returns `None` if no table is missing.
+/// Returns the user key at which the next compaction of the range begins. Returns `None` if no
+/// table of `wanted` is left for it. A table is left if `compaction` does not take it, and it was
+/// written before the request.
 fn begin_of_rest(
     tree: &Tree<'_>,
     wanted: &Files<'_>,
@@ -199,7 +201,8 @@ fn begin_of_rest(
     let left = left.filter(|file| file.number() < range.asked_at);
     let smallest = left.map(|file| file.smallest_user_key());
     let first = smallest.min_by(|a, b| comparator.compare(a, b))?;
-    // The requested range may begin inside the first table that `compaction` does not include.
+    // If the requested range begins inside the first table that is left, the next compaction begins
+    // with the range, not with the table.
     let begin = range.begin.filter(|begin| comparator.compare(begin, first).is_gt());
     Some(begin.unwrap_or(first).to_vec())
 }

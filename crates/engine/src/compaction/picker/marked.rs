@@ -32,7 +32,8 @@ impl<'a> Tree<'a> {
         free_files(self.context.version, level_count)
     }
 
-    /// Like the free function [`marked_by_themselves`], for the version of this tree.
+    /// Calls the function [`marked_by_themselves`] of this module with the version of this LSM
+    /// tree.
     pub(super) fn marked_by_themselves(&self) -> Vec<Marked<'a>> {
         marked_by_themselves(self.context.version).collect()
     }

@@ -45,8 +45,8 @@ pub(crate) fn pending_compaction_bytes(version: &Version, options: &ColumnFamily
         coming = size.saturating_sub(targets.max_bytes(level));
         let next = level_bytes(level + 1);
         if coming > 0 && next > 0 {
-            // Moving a byte down also rewrites bytes of the next level. On average, their number is
-            // the ratio of the next level's size to this level's size.
+            // Each byte that moves down is written once. On average, `next / size` bytes of the
+            // next level are rewritten with it.
             let fan_out = next as f64 / size as f64 + 1.0;
             pending = pending.saturating_add((coming as f64 * fan_out) as u64);
         }
@@ -94,10 +94,10 @@ fn has_many_in_level_0(tables: usize, options: &ColumnFamilyOptions) -> bool {
 }
 
 /// Returns a threshold in bytes: compactions run concurrently if the backlog is at least this
-/// large. The threshold is the smaller of two values. The first is a quarter of the soft limit, and
-/// 0 without a soft limit. The second is an eighth of the last level's size, but at least twice
-/// `max_bytes_for_level_base`. (RocksDB uses the size of all bottommost tables instead of the last
-/// level's.)
+/// large. The threshold is the smaller of two values. The first is a quarter of
+/// `soft_pending_compaction_bytes_limit`; if this option is 0, the threshold is 0. The second is an
+/// eighth of the last level's size, but at least twice `max_bytes_for_level_base`. (RocksDB uses
+/// the size of all bottommost tables instead of the last level's.)
 fn many_bytes(version: &Version, options: &ColumnFamilyOptions) -> u64 {
     let by_limit = options.soft_pending_compaction_bytes_limit / 4;
     let last = version.levels().iter().rfind(|level| !level.files().is_empty());

@@ -10,8 +10,8 @@ use crate::compaction::picker::tree::Tree;
 use crate::options::CompactionPriority;
 use crate::table::FileMetadata;
 
-/// The boost of a level ([`TtlBoost`]) grows in steps. When it has grown by this many steps, the
-/// boost of the next deeper level begins.
+/// The priority of a level's old tables rises in steps as they age ([`TtlBoost`]). At the age at
+/// which it has risen by this many steps, it begins to rise in the next deeper level.
 const BOOST_RATIO: u64 = 16;
 
 impl Tree<'_> {
@@ -116,7 +116,8 @@ impl TtlBoost {
         Self { now_s, begin_s: Some(half.saturating_add(range)), step_s }
     }
 
-    /// Returns the divisor for a table's overlap ratio; 1 without a boost.
+    /// Returns the number by which a table's overlap ratio is divided. A lower ratio means a higher
+    /// priority. Returns 1 if the table's data is not old enough.
     fn of(&self, file: &FileMetadata) -> u64 {
         let age_s = self.now_s.saturating_sub(file.oldest_ancestor_time_s());
         match self.begin_s {

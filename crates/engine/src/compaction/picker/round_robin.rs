@@ -49,8 +49,9 @@ impl<'a> Tree<'a> {
         if place < files.len() { place } else { 0 }
     }
 
-    /// Adds the tables that follow the first inputs. Stops when the level without the inputs is
-    /// within its target size, or when the compaction would exceed `max_compaction_bytes`.
+    /// Adds to `inputs` the tables that follow them in their level. Stops when the other tables of
+    /// the level are within the level's target size, or when the compaction would exceed
+    /// `max_compaction_bytes`.
     pub(super) fn widen_round_robin(&self, inputs: &mut Inputs<'a>, output_level: usize) {
         let (level, files) = (inputs.level, self.files(inputs.level));
         let free = files.iter().filter(|file| !file.is_being_compacted());
@@ -82,8 +83,9 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// Widens the inputs to clean cuts. Returns the total size of the inputs and of the tables that
-    /// they overlap in the output level, in bytes. Returns `None` if these cannot be compacted now.
+    /// Adds neighbouring tables that share user keys with the inputs. Returns the total size, in
+    /// bytes, of the inputs and of the tables that they overlap in the output level. Returns `None`
+    /// if a running compaction prevents compacting these tables.
     fn round_robin_size(&self, inputs: &mut Inputs<'a>, output_level: usize) -> Option<u64> {
         self.widen_to_clean_cut(inputs).ok()?;
         if self.collides(&[inputs], output_level) {

@@ -9,9 +9,9 @@ use crate::compaction::picker::tree::{Tree, total_size};
 use crate::options::{ColumnFamilyOptions, CompactionStyle, DbOptions};
 use crate::version::{CompactCursors, Version};
 
-/// With dynamic level sizes, scores of 1 or more are multiplied by this factor. Before that, the
-/// score of an overfull level is reduced according to the bytes that are about to arrive from
-/// shallower levels. The product is usually still above 1.
+/// With dynamic level sizes, the score of a level that needs a compaction is multiplied by this
+/// factor. Bytes that are about to arrive from shallower levels reduce the score, possibly below 1.
+/// The multiplication usually raises it above 1 again.
 const SCALE: f64 = 10.0;
 
 /// The score of a level.
@@ -57,7 +57,7 @@ impl Tree<'_> {
     /// Returns the scores of all levels but the last, highest first.
     pub(super) fn scores(&self) -> Vec<Score> {
         let mut scores = Vec::new();
-        // Bytes that will come down from the levels above.
+        // Bytes that will move from the shallower levels into the current one.
         let mut coming_bytes = 0.0;
         for level in 0..self.level_count().saturating_sub(1) {
             let value = match level {
@@ -106,8 +106,8 @@ impl Tree<'_> {
         let base_level = self.targets.base_level;
         let base_max = self.targets.max_bytes(base_level);
         if bytes > base_max {
-            // Level 0 is larger than the base level's target size. If it is also larger than the
-            // base level itself, its score rises above 1.
+            // Level 0 is larger than the base level's target size. If level 0 is also larger than
+            // the tables of the base level, this ratio exceeds 1.
             let base_files = self.files(base_level).iter();
             let base_bytes =
                 base_files.map(|file| self.compensated_size(file)).fold(0, u64::saturating_add);

@@ -51,9 +51,9 @@ impl<'a> Tree<'a> {
     }
 
     /// Returns a table's size in bytes, increased by the estimated size of the data in deeper
-    /// levels that the table deletes. All range deletions count. Point deletions count only if more
-    /// than half of the table's entries are point deletions, and then only their number above that
-    /// half.
+    /// levels that the table deletes. All range deletions count. Point deletions count only if they
+    /// are more than half of the table's entries. Only the number by which they exceed the other
+    /// entries then counts.
     pub(super) fn compensated_size(&self, file: &FileMetadata) -> u64 {
         let statistics = file.statistics().copied().unwrap_or_default();
         let deletions = statistics.deletions.saturating_sub(statistics.range_deletions);
@@ -82,8 +82,8 @@ pub(super) fn total_size<'f>(files: impl IntoIterator<Item = &'f Arc<FileMetadat
 }
 
 /// Returns the average size of a value on disk, in bytes. It is computed from the tables whose
-/// statistics are known: their average size of an uncompressed value, times their compression
-/// ratio.
+/// statistics are known: the average size of an uncompressed value, times the ratio of the tables'
+/// compressed size to their uncompressed size.
 fn average_value_bytes(version: &Version) -> u64 {
     let mut file_bytes = 0_u128;
     let mut sum = FileStatistics::default();

@@ -120,8 +120,8 @@ fn with_databases(part: &str, mut test: impl FnMut(&mut Oracle, PathBuf, &mut Rn
     }
 }
 
-/// Returns a random history, divided into `count` pieces, each of which is to be flushed to a
-/// table, and the name of its merge operator.
+/// Returns a random history and the name of the merge operator that it uses. The history is divided
+/// into `count` pieces, one for each table to be flushed.
 fn pieces(rng: &mut Rng, count: usize) -> (Vec<Vec<Record>>, &'static str) {
     let operator = ["stringappend", "uint64add", "stringappendtest", "max", "put"];
     let operator = operator[rng.usize(..operator.len())];

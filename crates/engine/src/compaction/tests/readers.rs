@@ -42,8 +42,8 @@ fn buffered_readahead_requests_fit_the_device_limit() {
     assert!(bytes_of_a_read(direct, Some(REQUEST_BYTES_MAX)) > 2 * REQUEST_BYTES_MAX);
 }
 
-/// Creates tables of two levels with range tombstones, which compactions open with separate
-/// readers.
+/// Creates tables with range tombstones in two levels. The option set here makes a compaction open
+/// tables itself, instead of using those opened for users' reads.
 fn with_tombstones(storage: &SimStorage) -> Scene {
     let mut scene = Scene::simulated("use_direct_io_for_compaction_reads=true", storage);
     for (level, sequence) in [(1, 1_u64), (0, 100), (0, 200)] {

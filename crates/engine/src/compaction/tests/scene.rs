@@ -395,7 +395,7 @@ impl Scene {
     }
 }
 
-/// Parameters of the tests' reads.
+/// How the tests read tables.
 const PROFILE: ReadProfile =
     ReadProfile { purpose: Purpose::UserRead, verify_checksums: true, fill_cache: false };
 

@@ -1,4 +1,5 @@
-//! Short forms of compaction, ingestion, flushes, changes of options, and properties.
+//! Methods with default arguments for compaction, ingestion, flushes, changes of options, and
+//! properties.
 
 use std::path::Path;
 

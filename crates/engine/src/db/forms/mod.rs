@@ -1,4 +1,5 @@
-//! Short forms of the methods of [`Db`], with the method names of crate `rocksdb`.
+//! Methods of [`Db`] that call other methods with default arguments. The names are those of crate
+//! `rocksdb`.
 //!
 //! Each operation has a full form: the suffix `_cf` means that it takes a column family, and `_opt`
 //! that it takes options, which are the last parameter. The shorter forms use the column family

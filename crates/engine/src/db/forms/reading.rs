@@ -1,4 +1,4 @@
-//! Short forms of reads: of single keys, of several keys, and with iterators.
+//! Methods with default arguments for reads of single keys, of several keys, and with iterators.
 
 use crate::column_family::ColumnFamily;
 use crate::db::{Db, Entries, KeyBounds};

@@ -1,4 +1,4 @@
-//! Short forms of writes.
+//! Methods with default arguments for writes.
 
 use tailwater_format::batch::WriteBatch;
 

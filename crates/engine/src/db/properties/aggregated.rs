@@ -13,8 +13,8 @@ use crate::column_family::SuperVersion;
 use crate::error::Result;
 
 /// The entries that follow the numeric ones in the text of the aggregated table properties. Each
-/// has the value that RocksDB shows for a table without this property. The values of `SLOW` and
-/// `FAST` are replaced by sums over the tables.
+/// has the value that RocksDB shows for a table that lacks the property named by the entry. The
+/// values of the entries `SLOW` and `FAST` are replaced by sums over the tables.
 const NOTHING: [(&str, &str); 24] = [
     ("filter policy name", "N/A"),
     ("prefix extractor name", "N/A"),
@@ -41,8 +41,8 @@ const NOTHING: [(&str, &str); 24] = [
     ("unique ID", "N/A"),
     ("Sequence number to time mapping", ""),
 ];
-/// `SLOW` and `FAST` are the names of the two entries of [`NOTHING`] that get a sum over the
-/// tables.
+/// `SLOW` and `FAST` are names of entries of [`NOTHING`]. In the text of the aggregated properties,
+/// the values of these two entries are sums over the tables.
 const SLOW: &str = "slow compression estimated data size";
 const FAST: &str = "fast compression estimated data size";
 

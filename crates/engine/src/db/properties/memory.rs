@@ -63,8 +63,8 @@ pub(super) fn text(family: &ColumnFamily, source: &SuperVersion) -> String {
     })
 }
 
-/// Returns the sizing decisions of a block cache that sizes itself, one per line; `None` for a
-/// cache with a fixed size.
+/// Returns the capacity of a block cache that sizes itself, and the counts on which its sizing
+/// depends, one number per line. Returns `None` for a cache with a fixed size.
 pub(super) fn block_cache_size(source: &SuperVersion) -> Option<String> {
     let cache = source.tables().context().block_cache.as_deref()?;
     let AutoSizes { ceiling, grown, shrunk, ghosts } = cache.auto_sizes()?;

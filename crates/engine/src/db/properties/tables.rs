@@ -1,4 +1,5 @@
-//! Properties of tables: their sizes, sums of their properties, and lists of them.
+//! Database properties about tables: the tables' sizes, the sums of the tables' properties, and
+//! lists of tables.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -30,11 +30,11 @@ use crate::options::CompactionStyle;
 use crate::table::FileMetadata;
 use crate::version::{Compaction, Version};
 
-/// The placement of a file.
+/// The level and the sequence number of an ingested file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Placement {
     pub(super) level: usize,
-    /// The sequence number for all records of the file; 0 if the file hides nothing.
+    /// The sequence number for all records of the file; 0 if the file hides no existing records.
     pub(super) sequence: Sequence,
 }
 
@@ -126,9 +126,9 @@ impl FamilyContext<'_> {
         Ok(Placement { level, sequence: if is_numbered { last_sequence + 1 } else { 0 } })
     }
 
-    /// Returns the deepest level with a number below `below` to which a file can go. Also returns
-    /// whether a table or a running compaction prevents the file from going deeper. In that case,
-    /// the file counts as hiding existing records.
+    /// Returns the deepest level to which a file can go, among the levels with numbers less than
+    /// `below`. Also returns whether a table or a running compaction prevents the file from going
+    /// deeper. If so, the file must be treated as hiding existing records.
     fn deepest_level(
         &self,
         file: &ExternalFile,

@@ -140,7 +140,8 @@ fn a_file_goes_to_the_deepest_level_above_any_overlap() {
         (&["6: c-e"], "a-c", (5, 101)),
         (&["2: b-b", "4: a-c"], "a-c", (1, 101)),
         (&["0: b-b"], "a-c", (0, 101)),
-        // A table whose key range overlaps the file's, but which has no records in it, is ignored.
+        // A table is ignored if its key range overlaps that of the file, but none of its records is
+        // in the file's key range.
         (&["2: a~z"], "b-c", (6, 0)),
         (&["6: a~z"], "b-c", (5, 0)),
         (&["5: a~z", "6: b-b"], "b-c", (4, 101)),
@@ -165,8 +166,9 @@ fn a_file_goes_above_the_output_of_a_running_compaction() {
     assert_eq!(world("a-c > 3").place("b-d"), (2, 101));
     assert_eq!(world("a-c > 3").place("d-e"), (6, 0));
     assert_eq!(world("a-c > 1").place("c-d"), (0, 101));
-    // The running compaction writes to level 3, which was the base level when it began. The base
-    // level is 5 now. The output still counts as an overlap, so the file goes above level 3.
+    // The running compaction writes to level 3, which was the base level when it began. Its output
+    // overlaps the file, so the file must go above level 3. The base level is 5 now, so the file
+    // cannot go to levels 1 and 2.
     let higher = World { base_level: 5, ..world("a-c > 3") };
     assert_eq!(higher.place("b-d"), (0, 101));
 }

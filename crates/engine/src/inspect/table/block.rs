@@ -66,7 +66,8 @@ impl BlockReport {
         self.stored_checksum == self.computed_checksum
     }
 
-    /// Returns the block's compression; `None` if its number is unknown.
+    /// Returns the block's compression; `None` if the compression type stored with the block is
+    /// unknown.
     pub fn compression(&self) -> Option<Compression> {
         Compression::from_byte(self.compression_type)
     }

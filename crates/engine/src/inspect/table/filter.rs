@@ -85,8 +85,8 @@ impl TableFile {
         let properties = self.properties.as_ref().map_err(Clone::clone)?;
         let mut partitions = Vec::new();
         if partitioned {
-            // Only the index of data blocks may store first keys; the index of filter partitions
-            // never does.
+            // The index of filter partitions never stores first keys, unlike the index of data
+            // blocks.
             let delta_values = properties.index_value_is_delta_encoded;
             let format = IndexFormat { delta_values, first_keys: false };
             let (entries, damage) = self.index_block(handle, format)?;

@@ -7,7 +7,7 @@ use tailwater_format::table::{BlockHandle, IndexType};
 use super::TableFile;
 use crate::error::{Error, Result};
 
-/// The readable part of a table's index.
+/// A table's index, as far as it could be decoded.
 #[derive(Debug, Default)]
 pub struct Index {
     /// The location of the index or, if it has two levels, of its root.
@@ -83,7 +83,7 @@ impl TableFile {
     }
 
     /// Returns the entries of an index block up to the first that does not decode. Also returns the
-    /// error from decoding, or a checksum error.
+    /// decoding error or checksum error, if there is one.
     pub(super) fn index_block(
         &self,
         handle: BlockHandle,

@@ -33,7 +33,8 @@ pub struct TableFile {
     meta_blocks: Result<Vec<MetaEntry>>,
     properties: Result<Properties>,
     dictionary: Result<Option<DecompressionDictionary>>,
-    /// Checksum errors in the metaindex, properties and dictionary blocks that decode nevertheless.
+    /// Checksum errors of those metaindex, properties and dictionary blocks that could be decoded
+    /// nevertheless.
     damage: Vec<Error>,
 }
 

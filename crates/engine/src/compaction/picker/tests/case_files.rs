@@ -78,7 +78,8 @@ fn answer(text: &str) -> String {
     out
 }
 
-/// Executes one line. Returns no output for a line that sets up the column family.
+/// Executes one command, a line of a case file. Returns its output, which is empty for commands
+/// that set up the column family.
 fn run(world: &mut World, line: &str) -> String {
     let (command, rest) = line.split_once(' ').unwrap_or((line, ""));
     match command {

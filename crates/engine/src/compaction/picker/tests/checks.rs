@@ -49,9 +49,9 @@ pub(super) fn check(world: &World, compaction: &Compaction) -> Result<(), String
     check_move(world, compaction)
 }
 
-/// Checks that no input is already being compacted, and that the inputs are in the order of their
-/// level. Below level 0 also checks that the inputs are adjacent, and share no user key with the
-/// tables before and after them.
+/// Checks that no input is already being compacted, and that the inputs have the same order as in
+/// their level. In levels other than 0, also checks that the inputs are adjacent, and share no user
+/// key with the tables before and after them.
 fn check_level(world: &World, input: &InputLevel) -> Result<(), String> {
     let files = world.version.levels()[input.level].files();
     let mut places = Vec::new();
@@ -135,8 +135,8 @@ fn range(world: &World, compaction: &Compaction) -> (Vec<u8>, Vec<u8>, bool) {
     (from, to, is_exclusive(largest))
 }
 
-/// Checks that the key range of all inputs overlaps no table of the output level that is not an
-/// input. The outputs can extend over that whole range.
+/// Checks that every table of the output level that overlaps the joint key range of the inputs is
+/// itself an input. The outputs can extend over that whole range.
 fn check_outputs(world: &World, compaction: &Compaction) -> Result<(), String> {
     if compaction.output_level == 0 {
         return Ok(());

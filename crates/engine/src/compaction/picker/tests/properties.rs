@@ -1,4 +1,5 @@
-//! Random trees: every picked compaction keeps the invariants, and picking terminates.
+//! Picks compactions in random LSM trees until none is due. Checks every picked compaction
+//! (`checks.rs`), and that picking terminates.
 
 use tailwater_format::version_edit::NewFile;
 use tailwater_testkit::seed;
@@ -15,7 +16,8 @@ use crate::table::FileStatistics;
 
 const KEYS: u64 = 1000;
 
-/// Upper bound of the number of compactions that any of these trees needs.
+/// A random tree is compacted until no compaction is due. No tree needs more than this number of
+/// compactions.
 const COMPACTIONS_MAX: usize = 20_000;
 
 const PRIORITIES: [&str; 5] = [

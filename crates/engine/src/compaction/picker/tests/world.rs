@@ -76,7 +76,7 @@ impl World {
         self.version = version.unwrap_or_else(|problem| panic!("{problem}"));
     }
 
-    /// Adds a table. Assigns it a number and, in level 0, an epoch number, if it has none.
+    /// Adds a table. Assigns it a file number and an epoch number, unless it has them.
     pub(super) fn add(&mut self, mut file: NewFile) {
         if file.number == 0 {
             file.number = self.next_number;

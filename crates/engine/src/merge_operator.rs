@@ -1,9 +1,10 @@
 //! Merge operators, which combine merge operands into a value.
 //!
 //! A merge writes an operand instead of a value. If the newest records of a key are operands, the
-//! merge operator computes the key's value from the operands and from the base value below them, if
-//! there is one. The built-in operators have the names and semantics of those of RocksDB
-//! (`utilities/merge_operators/`), so that both engines read the same values from a database.
+//! merge operator computes the key's value from them and from the base value: the value that was
+//! written before these operands, if there is one. The built-in operators have the names and
+//! semantics of those of RocksDB (`utilities/merge_operators/`), so that both engines read the same
+//! values from a database.
 
 use std::fmt;
 use std::sync::Arc;
@@ -70,11 +71,11 @@ pub trait CustomMergeOperator: Send + Sync {
         None
     }
 
-    /// Whether a merge over a wide-column entity keeps all columns except the default column.
-    /// `full_merge` is applied to the default column. If this function returns true, the result
-    /// replaces only that column. If false, the result is a plain value that replaces the whole
-    /// entity. The default implementation returns true, as in RocksDB, where `FullMergeV3` decides
-    /// this. The function must return the same value every time.
+    /// Whether the result of a merge over a wide-column entity replaces only the default column. In
+    /// both cases, `full_merge` is called with the value of the default column. If this function
+    /// returns true, all other columns keep their values. If false, the result is a plain value
+    /// that replaces the whole entity. The default implementation returns true, as in RocksDB,
+    /// where `FullMergeV3` decides this. The function must return the same value every time.
     fn keeps_entity_columns(&self) -> bool {
         true
     }

@@ -71,12 +71,13 @@ pub trait CustomPrefixExtractor: Send + Sync {
 #[derive(Clone)]
 #[non_exhaustive]
 pub enum PrefixExtractor {
-    /// The first N bytes of the key; shorter keys have no prefix. Named `rocksdb.FixedPrefix.N`.
+    /// The prefix is the first N bytes of the key. A key with fewer bytes has no prefix. Named
+    /// `rocksdb.FixedPrefix.N`.
     Fixed(usize),
-    /// The first N bytes of the key, or the whole key if it is shorter. Named
+    /// The prefix is the first N bytes of the key. A key with fewer bytes is its own prefix. Named
     /// `rocksdb.CappedPrefix.N`.
     Capped(usize),
-    /// The whole key. Named `rocksdb.Noop`.
+    /// The prefix is the whole key. Named `rocksdb.Noop`.
     Noop,
     /// A user-defined extractor.
     Custom(Arc<dyn CustomPrefixExtractor>),

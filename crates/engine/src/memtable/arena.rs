@@ -175,8 +175,8 @@ impl Arena {
     }
 
     /// Allocates a chunk and adds it to the list. The chunk has `size` bytes, including its header,
-    /// or a little more if it is mapped, because mappings are whole pages. `used` of these bytes
-    /// count as allocated from the start.
+    /// or a little more if it is mapped, because mappings are whole pages. The first `used` bytes
+    /// of the chunk count as allocated already.
     fn new_chunk(&self, size: usize, used: usize) -> NonNull<Chunk> {
         let (memory, size, is_paged) = obtain(size);
         let chunk = memory.cast::<Chunk>();
@@ -233,10 +233,14 @@ fn obtain(size: usize) -> (NonNull<u8>, usize, bool) {
 /// freed before, and nothing may refer to it any more.
 unsafe fn give_back(memory: NonNull<u8>, size: usize, is_paged: bool) {
     if is_paged {
-        // SAFETY: the pages were leaked in `obtain`; the caller ensures the other conditions.
+        // SAFETY: the caller ensures that `obtain` returned this memory and size, and so leaked
+        // these pages. The caller also ensures that they have not been freed before, and that
+        // nothing refers to them any more.
         drop(unsafe { Pages::from_leaked(memory, size) });
     } else {
-        // SAFETY: the caller ensures the conditions.
+        // SAFETY: the caller ensures that `obtain` returned this memory and size, and so allocated
+        // it with this layout. The caller also ensures that the memory has not been freed before,
+        // and that nothing refers to it any more.
         unsafe { dealloc(memory.as_ptr(), chunk_layout(size)) };
     }
 }

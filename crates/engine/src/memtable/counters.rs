@@ -10,7 +10,7 @@ use tailwater_format::key::{Sequence, ValueType};
 pub(crate) struct Counters {
     /// Number of entries, including deletions and range deletions.
     pub(crate) entries: u64,
-    /// Number of entries that delete a single key.
+    /// Number of point deletions: entries that delete one key, and not a range of keys.
     pub(crate) deletions: u64,
     /// Number of entries that delete a range of keys.
     pub(crate) range_deletions: u64,

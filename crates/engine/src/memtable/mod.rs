@@ -12,8 +12,8 @@
 //!   sequence number.
 //! - Entries are never removed or changed. All memory is freed when the memtable is dropped.
 //!
-//! The owner of a memtable takes these steps in order. Any thread adds entries and then publishes
-//! their sequence numbers. When the memtable is full, the owner waits until no writer uses it, and
+//! The life of a memtable has these steps. First, any thread adds entries and then publishes their
+//! sequence numbers. When the memtable is full, its owner waits until no writer uses it, and
 //! flushes it. The memtable is dropped when the last reader has released it. A memtable does not
 //! survive a crash; its entries are recovered from the WAL.
 
@@ -94,8 +94,8 @@ pub(crate) struct MemTable {
 }
 
 impl Drop for MemTable {
-    /// Hands the tombstones and the tracked keys to a background thread, which frees them, because
-    /// they may be large. The skiplist hands over its own memory in the same way.
+    /// Frees the tombstones and the tracked keys in a background thread, because freeing them may
+    /// take long. The skiplist frees its own memory in the same way.
     fn drop(&mut self) {
         if self.tombstones.count() > 0 || self.read_keys.get().is_some() {
             let tombstones = std::mem::take(&mut self.tombstones);
@@ -124,7 +124,7 @@ impl MemTable {
         self.read_keys.get_or_init(ReadKeys::new);
     }
 
-    /// Records, if reads are tracked, that a user found this key in the memtable.
+    /// If reads are tracked, notes that a user's read found this key in the memtable.
     #[inline]
     pub(crate) fn note_read(&self, user_key: &[u8]) {
         if let Some(keys) = self.read_keys.get() {

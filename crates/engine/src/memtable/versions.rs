@@ -26,8 +26,9 @@ pub(crate) struct Versions<'a> {
 }
 
 impl<'a> Versions<'a> {
-    /// Creates an iterator over the versions of a user key. `first` is the node of the newest
-    /// version. If it belongs to another key, the iterator is empty.
+    /// Creates an iterator over the visible versions of a user key. If there are any, `first` must
+    /// be the node of the newest visible one. If `first` is `None` or belongs to another key, the
+    /// iterator is empty.
     #[inline]
     pub(super) fn of(list: &'a SkipList, user_key: &[u8], first: Option<Node<'a>>) -> Self {
         let next = first.filter(|node| list.same_user_key(node.key_parts().0, user_key));

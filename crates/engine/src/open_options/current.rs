@@ -28,7 +28,7 @@ pub(crate) struct CurrentOptions {
 }
 
 impl CurrentOptions {
-    /// Creates the component from the options with which the database is opened.
+    /// Creates the current options of a database that is opened with the options `open`.
     pub(crate) fn new(open: OpenOptions) -> Self {
         let opened_with = open.database().clone();
         Self {

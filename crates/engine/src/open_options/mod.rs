@@ -178,8 +178,8 @@ impl OpenOptions {
     /// family, and creates it if it is missing and `create_missing_column_families` is set.
     ///
     /// # Errors
-    /// Invalid argument, naming the option: in the cases of [`OpenOptions::set_options`], or if the
-    /// option belongs to the database. No option is changed then.
+    /// Invalid argument, naming the option: for the reasons that [`OpenOptions::set_options`]
+    /// lists, or because the option belongs to the whole database. No option is changed then.
     pub fn set_options_cf(&mut self, name: &str, text: &str) -> Result<()> {
         let (mut database, mut family) = (self.database.clone(), self.column_family(name).clone());
         options::set_options(&mut database, &mut family, text)?;

@@ -103,7 +103,8 @@ choice! {
 choice! {
     /// Which table of a level is compacted first.
     pub enum CompactionPriority {
-        /// The table that overlaps least with the next level, relative to its size.
+        /// The table with the lowest overlap ratio: the bytes in the next level that overlap the
+        /// table, divided by the table's size.
         MinOverlappingRatio = "kMinOverlappingRatio",
         /// The largest table, with extra weight for tombstones.
         ByCompensatedSize = "kByCompensatedSize",
@@ -161,9 +162,9 @@ choice! {
 choice! {
     /// Which large values are added to the blob cache when they are written.
     pub enum PrepopulateBlobCache {
-        /// No values are added.
+        /// No values are added to the blob cache.
         Disable = "kDisable",
-        /// Values that flushes write are added.
+        /// Only the values that a flush writes are added to the blob cache.
         FlushOnly = "kFlushOnly",
     }
 }
@@ -171,11 +172,11 @@ choice! {
 choice! {
     /// Which blocks are added to the block cache when they are written.
     pub enum PrepopulateBlockCache {
-        /// No blocks are added.
+        /// No blocks are added to the block cache.
         Disable = "kDisable",
-        /// Blocks that flushes write are added.
+        /// Only the blocks that a flush writes are added to the block cache.
         FlushOnly = "kFlushOnly",
-        /// Blocks that flushes and compactions write are added.
+        /// The blocks that a flush or a compaction writes are added to the block cache.
         FlushAndCompaction = "kFlushAndCompaction",
     }
 }
@@ -210,8 +211,8 @@ choice! {
         Fallback = "kFallback",
         /// No metadata blocks stay in the cache.
         None = "kNone",
-        /// The metadata blocks of a table stay in the cache if a flush wrote the table, or if it is
-        /// of similarly small size.
+        /// The metadata blocks of tables in level 0 stay in the cache. Those of other tables do
+        /// not.
         FlushedAndSimilar = "kFlushedAndSimilar",
         /// All metadata blocks stay in the cache.
         All = "kAll",

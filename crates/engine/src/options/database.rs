@@ -39,7 +39,7 @@ const DIRECT_REQUEST_MAX: u64 = 16 << 20;
 pub struct DbPath {
     /// Path of the directory.
     pub path: PathBuf,
-    /// Target size of the tables in the directory, in bytes.
+    /// Target size of all tables in the directory together, in bytes.
     pub target_size: u64,
 }
 

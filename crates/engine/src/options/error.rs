@@ -11,7 +11,8 @@ pub struct Error {
     /// The option's name, or `name.part` for a part of an option. Empty if the text as a whole is
     /// malformed.
     pub option: String,
-    /// The line of the OPTIONS file, from 1, if the option was read from one.
+    /// The option's line number in the OPTIONS file, counted from 1. `None` if the option was not
+    /// read from an OPTIONS file.
     pub line: Option<u32>,
     /// The problem.
     pub problem: Problem,
@@ -21,8 +22,8 @@ pub struct Error {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Problem {
-    /// The option belongs to another group of options, which the field names, such as "the
-    /// database's".
+    /// The option belongs to another group of options. The field is the name of that group, such as
+    /// "the database's".
     Elsewhere(&'static str),
     /// No option has this name.
     Unknown {
@@ -40,7 +41,7 @@ pub enum Problem {
     Refused {
         /// The value as given.
         value: String,
-        /// The reason why it is not supported.
+        /// The reason why the feature is not supported.
         why: Cow<'static, str>,
     },
     /// The value contradicts values of other options, or is out of range.

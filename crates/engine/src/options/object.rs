@@ -105,11 +105,11 @@ pub enum PrefixExtractor {
     /// Keys have no prefix.
     #[default]
     None,
-    /// The prefix is the first bytes of the key; the field is their number. Shorter keys have no
-    /// prefix.
+    /// The prefix is the first N bytes of the key, where N is the field. A key with fewer than N
+    /// bytes has no prefix.
     Fixed(usize),
-    /// The prefix is the first bytes of the key, or the whole key if it is shorter. The field is
-    /// their maximum number.
+    /// The prefix is the first N bytes of the key, where N is the field. A key with fewer than N
+    /// bytes is its own prefix.
     Capped(usize),
     /// The prefix is the whole key.
     Noop,

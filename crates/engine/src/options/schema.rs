@@ -54,7 +54,7 @@ pub enum Verdict {
 pub struct OptionInfo<T: 'static> {
     /// The name in RocksDB.
     pub name: &'static str,
-    /// The documentation.
+    /// The documentation of the option.
     pub about: &'static str,
     /// When the option can be changed, and whether it is written to the OPTIONS file.
     pub mutability: Mutability,
@@ -74,7 +74,7 @@ impl<T: 'static> OptionInfo<T> {
 
 /// An alias: another name that sets an option of the group `T`.
 pub struct OtherName<T: 'static> {
-    /// The other name of the option.
+    /// The alias, as written in option strings.
     pub name: &'static str,
     pub(super) set: fn(&mut T, &str) -> Result<()>,
 }
@@ -219,8 +219,8 @@ pub trait OptionTable: Sized + 'static {
 }
 
 /// Declares a group of options; see the module documentation. A row may end with the name of a
-/// function that prints the value. The part `elsewhere` declares fields that are not options
-/// themselves.
+/// function that prints the value. The part `elsewhere` declares further fields of the struct,
+/// which have no row in the table of options.
 macro_rules! option_table {
     (
         $(#[$meta:meta])*

@@ -12,9 +12,9 @@ use super::{Boundary, View};
 /// view. No call allocates memory.
 #[derive(Debug, Clone)]
 pub(crate) struct Cursor {
-    /// The lowest visible sequence number, inclusive.
+    /// The lowest sequence number of tombstones that are visible to the cursor, inclusive.
     oldest: Sequence,
-    /// The highest visible sequence number, inclusive.
+    /// The highest sequence number of tombstones that are visible to the cursor, inclusive.
     newest: Sequence,
     fragment: usize,
     /// The visible sequence numbers of the current fragment, as indexes into all sequence numbers
@@ -80,7 +80,8 @@ impl Cursor {
         &view.fragments.sequences(self.fragment)[self.visible_start..self.visible_end]
     }
 
-    /// Goes to the first fragment of the view that a visible tombstone covers.
+    /// Goes to the first fragment of the view; fragments that no visible tombstone covers are
+    /// skipped.
     pub(crate) fn seek_to_first(&mut self, view: View<'_>) {
         match view.smallest() {
             Some(smallest) => self.move_to_first_ending_after(view, smallest.user_key),
@@ -88,7 +89,8 @@ impl Cursor {
         }
     }
 
-    /// Goes to the last fragment of the view that a visible tombstone covers.
+    /// Goes to the last fragment of the view; fragments that no visible tombstone covers are
+    /// skipped.
     pub(crate) fn seek_to_last(&mut self, view: View<'_>) {
         match view.largest() {
             Some(largest) => self.move_to_last_starting_by(view, largest.user_key),

@@ -21,7 +21,8 @@ pub(crate) struct FragmentedRangeTombstones {
     comparator: Comparator,
     /// The user keys of the cuts, concatenated. A cut is a boundary between fragments.
     keys: Vec<u8>,
-    /// For each cut, the end of its user key as an offset in `keys`, exclusive.
+    /// For each cut (boundary between fragments), the end of its user key as an offset in `keys`,
+    /// exclusive.
     key_ends: Vec<usize>,
     /// The sequence numbers of all fragments, fragment by fragment, newest first in each.
     sequences: Vec<Sequence>,
@@ -76,8 +77,8 @@ impl FragmentedRangeTombstones {
         // The sequence numbers of the tombstones that cover the current fragment, descending, each
         // with the number of tombstones that have it.
         let mut active: Vec<(Sequence, usize)> = Vec::new();
-        // Every tombstone starts before it ends, so all starts have been visited when the last end
-        // is.
+        // Every tombstone starts before it ends. So when the last end is visited, all starts have
+        // been visited.
         while let Some(&&next_end) = ends.peek() {
             let cut = match starts.peek() {
                 Some(next) if self.comparator.compare(next.start, next_end.end).is_lt() => {
@@ -158,13 +159,13 @@ impl FragmentedRangeTombstones {
         self.sequences(fragment).get(newest).copied()
     }
 
-    /// Returns a view without bounds.
+    /// Returns a view of all fragments, not truncated to a file's bounds.
     #[cfg(test)]
     pub(crate) fn view(&self) -> View<'_> {
         View::new(self, Truncation::NONE)
     }
 
-    /// Returns a view of the fragments that is truncated to the bounds.
+    /// Returns a view of the fragments that is truncated to a file's bounds.
     #[inline]
     pub(crate) fn truncated<'a>(&'a self, truncation: &'a Truncation) -> View<'a> {
         View::new(self, truncation)
@@ -197,8 +198,8 @@ impl FragmentedRangeTombstones {
         self.sequences(at).partition_point(|&sequence| sequence > snapshot)
     }
 
-    /// Returns the index of the fragment that contains the user key; `None` if the key is before
-    /// the first fragment or after the last one.
+    /// Returns the index of the fragment that contains the user key. A gap between tombstones is a
+    /// fragment, too. Returns `None` if the key is before the first fragment or after the last one.
     #[inline]
     pub(super) fn fragment_at_or_before(&self, user_key: &[u8]) -> Option<usize> {
         let behind = self.first_cut_after(user_key);

@@ -29,7 +29,8 @@ pub(crate) struct TombstoneIndex {
     comparator: Comparator,
     /// The user keys of the cuts, concatenated. A cut is a boundary between fragments.
     keys: Vec<u8>,
-    /// For each cut, the end of its user key as an offset in `keys`, exclusive.
+    /// For each cut (boundary between fragments), the end of its user key as an offset in `keys`,
+    /// exclusive.
     key_ends: Vec<usize>,
     /// All tombstones, the newest first.
     spans: Vec<Span>,
@@ -42,8 +43,9 @@ pub(crate) struct TombstoneIndex {
     noted_starts: Vec<usize>,
 }
 
-/// A tombstone. `start` and `end` are the indexes of its start key and end key among the cuts. They
-/// are equal if the tombstone deletes nothing.
+/// A tombstone. The cuts are the start and end keys of all tombstones, in key order. `start` and
+/// `end` are the indexes of the cuts at which this tombstone starts and ends. They are equal if the
+/// tombstone deletes nothing.
 #[derive(Debug, Clone, Copy)]
 struct Span {
     start: u32,
@@ -126,8 +128,8 @@ impl TombstoneIndex {
         (a_places, b_places)
     }
 
-    /// Stores the sequence number of every tombstone at nodes of the segment tree whose leaves are
-    /// the fragments.
+    /// Fills the segment tree, whose leaves are the fragments. Stores the sequence number of every
+    /// tombstone at the nodes that together cover exactly the tombstone's fragments.
     fn note_spans(&mut self) {
         let fragments = self.fragments_end();
         let mut starts = vec![0; 2 * fragments + 1];
@@ -148,12 +150,12 @@ impl TombstoneIndex {
         (self.noted, self.noted_starts) = (noted, starts);
     }
 
-    /// Returns the number of tombstones, including those that delete nothing.
+    /// Returns the number of tombstones, including those whose key range is empty.
     pub(crate) fn len(&self) -> usize {
         self.spans.len()
     }
 
-    /// Whether no tombstone deletes anything, because no end is after its start.
+    /// Whether the key range of every tombstone is empty, so that nothing is deleted.
     pub(crate) fn deletes_nothing(&self) -> bool {
         self.noted.is_empty()
     }
@@ -197,8 +199,8 @@ impl TombstoneIndex {
         self.newest_visible(fragment?, snapshot)
     }
 
-    /// Returns the sequence number of the newest tombstone that covers a fragment and whose
-    /// sequence number is at most `snapshot`.
+    /// Considers only tombstones that cover the given fragment and whose sequence number is at most
+    /// `snapshot`. Returns the sequence number of the newest of them.
     #[inline]
     fn newest_visible(&self, fragment: usize, snapshot: Sequence) -> Option<Sequence> {
         let mut newest = None;

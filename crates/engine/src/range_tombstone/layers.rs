@@ -12,7 +12,7 @@ use tailwater_format::key::Sequence;
 
 use super::{RangeTombstone, TombstoneIndex};
 
-/// Minimum ratio between the number of tombstones of an index and that of the index after it.
+/// Each index has at least this many times as many tombstones as the next smaller index.
 const GROWTH: usize = 4;
 
 /// The range tombstones of a memtable at a point in time. Immutable.
@@ -44,7 +44,8 @@ impl TombstoneLayers {
         Some(Self { indexes })
     }
 
-    /// Returns the indexes, largest first.
+    /// Returns the tombstone indexes of which this set consists. The index with the most tombstones
+    /// comes first.
     #[inline]
     pub(crate) fn indexes(&self) -> &[Arc<TombstoneIndex>] {
         &self.indexes
@@ -68,7 +69,7 @@ impl TombstoneLayers {
         self.indexes.iter().flat_map(|index| index.iter())
     }
 
-    /// Whether no tombstone deletes anything, because no end is after its start.
+    /// Whether the key range of every tombstone is empty, so that nothing is deleted.
     pub(crate) fn deletes_nothing(&self) -> bool {
         self.indexes.iter().all(|index| index.deletes_nothing())
     }

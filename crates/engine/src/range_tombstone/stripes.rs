@@ -24,15 +24,16 @@ pub(crate) struct StripedFragment<'a> {
     pub(crate) start: &'a [u8],
     /// End of the range of user keys, exclusive.
     pub(crate) end: &'a [u8],
-    /// The sequence numbers of the tombstones, newest first: one for each stripe that has a
-    /// tombstone.
+    /// The sequence numbers of the tombstones, newest first. Each stripe (range of sequence numbers
+    /// between two neighbouring snapshots) has at most one of them.
     pub(crate) sequences: Vec<Sequence>,
 }
 
 /// Cuts tombstones, which may be given in any order, into fragments wherever a tombstone begins or
-/// ends. Returns the fragments in key order, each with the newest tombstone of each stripe. `below`
-/// returns the snapshot at the lower end of the stripe that contains a sequence number, or `None`
-/// if the stripe has no lower end. Takes the time of two sorts, plus linear time in the size of the
+/// ends. Returns the fragments in key order, each with the newest tombstone of each stripe. A
+/// stripe is the range of sequence numbers between two neighbouring snapshots. For any sequence
+/// number, `below` returns the snapshot at the lower end of the number's stripe, or `None` if this
+/// stripe has no lower end. Takes the time of two sorts, plus linear time in the size of the
 /// result.
 pub(crate) fn striped_fragments<'a>(
     comparator: &Comparator,
@@ -49,7 +50,8 @@ pub(crate) fn striped_fragments<'a>(
     let mut begun_at: &'a [u8] = &[];
     // Maps each sequence number to the number of its tombstones that cover the current fragment.
     let mut active: BTreeMap<Sequence, usize> = BTreeMap::new();
-    // Every tombstone starts before it ends, so all starts have been visited when the last end is.
+    // Every tombstone starts before it ends. So when the last end is visited, all starts have been
+    // visited.
     while let Some(&next_end) = ends.peek() {
         let cut = match starts.peek() {
             Some(next) if comparator.compare(next.start, next_end.end).is_lt() => next.start,

@@ -392,9 +392,9 @@ fn random_bounds(random: &mut Rng, comparator: &Comparator) -> (Vec<u8>, Vec<u8>
     }
 }
 
-/// Whether a tombstone may apply to a record, because the record is within the file's bounds. A
-/// largest key with sequence number 0 is treated as outside: truncation relies on the rule that no
-/// tombstone covers that record.
+/// Whether `record` is within the file's bounds, so that the file's tombstones may apply to it. If
+/// `largest` has sequence number 0, the record with this key counts as outside the bounds:
+/// truncation relies on the rule that no tombstone covers that record.
 fn in_file(comparator: &Comparator, smallest: &[u8], record: &[u8], largest: &[u8]) -> bool {
     let compare = |a, b| tailwater_format::key::compare_internal(comparator, a, b);
     let at_largest = compare(record, largest);

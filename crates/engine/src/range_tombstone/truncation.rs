@@ -42,8 +42,8 @@ impl Truncation {
     /// - If its sequence number and type are [`MAX_SEQUENCE`] and [`ValueType::RangeDeletion`], it
     ///   is a sentinel made from the end key of a tombstone. The upper bound is `largest` itself,
     ///   exclusive: no version of its user key is in the file.
-    /// - If its sequence number is 0, the upper bound is `largest` itself, too: no older version of
-    ///   its user key can be in the next file, so no tombstone was cut at this key.
+    /// - If its sequence number is 0, the upper bound is also `largest` itself, exclusive: no older
+    ///   version of its user key can be in the next file, so no tombstone was cut at this key.
     /// - Otherwise it is the key of a record in the file. The upper bound is directly after it: the
     ///   tombstones apply to this record, but not to older versions of its user key.
     ///
@@ -90,7 +90,7 @@ pub(crate) struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    /// Truncates `fragments` to the bounds.
+    /// Creates a view of `fragments` that is truncated to a file's bounds.
     #[inline]
     pub(crate) fn new(
         fragments: &'a FragmentedRangeTombstones,

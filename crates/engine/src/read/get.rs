@@ -188,8 +188,9 @@ pub(super) fn get_in<S: Sink>(
     found
 }
 
-/// Completes a get after the search of what is in memory. If that search was not `done`, continues
-/// it in files. Then reads the value's blob, if it is in one, and merges the operands.
+/// Completes a get that has searched the memtables and the table blocks in memory. If this search
+/// did not decide the result (`done` is false), continues the search in files. Then reads the
+/// value's blob, if the value is in a blob file, and merges the operands.
 fn finish<S: Sink>(
     source: &SuperVersion,
     done: bool,

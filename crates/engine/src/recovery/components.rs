@@ -89,9 +89,9 @@ impl LogsReplayed {
         let in_manifest = replayed.manifest.database_id.clone();
         let identity =
             identity(&*replayed.storage, &replayed.home, &replayed.options, in_manifest)?;
-        // `owns_old_logs` is determined before this open call claims the log directory. If no
-        // earlier open call claimed this directory, the log files in it may belong to another
-        // database. In this case they are kept until the database is opened again.
+        // `owns_old_logs` must be determined before the log directory is claimed below. If the
+        // directory is not claimed yet, the log files in it may belong to another database. In this
+        // case they are kept until the database is opened the next time.
         let log_directory = replayed.options.wal_directory(&replayed.home);
         let owns_old_logs = replayed.directories.is_own(&*replayed.storage, &log_directory)?;
         replayed.claim_directories(&mut locks, &identity, &info_log)?;
@@ -158,8 +158,9 @@ impl LogsReplayed {
         let damaged = self.logs.iter().filter(|log| log.damaged);
         let damaged: Vec<u64> = damaged.map(|log| log.as_predecessor.log_number).collect();
         // Logs are kept only if all of them end cleanly. After a log without a clean end, a later
-        // replay continues with the next log only if that log's sequence numbers follow on. This
-        // cannot be checked when no batch of an earlier log is left.
+        // replay continues with the next log only if the next log's first sequence number directly
+        // follows the last one replayed. This cannot be checked when no batch of an earlier log is
+        // left.
         let are_whole = self.logs.iter().all(|log| log.whole);
         let avoids_flush = self.options.database().avoid_flush_during_recovery;
         let may_keep_logs = avoids_flush && are_whole && damaged.is_empty() && !is_new;
@@ -310,7 +311,7 @@ fn families_to_be(options: &OpenOptions) -> impl Iterator<Item = &ColumnFamilyOp
     options.column_families().chain(["default"]).map(|name| options.column_family(name))
 }
 
-/// Returns the state that reads and writes share.
+/// Returns the database's state that its reads and writes share.
 fn read_state(
     factory: &ReaderFactory,
     options: &OpenOptions,

@@ -48,9 +48,9 @@ impl FilesFound {
             recycles: options.database().recycle_log_file_num > 0,
         };
         // The logs are compared with the MANIFEST's list of synced logs even if option
-        // `track_and_verify_wals_in_manifest` is off. This list cannot be outdated: an engine that
-        // opens a database for writing without this option starts a new MANIFEST, whose list is
-        // empty.
+        // `track_and_verify_wals_in_manifest` is off now. Entries of the list are never outdated.
+        // The reason: an engine that opens the database for writing with this option off starts a
+        // new MANIFEST with an empty list.
         let tracked = manifest.synced_logs.range(rules.min_log_number..);
         check_tracked(&*storage, &logs, tracked)?;
         let last_sequence = manifest.last_sequence;
@@ -121,8 +121,8 @@ fn column_family(
 
 /// Opens the tables of column families, up to the number of tables that may stay open. So a table
 /// with an unsupported feature is refused when the database is opened, and not when the table is
-/// first read. Other errors are ignored here: only reads of a damaged table fail, and all other
-/// tables can be read.
+/// first read. Other errors are ignored here: a damaged table does not prevent the opening of the
+/// database. Later, reads of this table fail, and all other tables can be read.
 fn open_tables(families: &[ColumnFamily]) -> Result<()> {
     let mut opened = 0;
     for family in families {

@@ -81,7 +81,7 @@ impl Unrecovered {
     }
 }
 
-/// Returns the home of the database in `directory`.
+/// Returns `directory` as the home (main directory) of a database.
 fn home(storage: &dyn Storage, directory: &Path) -> Result<Home> {
     Home::at(storage, directory)
         .map_err(|error| if error.is_not_found() { no_database(directory) } else { error })

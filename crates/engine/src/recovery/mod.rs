@@ -145,8 +145,9 @@ impl LogsReplayed {
     }
 }
 
-/// Recovers a database for reading, as of a point in time. If the MANIFEST changed meanwhile,
-/// starts again: a concurrent writer may then have removed a log before it was read.
+/// Recovers a database for reading, in its state at some point in time during this call. If the
+/// MANIFEST changes during the recovery, starts again: a concurrent writer may have removed a log
+/// before the log was read.
 ///
 /// # Errors
 /// The errors of [`crate::Db::open_read_only`].

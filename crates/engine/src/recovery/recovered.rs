@@ -36,7 +36,9 @@ pub(crate) struct Recovered {
     pub(crate) warnings: Vec<String>,
     /// Whether this opening created the database.
     pub(crate) is_new: bool,
-    /// Must be the last field, so that it is dropped after `versions`, which holds tables.
+    /// When dropped, this value drops retired objects (see [`Closing`]). It must be the last field:
+    /// the fields before it, such as `versions` with its tables, retire objects when they are
+    /// dropped.
     pub(crate) closing: Closing,
 }
 
@@ -44,7 +46,7 @@ impl Recovered {
     /// Keeps the old logs. Their contents stay in memtables. `oldest_log` is the number of the
     /// oldest log.
     pub(super) fn keep_logs(&self, oldest_log: u64) -> Result<()> {
-        // Writing an edit, even an empty one, also records in the MANIFEST which logs exist.
+        // Applying an edit, even an empty one, also writes to the MANIFEST which logs exist.
         self.apply_recovered(vec![VersionEdit::default()])?;
         for family in self.context.shared.family_set().iter() {
             family.active().set_earliest_log_number(oldest_log);

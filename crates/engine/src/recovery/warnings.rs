@@ -93,9 +93,9 @@ fn list(names: &[&str]) -> String {
 
 fn of_family(all: &OpenOptions, name: &str, options: &ColumnFamilyOptions) -> Vec<Unmet> {
     let mut unmet = Vec::new();
-    // Other defaults are derived from these two options when options are sanitized. Copying the two
-    // makes the derived values equal to those in `options`, so that they do not count as set by the
-    // user.
+    // When options are sanitized, other defaults are derived from these two options. So both are
+    // copied from `options` to `defaults`. Then the derived values in `defaults` equal those in
+    // `options`, and do not count as set by the user.
     let mut defaults = ColumnFamilyOptions {
         write_buffer_size: options.write_buffer_size,
         max_write_buffer_number: options.max_write_buffer_number,

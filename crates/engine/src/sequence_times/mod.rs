@@ -122,8 +122,8 @@ impl SequenceTimes {
         self.samples.get(behind.checked_sub(1)?).map(|sample| sample.sequence)
     }
 
-    /// Returns the samples that a table with sequence numbers from `lowest` to `highest`, both
-    /// inclusive, stores, in encoded form.
+    /// Returns the samples to store in a table, in encoded form. A sample is a sequence number with
+    /// its time. The table has sequence numbers from `lowest` to `highest`, both inclusive.
     pub(crate) fn encode(&self, lowest: Sequence, highest: Sequence) -> Vec<u8> {
         let from = self.samples.partition_point(|sample| sample.sequence < lowest);
         let to = self.samples.partition_point(|sample| sample.sequence <= highest);

@@ -111,12 +111,12 @@ impl WriteTimes {
     }
 
     /// Applies the options of all column families, which `families` yields. If at least one column
-    /// family preserves write times, also takes a sample. Must be called when column families or
-    /// their options have changed.
+    /// family preserves write times, also stores `published` and `now_s` as a new sample. Must be
+    /// called when column families or their options have changed.
     ///
     /// `published` is the last sequence number that reads see, and `now_s` the current time in
     /// seconds since 1970. `published` must have been loaded before the clock was read, so that all
-    /// writes up to it happened by `now_s`.
+    /// writes up to it happened at `now_s` or earlier.
     pub(crate) fn update<'a>(
         &self,
         families: impl Iterator<Item = &'a ColumnFamilyOptions>,
@@ -144,8 +144,8 @@ impl WriteTimes {
         let mut state = self.state.lock();
         // The clock may have been set back, so the absolute difference is compared.
         if now_s.abs_diff(state.sampled_s) >= cadence_s {
-            // Must be loaded before the clock is read, so that all writes up to this sequence
-            // number happened by the sample's time.
+            // The sequence number must be loaded before the clock is read. Then all writes up to
+            // this number happened at the sample's time or earlier.
             let published = published();
             state.sample(published, clock.wall_us() / 1_000_000);
         }

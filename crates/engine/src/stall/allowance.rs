@@ -1,8 +1,9 @@
 //! The number of bytes that delayed writes may write without waiting.
 //!
-//! Bytes are granted for a whole interval at a time, and writes do not wait until these bytes are
-//! used up. The next write then sleeps for at least an interval. Without this, each small write
-//! would have to sleep for a few microseconds, and such a sleep takes far longer than requested.
+//! Bytes are granted for a whole interval at a time. As long as granted bytes are left, writes do
+//! not wait. The first write that exceeds them sleeps for at least an interval. Without this, each
+//! small write would have to sleep for a few microseconds, and such a sleep takes far longer than
+//! requested.
 //!
 //! Source: `WriteController::GetDelay` in `db/write_controller.cc`.
 
@@ -17,8 +18,8 @@ const SAVED_US: u64 = 1_000_000;
 #[derive(Debug, Clone, Default)]
 pub(super) struct Allowance {
     bytes: u64,
-    /// The time up to which bytes have been granted, in microseconds on the clock of `now_us`;
-    /// `None` before the first grant.
+    /// The end of the time for which bytes have been granted so far, in microseconds on the clock
+    /// of `now_us`; `None` before the first grant.
     granted_until_us: Option<u64>,
 }
 

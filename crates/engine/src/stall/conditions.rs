@@ -16,14 +16,14 @@ pub enum StallState {
     Delayed {
         /// The rate to which writes are limited, in bytes per second.
         bytes_per_second: u64,
-        /// The condition that requires the delay.
+        /// The condition because of which writes are slowed down.
         cause: StallCause,
         /// A description of the cause with figures: "21 tables in level 0 of 'default'".
         reason: String,
     },
     /// Writes wait until the state changes.
     Stopped {
-        /// The condition that requires the stop.
+        /// The condition because of which writes are stopped.
         cause: StallCause,
         /// A description of the cause with figures: "21 tables in level 0 of 'default'".
         reason: String,
@@ -40,7 +40,8 @@ impl StallState {
         }
     }
 
-    /// Returns the condition that requires this state; `None` if writes are not stalled.
+    /// Returns the condition because of which writes are slowed down or stopped; `None` if they are
+    /// not stalled.
     pub(super) fn cause(&self) -> Option<StallCause> {
         match self {
             Self::Normal => None,
@@ -158,8 +159,8 @@ impl StallConditions {
     }
 
     /// Whether the number of tables in level 0 slows down reads. The threshold is the lower of two
-    /// numbers: twice the compaction trigger, and the number a quarter of the way from the trigger
-    /// to the slowdown limit.
+    /// numbers: twice the compaction trigger, and the trigger plus a quarter of its distance to the
+    /// slowdown limit.
     pub(super) fn is_crowded(&self) -> bool {
         let (trigger, slowdown) = (self.level_0_trigger, self.level_0_slowdown);
         let part_of_way = slowdown.saturating_sub(trigger) / 4;
@@ -180,7 +181,8 @@ impl StallConditions {
         }
     }
 
-    /// Describes `cause` with this column family's figures.
+    /// Returns a description of `cause` that includes this column family's current number of
+    /// memtables, tables, sorted runs or bytes.
     pub(crate) fn reason(&self, cause: StallCause) -> String {
         let family = &self.family;
         match cause {

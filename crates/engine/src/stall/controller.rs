@@ -59,7 +59,8 @@ struct FamilyStall {
 pub(crate) struct FamilyLook {
     pub(crate) id: u32,
     pub(crate) conditions: StallConditions,
-    /// Whether the column family's memtables or tables have changed since the last update.
+    /// Whether the column family's memtables or tables have changed since the last call of
+    /// [`StallController::update`].
     pub(crate) has_changed: bool,
 }
 
@@ -127,12 +128,13 @@ impl StallController {
     }
 
     /// Reads the state of all column families and adopts the strictest stall state that one of them
-    /// requires. Calls `record` with the stall state that each changed column family requires.
-    /// Returns the new state if writes are stalled differently from before: to another degree, or
-    /// at another rate.
+    /// requires. For each column family whose memtables or tables have changed, calls `record` with
+    /// the stall state that this family requires. Returns the new state if writes are stalled
+    /// differently from before: to another degree, or at another rate.
     ///
-    /// `families` is read under the lock, so that an older state never overwrites a newer one.
-    /// `rate_max` is the maximum rate of delayed writes in bytes per second.
+    /// `families` is read while the controller's lock is held, so that an older state never
+    /// overwrites a newer one. `rate_max` is the maximum rate of delayed writes in bytes per
+    /// second.
     pub(crate) fn update(
         &self,
         rate_max: u64,

@@ -40,14 +40,18 @@ pub(crate) struct FamilyChange {
     /// Whether the number that causes the delay (of memtables, tables in level 0, or bytes to
     /// compact) is close to the limit at which writes are stopped.
     pub(crate) is_near_stop: bool,
-    /// Bytes that wait to be compacted: now, and (`pending_bytes_before`) before this change.
+    /// Number of bytes that wait to be compacted in this column family, after the change of its
+    /// memtables or tables.
     pub(crate) pending_bytes: u64,
+    /// The same number before this change.
     pub(crate) pending_bytes_before: u64,
     /// Whether the column family's options enable automatic compactions.
     pub(crate) compacts: bool,
-    /// Whether at least one column family, possibly this one, required a delay before this change.
+    /// Whether at least one column family, possibly this one, required a delay before this one's
+    /// memtables or tables changed.
     pub(crate) was_delayed: bool,
-    /// Whether at least one column family, possibly this one, required a stop before this change.
+    /// Whether at least one column family, possibly this one, required a stop before this one's
+    /// memtables or tables changed.
     pub(crate) was_stopped: bool,
 }
 
@@ -75,9 +79,9 @@ pub(crate) fn next_rate(rate: u64, rate_max: u64, change: &FamilyChange) -> u64 
 mod tests {
     use super::{Demand, FamilyChange, next_rate};
 
-    /// Returns the state of a column family that required a delay before its memtables or tables
-    /// changed, and still does. The arguments are its compaction backlog before and after the
-    /// change, in bytes.
+    /// Returns a change of a column family that required slower writes before the change and still
+    /// requires them. The arguments are the column family's compaction backlogs before and after
+    /// the change, in bytes.
     fn delayed(pending_bytes_before: u64, pending_bytes: u64) -> FamilyChange {
         FamilyChange {
             demand: Demand::Delay,

@@ -2,7 +2,8 @@
 //!
 //! Each condition has a slowdown limit and a stop limit. Between the two, writes are limited to a
 //! rate that depends on the compaction backlog ([`delay_rate`]). Shortly before the slowdown limit,
-//! compactions run concurrently or at normal priority ([`CompactionPressure`]).
+//! compactions speed up: several run at the same time, and those of low priority switch to normal
+//! priority ([`CompactionPressure`]).
 
 mod allowance;
 mod conditions;

@@ -15,7 +15,8 @@ pub(crate) struct FamilyStatistics {
     at_last_dump: Mutex<FamilyDone>,
 }
 
-/// Totals of a column family since the database was opened, at a point in time.
+/// Totals of a column family's flushes, compactions, ingestions and stalls, from the opening of the
+/// database to a point in time.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct FamilyDone {
     /// The time since the database was opened, in seconds.
@@ -28,7 +29,7 @@ pub(crate) struct FamilyDone {
 }
 
 impl FamilyDone {
-    /// Returns the number of bytes that flushes and ingestion have added.
+    /// Returns the number of bytes that flushes and ingestion have added to the column family.
     pub(crate) fn bytes_come_in(&self) -> u64 {
         self.bytes_flushed + self.ingested.bytes
     }
@@ -85,7 +86,8 @@ impl FamilyStatistics {
         }
     }
 
-    /// Returns the totals as of the time when statistics were last written to the LOG.
+    /// Returns the totals of flushes, compactions, ingestions and stalls at the time when
+    /// statistics were last written to the LOG.
     pub(crate) fn done_at_last_dump(&self) -> FamilyDone {
         *self.at_last_dump.lock()
     }

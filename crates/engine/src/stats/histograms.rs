@@ -36,7 +36,8 @@ figures! {
         /// The total size of the values that a get of several keys found, in bytes.
         BytesPerMultiget = "rocksdb.bytes.per.multiget",
         FlushTime = "rocksdb.db.flush.micros",
-        /// Time to check files for ingestion, and to link or copy them into the directory.
+        /// Time to check files for ingestion, and to link or copy them into the database's
+        /// directory.
         IngestPrepare = "rocksdb.ingest.external.file.prepare.micros",
         /// Time to add ingested files to the database.
         IngestRun = "rocksdb.ingest.external.file.run.micros",

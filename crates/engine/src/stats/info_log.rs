@@ -119,7 +119,7 @@ impl InfoLog {
                 0 => format!("{}.old", self.prefix),
                 _ => format!("{}.old.{time_us}", self.prefix),
             };
-            // If a file cannot be removed, the next call tries again.
+            // If a file cannot be removed, the next call of `remove_old` tries again.
             let _ = self.storage.remove(&self.directory.join(name));
         }
     }

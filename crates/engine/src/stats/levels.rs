@@ -32,7 +32,7 @@ pub(crate) struct LevelFigures {
     pub(crate) files_read: u64,
     /// Number of tables written.
     pub(crate) files_written: u64,
-    /// Number of records read.
+    /// Number of records that the flushes and compactions read.
     pub(crate) records_read: u64,
     /// Number of records that were read but not written to the output.
     pub(crate) records_dropped: u64,
@@ -106,7 +106,8 @@ pub(crate) struct LevelStatistics {
 pub(crate) struct Figures {
     /// For each output level, the summed figures of the flushes and compactions that wrote to it.
     pub(crate) levels: Vec<LevelFigures>,
-    /// For each kind of [`Work`], the summed figures of the flushes and compactions.
+    /// For each kind of [`Work`], the totals of all flushes and compactions of this kind, over all
+    /// levels.
     pub(crate) works: [LevelFigures; 3],
     /// Number of bytes that flushes wrote.
     pub(crate) bytes_flushed: u64,
@@ -115,7 +116,7 @@ pub(crate) struct Figures {
 }
 
 impl Figures {
-    /// Returns the number of bytes that flushes and ingestion have added.
+    /// Returns the number of bytes that flushes and ingestion have added to the column family.
     pub(crate) fn bytes_come_in(&self) -> u64 {
         self.bytes_flushed + self.ingested.bytes
     }
@@ -218,7 +219,7 @@ impl LevelStatistics {
         ingested.keys += done.keys;
     }
 
-    /// Returns a copy of the totals.
+    /// Returns a copy of the totals of flushes, compactions and ingestion.
     pub(crate) fn figures(&self) -> Figures {
         self.lock().clone()
     }

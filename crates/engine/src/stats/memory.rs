@@ -23,12 +23,12 @@ impl ReaderMemory {
     }
 }
 
-/// Counts one iterator as open, until it is dropped.
+/// Counts one iterator as open, until this value is dropped.
 #[derive(Debug)]
 pub(crate) struct IteratorCharge(Arc<ReaderMemory>);
 
 impl IteratorCharge {
-    /// Counts an iterator.
+    /// Counts one more open iterator in `memory`, until the returned value is dropped.
     pub(crate) fn new(memory: &Arc<ReaderMemory>) -> Self {
         memory.iterators.fetch_add(1, Relaxed);
         Self(Arc::clone(memory))
@@ -41,7 +41,7 @@ impl Drop for IteratorCharge {
     }
 }
 
-/// Counts the readahead buffer of one iterator, until it is dropped.
+/// Counts the bytes of one iterator's readahead buffer, until this value is dropped.
 #[derive(Debug)]
 pub(crate) struct ReadAheadCharge {
     memory: Arc<ReaderMemory>,
@@ -54,7 +54,7 @@ impl ReadAheadCharge {
         Self { memory: Arc::clone(memory), bytes: 0 }
     }
 
-    /// Sets the size of the buffer to `bytes`.
+    /// Records that the counted readahead buffer now has `bytes` bytes.
     pub(crate) fn set(&mut self, bytes: u64) {
         self.memory.read_ahead_bytes.fetch_add(bytes, Relaxed);
         self.memory.read_ahead_bytes.fetch_sub(self.bytes, Relaxed);

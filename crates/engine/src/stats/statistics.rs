@@ -250,7 +250,7 @@ pub(crate) struct Started(u64);
 /// The counters to which the calling thread adds.
 pub(crate) struct Recorder<'s> {
     counters: &'s Counters,
-    /// Whether only this thread writes the counters, so that it may add to them without atomic
+    /// Whether only the calling thread writes these counters. If so, it adds to them without atomic
     /// read-modify-write instructions.
     is_own: bool,
 }

@@ -26,8 +26,8 @@ pub(crate) struct FileMetadata {
     pub(crate) table: EpochCell<TableReader>,
     /// Held while the table is opened, so that only one thread reads its metadata.
     pub(crate) opening: Mutex<()>,
-    /// Whether the table was read since the clock hand that selects open tables to close last
-    /// visited it (see [`OpenTables`](super::OpenTables)).
+    /// Whether the table was read since the last visit of the clock hand. The clock hand selects
+    /// the open tables that are closed (see [`OpenTables`](super::OpenTables)).
     pub(crate) touched: AtomicBool,
     /// Whether the table is an input of a compaction. Accessed only under the lock that is held
     /// while compactions are picked.
@@ -40,7 +40,8 @@ pub(crate) struct FileMetadata {
     /// removed. Shared with the [`FileMetadata`] of the same file at other levels in other
     /// versions.
     bytes: Arc<FileBytes>,
-    /// The regions of the table that users read recently, for warm handover; created on first use.
+    /// The regions of the table that users read recently; created on first use. When a compaction
+    /// replaces the table, their contents stay in memory (warm handover).
     hot_regions: OnceLock<Arc<HotRegions>>,
 }
 

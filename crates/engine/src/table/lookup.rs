@@ -17,14 +17,14 @@ pub(crate) enum Step {
     Done,
 }
 
-/// The result so far, given the records of the key that were read.
+/// The result of a lookup, as far as the records that it has read decide it.
 #[derive(Debug, PartialEq, Eq)]
 enum Answer {
     /// Undecided: none of the records read so far decides the result.
     Open,
     /// The key is deleted.
     Deleted,
-    /// The sink has the value.
+    /// The value was passed to `Lookup::sink`, which receives the result.
     Delivered,
     /// A copy of the value on which the merge operands are based.
     Base(Vec<u8>),

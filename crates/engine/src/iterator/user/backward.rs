@@ -8,8 +8,9 @@ use tailwater_format::key::{self, ValueType};
 use super::{DbIterator, Direction, EntryLocation, FIRST_TRAILER, set_internal_key};
 use crate::error::Result;
 
-/// The base value that results from a key's records read so far, oldest first. Merge operands that
-/// are newer than the base are collected separately, in `DbIterator::operands`.
+/// The base value of a key, as far as its records have been read. Backward iteration reads the
+/// records of a key from the oldest to the newest. Merge operands that are newer than the base
+/// value are collected separately, in `DbIterator::operands`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Base {
     /// The key has no base value: no record has set one, or a later record deleted it.

@@ -79,8 +79,8 @@ pub struct DbIterator {
     /// The state requested by a [`DbIterator::refresh`] or [`DbIterator::refresh_at`] that failed.
     /// The next seek tries it again.
     unfinished: Option<Refresh>,
-    /// Whether `view` still has the settings of an older super version than the sources. The next
-    /// seek updates it.
+    /// Whether the settings in `view` come from an older super version than the sources. The next
+    /// seek updates `view`.
     is_view_old: bool,
     settings: ReadSettings,
     view: View,
@@ -93,9 +93,9 @@ pub struct DbIterator {
     /// [`EntryLocation::Unread`].
     value: Vec<u8>,
     operands: Operands,
-    /// The user key as it was written with the base record of the current value, unless that record
-    /// is a plain value. A blob can only be read with exactly these bytes. They may differ from
-    /// `key` if the comparator treats both as equal.
+    /// The user key as it was written with the base record of the current value. A blob can only be
+    /// read with exactly these bytes. They may differ from `key` if the comparator treats both as
+    /// equal. Outdated and not used if the base record is a plain value.
     base_key: Vec<u8>,
     /// Copies of all keys that the iterator has visited, if the read options ask that the returned
     /// keys keep their addresses.
@@ -137,14 +137,15 @@ pub(crate) struct View {
     /// not have the target's prefix.
     pub(crate) filter_prefixes: Option<PrefixExtractor>,
     /// Maximum number of records in a row that the iterator skips one by one, before it seeks past
-    /// the rest. Skipped are older records of the last key, and records newer than the snapshot.
+    /// the rest. The iterator skips older records of the key that it returned last, and records
+    /// newer than the snapshot.
     pub(crate) max_sequential_skip: u64,
 }
 
 /// Where the current key and value are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum EntryLocation {
-    /// There is no position.
+    /// The iterator is not at an entry.
     Nowhere,
     /// The key and value are in the current record of the merged sources.
     OnRecord,
@@ -249,7 +250,7 @@ impl DbIterator {
         }
     }
 
-    /// Returns the current key and value, if there is a position.
+    /// Returns the current key and value; `None` if the iterator is not at an entry.
     #[inline]
     pub fn entry(&self) -> Option<(&[u8], &[u8])> {
         self.valid().then(|| (self.key(), self.value()))
@@ -331,8 +332,9 @@ impl DbIterator {
         match &self.view.lower_bound {
             Some(bound) if self.view.comparator.compare(target, bound).is_lt() => {
                 let bound = bound.clone();
-                // With prefix filters, the seek to the bound could miss keys with the target's
-                // prefix, because the bound may have another prefix.
+                // The target is before the lower bound, so the seek goes to the bound. The bound
+                // may have another prefix than the target. If the seek checked prefix filters for
+                // the bound's prefix, it could miss keys with the target's prefix.
                 self.merged.ask_prefix_filters(false);
                 self.seek_unbounded(&bound)
             }
@@ -528,7 +530,8 @@ impl View {
 /// With a target, each new source is positioned: forward, at its first record at or after the
 /// target; backward, at its last record at or before the target. A reused source keeps its
 /// position. The caller must have ensured that this position is at or after the target (forward),
-/// or at or before the target (backward). Without a target, a seek must follow.
+/// or at or before the target (backward). Without a target, new sources have no position, and the
+/// caller must seek in all sources.
 fn leaves(
     source: &SuperVersion,
     snapshot: Sequence,

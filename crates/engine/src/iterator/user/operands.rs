@@ -1,4 +1,4 @@
-//! Collected merge operands.
+//! The merge operands of one key, which an iterator collects until it merges them.
 
 use crate::error::Result;
 use crate::merge_operator::FamilyMergeOperator;

@@ -33,8 +33,9 @@ pub(super) struct Origin {
     /// Whether the read options set `auto_refresh_iterator_with_snapshot`. The iterator then
     /// refreshes itself as long as it reads at a snapshot.
     is_asked: bool,
-    /// The snapshot that the iterator reads at, held while it refreshes itself. It ensures that
-    /// every newer super version keeps the records that the iterator shows.
+    /// The snapshot at which the iterator reads; `None` if the iterator does not refresh itself.
+    /// Holding the snapshot ensures that every newer super version keeps the records that the
+    /// iterator shows.
     snapshot: Option<Snapshot>,
 }
 
@@ -60,7 +61,8 @@ impl DbIterator {
 
     /// Moves the iterator to the current state of the database, and releases the memtables and
     /// tables that it kept for the earlier state. The iterator has no position until the next seek.
-    /// It no longer refreshes itself, because it no longer reads at a snapshot.
+    /// This call ends automatic refreshes (`auto_refresh_iterator_with_snapshot`), because they
+    /// need a snapshot at which the iterator reads.
     ///
     /// # Errors
     /// - Read-only: the iterator comes from a read-only handle.
@@ -107,9 +109,10 @@ impl DbIterator {
             None => shared.published(),
         };
         self.place = EntryLocation::Nowhere;
-        // Until this refresh succeeds, the next seek tries it again. If it is to a snapshot, it is
-        // tried again at the same snapshot, which is held. Otherwise it is tried again at a later
-        // sequence number, because nothing keeps the records that are visible at this one.
+        // Until this refresh succeeds, the next seek tries it again. A refresh to a snapshot is
+        // tried again at the same snapshot, which `unfinished` holds. A refresh to the current
+        // state is tried again at the sequence number that is current then, because nothing keeps
+        // the records that are visible at `sequence`.
         self.unfinished = Some(refresh);
         self.go_over(source, sequence, None)?;
         self.unfinished = None;
@@ -132,8 +135,8 @@ impl DbIterator {
                 .is_some_and(|origin| origin.family.super_version_number() != self.source.number())
     }
 
-    /// Before a seek: repeats a refresh that failed. Otherwise moves to the newest super version,
-    /// if the iterator refreshes itself and has an older one.
+    /// Called before each seek. If a refresh has failed, repeats it. If none has failed and the
+    /// iterator refreshes itself, moves the iterator to the newest super version.
     #[inline]
     pub(super) fn refresh_before_seek(&mut self) -> Result<()> {
         if let Some(refresh) = self.unfinished.take() {
@@ -149,7 +152,7 @@ impl DbIterator {
         Ok(())
     }
 
-    /// Before a step to the next key: moves to the newest super version.
+    /// Moves the iterator to the newest super version. Called before a step to the next key.
     #[cold]
     pub(super) fn refresh_before_next(&mut self) -> Result<()> {
         self.hold_key();
@@ -162,7 +165,7 @@ impl DbIterator {
         self.go_over_to_newest(target)
     }
 
-    /// Before a step to the previous key: moves to the newest super version.
+    /// Moves the iterator to the newest super version. Called before a step to the previous key.
     #[cold]
     pub(super) fn refresh_before_previous(&mut self) -> Result<()> {
         self.hold_key();
@@ -192,7 +195,8 @@ impl DbIterator {
 
     /// Moves to another super version and to the state at `sequence`. With a direction, the new
     /// sources are positioned relative to the current key: forward, at their first record at or
-    /// after it; backward, at their last record before it. Without a direction, a seek must follow.
+    /// after it; backward, at their last record before it. Without a direction, the new sources
+    /// have no position, and the caller must seek in all sources.
     fn go_over(
         &mut self,
         source: Arc<SuperVersion>,

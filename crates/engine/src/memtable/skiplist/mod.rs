@@ -196,7 +196,7 @@ impl SkipList {
         }
     }
 
-    /// Returns the search target for a node's own key.
+    /// Returns a node's own key as a [`Target`], which is the form of a key to search for.
     #[inline]
     pub(super) fn target_of<'list>(&self, node: Node<'list>) -> Target<'list> {
         let (user_key, trailer) = node.key_parts();
@@ -321,11 +321,12 @@ impl SkipList {
     /// Returns the lowest level on which the splice's two nodes enclose the target and are still
     /// neighbours; `height` if there is no such level.
     ///
-    /// If this is level 0, then the splice's nodes on all higher levels enclose the target, too,
-    /// although other nodes may have been inserted between them. The reason: the two nodes of a
-    /// higher level enclosed the key of the last search, and are also on level 0. On level 0, no
-    /// node is between the splice's two neighbours, which enclose the target. So the two nodes of
-    /// the higher level enclose the target, too.
+    /// If this is level 0, then the splice's two nodes on every higher level enclose the target,
+    /// too, even if other nodes have been inserted between them. The reason: the splice's nodes on
+    /// all levels enclosed the key of the last search. On level 0, which has all nodes of the list,
+    /// the splice's two nodes are still neighbours. So the two nodes of a higher level are not
+    /// between them, and enclose everything that the two nodes on level 0 enclose, including the
+    /// target.
     #[inline]
     fn lowest_enclosing_level(
         &self,

@@ -2,11 +2,12 @@
 //!
 //! Run with `RUSTFLAGS="--cfg loom" cargo test -p tailwater --lib models`.
 //!
-//! Loom remembers only the last access to an atomic. When a writer has read a link itself, loom
-//! forgets that a reader read the link earlier, and does not try the opposite order. Therefore
-//! readers run on threads that the test spawns, and the writer runs on the test's own thread, which
-//! loom runs first. Each test of a reader lists all results that the reader may get, and fails
-//! unless every one of them occurred and no other did.
+//! Loom remembers only the last access to an atomic. When the writer reads a link after a reader
+//! has read it, loom forgets the reader's access. Loom then does not try the order in which the
+//! writer changes the link before the reader reads it. Therefore readers run on threads that the
+//! test spawns, and the writer runs on the test's own thread, which loom runs first. Each test of a
+//! reader lists all results that the reader may get, and fails unless every one of them occurred
+//! and no other did.
 #![cfg(loom)]
 
 use std::collections::BTreeSet;

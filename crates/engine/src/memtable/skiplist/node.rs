@@ -103,8 +103,8 @@ impl<'list> Node<'list> {
         NonNull::new(address.0).map(|address| Self { address, list: PhantomData })
     }
 
-    /// Writes a node into the arena: `height` links that are null, the target as its key, and the
-    /// value.
+    /// Writes a node into the arena: `height` null links, the internal key in `target`, and
+    /// `value`.
     ///
     /// # Panics
     /// If the height is 0, or if the internal key or the value is longer than `u32::MAX` bytes,

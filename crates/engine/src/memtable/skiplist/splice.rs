@@ -18,11 +18,12 @@ use super::{MAX_HEIGHT, SkipList};
 #[derive(Debug, Clone)]
 pub(in crate::memtable) struct Splice {
     list: u64,
-    /// For each level, a node before the position. When it was stored here, it was the last such
-    /// node; others may have been inserted since. The head, on levels that the list does not use.
+    /// For each level, a node before the splice's position. When the node was stored here, it was
+    /// the last one before the position; others may have been inserted since. On a level that the
+    /// list does not use, this is the list's head.
     previous: [NodeAddress; MAX_HEIGHT],
-    /// For each level, the node after `previous` when the position was found; null at the end of
-    /// the level.
+    /// For each level, the node that followed `previous` at the time when the splice's position was
+    /// found. Null if `previous` was the level's last node.
     next: [NodeAddress; MAX_HEIGHT],
 }
 

@@ -101,7 +101,8 @@ fn work_for_each(count: u32) -> (u64, u64) {
 }
 
 /// Regression test: each addition of a range deletion fragmented all range deletions of the
-/// memtable again, and the memory of the fragments grew with the square of their number.
+/// memtable again. The memory of the fragments grew with the square of the number of range
+/// deletions.
 #[test]
 fn work_and_memory_per_overlapping_range_deletion_stay_bounded() {
     let [few, many] = [500, 8000].map(work_for_each);

@@ -80,8 +80,9 @@ pub(crate) fn family_text(state: &FamilyState, statistics: &FamilyStatistics) ->
 /// `earlier` is given and there were any stalls, adds a line with the number of stalls since that
 /// time.
 pub(crate) fn stall_text(stalls: &StallCounts, earlier: Option<u64>) -> String {
-    // RocksDB also counts stalls of level 0 during a compaction of level 0. Stalls are not
-    // distinguished in this way here, so these two counts are always 0.
+    // Of the delays and stops caused by level 0, RocksDB separately counts those during a
+    // compaction of level 0. They are not counted separately here, so the first two counts are
+    // always 0.
     let mut text = format!(
         "Write Stall (count): cf-l0-file-count-limit-delays-with-ongoing-compaction: 0, \
          cf-l0-file-count-limit-stops-with-ongoing-compaction: 0, \

@@ -9,7 +9,7 @@ use tailwater_format::{Comparator, Error, Result, timed_value, wide_column};
 /// The ranges of a table's keys and sequence numbers, and its oldest blob file.
 #[derive(Debug, Clone)]
 pub(super) struct Extent {
-    /// The internal key of the first entry; empty if the table has no entries, but perhaps range
+    /// The internal key of the first entry. Empty if the table has no entries, even if it has range
     /// tombstones.
     first_key: Vec<u8>,
     /// The smallest internal key; empty in an empty table.
@@ -19,8 +19,9 @@ pub(super) struct Extent {
     pub(super) smallest_sequence: Sequence,
     pub(super) largest_sequence: Sequence,
     pub(super) oldest_blob_file_number: Option<u64>,
-    /// The smallest preferred sequence number of the timed values, which are values that were put
-    /// with an explicit write time; `Sequence::MAX` if there are none.
+    /// The smallest preferred sequence number of the table's timed values; `Sequence::MAX` if there
+    /// are none. A timed value was put with an explicit write time. Its preferred sequence number
+    /// is derived from that time.
     pub(super) smallest_preferred_sequence: Sequence,
 }
 

@@ -130,8 +130,9 @@ pub(super) struct BlockLimits {
     /// entry would make it larger than `size`. 0 disables this rule: a block then ends only after
     /// it has reached `size`.
     almost_full: usize,
-    /// Whether a block and its trailer together must not exceed `size`. If true, every block is
-    /// treated as almost full, unless `almost_full` is 0.
+    /// Whether a block and its trailer together must not exceed `size`. If true, a block ends if
+    /// the next entry would make them larger than `size`, even if the block is not almost full. An
+    /// `almost_full` of 0 disables this rule, too.
     aligned: bool,
 }
 

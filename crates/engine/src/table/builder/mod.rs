@@ -145,7 +145,8 @@ impl Builder {
         self
     }
 
-    /// Sets the write times of sequence numbers that the builder stores in the table's properties.
+    /// Sets the samples of sequence numbers and their write times, which the builder stores in the
+    /// table's properties.
     #[must_use]
     pub(crate) fn with_times(mut self, times: Option<Arc<SequenceTimes>>) -> Self {
         self.times = times;
@@ -223,8 +224,8 @@ impl Builder {
         self.output.offset()
     }
 
-    /// Returns an approximate upper bound of the size, in bytes, that the file would have if it
-    /// were finished now.
+    /// Returns an estimate of the size, in bytes, that the file would have if it were finished now.
+    /// The estimate is usually too high.
     pub fn size_estimate(&self) -> u64 {
         let pending = match self.block.is_empty() {
             true => 0,
@@ -275,8 +276,8 @@ impl Builder {
         if key.value_type == ValueType::RangeDeletion {
             return Err(self.out_of_place("a range deletion among the entries", internal_key));
         }
-        // An empty block means that this is the table's first entry, because a block ends only when
-        // the first entry of the next block is added.
+        // A data block ends only when the first entry of the next block is added. So the current
+        // block is empty only if this is the table's first entry.
         let comparator = &self.format.comparator;
         let last = self.block.last_key();
         if !self.block.is_empty() && key::compare_internal(comparator, last, internal_key).is_ge() {

@@ -44,8 +44,8 @@ impl Origin {
     }
 
     /// Returns the number that is mixed into all checksums of the table; never 0. The number
-    /// differs between the files of a database, so that a block of another file at the wrong
-    /// position fails its checksum.
+    /// differs between the files of a database. So the checksum fails if a block of another file is
+    /// read in place of a block of this file.
     pub(super) fn base_context(&self) -> u32 {
         let id =
             UniqueId::forced(self.db_id.as_bytes(), self.session_id.as_bytes(), self.file_number);

@@ -29,7 +29,7 @@ impl MetaBlocks {
 
 impl Builder {
     /// Completes the table, and returns its file writer, whose buffers may hold bytes that are not
-    /// yet written. The owner syncs and closes the file.
+    /// yet written. The caller must sync and close the file.
     ///
     /// # Errors
     /// Invalid argument, for a table without entries; the failure of an earlier call; errors from

@@ -206,8 +206,9 @@ impl IndexIterator {
 }
 
 impl TableReader {
-    /// Calls `block` for each data block. Its arguments are the user key of the block's index
-    /// entry, which is at or just past the block's last key, and the block's handle.
+    /// Calls the function `block` for each data block. The function's arguments are the user key of
+    /// the data block's index entry, which is at or just past the data block's last key, and the
+    /// data block's handle.
     pub(crate) fn for_each_data_block(
         &self,
         profile: &ReadProfile,

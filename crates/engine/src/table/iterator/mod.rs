@@ -144,7 +144,8 @@ impl TableIterator {
         }
     }
 
-    /// Returns the caches from which users read the current block; set only for compaction reads.
+    /// Returns from which caches users read the current block. The result is determined only for
+    /// reads of compactions; for all other reads, it names no cache.
     #[inline]
     pub(crate) fn warmth(&self) -> Warmth {
         self.warmth
@@ -310,7 +311,8 @@ impl TableIterator {
         Ok(())
     }
 
-    /// Loads the index's current block. Returns whether there is one.
+    /// Loads the data block of the index iterator's current entry. Returns whether there is such an
+    /// entry.
     fn load_block(&mut self) -> Result<bool> {
         self.cursor.reset();
         if !self.index.valid() {

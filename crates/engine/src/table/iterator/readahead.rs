@@ -64,7 +64,7 @@ pub(super) struct ReadAhead {
 }
 
 impl ReadAhead {
-    /// Creates the readahead of a plan.
+    /// Creates the readahead state of an iterator that reads `table` according to `plan`.
     pub(super) fn new(plan: &ReadPlan, table: &TableReader) -> Self {
         let auto = table.auto_read_ahead();
         let (length, stream) = match plan {
@@ -99,7 +99,8 @@ impl ReadAhead {
         self.charge = last.charge;
     }
 
-    /// Continues with the same readahead size in another table that has the same records.
+    /// Continues in a table that replaced the current one. Keeps the readahead size that was
+    /// reached.
     pub(super) fn continue_in(&mut self, plan: &ReadPlan, table: &TableReader) {
         let (length, sequential) = (self.length, self.sequential);
         self.restart(plan, table);

@@ -17,7 +17,7 @@ use crate::block_cache::BlockKind;
 use crate::error::Result;
 use crate::table::{FileMetadata, Loading, ReadProfile, TableReader};
 
-/// Parameters of reads of a table's index and filter.
+/// The profile with which a verification reads a table's index and filter.
 pub(super) const PROFILE: ReadProfile =
     ReadProfile { purpose: Purpose::Verification, verify_checksums: true, fill_cache: true };
 

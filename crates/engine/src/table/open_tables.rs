@@ -168,8 +168,8 @@ impl OpenTables {
             closed
         };
         if closed {
-            // A closed table uses a file descriptor until its [`TableReader`] is freed. This frees
-            // the readers that no thread uses any more.
+            // A closed table uses a file descriptor until its reader is freed. This call frees the
+            // readers that no thread uses any more.
             epoch::collect();
             self.report_limit();
         }

@@ -97,7 +97,8 @@ impl<'a> Contents<'a> {
         self.counts.points + self.counts.range_deletions
     }
 
-    /// Reads all data blocks through the index and performs all checks.
+    /// Reads all data blocks through the index. Checks them and their records against the index,
+    /// the properties and `bounds`.
     pub(super) fn check(
         &mut self,
         bounds: Option<&Bounds<'_>>,

@@ -156,8 +156,8 @@ impl Versions {
 }
 
 impl<'v> Installation<'v> {
-    /// Locks the versions. During this installation's turn, compactions may begin and end. Nothing
-    /// else changes the versions.
+    /// Locks the versions. During this installation's turn, other threads may begin and end
+    /// compactions, but change nothing else.
     pub(crate) fn versions(&self) -> MutexGuard<'v, VersionSet> {
         self.versions.lock()
     }

@@ -109,7 +109,8 @@ pub(super) struct Beginning<'a> {
     pub(super) compressed: bool,
     /// The description of the previous log, to be recorded in the new log.
     pub(super) predecessor: Option<PredecessorWal>,
-    /// Whether the directory entry is synced immediately.
+    /// Whether the directory entry of a buffered log is synced when the log begins, rather than at
+    /// its first sync. The directory entry of a direct log is always synced when the log begins.
     pub(super) sync_name: bool,
 }
 

@@ -211,8 +211,8 @@ mod tests {
     }
 
     /// Calls `Flushes::flush` after each of four writes. The first call starts an `fdatasync`, and
-    /// the other three calls are made while it runs. `ends` are the results of the first
-    /// `fdatasync` and of the second one, which serves the three.
+    /// the other three calls are made while it runs. A second `fdatasync` serves these three.
+    /// `ends` are the results of both.
     fn flush_four(ends: [IoResult<()>; 2]) -> (Vec<bool>, usize) {
         let (sender, receiver) = channel();
         let (receiver, syncs) = (Mutex::new(receiver), Mutex::new(0));

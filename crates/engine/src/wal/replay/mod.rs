@@ -399,7 +399,7 @@ impl Replay<'_> {
             Ok(_) => {
                 let reason = "batches before this one are missing".to_owned();
                 // This intact record is not replayed, so the log counts as damaged even if a crash
-                // has caused the loss of the missing batches.
+                // is the reason why earlier batches are missing.
                 self.is_damaged = true;
                 let torn = self.stopped_at.as_ref().is_some_and(|stop| stop.torn);
                 let problem = Problem { offset, bytes: 0, reason, torn };

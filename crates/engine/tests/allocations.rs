@@ -143,7 +143,8 @@ fn a_seek_in_cached_data_allocates_nothing() {
         for family in &warm.db.column_families() {
             let mut iterator = warm.iterator(family);
             let keys = warm.dump.iter().filter(|entry| entry.family == family.name());
-            // The keys are sought out of order, so that tables and blocks change with every seek.
+            // The keys are sought in an order in which successive keys are usually in different
+            // tables and blocks.
             let keys: Vec<&[u8]> = keys.map(|entry| entry.key.as_slice()).collect();
             let order: Vec<usize> = (0..keys.len()).map(|at| at * 7919 % keys.len()).collect();
             let mut seek_all = || {
@@ -187,9 +188,9 @@ fn written_blocks_and_filters_are_verified_if_the_options_ask_for_it() {
         allocations(|| db.flush_cf(&family).expect("a flush")).1
     };
     let without = flush("");
-    // Each option is paired with the approximate number of bytes that its verification allocates.
-    // The filter has 100 bits per key. A value is the key's number in decimal, repeated ten times.
-    // Most numbers have five digits.
+    // Each option enables a verification. It is paired with the approximate number of bytes that
+    // the verification allocates. The filter has 100 bits per key. A value is the key's number in
+    // decimal, repeated ten times. Most numbers have five digits.
     for (option, bytes) in [
         ("verify_compression", u64::from(KEYS) * 40),
         ("detect_filter_construct_corruption", u64::from(KEYS) * 100 / 8),

@@ -41,8 +41,9 @@ fn threads() -> Vec<String> {
     names.filter(|name| name == SIZES || name.starts_with(WORKS)).collect()
 }
 
-/// Waits until exactly `count` threads size caches. Waiting is necessary because a thread gets its
-/// name only after it has started, and the kernel may list a thread briefly after it was joined.
+/// Waits until there are exactly `count` threads that adjust the sizes of caches. Waiting is
+/// necessary because a thread gets its name only after it has started, and the kernel may list a
+/// thread briefly after it was joined.
 #[track_caller]
 fn expect_sizing(count: usize) {
     let context = format!("{count} caches are to have a thread");

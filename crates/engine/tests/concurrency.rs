@@ -56,8 +56,8 @@ impl Run {
         WriteOptions { sync, ..WriteOptions::default() }
     }
 
-    /// Writes and reads, in memory and in real files. Checks the contents after a crash and after
-    /// closing.
+    /// Runs the writers and readers twice: on simulated storage in memory and on real files. Checks
+    /// the contents after closing and, for the simulated storage, after a crash.
     fn play(self) {
         let mut seed = seed::rng();
         println!("seed {}", seed.value());

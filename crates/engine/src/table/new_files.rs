@@ -28,7 +28,8 @@ const BUFFER_USEFUL: usize = 1 << 20;
 const MAX_PREALLOCATION: u64 = 1 << 20;
 
 /// Number of buffers per table writer. One is being filled and one is being written. The other two
-/// are for the writer's previous table, which may release its buffers slightly later.
+/// are for the writer's previous table, whose last buffers may still be in use when the next table
+/// is begun.
 const BUFFERS: usize = 4;
 
 /// Returns a pool of buffers for `writers` concurrent table writers.

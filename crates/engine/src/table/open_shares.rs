@@ -35,8 +35,9 @@ pub(crate) struct OpenShares {
 }
 
 impl OpenShares {
-    /// Divides a limit of `limit` open files; [`usize::MAX`] means no limit. A negative
-    /// `max_open_files` means as many as the limit allows.
+    /// Divides `limit`, the maximum number of open files, among tables, blob files, compactions and
+    /// other files. [`usize::MAX`] means no limit. If `max_open_files` is negative, tables and blob
+    /// files get as much as the limit allows.
     pub(crate) fn new(limit: usize, max_open_files: i32) -> Self {
         let others = OTHER_FILES.min(limit / OTHER_PART);
         let for_users = limit - others - limit / COMPACTION_PART;

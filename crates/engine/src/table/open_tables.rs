@@ -69,7 +69,8 @@ pub(crate) struct OpenTables {
     capacity: AtomicUsize,
     /// The value to which `capacity` recovers after a shortage of file descriptors has lowered it.
     share: AtomicUsize,
-    /// Whether reads of tables are recorded, because the clock hand may close some tables soon.
+    /// Whether each read marks its table as read. This is so while the number of open tables is
+    /// near the maximum: the clock hand closes tables without this mark first.
     tracks_reads: AtomicBool,
     hand: Mutex<ClockHand>,
     /// The process's limit on open files, if this limit rather than `max_open_files` determines
@@ -106,7 +107,8 @@ impl OpenTables {
         self.capacity.load(Ordering::Relaxed)
     }
 
-    /// Whether reads of tables must be recorded, because some tables may soon be closed.
+    /// Whether each read must mark its table as read. This is so while the number of open tables is
+    /// near the maximum: tables without this mark are closed first.
     #[inline]
     pub(crate) fn tracks_reads(&self) -> bool {
         self.tracks_reads.load(Ordering::Relaxed)
@@ -166,15 +168,15 @@ impl OpenTables {
             closed
         };
         if closed {
-            // The file of a closed table stays open until its reader's epoch is collected. Until
-            // then the table still uses a file descriptor.
+            // A closed table uses a file descriptor until its reader is freed. This call frees the
+            // readers that no thread uses any more.
             epoch::collect();
             self.report_limit();
         }
     }
 
-    /// Turns on the recording of reads once the number of open tables reaches three quarters of the
-    /// maximum, since tables may soon be closed.
+    /// Makes reads mark their tables as read while the number of open tables is at least three
+    /// quarters of the maximum, since tables may soon be closed.
     fn track_reads(&self, open: usize) {
         let is_near = open >= self.capacity() / 4 * 3;
         if self.tracks_reads() != is_near {
@@ -272,7 +274,8 @@ impl ClockHand {
     }
 
     /// Closes open tables until `capacity` are left; recently read tables are closed last. `newest`
-    /// is treated as if it had not been read recently. Returns whether any table was closed.
+    /// is the table that was just opened. It is treated as if it had not been read. Returns whether
+    /// any table was closed.
     fn close_beyond(&mut self, capacity: usize, newest: Option<&Arc<FileMetadata>>) -> bool {
         let mut closed = false;
         let mut looked = 0;

@@ -18,13 +18,13 @@ pub(crate) enum Owner<'a> {
 
 /// The destination of the value that a get found.
 pub(crate) trait Sink {
-    /// Takes a value that `owner` keeps in memory.
+    /// Receives a value that is part of a memory area. `owner` keeps this memory alive.
     fn put(&mut self, value: &[u8], owner: Owner<'_>);
 
-    /// Takes a value made for this get, that is, read from a blob file or merged from operands.
+    /// Receives a value made for this get, that is, read from a blob file or merged from operands.
     fn put_owned(&mut self, value: Vec<u8>);
 
-    /// Returns the length of the value that this sink took, in bytes.
+    /// Returns the length of the value that this sink received, in bytes.
     fn length(&self) -> usize;
 }
 

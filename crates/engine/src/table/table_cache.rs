@@ -41,8 +41,8 @@ pub(crate) struct TableCache {
 struct InputReaders {
     budget: Arc<OpenBudget>,
     /// Readers, by file number, that the compaction opened to inspect tables, and that it keeps for
-    /// the merge. Readers of tables below level 0 are kept only while less than half of `budget` is
-    /// used.
+    /// the merge. Readers of tables in level 1 and deeper levels are kept only while less than half
+    /// of `budget` is used.
     kept: Mutex<HashMap<u64, Arc<TableReader>>>,
 }
 
@@ -83,10 +83,10 @@ impl TableCache {
         directories.filter_map(|at| self.io_modes.request_bytes_max(&*self.storage, at)).min()
     }
 
-    /// Returns a cache of this cache's tables for a compaction, which reads each table once, in
-    /// order, in the I/O mode of compaction reads. Each open creates a separate reader. The reader
-    /// counts against `budget`, is closed when it is dropped, and uses neither filters nor the
-    /// block cache.
+    /// Returns a table cache for the inputs of a compaction. The compaction reads each table once,
+    /// in order, in the I/O mode of compaction reads. Each open creates a separate reader. The
+    /// reader counts against `budget`, is closed when it is dropped, and uses neither filters nor
+    /// the block cache.
     pub(crate) fn of_inputs(&self, budget: &Arc<OpenBudget>) -> Self {
         let context = TableContext {
             comparator: self.context.comparator.clone(),
@@ -173,7 +173,8 @@ impl TableCache {
     }
 
     /// Like [`TableCache::open`], for a table that a compaction inspects before reading it. The
-    /// reader is kept for the later read, if the budget allows.
+    /// reader is kept for the later read if the table is in level 0, or if the compactions' budget
+    /// of open files has room.
     pub(crate) fn open_to_look(
         &self,
         file: &Arc<FileMetadata>,
@@ -192,8 +193,8 @@ impl TableCache {
         Ok(table)
     }
 
-    /// Returns the number of tables that may be opened in advance when the database is opened. This
-    /// is the maximum number of open tables.
+    /// Returns the maximum number of open tables. Opening the database may open this many tables in
+    /// advance.
     pub(crate) fn open_max(&self) -> usize {
         self.open.capacity()
     }

@@ -89,8 +89,8 @@ impl WarmInstallation {
 }
 
 impl HandedOver {
-    /// Erases the blocks of replaced tables from the block cache, if the new tables had staged
-    /// blocks.
+    /// Erases the blocks of replaced tables from the block cache, if blocks of the new tables were
+    /// put into the cache before the new tables were installed (staged blocks).
     pub(crate) fn forget<'f>(self, replaced: impl Iterator<Item = &'f Arc<FileMetadata>>) {
         if self.had_staged_blocks {
             replaced.for_each(|file| {

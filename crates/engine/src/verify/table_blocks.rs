@@ -18,7 +18,8 @@ pub(super) fn note(spans: &mut Spans, handle: BlockHandle, what: &'static str) {
     spans.insert(handle.offset, (handle.size + BLOCK_TRAILER_LENGTH as u64, what));
 }
 
-/// A stream of a table's data blocks, usually in the order of the file.
+/// Reads a table's data blocks sequentially while their offsets ascend. A block before the current
+/// position is read on its own.
 pub(super) struct BlockStream {
     pub(super) stream: SequentialReader,
 }

@@ -17,7 +17,7 @@ use crate::block_cache::BlockKind;
 use crate::error::Result;
 use crate::table::{FileMetadata, Loading, ReadProfile, TableReader};
 
-/// Parameters of reads of a table's index and filter.
+/// The profile with which a verification reads a table's index and filter.
 pub(super) const PROFILE: ReadProfile =
     ReadProfile { purpose: Purpose::Verification, verify_checksums: true, fill_cache: true };
 
@@ -97,7 +97,8 @@ impl<'a> Contents<'a> {
         self.counts.points + self.counts.range_deletions
     }
 
-    /// Reads all data blocks through the index and performs all checks.
+    /// Reads all data blocks through the index. Checks them and their records against the index,
+    /// the properties and `bounds`.
     pub(super) fn check(
         &mut self,
         bounds: Option<&Bounds<'_>>,

@@ -124,8 +124,8 @@ impl Verification<'_> {
         }
     }
 
-    /// Checks the early ending of the last log. A crash may have caused the early ending, unless
-    /// tables hold later writes.
+    /// Checks the last log's end, which is inside a record or before the end of the file. A crash
+    /// may have cut the log off there, unless tables hold later writes.
     fn check_last(&mut self, ending: Ending, families: &[Family]) {
         let Ending { path, log_number, offset, message, kind } = ending;
         let is_ahead = |family: &&Family| {
@@ -303,8 +303,9 @@ impl Verification<'_> {
         self.report.add(Severity::TornTail, path, None, message);
     }
 
-    /// Checks `record`, the first batch of a log whose previous log ended early. If its sequence
-    /// number continues those of the previous log, the previous log has lost nothing.
+    /// Checks `record`, the first batch of a log. The previous log ended at `before`, inside a
+    /// record or before the end of its file. If the batch has the next sequence number, no batch of
+    /// the previous log is missing.
     fn check_continues(
         &mut self,
         path: &Path,

@@ -29,8 +29,9 @@ pub(crate) struct VersionBuilder {
 }
 
 impl VersionBuilder {
-    /// Starts from the files of `version`. If an edit adds a table that is in `new_tables`, the
-    /// version gets that object, which may be open, instead of a new object.
+    /// Starts from the files of `version`. If an edit adds a table that is in `new_tables`, the new
+    /// version gets the `FileMetadata` from `new_tables`, whose table may be open, instead of a new
+    /// one.
     pub(crate) fn from_version(version: &Version, new_tables: &[Arc<FileMetadata>]) -> Self {
         let mut levels: Vec<BTreeMap<u64, Arc<FileMetadata>>> = Vec::new();
         for level in &version.levels {

@@ -22,8 +22,9 @@ pub(crate) struct Compaction {
     /// Whether no level below the output level, and no older table of level 0, has a key in the
     /// range of the inputs.
     pub(crate) is_bottommost: bool,
-    /// The tables that overlap the inputs in the first level below the output level that has any
-    /// such tables. Outputs are cut so that each overlaps few of them.
+    /// Tables that overlap the inputs. They are in the first level, going down from the output
+    /// level, in which any table overlaps the inputs. Outputs are cut so that each output overlaps
+    /// few of these tables.
     pub(crate) grandparents: Vec<Arc<FileMetadata>>,
     /// Approximate size at which an output table is ended and the next one begun, in bytes.
     pub(crate) max_output_file_bytes: u64,

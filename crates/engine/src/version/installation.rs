@@ -156,8 +156,8 @@ impl Versions {
 }
 
 impl<'v> Installation<'v> {
-    /// Locks the versions. Since this installation's turn began, compactions may have begun or
-    /// ended; otherwise the versions have not changed.
+    /// Locks the versions. During this installation's turn, other threads may begin and end
+    /// compactions, but change nothing else.
     pub(crate) fn versions(&self) -> MutexGuard<'v, VersionSet> {
         self.versions.lock()
     }
@@ -169,9 +169,9 @@ impl<'v> Installation<'v> {
     }
 
     /// Performs steps 3 and 4 of an installation (see the module documentation): makes edits
-    /// durable, all or none. If the edits add a table that is in `new_tables`, the version gets
-    /// that object. If writing the MANIFEST fails, or failed earlier, `failed` is called with the
-    /// error before the turn ends.
+    /// durable, all or none. If an edit adds a table that is in `new_tables`, the new version gets
+    /// the `FileMetadata` from `new_tables`. If writing the MANIFEST fails, or failed earlier,
+    /// calls `failed` with the error before this installation's turn ends.
     ///
     /// # Errors
     /// Corruption, for edits that contradict the versions, in which case nothing is written. Errors
@@ -213,8 +213,8 @@ impl<'v> Installation<'v> {
         self.is_halfway = true;
         let rolled = rolled.map_or(Ok(()), |new| self.manifest.roll_if_possible(&new));
         if let Err(error) = rolled.and_then(|()| self.manifest.append(edits)) {
-            // After this failure it is unknown which MANIFEST CURRENT names, or where the MANIFEST
-            // ends.
+            // It is now unknown which MANIFEST CURRENT names, or where the MANIFEST ends. This
+            // error is latched here, so dropping the installation must not latch another.
             self.is_halfway = false;
             self.versions.lock().set_failure(Some(error.clone()));
             return Err(error);

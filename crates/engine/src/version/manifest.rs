@@ -1,9 +1,9 @@
 //! Reads a MANIFEST: applies its edits, which yields the files and column families of the database.
 //!
 //! The edits are applied in order. A group of edits is applied when it is complete; an incomplete
-//! group at the end of the file has no effect. A record that is cut short by the end of the file,
-//! or that lacks a sector, is the result of a crash and counts as the end of the MANIFEST. Any
-//! other invalid record is damage, and the database does not open.
+//! group at the end of the file has no effect. If a record is cut short by the end of the file, or
+//! one of its sectors holds only zeros, a crash has interrupted its write, and the record counts as
+//! the end of the MANIFEST. Any other invalid record is damage, and the database does not open.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -96,8 +96,8 @@ pub(crate) fn current(storage: &dyn Storage, directory: &Path) -> Result<u64> {
 }
 
 impl Manifest {
-    /// Returns the incomplete record or group of edits at the end of the file. Neither has an
-    /// effect.
+    /// Returns what was ignored at the end of the file: an incomplete group of edits, an incomplete
+    /// record, or both.
     pub(crate) fn left_out(&self) -> Vec<LeftOut> {
         let mut left_out = Vec::new();
         let mut note = |offset: u64, bytes: u64, reason: String| {
@@ -172,7 +172,7 @@ struct Irregularity {
     offset: u64,
     /// At least this many bytes of edits are lost.
     dropped: u64,
-    /// Whether a crash can have left these bytes, provided that no edits follow them.
+    /// Whether a crash can have caused this irregularity, provided that no edits follow it.
     may_be_torn: bool,
     reason: String,
 }
@@ -222,9 +222,9 @@ fn is_torn_inside(file: &dyn ReadFile, offset: u64) -> Result<bool> {
     Ok(sectors.any(|sector| sector.iter().all(|&byte| byte == 0)))
 }
 
-/// Whether a later edit follows the bytes at `offset`. Edits that belong to a group do not count as
-/// later: the edits of a group are written together, so a crash can leave intact edits of a group
-/// behind an incomplete one.
+/// Whether an edit that was written later follows the bytes at `offset`. Edits that belong to a
+/// group do not count: the edits of a group are written together, so after a crash a torn edit may
+/// be followed by intact edits of the same group.
 fn is_followed(
     reader: &mut RecordReader<FileSource>,
     file: &dyn ReadFile,

@@ -53,9 +53,9 @@ pub(crate) struct VersionSet {
     is_log_list_new: bool,
     failure: Option<Error>,
     limits: ManifestLimits,
-    /// Whether compactions must wait before they claim inputs. Set while an ingestion is installed:
-    /// the ingestion has chosen levels for its tables that do not conflict with the running
-    /// compactions, and another compaction could conflict with them.
+    /// Whether compactions must wait before they claim inputs. Set while an ingestion is installed.
+    /// The ingestion has chosen levels for its tables, and has checked for conflicts only with the
+    /// compactions that were running then.
     pub(super) holds_claims: bool,
 }
 
@@ -76,7 +76,7 @@ impl VersionSet {
         self.limits = limits;
     }
 
-    /// Creates the versions, without a MANIFEST.
+    /// Creates the set of versions in memory. Reads and writes no MANIFEST.
     pub(super) fn new(beginning: VersionSetBeginning) -> Self {
         let VersionSetBeginning {
             numbers,
@@ -123,8 +123,8 @@ impl VersionSet {
         self.existing_logs.as_deref() == Some(logs)
     }
 
-    /// Makes the next edit list these logs, in ascending order. Their directory entries must be
-    /// durable.
+    /// Causes the next edit to record that these logs exist. `logs` is ascending. The directory
+    /// entries of the logs must be durable.
     pub(crate) fn set_existing_logs(&mut self, logs: Vec<u64>) {
         self.existing_logs = Some(logs);
         self.is_log_list_new = true;
@@ -196,7 +196,8 @@ impl VersionSet {
     }
 
     /// Returns the versions that result from edits, for the column families whose files the edits
-    /// change. If the edits add a table that is in `new_tables`, the version gets that object.
+    /// change. If an edit adds a table that is in `new_tables`, the new version gets the
+    /// `FileMetadata` from `new_tables`.
     pub(super) fn next_versions(
         &self,
         edits: &[VersionEdit],

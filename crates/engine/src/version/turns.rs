@@ -5,8 +5,8 @@ use std::sync::MutexGuard;
 
 use tailwater_io::sync::{Condvar, Mutex};
 
-/// A value, and the queue of the threads that want to use it. The thread whose turn it is may wait
-/// for the device during its turn, because the threads in the queue hold no lock.
+/// A value, and the queue of the threads that want to use it. A thread may wait for the device
+/// during its turn. This blocks only the threads in the queue, which hold no lock.
 #[derive(Debug)]
 pub(super) struct Turns<T> {
     tickets: Mutex<Tickets>,

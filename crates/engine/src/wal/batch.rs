@@ -20,8 +20,8 @@ pub(crate) struct CheckedBatch<'a> {
 /// The reason why a batch is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
-    /// The log's bytes are intact, but the batch in them does not decode, or its sequence numbers
-    /// decrease. No recovery mode accepts such a batch.
+    /// The log's bytes are intact, but the batch in them does not decode, or its last sequence
+    /// number is below that of the previous batch. No recovery mode accepts such a batch.
     Malformed(String),
     /// The record is not a batch, or the batch does not belong at this position. The recovery mode
     /// decides what happens.

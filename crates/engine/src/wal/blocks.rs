@@ -3,8 +3,8 @@
 use tailwater_io::buffer::{ALIGNMENT, AlignedBuffer};
 
 /// The blocks of one write: records, and zeros that fill the last block. The buffer is reused for
-/// later writes, and bytes that are still zero are not set again. So a small group touches few
-/// cache lines.
+/// later writes. Bytes that are still zero are not set again, so a short write touches few cache
+/// lines.
 #[derive(Debug)]
 pub(super) struct Blocks {
     aligned: AlignedBuffer,

@@ -35,8 +35,8 @@ struct Medians {
 }
 
 impl Medians {
-    /// Whether a write and a flush (`fdatasync`) are faster than a flagged write (`RWF_DSYNC`) by
-    /// more than a tenth. For a smaller gain, the flag stays in use.
+    /// Whether a write followed by a flush (`fdatasync`) takes less than nine tenths of the time of
+    /// a flagged write (`RWF_DSYNC`). If it saves less time, the flag stays in use.
     fn is_flush_quicker(self) -> bool {
         self.flushed_ns * 10 < self.durable_ns * 9
     }

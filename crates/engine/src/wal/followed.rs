@@ -4,11 +4,11 @@
 //!
 //! # Invariants
 //!
-//! - Up to its known end, a log is completely in its file. While the log is followed, this part
-//!   does not change: the file is neither removed nor overwritten, and new groups are appended
-//!   after the end.
-//! - The end of a log advances past a batch before the batch is published.
-//! - Bytes that are only in memory, or in an unfinished or failed write, are past the end.
+//! - The known end of a log is the offset up to which followers may read. Before this end, the log
+//!   is completely in its file. While the log is followed, this part does not change: the file is
+//!   neither removed nor overwritten, and new groups are appended after the known end.
+//! - The known end of a log advances past a batch before the batch is published.
+//! - Bytes that are only in memory, or in an unfinished or failed write, are past the known end.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -19,7 +19,8 @@ use tailwater_io::sync::Mutex;
 
 use crate::error::{Error, Result};
 
-/// The logs of a database that is open for writing, as its followers see them.
+/// The logs of a database that is open for writing, as seen by followers. A follower reads the logs
+/// while they are being written.
 #[derive(Debug)]
 pub(crate) struct Followed {
     /// The end of the current log, in bytes. It advances without the lock on `state`; it is reset

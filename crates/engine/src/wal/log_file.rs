@@ -64,7 +64,7 @@ struct Direct {
     /// Unused slots. With each, another group can be written while earlier groups are still being
     /// written.
     slots: Vec<WriteSlot>,
-    /// Makes groups in flight durable if their own writes do not.
+    /// Makes groups in flight durable (by `fdatasync`) if they are written without `RWF_DSYNC`.
     flushes: Arc<Flushes>,
 }
 
@@ -82,7 +82,7 @@ enum Durability {
 pub(super) enum Mode<'a> {
     /// Buffered, through the page cache.
     Buffered {
-        /// Number of bytes to reserve.
+        /// Number of bytes of disk space to reserve for the new log.
         preallocate: u64,
     },
     /// Direct, bypassing the page cache.
@@ -109,7 +109,8 @@ pub(super) struct Beginning<'a> {
     pub(super) compressed: bool,
     /// The description of the previous log, to be recorded in the new log.
     pub(super) predecessor: Option<PredecessorWal>,
-    /// Whether the directory entry is synced immediately.
+    /// Whether the directory entry of a buffered log is synced when the log begins, rather than at
+    /// its first sync. The directory entry of a direct log is always synced when the log begins.
     pub(super) sync_name: bool,
 }
 
@@ -247,9 +248,9 @@ impl LogFile {
         Ok(())
     }
 
-    /// Prepares to write the appended batches that are still in memory. Later batches may be
-    /// written before this write ends. Returns `None` unless the batches overwrite zeros and
-    /// everything before them is on the device or is being written like this.
+    /// Prepares a pipelined write of the appended batches that are still in memory. Later batches
+    /// may be written before this write ends. Returns `None` unless the batches overwrite zeros,
+    /// and all earlier batches are on the device or in another pipelined write.
     pub(super) fn begin_pipelined(&mut self, storage: &dyn Storage) -> Option<PipelinedWrite> {
         let is_certain = self.synced == self.written && !self.is_cut && self.name_synced;
         let Direct { zeroed: Some(zeroed), slots, flushes, .. } = self.direct.as_mut()? else {
@@ -277,7 +278,8 @@ impl LogFile {
         self.written < self.next
     }
 
-    /// Notes that a group was written. Groups must be passed in their order in the log.
+    /// Notes that a group was written. Must be called once for each group, in the order of the
+    /// groups in the log.
     pub(super) fn end_pipelined(&mut self, write: PipelinedWrite) {
         self.written = write.end();
         self.synced = self.written;
@@ -394,8 +396,8 @@ fn begin_buffered(
     }
 }
 
-/// Opens an existing file for a new log, after the file was renamed to the log's name. If that
-/// fails, the new log does not begin and the previous log stays in use, so the file is removed.
+/// Opens the existing file at `path`, which was renamed to the name of a new log. If opening fails,
+/// removes the file, because the new log does not begin and the previous log stays in use.
 fn create_or_remove(
     storage: &dyn Storage,
     path: &Path,

@@ -49,7 +49,8 @@ pub(crate) struct LogOptions {
     /// The directory of the logs.
     pub(crate) directory: PathBuf,
     pub(crate) mode: LogMode,
-    /// Unit in bytes in which direct logs are preallocated; 0 if they are appended to.
+    /// Direct logs are preallocated in multiples of this number of bytes. 0 if they are not
+    /// preallocated, so that each write extends the file.
     pub(crate) space_block: u64,
     /// Maximum number of unneeded logs kept for reuse.
     pub(crate) recycle: usize,
@@ -74,7 +75,7 @@ pub(crate) struct LogOptions {
     /// The method by which writes to direct logs (logs that bypass the page cache) are made
     /// durable.
     pub(crate) durability: Arc<LogDurability>,
-    /// The clock with which the methods of `durability` are measured.
+    /// The clock with which `durability` measures which method is faster.
     pub(crate) clock: Arc<dyn Clock>,
 }
 
@@ -95,12 +96,12 @@ impl LiveLog {
     }
 }
 
-/// A complete log that is not known to be on the device.
+/// A log that is no longer written to, and is not known to be synced.
 #[derive(Clone)]
 struct ClosedLog {
     number: u64,
-    /// Locked during a sync, so that another thread that needs the log on the device waits for the
-    /// sync.
+    /// This lock is held while the log is synced, so that another thread that needs the log to be
+    /// durable waits for the sync.
     state: Arc<Mutex<ClosedState>>,
 }
 
@@ -141,7 +142,7 @@ pub(crate) struct LogSet {
     closed: VecDeque<ClosedLog>,
     /// All logs that recovery may need, oldest first. The last one is the current log.
     live: VecDeque<LiveLog>,
-    /// Total length of the complete logs among `live`, in bytes.
+    /// Total length of all `live` logs except the current log, in bytes.
     closed_bytes: u64,
     /// Logs that recovery does not need but followers have yet to read, oldest first.
     held: VecDeque<u64>,
@@ -157,7 +158,8 @@ pub(crate) struct LogSet {
 
 impl LogSet {
     /// Begins with the new log `number`. `older` are the logs that are still needed, oldest first;
-    /// all of them are on the device. `predecessor` describes the last log written before.
+    /// their contents are already durable. `predecessor` describes the log that was written last
+    /// before log `number`.
     pub(crate) fn begin(
         storage: Arc<dyn Storage>,
         options: LogOptions,
@@ -376,8 +378,8 @@ impl LogSet {
     /// Closes the current log and begins another.
     pub(crate) fn switch(&mut self, number: u64) -> Result<()> {
         self.write_buffered()?;
-        // If the current log has used up its preallocated space, that space was too short, and a
-        // recycled file may be no longer. So a preallocated file that is ready is used instead.
+        // If the current log has used up its preallocated space, that space was too short. A
+        // recycled file may be just as short, so a preallocated file that is ready is used instead.
         let recycled = if self.is_another_quicker() { None } else { self.recyclable.pop_front() };
         let predecessor = Some(self.current.as_predecessor());
         let (is_direct, ended) = (self.suited.is_direct(), self.current.as_ended());
@@ -391,8 +393,8 @@ impl LogSet {
         self.live.push_back(LiveLog::current(&self.current));
         self.followed.begin(number, MAX_SEQUENCE);
         // If the closed log's file was recycled, this cuts off the remains of the older log.
-        // Otherwise replay could take the end of the closed log for the end of all logs, and would
-        // then refuse the database because tables have later data.
+        // Otherwise replay could treat these remains as the end of all logs, and would then refuse
+        // the database because tables have later data.
         let given_back = if closed.may_be_longer() { closed.cut_off() } else { Ok(()) };
         let is_any_direct = closed.is_direct() || self.current.is_direct();
         if closed.is_dirty() {
@@ -428,15 +430,15 @@ impl LogSet {
         Ok(number)
     }
 
-    /// Refuses writes to the log that [`LogSet::start_over`] has just begun, as after a failed
-    /// write. Must be called before anything is written to that log. The next `start_over` reuses
-    /// the log.
+    /// Refuses writes to the log that [`LogSet::start_over`] has just begun, as if a write to the
+    /// log had failed with `error`. Must be called before anything is written to that log. The next
+    /// `start_over` reuses the log.
     pub(crate) fn fail_unwritten(&mut self, error: Error) {
         self.is_unwritten = self.failure.is_none();
         self.fail(error);
     }
 
-    /// Refuses all further writes and syncs, as after a failed write.
+    /// Refuses all further writes and syncs, as if a write had failed with `error`.
     pub(crate) fn fail(&mut self, error: Error) {
         self.failure.get_or_insert(error);
     }
@@ -549,7 +551,7 @@ impl LogSet {
     }
 }
 
-/// Parameters for beginning logs.
+/// The parameters that all new logs have in common.
 struct LogSite<'a> {
     storage: &'a dyn Storage,
     options: &'a LogOptions,

@@ -14,8 +14,8 @@ use tailwater_io::{Create, IoMode, Purpose, Storage, WriteFile};
 use super::blocks::Blocks;
 use crate::error::{Error, ErrorKind, Result};
 
-/// The file handle and buffer that write a group in flight. A log has as many slots as the maximum
-/// number of groups that were in flight at the same time.
+/// A slot: the file handle and the buffer with which a group in flight is written. A log creates a
+/// new slot only if all its slots are in use.
 #[derive(Debug)]
 pub(super) struct WriteSlot {
     file: Box<dyn WriteFile>,
@@ -72,7 +72,8 @@ impl PipelinedWrite {
     }
 }
 
-/// Makes the writes to one log durable by flushes, each of which may serve several writes.
+/// Makes the writes to one log durable by flushes (`fdatasync`). A flush may make several writes
+/// durable.
 #[derive(Debug, Default)]
 pub(super) struct Flushes {
     state: Mutex<State>,
@@ -81,11 +82,11 @@ pub(super) struct Flushes {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Number of writes that have ended, counted from the log's first.
+    /// Number of completed writes since the log began.
     written: u64,
-    /// Number of writes, counted from the log's first, that a flush has made durable.
+    /// Number of writes since the log began that a flush (`fdatasync`) has made durable.
     flushed: u64,
-    /// Whether a thread is flushing.
+    /// Whether a thread is flushing the log (`fdatasync`).
     is_flushing: bool,
     /// The error of a failed flush. Later writes fail with this error: how much reached the device
     /// is unknown after a failed flush, and another flush would not show it.
@@ -209,8 +210,9 @@ mod tests {
         Err(tailwater_io::Error::new(tailwater_io::Operation::Sync, path, reason))
     }
 
-    /// Flushes after four writes, three of which end during the first flush. `ends` are the results
-    /// of the two flushes.
+    /// Calls `Flushes::flush` after each of four writes. The first call starts an `fdatasync`, and
+    /// the other three calls are made while it runs. A second `fdatasync` serves these three.
+    /// `ends` are the results of both.
     fn flush_four(ends: [IoResult<()>; 2]) -> (Vec<bool>, usize) {
         let (sender, receiver) = channel();
         let (receiver, syncs) = (Mutex::new(receiver), Mutex::new(0));

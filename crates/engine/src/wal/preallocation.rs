@@ -124,7 +124,8 @@ pub(super) struct Ended {
 }
 
 impl Preallocator {
-    /// Creates a preallocator for logs in `directory`, in multiples of `block` bytes.
+    /// Creates a preallocator for logs in `directory`. The lengths of preallocated files are
+    /// multiples of `block` bytes.
     pub(super) fn new(
         storage: Arc<dyn Storage>,
         directory: PathBuf,
@@ -190,8 +191,8 @@ impl Preallocator {
         work.preallocated.is_some() || !work.has_thread
     }
 
-    /// Returns the preallocated part of a log. The log's file already holds zeros up to `end`, in
-    /// bytes.
+    /// Returns the preallocated part of a log: the bytes from the start of its file up to `end`
+    /// (exclusive), which are zeros when the log begins.
     pub(super) fn zeroed_span(&self, end: u64) -> ZeroedSpan {
         ZeroedSpan { shared: Arc::clone(&self.shared), end }
     }

@@ -3,8 +3,9 @@
 
 /// Number of write groups that are counted before the I/O mode of logs may first change.
 const GROUPS_MIN: u32 = 64;
-/// After a change, the number of write groups counted before the next change doubles, up to this
-/// maximum. The maximum is high because each change begins a new log.
+/// Maximum number of write groups that are counted before the I/O mode of logs may change. Each
+/// change doubles the number of groups, up to this maximum. The maximum is high because each change
+/// begins a new log.
 const GROUPS_MAX: u32 = 4096;
 
 /// How the I/O mode of logs is chosen.
@@ -14,8 +15,8 @@ pub(crate) enum LogMode {
     Buffered,
     /// All logs are direct.
     Direct,
-    /// A log uses direct I/O if most of the write groups before its beginning were synced.
-    /// Otherwise it is buffered.
+    /// A new log uses direct I/O if most of the write groups shortly before it were synced.
+    /// Otherwise the log is buffered.
     Auto,
 }
 
@@ -23,7 +24,7 @@ pub(crate) enum LogMode {
 pub(super) struct SuitedMode {
     mode: LogMode,
     is_direct: bool,
-    /// Number of groups after which the mode is reconsidered.
+    /// Number of write groups after which the I/O mode of logs is chosen anew.
     span: u32,
     groups: u32,
     synced: u32,
@@ -68,8 +69,8 @@ impl SuitedMode {
 mod tests {
     use super::*;
 
-    /// Counts write groups, each of which is synced or not. Returns, for each change of the I/O
-    /// mode, the number of groups counted up to the change.
+    /// Passes write groups, each of which is synced or not, to `suited`. Returns the positions,
+    /// counted from 1, of the groups after which the I/O mode changed.
     fn changes(suited: &mut SuitedMode, groups: impl IntoIterator<Item = bool>) -> Vec<usize> {
         let mut before = suited.is_direct();
         let mut changes = Vec::new();

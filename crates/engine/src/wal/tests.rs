@@ -22,15 +22,16 @@ fn batch(sequence: u64, length: usize) -> WriteBatch {
     batch
 }
 
-/// Reads the batches up to the end that `tail` was last given, and returns their sequence numbers.
+/// Reads the batches up to the known end of the log that was last passed to `tail`. Returns the
+/// sequence numbers of these batches.
 fn sequences(tail: &mut LogTail) -> Vec<u64> {
     let next = || tail.next_batch().expect("a batch").map(|found| found.batch.sequence());
     std::iter::from_fn(next).collect()
 }
 
 /// Writes a log over the file's content in padded groups, so that the log's length is a multiple of
-/// 4096 bytes after each group. Between the groups, reads the log with a `LogTail`, up to the end
-/// that the `LogTail` was last given.
+/// 4096 bytes after each group. Between the groups, reads the log with a `LogTail`, up to the known
+/// end that was last passed to the `LogTail`.
 fn follow(mut file: Box<dyn WriteFile>, disk: &SimStorage, writer: &mut Writer, out: Vec<u8>) {
     let mut rng = fastrand::Rng::with_seed(7);
     let mut tail = LogTail::open(disk, Path::new("/"), 9).expect("a log");

@@ -11,8 +11,9 @@
 //!    the batch will never be published, and is dropped.
 //! 4. A batch that does not begin with the due number is an error: sequence numbers are missing.
 //!
-//! The published number is always loaded before the end of the log. So every published batch is
-//! before that end, or is still buffered in memory, or is in no log.
+//! The last published number is always loaded first, and the known end of the log afterwards. So
+//! every batch up to this number lies before this end in the log, or is still buffered in memory,
+//! or is in no log.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -30,9 +31,10 @@ use crate::error::{Error, ErrorKind, Result};
 /// [`Db::updates_since`], and equivalent to RocksDB's `TransactionLogIterator`.
 ///
 /// The iterator yields whole batches with their sequence numbers ([`WriteBatch::sequence`]),
-/// including batches without operations. `None` means that no further batch is published and in a
-/// log *yet*: after further writes the iterator continues. With `manual_wal_flush` it continues
-/// once these writes are flushed to the file. The iterator never blocks.
+/// including batches without operations. `None` means that there is no next batch *yet* that is
+/// both published and in a log: after further writes the iterator continues. With
+/// `manual_wal_flush` it continues once these writes are flushed to the file. The iterator never
+/// blocks.
 ///
 /// The batches are consecutive. Writes with `disable_wal` and ingestions take sequence numbers but
 /// are in no log. A batch after such a gap, or after a gap of any other cause, is an error of kind
@@ -214,8 +216,9 @@ impl Updates {
         Ok(true)
     }
 
-    /// Whether a sequence number is published. If this reloads `published`, it then reloads `look`,
-    /// the state of the log. So every published batch of the log is before the end in `look`.
+    /// Whether a sequence number is published. If `self.published` is lower, reloads it, and
+    /// afterwards reloads `self.look`, the state of the log. In this order, the end of the log in
+    /// `look` is behind every batch up to `published`.
     fn is_published(&mut self, sequence: Sequence) -> bool {
         if sequence > self.published {
             self.published = (self.published_now)();

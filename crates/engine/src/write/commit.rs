@@ -21,8 +21,8 @@ use crate::write::queue::{
 use crate::write::{WriteOptions, WritePath};
 
 /// Size limit of small batches, as a fraction of `max_write_batch_group_size_bytes`:
-/// 1/SMALL_BATCH_SHARE. If a leader's own batch is below this limit, the batches that it adds to
-/// its group are limited to the same total size, to keep the leader's latency low.
+/// 1/SMALL_BATCH_SHARE. If a leader's own batch is within this limit, the other batches of its
+/// group are limited to this size in total, to keep the leader's latency low.
 const SMALL_BATCH_SHARE: usize = 8;
 /// Minimum number of operations in a batch that a group's member inserts itself. The leader inserts
 /// smaller batches, because waking the member would take longer.
@@ -216,7 +216,8 @@ impl WritePath {
         in_flight.wait_for_turn();
         let ended = self.logs.lock().end_pipelined(log_write, written);
         ended.inspect_err(|error| self.context.latch_log(error))?;
-        // A group ahead may have failed to insert into a memtable.
+        // A group ahead of this group in the log may have failed to insert into a memtable. Then
+        // this group must fail, too.
         self.context.errors.check()
     }
 
@@ -251,9 +252,9 @@ impl WritePath {
         batch: &mut WriteBatch,
         group: &Group,
     ) -> Result<Range<Sequence>> {
-        // `published` has the last number once no group is in flight. Groups that have ended since
-        // the leader last checked may have failed: their numbers are in the log but were never
-        // published, and must not be assigned again.
+        // If no group is in flight, the last published number is also the last assigned number,
+        // unless a group has failed. The numbers of a failed group are in the log but were never
+        // published, and must not be assigned again. So errors are checked after `is_quiesced`.
         let is_quiesced = leadership.is_quiesced();
         self.context.errors.check()?;
         let last = if is_quiesced { &self.context.shared.published } else { &self.numbered };
@@ -292,7 +293,8 @@ impl WritePath {
         inserting.wait().and(inserted)
     }
 
-    /// Inserts a numbered batch into the memtables, except records of dropped column families.
+    /// Inserts a batch into the memtables, except records of dropped column families. The batch
+    /// must have its sequence numbers already.
     fn insert(&self, batch: &WriteBatch) -> Result<()> {
         let guard = epoch::pin();
         let families = self.context.shared.families.load(&guard);
@@ -373,8 +375,8 @@ enum Logged {
 /// leader assigned may already be in the log and in memtables, and must not be assigned again.
 struct PanicLatch<'w> {
     path: &'w WritePath,
-    /// Whether the group is in flight. If so, the leader's panic may have left a hole in the log,
-    /// and no later group may complete.
+    /// Whether the leader's group is pipelined, so that the next leader may already write its own
+    /// group. If so, the panic may have left a hole in the log, and no later group may complete.
     is_pipelined: bool,
 }
 
@@ -436,7 +438,8 @@ fn check_record(family: &ColumnFamily, record: &Record<'_>) -> Result<()> {
     }
 }
 
-/// The memtable into which consecutive records of a batch are inserted.
+/// The memtable into which a record of a batch is inserted. It is looked up again only when the
+/// next record belongs to another column family.
 struct Target<'g> {
     family: &'g ColumnFamily,
     source: &'g SuperVersion,

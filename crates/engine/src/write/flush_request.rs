@@ -10,8 +10,8 @@ use crate::write::queue::Leadership;
 pub(crate) struct Awaited {
     /// The memtables that the flush must write to tables, by column family.
     sealed: Vec<(ColumnFamily, Vec<SealedMemTable>)>,
-    /// Number of flush rounds that had ended before the request. Any later round may complete the
-    /// request.
+    /// Number of flush rounds that had ended before the request. Any round that ends after them may
+    /// complete the request.
     rounds: u64,
 }
 

@@ -69,8 +69,8 @@ fn preallocation(options: &DbOptions, write_buffer_size: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// Regression test: a log reserved space for its whole memtable, even if other options limited
-    /// it to far less.
+    /// Regression test: a log reserved space for a whole memtable, even if other options limited
+    /// the size of logs or memtables to far less.
     #[test]
     fn log_preallocation_respects_the_size_limits() {
         const GIB: u64 = 1 << 30;

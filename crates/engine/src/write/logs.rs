@@ -45,8 +45,9 @@ impl WritePath {
         if is_due { self.switch_log(leadership).map(drop) } else { Ok(()) }
     }
 
-    /// Has sealed memtables flushed that have entries in log `number` or in an earlier log. Such
-    /// memtables may be fewer than `min_write_buffer_number_to_merge`, and would otherwise stay.
+    /// Requests a flush of each column family in which a sealed memtable has entries in log
+    /// `number` or in an earlier log. Without the request, a family is not flushed while it has
+    /// fewer than `min_write_buffer_number_to_merge` sealed memtables.
     fn flush_sealed_of_log(&self, families: &FamilySet, number: u64) {
         let mut is_any_due = false;
         for family in families.iter() {

@@ -12,7 +12,8 @@ pub(super) enum Flush {
     /// The memtables are flushed once the family has `min_write_buffer_number_to_merge` sealed
     /// ones.
     WhenEnough,
-    /// The memtables are flushed immediately, even if there are fewer.
+    /// The memtables are flushed immediately, even if there are fewer than
+    /// `min_write_buffer_number_to_merge`.
     InAnyCase,
 }
 
@@ -52,8 +53,8 @@ impl WritePath {
         self.seal(leadership, &due, flush)
     }
 
-    /// Seals the non-empty memtables of column families, and has them flushed. No other thread
-    /// writes meanwhile.
+    /// Seals the non-empty memtables of column families, and requests their flush without waiting
+    /// for it. No other thread writes during this call.
     pub(super) fn seal(
         &self,
         leadership: &Leadership<'_>,
@@ -92,8 +93,9 @@ impl WritePath {
         for family in &due {
             family.seal(next_log);
             if flush == Flush::InAnyCase {
-                // The flush is requested after sealing, because a running flush clears the request
-                // when it takes sealed memtables.
+                // The flush is requested after the memtable is sealed. A flush that is running
+                // clears the request when it takes sealed memtables, and could otherwise do so
+                // without this memtable.
                 family.request_flush(true);
             }
         }

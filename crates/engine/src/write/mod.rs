@@ -22,7 +22,8 @@
 //! - No sequence number is published before its batch is in the log, unless the batch is unlogged.
 //! - No synced write is acknowledged before its own log and every older one are synced.
 //! - A leader switches memtables and logs only when no group is in flight. So a sealed memtable
-//!   gets no more entries, and the log that ends with it holds no entry of the next memtable.
+//!   gets no more entries, and the log that ends when a memtable is sealed holds no entry of the
+//!   next memtable.
 //!
 //! # A crash
 //!

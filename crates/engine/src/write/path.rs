@@ -18,7 +18,8 @@ use crate::write::WriteOptions;
 use crate::write::memtables::Flush;
 use crate::write::queue::{Leadership, Queue};
 
-/// Time that a stopped write waits if only a manual compaction can resume writes.
+/// Maximum time that a stopped write waits if only a manual compaction can resume writes. After
+/// this time the write fails.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The write path of a database.
@@ -88,7 +89,8 @@ impl WritePath {
         self.has_full_memtable.store(true, Ordering::Relaxed);
     }
 
-    /// Applies the options of the current column families to the sampling of write times.
+    /// Applies the options of the current column families to `write_times`, which samples when
+    /// sequence numbers were written.
     pub(crate) fn update_write_times(&self) {
         let published = self.context.published();
         let options = self.context.family_options();
@@ -96,8 +98,9 @@ impl WritePath {
         self.write_times.update(options.iter().map(|options| &**options), published, now_s);
     }
 
-    /// Assigns write times to the sequence numbers with which a new database begins, spread evenly
-    /// over the time span that the options preserve.
+    /// Assigns write times to the sequence numbers that are reserved when a database is created.
+    /// The times are spread evenly over the longest time span for which the options preserve write
+    /// times.
     pub(crate) fn spread_write_times(&self) {
         let options = self.context.family_options();
         let (last, now_s) = (self.context.published(), self.context.now_s());

@@ -148,8 +148,8 @@ fn logs_with_references_to_unrecorded_blob_files_prevent_opening_for_writing() {
 
 #[test]
 fn a_tracked_log_that_is_missing_or_short_is_damage() {
-    // Regression test: the synced lengths of logs that the MANIFEST records were ignored, and a
-    // database whose logs had a gap was opened. RocksDB checks these lengths only if
+    // Regression test: the MANIFEST recorded the synced lengths of logs, but these lengths were
+    // ignored, and a database whose logs had a gap was opened. RocksDB checks these lengths only if
     // `track_and_verify_wals_in_manifest` is set.
     let tracked = VersionEdit {
         wal_additions: vec![WalAddition { log_number: 5, synced_size: Some(40) }],

@@ -1,4 +1,4 @@
-//! Verification of tables that contain impossible values.
+//! Verification of databases with a block beyond the end of its file, and with unreferenced files.
 
 use tailwater::verify::Severity;
 use tailwater_format::table::BlockHandle;

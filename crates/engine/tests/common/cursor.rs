@@ -56,8 +56,8 @@ impl<'a> Cursor<'a> {
         Some((key, value))
     }
 
-    /// Whether the iterator must be at the cursor's entry. In [`PrefixMode::Free`] it need not be
-    /// once the cursor has left the prefix of the last seek.
+    /// Whether the iterator must be at the cursor's entry. In [`PrefixMode::Free`] the iterator may
+    /// be elsewhere after the cursor has left the prefix of the last seek.
     pub(crate) fn is_binding(&self) -> bool {
         if self.mode != PrefixMode::Free {
             return true;

@@ -97,7 +97,7 @@ pub(crate) struct IoModes {
     /// last two options. With them, RocksDB crashes when it writes to a mapped file whose space is
     /// not allocated.
     pub(crate) ours: String,
-    /// Option string with RocksDB's flags. It precedes `ours`.
+    /// Option string with RocksDB's flags. Tailwater gets these flags first, and then `ours`.
     pub(crate) flags: String,
 }
 

@@ -22,8 +22,8 @@ pub(crate) fn combinations(sizes: &[usize], rng: &mut Rng) -> Vec<Vec<usize>> {
     while let Some(&(a, x, b, y)) = missing.first() {
         let candidates = (0..CANDIDATES).map(|_| {
             let mut choice: Vec<usize> = sizes.iter().map(|&size| rng.usize(..size)).collect();
-            // Each candidate starts with a pair of values that has not yet occurred, so that every
-            // combination adds at least one pair.
+            // Each candidate contains a pair of values that has not yet occurred. So the candidate
+            // that becomes the next combination adds at least one new pair.
             (choice[a], choice[b]) = (x, y);
             choice
         });

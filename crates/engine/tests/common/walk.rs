@@ -1,4 +1,5 @@
-//! Random moves of an iterator and of a cursor over the model, which must agree.
+//! Moves an iterator over a database and a cursor over the model in the same way, at random. Checks
+//! that both agree after each move.
 
 use fastrand::Rng;
 use tailwater::{ColumnFamily, Db, DbIterator, ReadOptions};

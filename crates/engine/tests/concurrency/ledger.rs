@@ -106,9 +106,10 @@ impl Ledger {
             .map(move |slot| (family_of(writer, slot), slot_key(writer, slot)))
     }
 
-    /// Checks that a state of the column families in `families` can have existed at a point in
-    /// time. Returns the number of each writer's last batch in the state. Returns `None` for a
-    /// writer whose keys (slots) are all in other column families.
+    /// Checks that `state`, the entries of the column families in `families`, can have existed at a
+    /// point in time. Each writer numbers its batches from 1. Returns, for each writer, the number
+    /// of its last batch in `state`, or 0 if `state` has none. Returns `None` for a writer whose
+    /// keys (slots) are all in other column families.
     pub(crate) fn check(
         &self,
         state: &State,
@@ -138,9 +139,9 @@ impl Ledger {
         Ok(numbers)
     }
 
-    /// Checks that the state contains the token of a writer's batch `number`, and no other token of
-    /// the writer. A token is a key that the batch puts and the writer's next batch deletes.
-    /// Returns how many entries of the state belong to the writer.
+    /// Checks that `state`, the entries read from the database, contains the token of the writer's
+    /// batch `number`, and no other token of the writer. A token is a key that a batch puts and the
+    /// writer's next batch deletes. Returns how many entries of `state` belong to the writer.
     fn check_token(
         &self,
         state: &State,
@@ -161,8 +162,9 @@ impl Ledger {
         }
     }
 
-    /// Checks that the state contains all batches of other writers that had been acknowledged when
-    /// `writer` started its last batch in the state.
+    /// Takes the last batch of `writer` in `state`, the entries read from the database. Checks that
+    /// `state` contains all batches of other writers that had been acknowledged when this batch was
+    /// started.
     fn check_order(
         &self,
         state: &State,
@@ -184,8 +186,9 @@ impl Ledger {
     }
 }
 
-/// Checks the batch numbers in `found`, each of which is that of a writer's last batch in a state.
-/// Each must be at least the writer's number in `least` and at most that in `most`.
+/// Checks `found`, which has for each writer the number of the last batch that was read from the
+/// database. The number must be at least the writer's number in `least`, and at most its number in
+/// `most`.
 pub(crate) fn check_bounds(
     found: &[Option<u64>],
     least: &[u64],

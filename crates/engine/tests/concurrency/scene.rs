@@ -216,8 +216,8 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// Gets a writer's slots one after another while it writes: no get may return an older batch
-    /// than the get before.
+    /// Reads a writer's slots (keys) with one get after another while the writer writes. No get may
+    /// return a value of an older batch than the previous get.
     pub(crate) fn watch_gets(&self, mut rng: Rng) {
         let handles = families(self.db);
         let options = ReadOptions::default();

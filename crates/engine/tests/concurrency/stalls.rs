@@ -111,15 +111,16 @@ fn delayed_writers_complete_their_writes() {
             scope.spawn(move || scene.write(writer, 40, |_| WriteOptions::default()));
         }
         while scene.goes_on() {
-            // The deletion does not wait for the delay itself. It succeeds if it joins a write
-            // group whose leader has already waited.
+            // This deletion never waits for the delay. It fails if it would have to wait. It
+            // succeeds if it joins a write group whose leader has already waited.
             let written = db.delete_cf_opt(&default, b"impatient", &NO_SLOWDOWN);
             let kind = written.err().map(|error| error.kind());
             assert!(matches!(kind, None | Some(ErrorKind::Busy)), "{kind:?}");
         }
     });
-    // The first of these writes may succeed. The delay grants more and more bytes, even while
-    // nobody writes. A write of granted bytes does not wait.
+    // The delay limits the number of bytes written per second. The allowance grows even while
+    // nobody writes, and a write within the allowance does not wait. So the first of these writes
+    // may succeed.
     let large = vec![b'v'; 100_000];
     let mut refused =
         (0..100).filter_map(|_| db.put_cf_opt(&default, b"impatient", &large, &NO_SLOWDOWN).err());

@@ -1,5 +1,5 @@
-//! Writers, while other threads flush, sync logs, create and drop column families, and make
-//! checkpoints of the database.
+//! Tests concurrent writers while other threads flush, sync logs, create and drop column families,
+//! and make checkpoints of the database.
 
 use std::path::PathBuf;
 use std::thread;
@@ -23,7 +23,7 @@ fn pause(rng: &mut Rng) {
     thread::sleep(Duration::from_millis(rng.u64(..4)));
 }
 
-/// Flushes memtables, and writes the log to the system or syncs it.
+/// Flushes memtables, and hands the log to the operating system or syncs it.
 fn flush(scene: &Scene<'_>, mut rng: Rng) {
     let handles = families(scene.db);
     while scene.goes_on() {
@@ -152,8 +152,9 @@ fn writes_that_are_not_logged_are_flushed_by_closing() {
             let scene = &scene;
             let writers: Vec<_> = (0..ledger.writers())
                 .map(|writer| {
-                    // Half of the writers write without the log, and the others with it, sometimes
-                    // synced. Batches of the two kinds are never in the same write group.
+                    // Half of the writers write without the log. The others use the log and sync
+                    // some of their writes. Logged and unlogged batches are never in the same write
+                    // group.
                     let options = move |number: u64| WriteOptions {
                         disable_wal: writer % 2 == 0,
                         sync: writer % 2 == 1 && number.is_multiple_of(5),

@@ -110,9 +110,9 @@ impl Wreck<'_> {
         }
     }
 
-    /// Opens the database for writing in `self.mode`. If that mode refuses the database and is
-    /// permitted to do so with this error, opens the database in the default mode. Returns the mode
-    /// that was used.
+    /// Opens the database for writing in `self.mode`. If opening fails with an error that this mode
+    /// permits, opens the database in the default mode. Returns the mode in which the database was
+    /// opened.
     fn open(&self) -> Checked<(Db, RecoveryMode)> {
         match Db::open(self.directory(), &self.options(self.mode)) {
             Ok(db) => Ok((db, self.mode)),

@@ -31,7 +31,8 @@ fn a_finished_checkpoint_is_not_mistaken_for_an_unfinished_one() {
     database(&disk).checkpoint(Path::new("/made.tmp")).expect("a checkpoint");
     for seed in 0..IMAGES {
         let image = disk.crash_image(seed);
-        // If the marker file had reappeared, this call would remove the first checkpoint.
+        // A marker file marks a checkpoint as unfinished. If the first checkpoint's marker had
+        // reappeared after the power cut, this call would remove that checkpoint.
         let made = database(&image).checkpoint(Path::new("/made"));
         assert!(made.is_err(), "image {seed}");
         assert!(is_whole(&image, "/made.tmp"), "image {seed}");

@@ -77,7 +77,8 @@ pub(crate) enum Outcome {
     Void,
 }
 
-/// A step, its outcome, and the numbers of the storage calls during the step.
+/// A step and its outcome. All storage calls of a run are numbered; `calls` is the range of those
+/// made during the step.
 #[derive(Debug, Clone)]
 pub(crate) struct Entry {
     pub(crate) step: Step,
@@ -201,8 +202,8 @@ impl History {
 }
 
 impl<'a> Claims<'a> {
-    /// Adds the requirements that follow from a step that was started. `acknowledged` tells whether
-    /// the step returned success before the run ended.
+    /// Adds what a step that was started requires of the contents of the database. `acknowledged`
+    /// tells whether the step returned success before the run ended.
     fn add(&mut self, entry: &'a Entry, acknowledged: bool) {
         match &entry.step {
             Step::Open => {
@@ -279,8 +280,8 @@ impl<'a> Claims<'a> {
         }
     }
 
-    /// Checks that the contents `found` of a database fulfil these claims. `mode` is the recovery
-    /// mode in which the database was opened.
+    /// Checks that `found`, the contents of a database, is as `self` requires. `mode` is the
+    /// recovery mode in which the database was opened.
     pub(crate) fn judge(&self, found: &State, mode: RecoveryMode) -> Checked<()> {
         self.judge_families(found)?;
         let present = self.writes.iter().map(|write| write.presence(found));
@@ -377,8 +378,8 @@ impl<'a> Claims<'a> {
     }
 }
 
-/// Whether all parts of a batch were found, or none. `Unknown` if the contents of the database do
-/// not show it.
+/// Whether a batch was found in the database as a whole or not at all. `Unknown` if the contents of
+/// the database do not show whether the batch was applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Presence {
     Whole,
@@ -387,8 +388,8 @@ enum Presence {
 }
 
 impl<'a> WriteClaim<'a> {
-    /// Notes that a flush has written a part of the write to a table: its changes to one column
-    /// family.
+    /// Notes that a flush has written the changes of this write to the column family `family` into
+    /// a table.
     fn flushed(&mut self, family: &'a str) {
         if !self.doubtful && self.batch.parts.iter().any(|part| part.family == family) {
             self.must_in.insert(family);

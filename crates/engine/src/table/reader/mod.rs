@@ -75,14 +75,15 @@ pub(crate) struct MetaBlockPlacement {
     pub(crate) high_priority: bool,
 }
 
-/// Which tables keep a type of block in memory while they are open.
+/// Which open tables keep their index and filter blocks of one type in memory. The types are the
+/// fields of [`MetaBlockPlacement`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kept {
-    /// No table keeps its blocks of this type in memory.
+    /// No table keeps its index and filter blocks in memory.
     Never,
-    /// Only tables of level 0 keep their blocks of this type in memory.
+    /// Only tables of level 0 keep their index and filter blocks in memory.
     InLevel0,
-    /// All tables keep their blocks of this type in memory.
+    /// All tables keep their index and filter blocks in memory.
     Always,
 }
 
@@ -129,7 +130,8 @@ pub(crate) struct TableReader {
     /// The file's share of the open-file budget of compactions; `None` if the file does not count
     /// against this budget.
     permit: Option<OpenPermit>,
-    /// The regions that users read recently, for warm handover.
+    /// The regions of the table that users read recently. When a compaction replaces the table,
+    /// warm handover keeps the contents of these regions in memory.
     hot_regions: Option<Arc<HotRegions>>,
 }
 

@@ -148,7 +148,7 @@ impl TableReader {
     }
 }
 
-/// Calls `entry` with every key and value of a block of entries.
+/// Calls `entry` with the key and the value of every entry in `block`.
 fn for_each_entry(
     block: &Block,
     entry: &mut impl FnMut(&[u8], &[u8]) -> tailwater_format::Result<()>,
@@ -373,8 +373,8 @@ fn prefix_extractor(name: &[u8], context: &TableContext) -> Option<PrefixExtract
     }
 }
 
-/// Refuses a table whose blocks were compressed by a user-defined compression manager. Any other
-/// error in the property is ignored, since each block records its own compression.
+/// Refuses a table whose properties name a user-defined compression manager. If the property is
+/// invalid in another way, it is ignored, since each block records its own compression.
 fn check_compressions(
     file: &BlockFile,
     properties: &Properties,

@@ -12,25 +12,25 @@ pub(super) struct Problem {
     pub(super) offset: u64,
     pub(super) bytes: u64,
     pub(super) reason: String,
-    /// Whether a crash can have caused the deviation.
+    /// Whether a crash can have caused this problem.
     pub(super) torn: bool,
 }
 
-/// A position at which the log may end. Only what follows the position shows whether anything is
-/// missing.
+/// A position at which the log possibly ends. If a batch is found after the position, its sequence
+/// number shows whether batches are missing in between.
 #[derive(Debug, Clone)]
 pub(super) struct PossibleEnd {
     /// The problem to report if a batch is found after this position, and batches between this
     /// position and that batch are missing.
     pub(super) missing: Problem,
-    /// The problem to report if no batch is found after this position; `None` if an intact log may
-    /// end here.
+    /// The problem to report if no batch is found after the possible end of the log; `None` if an
+    /// intact log may end there.
     pub(super) at_end: Option<Problem>,
     /// Whether replay may apply the batches after this position even in a recovery mode that stops
     /// at damage. Replay does so only if no batch is missing at this position.
     pub(super) may_go_on: bool,
-    /// Whether a log that ends at this position ends before the end of its file. After such a log,
-    /// replay continues only with a log that begins with the next sequence number.
+    /// Whether the log's file extends beyond the possible end. If the log does end there, replay
+    /// continues with the next log only if that log begins with the next sequence number.
     pub(super) ends_early: bool,
 }
 
@@ -45,7 +45,7 @@ pub(super) enum Finding {
 }
 
 impl Problem {
-    /// Extends the problem to the end of the log.
+    /// Extends the problem's byte range to the end of the log.
     pub(super) fn up_to_end_of(self, log: &Log) -> Self {
         Self { bytes: log.length.saturating_sub(self.offset), ..self }
     }

@@ -361,7 +361,8 @@ impl Replay<'_> {
         }
     }
 
-    /// Stops replay, or fails, at the start of `log`, which describes log `before` wrongly.
+    /// Handles a `log` that begins with a wrong description of the log with the number `before`.
+    /// Point-in-time mode stops replay at the start of `log`. The other modes fail.
     fn contradicted(
         &mut self,
         log: &Log,
@@ -374,8 +375,8 @@ impl Replay<'_> {
         }
         let problem = Problem { offset: 0, bytes: 0, reason, torn: is_gap };
         let flow = self.stop(log, problem);
-        // Intact records are left out from here on, so the log counts as damaged even if a crash
-        // caused the mismatch.
+        // Intact records from here on are not replayed, so the log counts as damaged even if a
+        // crash caused the contradiction between the logs.
         self.is_damaged = true;
         if let Some(stop) = &mut self.stopped_at {
             // The gap is in the previous log, not in this one.
@@ -397,8 +398,8 @@ impl Replay<'_> {
             },
             Ok(_) => {
                 let reason = "batches before this one are missing".to_owned();
-                // An intact record is left out here, so the log counts as damaged even if a crash
-                // caused the gap.
+                // This intact record is not replayed, so the log counts as damaged even if a crash
+                // is the reason why earlier batches are missing.
                 self.is_damaged = true;
                 let torn = self.stopped_at.as_ref().is_some_and(|stop| stop.torn);
                 let problem = Problem { offset, bytes: 0, reason, torn };
@@ -424,10 +425,10 @@ impl Replay<'_> {
         }
     }
 
-    /// Whether, at this position, a record of a log with a higher number is treated as earlier
-    /// content of a recycled file. If not, the record is damage. A record of a log with a lower
-    /// number is always treated as earlier content. The strict modes do not recycle logs, but may
-    /// read logs that were recycled under other options.
+    /// Whether, at this position, a record that carries a higher log number than the log being read
+    /// is treated as earlier content of a recycled file. If not, the record is damage. A record
+    /// with a lower log number is always treated as earlier content. The strict modes do not
+    /// recycle logs, but may read logs that were recycled under other options.
     fn may_be_stale(&self) -> bool {
         let is_strict = matches!(
             self.rules.mode,
@@ -441,8 +442,9 @@ impl Replay<'_> {
         self.whole &= !possible_end.ends_early;
         match &mut self.possible_end {
             None => self.possible_end = Some(possible_end),
-            // The log may end at an earlier position or at this one. Keeps the problem of the
-            // earlier position, and combines the flags of both positions.
+            // The log may end at an earlier position, `first`, or at this one. The problems to
+            // report are those of the earlier position, if any. The boolean fields of both
+            // positions are combined.
             Some(first) => {
                 first.at_end = first.at_end.take().or(possible_end.at_end);
                 first.missing.torn &= possible_end.missing.torn;
@@ -452,9 +454,9 @@ impl Replay<'_> {
         }
     }
 
-    /// Handles a possible end of the log after which the batch at `offset` was found. If no batch
-    /// is missing between the possible end and that batch, replay may continue; otherwise the mode
-    /// decides whether replay stops, continues or fails.
+    /// Called when the batch at `offset` was found after a possible end of the log. If no batch is
+    /// missing between the possible end and that batch, replay may continue; otherwise the recovery
+    /// mode decides whether replay stops, continues or fails.
     fn dispel(&mut self, log: &Log, checked: &CheckedBatch<'_>, offset: u64) -> Result<Flow> {
         let Some(possible_end) = self.possible_end.take() else { return Ok(Flow::Continue) };
         let follows = self.next_sequence == Some(checked.records.sequence());
@@ -504,8 +506,9 @@ impl Replay<'_> {
         }
     }
 
-    /// Whether a batch may be applied. If replay has stopped in an earlier log, it resumes only if
-    /// the batch has the next sequence number, which shows that no batch is missing.
+    /// Whether a batch may be applied. If replay has stopped in an earlier log, replay resumes only
+    /// if the batch's sequence number follows directly after the last replayed batch, which shows
+    /// that no batch is missing.
     fn follows(&mut self, checked: &CheckedBatch<'_>) -> bool {
         let follows =
             self.stopped_at.is_none() || self.next_sequence == Some(checked.records.sequence());

@@ -3,9 +3,10 @@
 //! A leader first numbers its group and reserves the group's range in the log. The next leader may
 //! then begin while the first leader still writes its group ([`Leadership::begin_pipelined`]). If
 //! the next leader had to wait, each of two writers would wait for the other's write and then for
-//! its own. With more writers, groups in flight gain nothing. With many writers they cost time:
-//! without them, all writers that wait for a write gather into one group, and a device handles few
-//! large writes faster than many small ones. So the number of writers decides ([`FEW_WRITERS`]).
+//! its own. With a few more writers, groups in flight save no time. With many writers they cost
+//! time: without them, all writers that wait for a write gather into one group, and a device
+//! handles few large writes faster than many small ones. So the number of writers decides
+//! ([`FEW_WRITERS`]).
 //!
 //! # Invariants
 //!
@@ -18,13 +19,14 @@ use super::sync::{AtomicUsize, Condvar, Mutex, Ordering, lock, wait};
 use super::{Group, Leadership, Queue};
 use crate::error::Result;
 
-/// Maximum number of concurrent writers with which several groups may be in flight. Measured
-/// (docs/benchmarks.md).
+/// If there are more concurrent writers than this, only one group is written at a time. This number
+/// is based on measurements (docs/benchmarks.md).
 pub(super) const FEW_WRITERS: usize = 3;
 /// Number of groups after which the observed maximum of concurrent writers decays by one writer.
 const REMEMBERED_GROUPS: usize = 32;
 
-/// The groups in flight: those that are being written while the next leader may already have begun.
+/// The groups in flight: groups that are being written while the next leader may already number and
+/// write its own group.
 #[derive(Debug, Default)]
 pub(super) struct InFlight {
     /// Number of groups in flight.

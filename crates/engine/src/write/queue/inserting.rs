@@ -50,7 +50,8 @@ impl Inserting {
     /// Makes the leader wait for one more insertion. Returns the handle for the member that
     /// performs this insertion.
     pub(super) fn one_more(&self) -> Insertion {
-        // Relaxed suffices, because the member is notified under a lock.
+        // Relaxed suffices, because the member of the group that performs the insertion is notified
+        // afterwards, under a lock.
         self.insertions.left.fetch_add(1, Ordering::Relaxed);
         Insertion { insertions: Arc::clone(&self.insertions), outcome: None }
     }

@@ -17,7 +17,7 @@ use tailwater_format::batch::WriteBatch;
 use super::{Durability, Group, Inserting, Leadership, Queue, Request, Turn};
 use crate::error::{Error, ErrorKind, Result};
 
-/// A number above the number of sequence numbers that any model uses.
+/// Upper bound (exclusive) of the sequence numbers in all models.
 const CAPACITY: usize = 5;
 
 /// The parts of a database that the queue protects.
@@ -271,8 +271,8 @@ fn a_panicking_member_fails_its_group_without_a_deadlock() {
         let other = start(database, |database| database.write(1, By::NobodyInTheEnd));
         let here = database.write(2, By::NobodyInTheEnd);
         let other = other.join().unwrap();
-        // Each writer wrote its own batch, or one writer led the other, in which case both have the
-        // same result.
+        // If each writer wrote its own batch, both succeeded. If one writer led the other, both
+        // have the result of their group.
         assert_eq!(here.is_ok(), other.is_ok());
         assert_eq!(database.read().len(), if here.is_ok() { 2 } else { 0 });
         assert!(database.queue.try_lead().is_some());
@@ -296,7 +296,8 @@ fn a_panicking_leader_leaves_no_writer_waiting() {
             drop(inserting);
             drop(group);
             drop(leadership);
-            // If a member were still inserting, loom would report its access.
+            // No member may still insert into the memtable. If one did, loom would report that this
+            // access conflicts with the insertion below.
             let leadership = database.queue.lead().unwrap();
             database.insert(1, 2);
             drop(leadership);

@@ -137,7 +137,8 @@ impl Queue {
     /// Becomes the leader once all earlier requests are done and no group is in flight, so that no
     /// other thread writes until the leadership ends.
     pub(crate) fn lead(&self) -> Result<Leadership<'_>> {
-        // An empty batch, because no leader takes a request without operations into its group.
+        // The batch is empty. No leader takes a request without operations into its group, so this
+        // request can only become the leader's own.
         let request = Arc::new(Request::new(WriteBatch::new(), Durability::Unlogged, false));
         match self.join(&request) {
             Turn::Lead(leadership) => {
@@ -158,9 +159,8 @@ impl Queue {
         self.state.fetch_update(Ordering::Acquire, Ordering::Relaxed, next) == Ok(IDLE)
     }
 
-    /// Returns how a writer waits before it sleeps, if it expects its notification soon: by
-    /// spinning or by yielding. `place` is the position of its request in the queue, counted from
-    /// 0.
+    /// Returns what a writer that expects its notification soon does before it sleeps: it spins or
+    /// yields. `place` is the position of the writer's request in the queue, counted from 0.
     fn wait_by_at(&self, place: usize) -> WaitBy {
         if place < self.spinning_places { WaitBy::Spins } else { WaitBy::Yields }
     }

@@ -59,11 +59,13 @@ mod real {
 
     /// Time that a writer runs before it yields to writers that are held up.
     const SLICE: Duration = Duration::from_micros(25);
-    /// If waking another thread took longer than this, the waking thread was preempted meanwhile.
+    /// If a call that wakes another thread took longer than this, the calling thread was preempted
+    /// during the call.
     const WAKING_MAX: Duration = Duration::from_micros(20);
 
-    /// If a writer runs again within this time after it yielded, in nanoseconds, the pause counts
-    /// as used by other writers. A longer pause counts as lost to threads other than writers.
+    /// Maximum pause between a writer's yield and its next run, in nanoseconds, after which other
+    /// writers are assumed to have used the processor. A longer pause is assumed to have been used
+    /// by threads other than writers.
     const AMONG_WRITERS_NS: u64 = 2_000_000;
     /// Length of the time window over which the time lost to other threads is summed, in
     /// nanoseconds.
@@ -84,19 +86,20 @@ mod real {
     #[repr(align(128))]
     struct HeldUp(AtomicIsize);
 
-    /// Determines whether writers yield to each other: records which processors writers use, and
-    /// how long other threads hold these processors. All times are those of [`now_ns`].
+    /// Determines whether writers yield to each other. For this, it keeps track of the processors
+    /// on which writers run, and of the time for which other threads occupy these processors. All
+    /// times are those of [`now_ns`].
     struct Turns {
         /// The time at which a writer was last seen running on each processor.
         seen_ns: [Seen; PROCESSORS],
         window_began_ns: AtomicU64,
         /// A bit for each processor on which a writer yielded since `window_began_ns`.
         used: [AtomicU64; PROCESSORS / 64],
-        /// Time that writers lost to other threads since `window_began_ns`, summed over all
-        /// processors.
+        /// Time since `window_began_ns` for which other threads occupied the processors of writers
+        /// that had yielded, summed over all processors.
         lost_ns: AtomicU64,
-        /// Before this time no writer yields. 0 until threads other than writers have held the
-        /// processors for too long.
+        /// The time from which on writers yield. It is 0, so that writers yield from the start,
+        /// until other threads have occupied the processors for too long.
         yields_from_ns: AtomicU64,
     }
 
@@ -118,8 +121,8 @@ mod real {
         HELD_UP.0.load(Relaxed) > 0
     }
 
-    /// Counts a waiting writer as held up, because the caller is about to notify it. It can run
-    /// from then on, but may have no processor yet.
+    /// Must be called before a waiting writer is notified. Counts that writer as held up: it will
+    /// be able to run, but may have no processor yet.
     #[inline]
     pub(in super::super) fn notifying() {
         HELD_UP.0.fetch_add(1, Relaxed);
@@ -161,8 +164,9 @@ mod real {
             return;
         }
         SLICE_BEGAN.set(Some(Instant::now()));
-        // A writer that sleeps between writes runs only for a part of the elapsed time. So the
-        // writer yields only if it has also used a slice of processor time.
+        // A writer that sleeps between writes runs only for a part of the elapsed time. So it is
+        // not enough that the time of a slice has elapsed: the writer must also have used that much
+        // processor time.
         let had = processor_time();
         if had.saturating_sub(PROCESSOR_TIME_AT_YIELD.get()) < SLICE || !TURNS.are_taken(now_ns()) {
             return;
@@ -173,8 +177,8 @@ mod real {
         resumes(false);
     }
 
-    /// Yields, unless threads other than writers recently took most of the processors. Returns
-    /// whether it did.
+    /// Yields, unless threads other than writers recently occupied most of the processors. Returns
+    /// whether the calling thread yielded.
     pub(in super::super) fn give_way() -> bool {
         let began_ns = now_ns();
         if !TURNS.are_taken(began_ns) {
@@ -206,7 +210,8 @@ mod real {
             }
         }
 
-        /// Whether writers yield to each other at the time `now_ns`.
+        /// Whether writers may yield to each other at the time `now_ns`. They may not for some time
+        /// after other threads have occupied the processors for too long.
         fn are_taken(&self, now_ns: u64) -> bool {
             now_ns >= self.yields_from_ns.load(Relaxed)
         }
@@ -261,8 +266,9 @@ mod real {
         #[test]
         fn writers_stop_yielding_when_others_take_most_of_the_time() {
             const ROUND_NS: u64 = 10_000_000;
-            // Each case has the times in nanoseconds for which other threads hold the first and the
-            // second processor in every 10 ms, and whether writers still yield then.
+            // Each case is a load and the expected result. The load consists of the times, in
+            // nanoseconds of every 10 ms, for which other threads occupy the first and the second
+            // processor. The result is whether writers yield under this load.
             let cases = [
                 ([1_900_000, 1_900_000], true),
                 ([9_000_000, 0], true),
@@ -283,9 +289,9 @@ mod real {
             }
         }
 
-        /// Checks that only processors that writers use count. Here writers use one processor, and
-        /// other threads hold it for 80 % of the time. So writers stop yielding, even if the
-        /// machine has more processors.
+        /// Checks that the load is measured only on processors that writers use. Here writers use
+        /// one processor, and other threads occupy it for 80 % of the time. So writers stop
+        /// yielding, even if the machine has more processors.
         #[test]
         fn processors_without_writers_do_not_count() {
             let turns = Turns::new();

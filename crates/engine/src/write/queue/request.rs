@@ -108,8 +108,8 @@ impl Request {
                 sleep_until(is_notified);
             }
             processors::resumes(sleeps);
-            // Reset before the notification is taken, because acting on the notification may
-            // trigger the next one.
+            // The signal is reset before the writer takes the notification, because the writer's
+            // reaction to the notification may trigger the next one.
             self.signal.store(WAITING, Ordering::Relaxed);
             match lock(&self.notification).take() {
                 Some(Notification::Lead) => return Turn::Lead(Leadership { queue }),
@@ -120,8 +120,8 @@ impl Request {
         }
     }
 
-    /// Notifies the writer to insert its own batch. `inserting` is the leader's handle to wait for
-    /// it.
+    /// Notifies the writer to insert its own batch. With `inserting`, the leader waits until the
+    /// batch is inserted.
     pub(crate) fn let_insert(&self, inserting: &Inserting) {
         self.notify(Notification::Insert(inserting.one_more()));
     }
@@ -148,8 +148,8 @@ impl Request {
 }
 
 impl Drop for Request {
-    /// A writer that panics while it inserts its batch does not take its last notification. Such a
-    /// writer is subtracted from the count of held-up writers here.
+    /// Subtracts the writer from the count of held-up writers if it never received its last
+    /// notification. This is the case if the writer panicked while it inserted its batch.
     fn drop(&mut self) {
         if self.signal.load(Ordering::Relaxed) == NOTIFIED {
             processors::resumes(false);

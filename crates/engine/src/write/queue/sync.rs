@@ -65,7 +65,7 @@ use super::processors;
 /// Wakes a thread that waits in [`wait_until`], or is about to wait there.
 pub(super) fn unpark(thread: &Thread) {
     // Loom switches threads only at atomic operations. This operation lets loom explore the case
-    // that the waiting thread sees the change before it is woken.
+    // that the waiting thread sees its condition fulfilled before it is unparked.
     #[cfg(all(loom, test))]
     AtomicU32::new(0).load(Ordering::Relaxed);
     thread.unpark();
@@ -79,9 +79,10 @@ pub(super) fn wait_until(may_spin: bool, is_over: impl Fn() -> bool) {
     }
 }
 
-/// Spins until `is_over` returns true, or for a while. Returns whether `is_over` returned true.
+/// Spins until `is_over` returns true, but only for some microseconds. Returns whether `is_over`
+/// returned true.
 pub(super) fn spin_until(is_over: impl Fn() -> bool) -> bool {
-    // In a model, loom tries every interleaving without spinning.
+    // Under loom, spinning is useless, because loom tries every interleaving of the threads anyway.
     if cfg!(all(loom, test)) {
         return is_over();
     }
@@ -100,7 +101,8 @@ pub(super) fn spin_until(is_over: impl Fn() -> bool) -> bool {
     }
 }
 
-/// Yields until `is_over` returns true, or for a while. Returns whether `is_over` returned true.
+/// Yields until `is_over` returns true, but at most `YIELDS` times. Returns whether `is_over`
+/// returned true.
 pub(super) fn yield_until(is_over: impl Fn() -> bool) -> bool {
     (0..YIELDS).any(|_| is_over() || !processors::give_way()) && is_over()
 }

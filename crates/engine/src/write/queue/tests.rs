@@ -65,7 +65,8 @@ fn wait_out(queue: &Queue, request: Request, insert: impl Fn() -> Result<()>) ->
     }
 }
 
-/// Starts a waiting thread for each request, so that the requests are queued in order.
+/// Queues the requests in order. Each request gets a thread that waits for its result. A thread is
+/// started only after the previous request was queued.
 fn enqueue<'scope, 'env, const N: usize>(
     scope: &'scope Scope<'scope, 'env>,
     queue: &'env Queue,

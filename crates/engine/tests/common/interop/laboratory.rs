@@ -122,7 +122,8 @@ pub(crate) fn ours_does(db: &Db, model: &mut Model, rng: &mut Rng, count: usize,
     shows(db, snapshot, &model, &format!("{context}, by a snapshot"));
 }
 
-/// Asserts that a snapshot shows the contents that the model had in the default family.
+/// Asserts that `snapshot` shows the contents of the default family in `model`, a copy of the model
+/// from the time of the snapshot.
 fn shows(db: &Db, snapshot: Snapshot, model: &Model, context: &str) {
     let fail = |error: Error| -> ! { panic!("{context}: {error}") };
     let family = db.cf_handle("default").unwrap_or_else(|error| fail(error));

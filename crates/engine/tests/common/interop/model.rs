@@ -19,7 +19,7 @@ const FAMILIES: usize = 6;
 #[derive(Debug, Clone)]
 pub(crate) struct Model {
     families: Vec<Family>,
-    /// The options that column families created later get.
+    /// The options for every new column family.
     new_family: String,
     created: u32,
     /// Whether writes may be unlogged.

@@ -34,7 +34,7 @@ impl Place {
         self.root.join("db")
     }
 
-    /// Returns an option string in which the placeholder is replaced by this place's root
+    /// Returns the option string `text`, in which `$ROOT` is replaced by this place's root
     /// directory.
     pub(crate) fn expand(&self, text: &str) -> String {
         text.replace(ROOT, &self.root.display().to_string())
@@ -58,7 +58,8 @@ impl Place {
         panic!("the files of {} keep changing", self.root.display());
     }
 
-    /// Copies the files. Returns false if one of them was removed during the copy.
+    /// Copies the files of this place to `copy`. Returns false if one of them was removed during
+    /// the copy.
     #[expect(clippy::disallowed_methods, reason = "files around a database, not of it")]
     fn try_copy(&self, copy: &Self) -> bool {
         self.files().keys().all(|path| {
@@ -68,7 +69,7 @@ impl Place {
         })
     }
 
-    /// Returns the lengths and modification times of all files that a copy includes.
+    /// Returns the lengths and modification times of the files that [`Self::copy_to`] copies.
     #[expect(clippy::disallowed_methods, reason = "files around a database, not of it")]
     fn files(&self) -> BTreeMap<PathBuf, (u64, SystemTime)> {
         let mut files = BTreeMap::new();

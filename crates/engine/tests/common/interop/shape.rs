@@ -1,4 +1,4 @@
-//! A database's options, from which the tests open the database in RocksDB or in Tailwater.
+//! A database's options, with which the tests open the database in RocksDB or in Tailwater.
 
 use std::path::PathBuf;
 

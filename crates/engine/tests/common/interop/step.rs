@@ -36,7 +36,7 @@ pub(crate) enum Record {
     TimedPut(Vec<u8>, Vec<u8>, u64),
 }
 
-/// Whether a write is logged and synced.
+/// How durable a write is when it returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Durability {
     Unlogged,

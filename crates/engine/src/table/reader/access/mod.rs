@@ -121,19 +121,19 @@ pub(crate) struct Counts {
 }
 
 impl<'g> Resident<'g> {
-    /// Creates an access that has counted no events.
+    /// Creates an access to the blocks in memory. All its event counts are 0.
     #[inline]
     pub(crate) fn new(guard: &'g Guard) -> Self {
         Self { guard, counts: Counts::default() }
     }
 
-    /// Returns the events counted so far. [`Resident::rewind`] can restore them.
+    /// Returns a copy of the event counts. [`Resident::rewind`] can set the counts back to it.
     #[inline]
     pub(crate) fn mark(&self) -> Counts {
         self.counts.clone()
     }
 
-    /// Restores the counted events to `mark`.
+    /// Sets the event counts back to those in `mark`.
     pub(crate) fn rewind(&self, mark: &Counts) {
         let counts = self.counts.probes.iter().zip(&mark.probes);
         counts.for_each(|(count, mark)| count.set(mark.get()));

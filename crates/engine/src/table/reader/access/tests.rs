@@ -1,4 +1,5 @@
-//! Tests of the counts of block accesses other than users' reads.
+//! Tests of the statistics of block reads by compactions, and of redundant inserts into the block
+//! cache.
 
 use std::sync::Arc;
 

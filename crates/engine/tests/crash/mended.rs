@@ -195,11 +195,10 @@ fn late_family(disk: &SimStorage) -> (Db, ColumnFamily, &'static Path) {
     (db, late, file)
 }
 
-/// Regression test: a log was not synced, and the database already wrote to the next log, when a
-/// column family was created. Then a file
-/// was ingested into this column family. A power cut lost the end of the log but not the ingested
-/// file. The database did not open after that, since the column family's data was newer than the
-/// surviving logs.
+/// Regression test: when a column family was created, the database already wrote to a new log, but
+/// the log before it was not synced. Then a file was ingested into this column family. A power cut
+/// lost the end of the older log but not the ingested file. The database did not open after that,
+/// since the column family's data was newer than the surviving logs.
 #[test]
 fn an_ingested_file_does_not_outlive_the_logs_before_it() {
     for seed in 0..40 {

@@ -184,7 +184,7 @@ impl World {
         }
     }
 
-    /// Copies the home of a database to another path, as a backup does, but not its outside
+    /// Copies the home of a database to another path, as a backup does, but not its other
     /// directories.
     fn copy_home(&mut self) -> Checked<()> {
         let at = self.any();
@@ -529,7 +529,7 @@ impl World {
     }
 
     /// Removes a directory of a database other than its home, as if its filesystem were not
-    /// mounted, tries to open the database, and restores the directory.
+    /// mounted. Tries to open the database, and restores the directory.
     fn unmount(&mut self) -> Checked<()> {
         let at = self.any();
         let mut database = self.databases[at].clone();

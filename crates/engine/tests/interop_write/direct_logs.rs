@@ -25,7 +25,7 @@ const PLACES: usize = BLOCK_LENGTH / ALIGNMENT;
 const SHORT: usize = 40;
 /// Length of a value, in bytes. A write group with one such value ends, with its padding, at the
 /// first aligned position after its beginning. A group with a longer value has the same overhead in
-/// the log, because the longer length is stored in two bytes, too, even in a zstd frame.
+/// the log: its length takes two bytes, as `ONE_PLACE` does, even in a zstd frame.
 const ONE_PLACE: usize = 1000;
 
 /// Where a batch ends in a log. The first number identifies the first aligned position at or after

@@ -194,8 +194,9 @@ fn tailwater_returns_the_same_updates_from_logs_of_rocksdb() {
     });
 }
 
-/// Writes with RocksDB, and compares the updates that both engines return from several sequence
-/// numbers on. Returns the number of sequence numbers from which the engines returned any updates.
+/// Writes with RocksDB. Then requests from both engines the updates since each of several sequence
+/// numbers, and compares them. Returns for how many of these sequence numbers there were any
+/// updates.
 fn compare(
     laboratory: &mut Laboratory,
     shape: &Shape,

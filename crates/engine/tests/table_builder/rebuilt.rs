@@ -105,9 +105,9 @@ pub(crate) fn check(
         }
     } else {
         compared.compressed_otherwise += 1;
-        // The stored blocks of the two tables may differ only if a block of one of the tables uses
-        // a codec in `other_codecs`. The other table may have stored the block uncompressed,
-        // because the block did not compress well enough.
+        // The stored blocks of the two tables may differ only because of a codec in `other_codecs`.
+        // One of the tables must use such a codec. The other table may have stored the block
+        // uncompressed, because the block did not compress well enough.
         let mut kinds = table.compressible().chain(again.compressible()).map(|(kind, _)| kind);
         assert!(kinds.any(|kind| other_codecs.contains(&kind)), "{context}: other blocks");
     }

@@ -69,8 +69,8 @@ fn the_logs_of_many_families_are_bounded() {
 }
 
 /// Regression test: the logs grew without limit. The limit on their length did not flush sealed
-/// memtables if there were fewer than `min_write_buffer_number_to_merge`. In other cases it flushed
-/// only the memtables with entries in the oldest log, but treated the later logs as released, too.
+/// memtables if there were fewer than `min_write_buffer_number_to_merge`. Besides, it flushed only
+/// the memtables with entries in the oldest log, but treated the later logs as released, too.
 #[test]
 fn the_logs_of_sealed_memtables_are_bounded() {
     let disk = SimStorage::new(1);

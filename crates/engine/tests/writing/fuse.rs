@@ -39,8 +39,8 @@ impl Object {
     }
 }
 
-/// A switch with which a test makes user-defined objects fail. An armed fuse has an object and the
-/// names of threads. When such a thread calls a method of the object, the object panics or runs an
+/// A switch with which a test makes user-defined objects fail. An armed fuse selects one object and
+/// some threads. When such a thread calls a method of the object, the object panics or runs an
 /// action. `None` means that the fuse is not armed, so nothing happens.
 #[derive(Debug, Default)]
 pub(crate) struct Fuse(Mutex<Option<Armed>>);
@@ -74,8 +74,8 @@ impl Fuse {
         self.set(Some(Armed { object, threads, passes, instead: None }));
     }
 
-    /// Makes an object run `work` once instead of a panic: when a thread whose name begins with
-    /// `threads` next calls one of its methods.
+    /// When a thread whose name begins with `threads` next calls a method of the object, the method
+    /// runs `work`.
     pub(crate) fn call(
         &self,
         object: Object,

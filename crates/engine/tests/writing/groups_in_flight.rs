@@ -74,8 +74,8 @@ fn a_group_is_written_concurrently_but_acknowledged_after_the_one_ahead() {
     }
 }
 
-/// Recovers a crash image whose log has a gap. The group with the key `ahead` was not yet written,
-/// but the next group, with the key `behind`, was. Neither group may be recovered.
+/// Recovers a crash image whose log has a gap: the group with the key `ahead` is missing. The next
+/// group, with the key `behind`, is in the log. Neither group may be recovered.
 fn recover_without_them(image: &SimStorage) {
     let found = findings(Path::new(PATH), &simulated(image, ""));
     assert!(found.iter().all(|it| it.severity == Severity::TornTail), "{found:?}");

@@ -104,7 +104,7 @@ fn make_file(disk: &SimStorage) {
     writer.finish().expect("a whole file");
 }
 
-/// Where a handle comes from that does not belong to the database under test.
+/// The origin of a handle that does not belong to the database under test.
 #[derive(Debug, Clone, Copy)]
 enum Origin {
     OtherDatabase,

@@ -81,8 +81,8 @@ fn tables_record_write_times_if_they_are_preserved() {
         times.expect("times").iter().map(|it| (it.sequence, it.time_s)).collect::<Vec<_>>()
     };
     assert_eq!(reported(&db), [(100, begun_s), (102, begun_s + 500)]);
-    // This value was written before the database was created. Its preferred sequence number is one
-    // of the 100 that the new database reserved for such times.
+    // This value gets a write time before the creation of the database. Its preferred sequence
+    // number is one of the 100 that the new database reserved for such times.
     timed_put(&db, "long ago", "3", begun_s - 5000);
     timed_put(&db, "never", "4", 7);
     timed_put(&db, "now", "5", begun_s + 501);
@@ -95,9 +95,8 @@ fn tables_record_write_times_if_they_are_preserved() {
     ] {
         assert!(records.contains(&expected), "{expected:?} in {records:?}");
     }
-    // A compaction into the last level gives each value its preferred sequence number. The
-    // compaction sets sequence numbers to zero, except those from which a write time must still be
-    // derived.
+    // A compaction into the last level gives each value its preferred sequence number. It may set
+    // sequence numbers to zero, but keeps those from which a write time must still be derived.
     let options = CompactRangeOptions { bottommost_level_compaction: BottommostRewrite::Force };
     let compact = || {
         db.compact_range_cf_opt(&default_family(&db), None, None, &options).expect("a compaction");

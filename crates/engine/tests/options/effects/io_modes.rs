@@ -287,8 +287,8 @@ fn a_read_only_database_reports_its_effective_io_modes() {
     assert!(line("compaction_write:").ends_with(unknown), "{modes}");
 }
 
-/// Returns how many requests of a compaction were delayed. The recent reads by users took the
-/// device `duration_ns` each.
+/// Returns how many requests of a compaction were delayed after recent reads by users. Each of
+/// these reads took the device `duration_ns`.
 fn held_back(text: &str, duration_ns: u64) -> u64 {
     let disk = SimStorage::new(1);
     let mut options = options(&disk, &format!("{ALWAYS};direct_request_size=4096;{text}"));

@@ -324,8 +324,8 @@ fn opening_without_a_descriptor_names_the_limit() {
 /// column family kept as many blob files open as all column families together are allowed.
 #[test]
 fn open_blob_files_are_closed_when_descriptors_run_out() {
-    // Takes the lock in `Limit` before it opens any file, since another test may hold the lock and
-    // all descriptors.
+    // This test must take the lock in `Limit` before it opens any file: another test may hold the
+    // lock and all descriptors.
     let _limit = Limit::new(LIMIT);
     let copy = golden::unpack("blobs");
     let dump = golden::dump("blobs");

@@ -1,4 +1,5 @@
-//! The iterators over the entries of ranges and prefixes, and the methods that use default options.
+//! Tests of the iterators over the entries of ranges and prefixes, and of the shorthand methods of
+//! `Db`, which use default options.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;

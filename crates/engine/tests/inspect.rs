@@ -89,8 +89,9 @@ fn inspection_reports_the_offset_of_every_part_of_a_log() {
 
     let found = walk(&path);
     // The record about the previous log has a header of 7 bytes and a body of 24 bytes. The record
-    // of the batch has a header of 7 bytes, then the batch: a header of 12 bytes, a tag, a length
-    // and a key of 4 bytes, a length of one byte, and the value.
+    // of the batch has 125 bytes: a header of 7 bytes and the batch. The batch is a header of 12
+    // bytes, a tag of 1 byte, the length and the bytes of the key (1 + 3 bytes), the length of the
+    // value (1 byte), and the value (100 bytes).
     assert_eq!(found[0], "predecessor 5 at 0");
     assert_eq!(found[1], "batch 10+1 at 31+125 in 1 recyclable false compressed false");
     assert_eq!(found[2], "padding at 156+3933");

@@ -55,7 +55,7 @@ use tailwater_testkit::seed;
 /// Number of histories. Each history is executed [`RUNS`] times.
 const HISTORIES: u64 = 130;
 const RUNS: u64 = 8;
-/// Minimum number of executions, summed over all histories. The test fails if there were fewer.
+/// Minimum number of runs, summed over all histories. The test fails if there were fewer.
 const RUNS_MIN: u64 = 1000;
 /// Number of histories that run concurrently.
 const THREADS: usize = 2;

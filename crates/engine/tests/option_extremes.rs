@@ -61,7 +61,7 @@ fn each_extreme_value_is_refused_or_works() {
     assert!(refused.is_empty(), "no value is accepted of {refused:?}");
 }
 
-/// Tests a random part of the values, so that the test is short.
+/// Tests a random subset of the extreme values, to keep the test short.
 #[test]
 fn each_extreme_value_is_refused_or_works_with_direct_io() {
     let mut seed = seed::rng();
@@ -142,8 +142,8 @@ fn combinations_of_extreme_values_are_refused_or_work() {
                 drawn.push(candidate.clone());
             }
         }
-        // Tailwater does not compact automatically in other styles, so level 0 may fill up until
-        // writes are stopped.
+        // Tailwater compacts automatically only in leveled style. In the other styles, level 0 may
+        // fill up until writes are stopped.
         let may_fill_up = drawn.iter().any(|it| {
             it.text.contains("compaction_style=") && !it.text.contains("kCompactionStyleLevel")
         });

@@ -99,8 +99,9 @@ fn synced_writes_survive_power_cuts_on_btrfs() {
 
 #[test]
 fn writes_with_pretended_syncs_are_lost() {
-    // Here the writing process syncs no put, although the ledger assumes that it does. So power
-    // cuts lose data. If the test did not detect this loss, the other tests would prove nothing.
+    // Here the writing process syncs no put, but the ledger assumes that all planned syncs take
+    // place. So power cuts lose data. If the test did not detect this loss, the other tests would
+    // prove nothing.
     let first = seed::rng().value();
     let mut lost = 0;
     for number in 0..LOSERS {

@@ -159,8 +159,8 @@ fn a_refreshing_scan_releases_obsolete_memtables_and_tables() {
 }
 
 /// Regression test: a backward scan with automatic refresh kept all memtables and tables that
-/// became obsolete during the scan. It released them only at its end, as a forward scan did. Here
-/// the scan begins in a table.
+/// became obsolete during the scan. It released them only at its end. Forward scans had the same
+/// error. Here the scan begins in a table.
 #[test]
 fn a_refreshing_backward_scan_releases_obsolete_memtables_and_tables() {
     for refreshes in [true, false] {
@@ -453,7 +453,8 @@ fn changing_the_prefix_extractor_hides_no_key_from_iterators() {
             change(&scene, "fixed:4");
         }
     }
-    // Repeats the check with a change of the prefix extractor in the middle of a scan.
+    // Checks again that a seek finds its key after a change of the prefix extractor. This time, the
+    // extractor changes in the middle of a scan.
     let scene = Scene::with(text);
     change(&scene, "fixed:1");
     put(&scene, "aaaa");
@@ -472,8 +473,9 @@ fn changing_the_prefix_extractor_hides_no_key_from_iterators() {
     assert_eq!(iterator.key(), b"aaab");
 }
 
-/// Tests refreshes during forward and backward moves. Each refresh fails at another one of the
-/// tables that it opens.
+/// Tests failing refreshes during forward and backward moves. In each round, the refresh fails at
+/// the next table: first when it opens its first table, then when it opens its second table, and so
+/// on.
 #[test]
 fn an_error_partway_neither_skips_a_key_nor_repeats_one() {
     for goes_forward in [true, false] {

@@ -170,8 +170,9 @@ fn a_last_edit_that_lacks_a_sector_is_a_torn_tail_of_the_manifest() {
 }
 
 /// Returns a database, its column family `late`, and the path of a file to ingest into `late`. The
-/// database has a log that is complete and not synced, and whose writes are not flushed. `late` was
-/// created after that log.
+/// database has two logs: an older one, to which it no longer writes, and the current one. The
+/// older log is not synced, and its writes are not flushed. `late` was created after the older log
+/// ended.
 fn late_family(disk: &SimStorage) -> (Db, ColumnFamily, &'static Path) {
     let db = open(disk, "write_buffer_size=1048576");
     create(&db, "second");
@@ -194,10 +195,10 @@ fn late_family(disk: &SimStorage) -> (Db, ColumnFamily, &'static Path) {
     (db, late, file)
 }
 
-/// Regression test: a log was complete but not synced when a column family was created. Then a file
-/// was ingested into this column family. A power cut lost the end of the log but not the ingested
-/// file. The database did not open after that, since the column family's data was newer than the
-/// surviving logs.
+/// Regression test: when a column family was created, the database already wrote to a new log, but
+/// the log before it was not synced. Then a file was ingested into this column family. A power cut
+/// lost the end of the older log but not the ingested file. The database did not open after that,
+/// since the column family's data was newer than the surviving logs.
 #[test]
 fn an_ingested_file_does_not_outlive_the_logs_before_it() {
     for seed in 0..40 {
@@ -210,8 +211,8 @@ fn an_ingested_file_does_not_outlive_the_logs_before_it() {
         let found = db.get_cf_opt(&late, b"key", &ReadOptions::default()).expect("a get");
         assert_eq!(found.as_deref(), Some(&b"value"[..]), "seed {seed}");
     }
-    // If the logs before the ingestion cannot be synced, the ingestion must fail, and later writes
-    // must fail, too.
+    // The ingestion must first sync all older logs, which have the earlier writes. If it cannot,
+    // the ingestion must fail, and later writes must fail, too.
     let disk = SimStorage::new(1);
     let (db, late, file) = late_family(&disk);
     let rule = FaultRule::new(Fault::InputOutput).operation(Operation::Sync).path_containing("log");

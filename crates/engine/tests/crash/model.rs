@@ -22,11 +22,12 @@ pub(crate) const DEFAULT: &str = "default";
 /// batch's changes to one column family.
 #[derive(Debug, Clone)]
 pub(crate) enum Evidence {
-    /// The part of the batch was applied if this key exists. No other part puts or deletes the key.
+    /// A key that one part of a batch puts and that no other part puts or deletes. If this key
+    /// exists, the part was applied.
     Present(Vec<u8>),
-    /// The part of the batch was applied if `key` does not exist, since only this part deletes
-    /// `key`. If the key `base` exists, the part that put `key` was applied. If `base` does not
-    /// exist either, `key` may never have been put, so it is unknown whether this part was applied.
+    /// A part of a batch deletes `key`. No other part deletes `key`, and an earlier part put both
+    /// `base` and `key`. If `key` is missing but `base` exists, the deleting part was applied. If
+    /// both are missing, it is unknown whether the deleting part was applied.
     Absent { key: Vec<u8>, base: Vec<u8> },
 }
 

@@ -29,8 +29,8 @@ const OTHERS: usize = 12;
 const SECOND_LIVES: u8 = 60;
 /// After one in this many power cuts, the recovery is itself interrupted by crashes.
 const INTERRUPTED: u8 = 60;
-/// Number of the first write to a database that is used further after a power cut. It is larger
-/// than all numbers of writes before the power cut.
+/// After some power cuts, the test writes to the recovered database again. It numbers these writes
+/// from `SECOND_LIFE` + 1. Every write before the power cut has a smaller number.
 const SECOND_LIFE: u64 = 1_000_000;
 /// Minimum number of cases; the test fails if it checked fewer.
 const LEAST: usize = 4000;
@@ -92,8 +92,8 @@ fn worked(
 
 /// Returns the numbers of the storage calls before which the database is to crash. These are every
 /// sync and the call after it. For each kind of call at which the test has not crashed yet, they
-/// include the first call and the call after it. Of all other calls, they include one in `others`,
-/// at random.
+/// include the first call and the call after it. Each remaining call is included with the
+/// probability 1 / `others`.
 fn places(calls: &[Call], rng: &mut Rng, tally: &Tally, others: usize) -> BTreeSet<u64> {
     let mut places = BTreeSet::new();
     let mut kinds = BTreeSet::new();

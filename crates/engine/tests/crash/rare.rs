@@ -81,8 +81,8 @@ fn a_kept_log_is_durable_before_a_flush() {
     }
 }
 
-/// Tests that a power cut while a database is destroyed leaves either the complete database, or
-/// remains that do not open as a database and that a second `destroy` removes.
+/// Tests a power cut during the destruction of a database. Afterwards the database is either
+/// complete, or it cannot be opened and a second `destroy` removes the files that are left.
 #[test]
 fn a_database_is_destroyed_completely_or_not_at_all() {
     for text in ["", "wal_dir=/logs;db_paths={/tables}"] {
@@ -165,8 +165,9 @@ fn a_claim_is_on_the_device_when_the_database_is_open() {
     }
 }
 
-/// Tests two changes that opening a database may make: to the claim on an outside directory, and to
-/// the file of Tailwater's own options. Both must be durable when `open` returns.
+/// Tests two changes that opening a database may make. One changes the claim in a directory other
+/// than the database's home. The other changes the file of Tailwater's own options. Both changes
+/// must be durable when `open` returns.
 #[test]
 fn changes_made_by_an_opening_are_durable_when_it_returns() {
     let claim = Path::new("/tables/TAILWATER-CLAIM");
@@ -176,8 +177,8 @@ fn changes_made_by_an_opening_are_durable_when_it_returns() {
     drop(open(&disk, text));
     let first = [read(&disk, claim), read(&disk, &own_options)];
     assert!(first.iter().all(Option::is_some), "{first:?}");
-    // Replaces the claim by one that names another home, as if the database had been copied from
-    // there. The openings below adopt the directory.
+    // Replaces the claim in `/tables` by a claim that names another home, as if this database were
+    // a copy of the database in that home. Each opening below takes over `/tables`.
     disk.remove(claim).expect("a claim");
     let mut file =
         disk.create(claim, Create::New, IoMode::Buffered, Purpose::Metadata).expect("a file");
@@ -311,8 +312,8 @@ fn a_damaged_log_is_kept() {
     }
 }
 
-/// Tests that the options can be loaded from the database directory after a power cut at any call
-/// of an opening and of the creation of a column family.
+/// Tests a power cut before any storage call that the opening of a database or the creation of a
+/// column family makes. The options can be loaded from the database directory afterwards.
 #[test]
 fn options_can_be_loaded_after_a_crash_at_any_call() {
     let disk = SimStorage::new(1);

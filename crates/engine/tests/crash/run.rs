@@ -39,8 +39,8 @@ pub(crate) struct Run {
     pub(crate) db: Option<Db>,
     generator: Generator,
     snapshots: Vec<(Snapshot, State)>,
-    /// The number of the last checkpoint, or `first` if there is none. The number is part of the
-    /// checkpoint's path.
+    /// The number of the last checkpoint. It is part of the checkpoint's path. Before the first
+    /// checkpoint, this is the parameter `first` of [`Run::new`].
     checkpoints: u64,
     /// Whether the database was reopened and its contents have not yet been read. Until then it is
     /// unknown which writes the reopening recovered.
@@ -49,8 +49,8 @@ pub(crate) struct Run {
 
 impl Run {
     /// Creates a run, and starts to record storage calls. `base` is the contents of the database
-    /// that the disk holds; if `base` is empty, there is no database. `first` is the number of the
-    /// run's first write. The number ranges of the runs on one disk must not overlap.
+    /// that the disk holds; if `base` is empty, there is no database. The run's writes are numbered
+    /// from `first` + 1. The number ranges of the runs on one disk must not overlap.
     pub(crate) fn new(
         storage: SimStorage,
         setup: Setup,

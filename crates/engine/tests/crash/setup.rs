@@ -132,8 +132,8 @@ impl Setup {
     }
 
     /// Adapts the setup to runs with faults: recovery must flush all logs. After a failed sync, the
-    /// page cache may hold data as clean that is not on the device. So a log that recovery read
-    /// must not remain the only copy of its writes.
+    /// page cache may mark data as clean although the device does not have the data. So a log that
+    /// recovery read must not remain the only copy of its writes.
     pub(crate) fn for_faults(mut self) -> Self {
         self.add("avoid_flush_during_recovery", false);
         self

@@ -22,7 +22,7 @@ pub(crate) fn is_sync(call: &Call) -> bool {
     matches!(call.operation, Operation::Sync | Operation::SyncDirectory)
 }
 
-/// The counts of one test.
+/// Counts the cases, the storage calls, and the crashes and injected faults of one test.
 #[derive(Debug)]
 pub(crate) struct Tally {
     name: &'static str,
@@ -65,7 +65,8 @@ impl Tally {
         *self.struck.entry(site(call)).or_default() += 1;
     }
 
-    /// Adds `count` to the note `what`, which `finish` prints beside the cases.
+    /// Adds `count` to the counter with the name `what`. `finish` prints these counters after the
+    /// numbers of cases.
     pub(crate) fn note(&mut self, what: &'static str, count: usize) {
         *self.notes.entry(what).or_default() += count;
     }

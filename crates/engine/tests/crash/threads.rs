@@ -24,8 +24,8 @@ const RUNS: usize = 5;
 const THREADS: u64 = 3;
 /// Number of batches that each thread writes.
 const BATCHES: usize = 60;
-/// Of the syncs, one in this many is a crash point. Of the other calls, one in ten times this many
-/// is a crash point. The first call of each kind always is one.
+/// On average, one of `PLACES` syncs is a crash point, and one of 10 * `PLACES` other calls. The
+/// first call of each kind always is a crash point.
 const PLACES: usize = 4;
 /// Minimum number of cases; the test fails if it checked fewer.
 const LEAST: usize = 100;

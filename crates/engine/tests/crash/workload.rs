@@ -11,16 +11,16 @@ const KEYS: u32 = 40;
 /// Time at which the clock of a simulated disk begins, in seconds since 1970.
 const CLOCK_BEGINS_S: u64 = 1_700_000_000;
 
-/// Options of the database that the random operations change while the database is open. Each
-/// option has the values to choose from.
+/// Options of the database that the random operations change while the database is open, each with
+/// the values that they choose from.
 const OF_DATABASE: [(&str, &[&str]); 4] = [
     ("bytes_per_sync", &["0", "5000"]),
     ("wal_bytes_per_sync", &["0", "5000"]),
     ("max_total_wal_size", &["0", "10000", "50000"]),
     ("max_manifest_file_size", &["200", "100000"]),
 ];
-/// Options of a column family that the random operations change while the database is open. Each
-/// option has the values to choose from.
+/// Options of a column family that the random operations change while the database is open, each
+/// with the values that they choose from.
 const OF_FAMILY: [(&str, &[&str]); 5] = [
     ("write_buffer_size", &["65536", "100000"]),
     ("disable_auto_compactions", &["false", "true"]),
@@ -89,7 +89,8 @@ pub(crate) struct Limits {
 pub(crate) struct Generator {
     rng: Rng,
     limits: Limits,
-    /// The last number that was given to a write or to a column family. No number is given twice.
+    /// The number that was last given to a write or to a column family. The next one gets this
+    /// number plus 1.
     next: u64,
     families: Vec<String>,
     /// Keys that single deletions may delete, each with its column family. Each key was put exactly

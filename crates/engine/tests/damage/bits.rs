@@ -30,8 +30,8 @@ const MODES: [&str; 4] = [
 /// Number of acknowledged writes in the log.
 const WRITES: usize = 9;
 
-/// Number of bytes that the test damages from each offset on at which a record header may begin. It
-/// flips each bit of these bytes separately.
+/// At each offset at which a record header may begin, the test damages this many bytes. It flips
+/// each bit of these bytes separately.
 const AROUND_HEADER: u64 = 12;
 /// In a log of at most this many bytes, the test damages every byte. It flips each bit separately.
 const SMALL: u64 = 600;
@@ -107,8 +107,8 @@ fn landmarks(disk: &SimStorage, log: &Path) -> Vec<u64> {
 }
 
 impl Killed {
-    /// Creates a database with [`WRITES`] acknowledged writes, whose values have `length` bytes,
-    /// and kills its process.
+    /// Creates a database with [`WRITES`] acknowledged writes, whose values have `length` bytes.
+    /// Keeps the files as they are when the process is killed while the database is open.
     fn new(text: &str, length: usize) -> Self {
         let disk = SimStorage::new(1);
         let db = Db::open(DIRECTORY, &options(&disk, text)).expect("a database");

@@ -52,8 +52,8 @@ impl Small {
             (family.name().to_owned(), model)
         });
         let models = models.collect();
-        // OPTIONS is left out of the files to damage, since it has no checksum and every
-        // verification would read it.
+        // The tests do not damage OPTIONS, since it has no checksum. Without OPTIONS, no
+        // verification spends time on reading it.
         files.retain(|file, _| !file.starts_with("OPTIONS"));
         Self { name, models, options, files }
     }
@@ -276,8 +276,9 @@ fn shown_batches(model: &Family, entries: &Entries) -> Shown {
     if expected.eq(entries) { Ok(batches) } else { Err("other entries".to_owned()) }
 }
 
-/// Gets every key of the model, and returns the number of batches found. If one get fails and
-/// another one returns a wrong result, this function reports the wrong result.
+/// Gets every key of the model. Returns the number of batches whose key was found; each batch put
+/// one of the keys. If one get fails and another one returns a wrong result, this function reports
+/// the wrong result.
 fn get_all(db: &Db, family: &ColumnFamily, model: &Family) -> tailwater::Result<Shown> {
     let mut value = Vec::new();
     let mut batches = 0;

@@ -33,8 +33,8 @@ fn change(world: &World, change: impl FnOnce(&mut Claim)) {
     world.write(&path, claim.to_text().as_bytes());
 }
 
-/// Opens the database read-only and then for writing. Checks that both fail, or that both show its
-/// key. Returns the error, if any.
+/// Opens the database read-only and then for writing. Checks that both openings fail, or that both
+/// find `value` under `key`. Returns the error, if any.
 fn opens(home: &str, options: &OpenOptions) -> tailwater::Result<()> {
     let home = Path::new(home);
     let read = Db::open_read_only(home, options).and_then(|db| state_of(&db));
@@ -71,8 +71,9 @@ fn a_home_with_a_new_device_number_is_the_same_home() {
     assert_eq!(claim.home_device, device, "the claim names the device by its new number");
 }
 
-/// Tests a claim that matches the home only in inode number. It must be refused: directories on two
-/// filesystems may have the same inode number.
+/// Tests a claim that matches the database's home (its main directory) in inode number, but neither
+/// in path nor in device number. The claim must be refused: directories on two filesystems may have
+/// the same inode number.
 #[test]
 fn an_inode_of_another_device_is_not_the_home() {
     let (mut world, options) = database();
@@ -182,9 +183,9 @@ fn a_directory_of_a_new_column_family_is_claimed_at_once() {
     assert!(error.to_string().contains("claimed"), "{error}");
 }
 
-/// Regression test: a crash interrupted the destruction of a database, after the claim on an
-/// outside directory was removed. If that directory held a file of another owner, a second
-/// destruction refused to continue.
+/// Regression test: a crash interrupted the destruction of a database, after the claim in a
+/// directory other than the home was removed. If that directory held a file of another owner, a
+/// second destruction refused to continue.
 #[test]
 fn an_interrupted_destruction_continues_despite_files_of_others() {
     let mut world = World::new(fastrand::Rng::with_seed(1));

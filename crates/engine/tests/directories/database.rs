@@ -37,7 +37,7 @@ impl Layout {
         Self { home, logs: None, tables: Vec::new(), family_tables: BTreeMap::new() }
     }
 
-    /// Returns the directory of the logs: `wal_dir` or, if that is not set, the home.
+    /// Returns the directory of the logs: `wal_dir` or, if that is not set, the database's home.
     pub(crate) fn log_directory(&self) -> &Path {
         self.logs.as_deref().unwrap_or(&self.home)
     }
@@ -76,10 +76,11 @@ impl Layout {
     }
 }
 
-/// Who owns the directories outside the home that the options of a database name.
+/// Who owns a database's directories for logs and tables, other than its home.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Standing {
-    /// The database itself. Opening it must succeed and show exactly its data.
+    /// The database owns its directories. Opening the database must succeed and show exactly its
+    /// data.
     Owner,
     /// Another database owns the directories. This database is a copy. The owner is its original,
     /// or another copy of the same original that has adopted the directories. Opening this database
@@ -100,10 +101,12 @@ pub(crate) struct Database {
     pub(crate) standing: Standing,
     /// The options that do not concern directories.
     pub(crate) tuning: String,
-    /// Whether this is a copy whose contents may be outdated: since it was copied, a database that
-    /// shares its outside directories was opened for writing or destroyed.
+    /// Whether this is a copy whose contents may be outdated. This is so if, after the copy was
+    /// made, another database that uses the same directories for logs or tables was opened for
+    /// writing or destroyed.
     pub(crate) is_stale: bool,
-    /// The contents of the claims in the database's outside directories when it was last open.
+    /// The contents of the claims in the database's directories other than its home, when the
+    /// database was last open.
     pub(crate) claims: BTreeMap<PathBuf, Vec<u8>>,
 }
 

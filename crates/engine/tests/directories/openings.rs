@@ -18,7 +18,7 @@ pub(crate) enum Manner {
     /// Opens an existing database for writing.
     Write,
     /// Opens an existing database for writing with `adopt_directories`, so that it becomes the
-    /// owner of its outside directories.
+    /// owner of its directories for logs and tables.
     Adopt,
 }
 
@@ -37,9 +37,9 @@ impl World {
 
     /// Opens a database, checks that it has exactly its data, performs random operations on it,
     /// closes it, and updates its model. Returns the error if the opening is refused. If
-    /// `may_crash`, a third of the calls of this function then replace the disk by the state that a
-    /// crash before a random storage call leaves. They open the database again in the same manner,
-    /// which must succeed.
+    /// `may_crash`, every third call, on average, also simulates a crash: it replaces the disk by
+    /// its state after a crash before a random storage call. Then it opens the database again in
+    /// the same manner, which must succeed.
     pub(crate) fn open_and_work(
         &mut self,
         database: &mut Database,
@@ -93,8 +93,9 @@ impl World {
         self.work_on(db, database, options)
     }
 
-    /// Replaces the disk by the image that a crash before storage call number `call` leaves. The
-    /// crash is a power cut or, in a quarter of the cases, a crash of the process.
+    /// Replaces the disk by its image after a crash. The crash comes directly before the storage
+    /// call with the number `call`. It is a power cut or, in a quarter of the cases, a crash of the
+    /// process.
     fn crash(&mut self, call: u64) {
         let seed = self.rng.u64(..);
         let mut replay = self.disk.replay();
@@ -218,8 +219,8 @@ impl World {
         }
     }
 
-    /// Marks copies as stale that share outside directories with `of`. To be called after `of` was
-    /// opened for writing or destroyed.
+    /// Marks a copy as stale if `of` has logs or tables in a directory that the copy uses, too.
+    /// Must be called after `of` was opened for writing or destroyed.
     pub(crate) fn outdate_copies(&mut self, of: &Database) {
         let outside = of.layout.outside();
         for copy in &mut self.databases {

@@ -32,9 +32,10 @@ impl Session {
         &self.states.last().expect("a first state").1
     }
 
-    /// Returns the contents that may be found after a crash before storage call number `call`.
-    /// These are the newest contents that were durable before this call, and the contents after one
-    /// more operation.
+    /// Returns the contents that may be found after a crash before storage call number `call`. The
+    /// first element is the newest contents that were durable before this call. The second element
+    /// is the contents after the next operation, if there is one, since that operation may be
+    /// durable, too.
     pub(crate) fn left_by_crash(&self, call: u64) -> Vec<&State> {
         let reached = self.states.iter().rposition(|(since, _)| *since <= call).unwrap_or(0);
         self.states[reached..].iter().take(2).map(|(_, state)| state).collect()

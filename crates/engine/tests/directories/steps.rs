@@ -1,5 +1,5 @@
-//! The random steps of a world: operations on its databases, and mistakes and failures of its
-//! users.
+//! The random steps of a test. They perform operations on databases, and imitate mistakes and
+//! accidents such as wrong paths and missing directories.
 
 use std::path::{Path, PathBuf};
 
@@ -184,7 +184,7 @@ impl World {
         }
     }
 
-    /// Copies the home of a database to another path, as a backup does, but not its outside
+    /// Copies the home of a database to another path, as a backup does, but not its other
     /// directories.
     fn copy_home(&mut self) -> Checked<()> {
         let at = self.any();
@@ -200,14 +200,15 @@ impl World {
         Ok(())
     }
 
-    /// Whether claims distinguish a database from a copy of its home. If the database has not yet
-    /// claimed all its directories, claims do not distinguish the two. The one that is opened first
-    /// then claims the directories.
+    /// Whether the claims in directories show which of two databases owns the directories:
+    /// `original`, or a copy of its home. They do not if `original` has not yet claimed all its
+    /// directories. Then the database that is opened first claims them.
     fn is_known_apart(&self, original: &Database) -> bool {
         original.standing == Standing::Copy || self.has_claimed_all(original)
     }
 
-    /// Returns the model of a copy whose home was copied from `original` to `home`.
+    /// Returns the model of a new database. Its home, at path `home`, is a copy of the home of
+    /// `original`.
     fn copied(&self, original: &Database, home: PathBuf) -> Database {
         let mut copy = original.clone();
         copy.layout.renamed(&original.layout.home, &home);
@@ -219,8 +220,8 @@ impl World {
         copy
     }
 
-    /// Replaces the home of a database by a copy of it with new inodes, as when a backup is
-    /// restored.
+    /// Replaces the home (the main directory) of a database by a copy of it with new inodes, as
+    /// when a backup is restored.
     fn restore_from_copy(&mut self) -> Checked<()> {
         let at = self.any();
         let original = self.databases[at].clone();
@@ -268,8 +269,9 @@ impl World {
             !it.layout.outside().is_disjoint(&outside) && it.number != database.number
         };
         let sharing: Vec<Database> = self.databases.iter().filter(shares).cloned().collect();
-        // A user may adopt directories only if no other database still needs them. So this function
-        // adopts directories only if all databases that share them have the same contents.
+        // To adopt directories is to become their owner. A user may do that only if no other
+        // database still needs the directories. So this function adopts directories only if all
+        // databases that share them have the same contents.
         let is_same = |it: &Database| {
             it.lineage == database.lineage
                 && it.state == database.state
@@ -303,7 +305,7 @@ impl World {
     fn rename_outside(&mut self) -> Checked<()> {
         let at = self.any();
         let layout = &self.databases[at].layout;
-        // Directories inside the home are not renamed. If the home is a copy, the claims in these
+        // Directories inside the home are not renamed: if the home is a copy, the claims in such
         // directories still name the original home.
         let outside = layout.outside().into_iter().filter(|it| !it.starts_with(&layout.home));
         let outside: Vec<PathBuf> = outside.collect();
@@ -377,8 +379,8 @@ impl World {
         directories.push(other.home.clone());
         let directory = self.rng.choice(directories).expect("a directory");
         let place = Place { directory: directory.clone(), target_size: 1 };
-        // Without a claim in the directory, the owner of the logs in it is unknown, and the
-        // database would not detect the wrong `wal_dir`.
+        // Only the claim in a directory names the owner of the logs in it. Without the claim, the
+        // database would not detect that its `wal_dir` is wrong.
         let has_claim = self.disk.metadata(&directory.join(CLAIM)).is_ok();
         let has_room = wrong.tables.len() < PATHS_MAX;
         match self.rng.u8(..10) {
@@ -526,8 +528,8 @@ impl World {
         all
     }
 
-    /// Removes an outside directory of a database, as if its filesystem were not mounted, tries to
-    /// open the database, and restores the directory.
+    /// Removes a directory of a database other than its home, as if its filesystem were not
+    /// mounted. Tries to open the database, and restores the directory.
     fn unmount(&mut self) -> Checked<()> {
         let at = self.any();
         let mut database = self.databases[at].clone();
@@ -573,8 +575,9 @@ impl World {
         Ok(())
     }
 
-    /// Removes the claims of a database that has no copy. The database then looks like one that
-    /// RocksDB created.
+    /// Removes the claims of a database, which then looks like one that RocksDB created. Chooses
+    /// only a database of which no copy exists and that shares no directories with another
+    /// database.
     fn forget_claims(&mut self) -> Checked<()> {
         let at = self.any();
         let database = self.databases[at].clone();
@@ -621,7 +624,7 @@ impl World {
         }
     }
 
-    /// Writes a stray file, which belongs to no database, into an outside directory.
+    /// Writes a stray file, which belongs to no database, into a directory for logs or tables.
     fn add_stray(&mut self) -> Checked<()> {
         let at = self.any();
         let outside: Vec<PathBuf> = self.databases[at].layout.outside().into_iter().collect();

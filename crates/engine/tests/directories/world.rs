@@ -16,7 +16,7 @@ use tailwater_io::{Create, IoMode, Purpose, Storage};
 
 use crate::database::{Database, Layout, Place, Standing};
 
-/// Name of the file that records which database owns an outside directory.
+/// Name of the file that records which database owns a directory for logs or tables.
 pub(crate) const CLAIM: &str = "TAILWATER-CLAIM";
 
 /// A file that must stay unchanged because a database needs it, or because it belongs to no
@@ -43,7 +43,7 @@ pub(crate) struct World {
     links: Vec<(PathBuf, PathBuf)>,
     /// The operations so far, for messages.
     pub(crate) trace: Vec<String>,
-    /// Number of times that each event occurred.
+    /// The name of each kind of event, and the number of such events in the test so far.
     pub(crate) tally: BTreeMap<&'static str, u64>,
 }
 
@@ -98,7 +98,7 @@ impl World {
         self.working_directory = directory.to_owned();
     }
 
-    /// Adds a symbolic link to the directory `target`.
+    /// Creates a symbolic link that points to the directory `target`.
     pub(crate) fn add_link(&mut self, target: &Path) {
         let link = PathBuf::from(format!("/links/{}", self.links.len()));
         self.disk.create_symbolic_link(target, &link).expect("a link");
@@ -210,7 +210,7 @@ impl World {
     }
 
     /// Returns the files that a database needs and that must stay unchanged, by path. Files in
-    /// outside directories are included only if the database owns the directories.
+    /// directories other than the home are included only if the database owns the directories.
     pub(crate) fn needed(&self, database: &Database) -> Result<BTreeMap<PathBuf, Needed>, String> {
         let layout = &database.layout;
         let failed = |error: &dyn fmt::Display| {
@@ -272,7 +272,7 @@ impl World {
         Ok(all)
     }
 
-    /// Checks that all these files are unchanged.
+    /// Checks that these files still have the inodes and the contents that `needed` records.
     pub(crate) fn check(&self, needed: &BTreeMap<PathBuf, Needed>) -> Result<(), String> {
         for (path, before) in needed {
             let by = &before.by;
@@ -302,7 +302,8 @@ impl World {
         Some(bytes)
     }
 
-    /// Returns the contents of the claims in the outside directories of a layout, by directory.
+    /// Returns the contents of the claims in the directories of a layout other than its home, by
+    /// directory.
     pub(crate) fn claims(&self, layout: &Layout) -> BTreeMap<PathBuf, Vec<u8>> {
         let claim = |directory: PathBuf| {
             let claim = self.read(&directory.join(CLAIM))?;
@@ -312,8 +313,8 @@ impl World {
     }
 
     /// Whether opening a database with its own options must succeed. That is so if the database
-    /// owns its outside directories, no other database has claimed one of them since it was last
-    /// open, and none of them is the home of another database.
+    /// owns its directories other than the home, no other database has claimed one of them since
+    /// this database was last open, and none of them is the home of another database.
     pub(crate) fn is_rightful(&self, database: &Database) -> bool {
         if database.layout.outside().iter().any(|it| self.is_database(it)) {
             return false;

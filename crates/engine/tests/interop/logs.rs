@@ -9,8 +9,8 @@ use tailwater::{Db, OpenOptions};
 use tailwater_testkit::directory;
 use tailwater_testkit::oracle::Script;
 
-/// Options that affect the format and the files of the logs. Each line has the values of one
-/// choice.
+/// Options that affect the format and the files of the logs. Each inner list has alternatives, of
+/// which a database gets one.
 const FACTORS: [&[&str]; 6] = [
     &["", "wal_compression=kZSTD"],
     &["", "recycle_log_file_num=2"],

@@ -95,7 +95,7 @@ fn one(script: &mut Script, rng: &mut Rng, plan: &Plan<'_>, once: &mut Once) {
     let family = plan.family;
     if rng.u32(..1000) < plan.ranges {
         let mut range = [key(rng, plan.keys), key(rng, plan.keys)];
-        // Most ranges are short, so that some keys remain.
+        // Most range deletions cover a short range, so that some keys are not deleted.
         if rng.u8(..12) > 0 {
             range[1] = [&range[0][..], b"\x02"].concat();
         }

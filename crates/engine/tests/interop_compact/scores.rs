@@ -67,8 +67,8 @@ fn check(laboratory: &mut Laboratory, shape: &Shape, level: u8) {
     assert_eq!(ours.collect::<Vec<_>>(), theirs, "{context}");
 }
 
-/// Returns three columns of each row about a level in the text of the statistics: the level, the
-/// number of files, and the score.
+/// Returns the table rows that describe levels. `text` is the text of the statistics. Of each row,
+/// this function returns three columns: the level, the number of files, and the score.
 fn rows(text: &str) -> Vec<(String, String, String)> {
     let words: Vec<&str> = text.split_whitespace().collect();
     let is_level =

@@ -36,8 +36,8 @@ fn a_deletion_below_a_single_deletion_applies_in_tailwater_but_not_in_rocksdb() 
         let values: Vec<&[u8]> = found.iter().map(|entry| &entry.value[..]).collect();
         assert_eq!(values, [b"first"], "{context}");
 
-        // Makes the same writes again. This time, RocksDB makes only the first put, and Tailwater
-        // makes the other writes.
+        // Makes the writes above again, in a new database. This time, RocksDB makes only the first
+        // put, and Tailwater makes the other writes.
         let place = laboratory.next_place();
         let mut script = Script::open(&place.database(), "", &[("default", "num_levels=4")]);
         script.put("default", b"key", b"first");

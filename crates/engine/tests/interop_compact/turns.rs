@@ -211,8 +211,8 @@ fn rocksdb_turn(
     for (family, _) in model.families() {
         match laboratory.rng.u8(..8) {
             0 | 1 => script.compact(family),
-            // RocksDB compacts into this level even if the level is closer to level 0 than the
-            // levels that already have data.
+            // Compacts into a random level. RocksDB does so even if this level is closer to level 0
+            // than the levels that already have data.
             2 => script.line(&[&"compact-to", &family, &laboratory.rng.u8(1..4)]),
             _ => {}
         }

@@ -9,7 +9,7 @@ use crate::files::{ExternalTable, Maker};
 use crate::laboratory::{CREATE, in_laboratory};
 use crate::shape::Shape;
 
-/// Options of column families that affect the properties of a table. Each text is tried.
+/// Options of column families that affect the properties of a table. Each string is tried.
 const FAMILIES: [&str; 4] = [
     "compression=kZSTD;block_based_table_factory={filter_policy=bloomfilter:10:false}",
     "bottommost_compression=kNoCompression;compression_per_level=kZSTD:kSnappyCompression",

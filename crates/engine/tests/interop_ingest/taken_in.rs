@@ -208,8 +208,8 @@ fn ingest_by_ours(
     db.close().unwrap_or_else(|error| panic!("{context}: {error}"));
 }
 
-/// Opens a database with RocksDB, runs the commands that `more` adds to the script, and returns a
-/// description of every live table.
+/// Opens a database with RocksDB, runs commands, and returns a description of every live table.
+/// `more` adds the commands to the script that RocksDB executes.
 fn seats_by_rocksdb(
     laboratory: &mut Laboratory,
     shape: &Shape,

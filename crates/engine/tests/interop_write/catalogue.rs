@@ -15,8 +15,8 @@ use tailwater_io::Storage;
 use tailwater_io::posix::PosixStorage;
 use tailwater_testkit::oracle::Script;
 
-/// Number of random steps. It is so small that the database has few tables: RocksDB reads the
-/// number of entries of only the first twenty.
+/// Number of random steps. It is so small that the database has few tables: RocksDB reads the entry
+/// counts of only the first twenty tables.
 const STEPS: usize = 1200;
 /// Options with which RocksDB does not compact the tables.
 const QUIET: &str = "disable_auto_compactions=true;level0_slowdown_writes_trigger=1000;\

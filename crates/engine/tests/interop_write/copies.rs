@@ -1,4 +1,5 @@
-//! Checkpoints that Tailwater makes and RocksDB continues, and databases that are destroyed.
+//! Tests of checkpoints that Tailwater makes and RocksDB then opens and writes to, and of databases
+//! that `destroy` removes.
 
 use crate::laboratory::{self, CREATE, in_laboratory};
 use crate::place::Place;
@@ -38,7 +39,7 @@ fn a_checkpoint_is_a_database_of_its_own() {
             let options = plain.open_options(&copy, &of_copy, "");
             laboratory::ours_finds(&options, &copy, &of_copy, &context);
 
-            // The original must not show the writes to the checkpoint.
+            // Writes that were made to the checkpoint must not appear in the original.
             db.close().unwrap_or_else(|error| panic!("{context}: {error}"));
             let mut script = shape.describe(&place, &model, "");
             script.line(&[&"open-existing"]);

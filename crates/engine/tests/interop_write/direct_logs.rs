@@ -23,22 +23,24 @@ const ALIGNMENT: usize = 4096;
 const PLACES: usize = BLOCK_LENGTH / ALIGNMENT;
 /// Gaps of fewer bytes than this are short. A short gap may be too small for a padding record.
 const SHORT: usize = 40;
-/// Length of a value, in bytes, for a write group that ends at the first aligned position after its
-/// beginning. A group with a longer value has the same overhead in the log, because both lengths
-/// are stored in two bytes, even in a zstd frame.
+/// Length of a value, in bytes. A write group with one such value ends, with its padding, at the
+/// first aligned position after its beginning. A group with a longer value has the same overhead in
+/// the log: its length takes two bytes, as `ONE_PLACE` does, even in a zstd frame.
 const ONE_PLACE: usize = 1000;
 
-/// Where a batch ends in a log. The first number is the index, within the log block, of the next
-/// aligned position. The second is the gap: the number of bytes up to that position.
+/// Where a batch ends in a log. The first number identifies the first aligned position at or after
+/// this end, by its index in the log block. The second number is the gap: the number of bytes from
+/// the end of the batch to that position.
 type End = (usize, usize);
 
-/// The gaps that no write group has left yet.
+/// The gaps that have not occurred yet. A gap is the space between the end of a write group and the
+/// next aligned position.
 struct Missing {
-    /// The short gaps, each with the index of an aligned position. Every short gap must occur at
-    /// every aligned position.
+    /// The gaps of fewer than [`SHORT`] bytes, each with the index of the aligned position that
+    /// follows it. Every short gap must occur before every aligned position.
     short: BTreeSet<End>,
-    /// The lengths of the other gaps, in bytes. Each length must occur at least once, at any
-    /// position.
+    /// The lengths of the gaps of at least [`SHORT`] bytes. Each length must occur at least once,
+    /// before any aligned position.
     long: BTreeSet<usize>,
 }
 
@@ -61,8 +63,8 @@ impl Missing {
         Self { short: short.collect(), long: (SHORT..ALIGNMENT).collect() }
     }
 
-    /// Returns the length of a gap that no group has left yet. The gap may occur at the aligned
-    /// position with the index `place`.
+    /// Returns the length of a gap that must still occur. The gap may end at the aligned position
+    /// with the index `place`.
     fn at(&self, place: usize) -> Option<usize> {
         let short = self.short.range((place, 0)..(place + 1, 0)).next();
         short.map(|&(_, gap)| gap).or_else(|| self.long.first().copied())
@@ -79,7 +81,7 @@ impl Missing {
 }
 
 impl Groups<'_> {
-    /// Writes groups until each required gap has occurred. `header` is the length of a log record's
+    /// Writes groups until no gap is left in `missing`. `header` is the length of a log record's
     /// header, in bytes.
     fn write_all(&mut self, header: usize) {
         // The length of a one-put group in the log, minus the length of the put's value.
@@ -125,7 +127,7 @@ impl Groups<'_> {
     }
 }
 
-/// Returns the aligned position and the gap after a batch that ends at the offset `end` of the log.
+/// Returns where a batch ends, as an [`End`]. `end` is the offset of this end in the log.
 fn place_of(end: usize) -> End {
     let boundary = end.next_multiple_of(ALIGNMENT);
     (boundary / ALIGNMENT % PLACES, boundary - end)

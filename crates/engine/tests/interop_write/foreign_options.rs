@@ -17,10 +17,10 @@ use crate::shape::{Shape, join};
 /// Number of random option sets per round.
 const DRAWS: usize = 8;
 
-/// Number of random steps with each option set.
+/// Number of random steps for each set of options.
 const STEPS: usize = 150;
 
-/// Options of a database. One text of each line is chosen at random.
+/// Options of a database. The test chooses one string of each inner list at random.
 const OF_DATABASE: &[&[&str]] = &[
     &["", "track_and_verify_wals_in_manifest=true"],
     &["", "verify_manifest_content_on_close=true"],
@@ -31,7 +31,7 @@ const OF_DATABASE: &[&[&str]] = &[
     &["", "enable_thread_tracking=true;dump_malloc_stats=true;use_adaptive_mutex=true"],
 ];
 
-/// Options of a column family. One text of each line is chosen at random.
+/// Options of a column family. The test chooses one string of each inner list at random.
 const OF_FAMILY: &[&[&str]] = &[
     &[
         "",
@@ -65,7 +65,7 @@ const OF_FAMILY: &[&[&str]] = &[
     &["", "memtable_avg_op_scan_flush_trigger=20;memtable_op_scan_flush_trigger=100"],
 ];
 
-/// Options of tables. One text of each line is chosen at random.
+/// Options of tables. The test chooses one string of each inner list at random.
 const OF_TABLE: &[&[&str]] = &[
     &[
         "",

@@ -17,13 +17,14 @@ use tailwater_io::Storage;
 use tailwater_io::posix::PosixStorage;
 use tailwater_testkit::dump::Entry;
 
-/// Number of random steps between two checks, or an upper bound of it.
+/// Number of random steps between two checks. One test draws a random number below this one
+/// instead.
 const STEPS: usize = 120;
-/// Number of checks of the contents.
+/// Number of times that a test compares the contents of the database with the expected contents.
 const LOOKS: usize = 10;
 
-/// The recovery modes in which a recycled log may be followed by the remains of the older log in
-/// its file.
+/// The recovery modes that accept a recycled log. The file of such a log may still have records of
+/// an older log behind the end of the log.
 pub(crate) const MODES_OF_RECYCLED: [&str; 2] = [RECOVERY_MODES[2], RECOVERY_MODES[3]];
 
 /// Returns the paths of the logs in a database's home, oldest first.

@@ -1,5 +1,5 @@
-//! OPTIONS files that Tailwater writes. RocksDB must be able to load them, and must then write
-//! files with the same entries.
+//! Tests of the OPTIONS files that Tailwater writes. RocksDB must be able to load such a file, and
+//! the OPTIONS file that RocksDB then writes must have the same entries.
 
 use std::path::{Path, PathBuf};
 
@@ -37,8 +37,8 @@ const FAMILY: &str = "compression=kZSTD;compression_opts={level=5};\
 const STEPS: usize = 200;
 
 /// RocksDB versions to write into an OPTIONS file. `None` keeps the version that Tailwater writes.
-/// The other version is older than the RocksDB of the test, which then accepts only option names
-/// that it knows.
+/// The other version is older than the RocksDB that loads the file. If a file has an older version,
+/// RocksDB accepts only option names that it knows.
 const LABELS: [Option<&str>; 2] = [None, Some("6.0.0")];
 
 /// Returns the path and the text of a database's newest OPTIONS file.
@@ -76,9 +76,9 @@ fn write(path: &Path, text: &str) {
     std::fs::write(path, text).expect("a file that can be written");
 }
 
-/// Returns the section, name and value of every entry of an OPTIONS file, in order. RocksDB writes
-/// a semicolon before the closing brace of a value, and Tailwater keeps the text that was set, so
-/// that semicolon is removed.
+/// Returns the section, name and value of every entry of an OPTIONS file, in order. Removes each
+/// semicolon before a closing brace. RocksDB writes these semicolons, but Tailwater writes a value
+/// as it was set.
 pub(crate) fn entries(text: &str) -> Vec<(String, String, String)> {
     let mut section = String::new();
     let mut entries = Vec::new();

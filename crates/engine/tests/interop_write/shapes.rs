@@ -13,7 +13,7 @@ use tailwater_testkit::oracle::Script;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Scope {
     Database,
-    /// The database, but only when RocksDB has it open.
+    /// The option applies to the database, but only while RocksDB has the database open.
     Theirs,
     Family,
     Table,

@@ -52,8 +52,9 @@ fn turns_on_one_database() {
     });
 }
 
-/// Tailwater's turn. Returns the directory from which the next turn continues: a copy from before
-/// the close if the process is to look killed, and `place` otherwise.
+/// Opens the database with Tailwater, works on it and closes it. Returns the directory with which
+/// the test continues. If the process is to look killed, this directory is a copy of the database
+/// that was made before the database was closed. Otherwise it is `place`.
 fn our_turn(
     laboratory: &mut Laboratory,
     shape: &Shape,
@@ -72,8 +73,9 @@ fn our_turn(
     next
 }
 
-/// RocksDB's turn. Returns the directory from which the next turn continues: a copy from before the
-/// close if the process is to look killed, and `place` otherwise.
+/// Opens the database with RocksDB, works on it and closes it. Returns the directory with which the
+/// test continues. If the process is to look killed, this directory is a copy of the database that
+/// was made before the database was closed. Otherwise it is `place`.
 fn rocksdb_turn(
     laboratory: &mut Laboratory,
     shape: &Shape,

@@ -128,7 +128,7 @@ fn places(laboratory: &mut Laboratory, latest: u64) -> Vec<u64> {
     [1, latest].into_iter().chain(chosen).collect()
 }
 
-/// Options with which the logs are written. Each text is tried.
+/// Options that affect the write-ahead logs. Each test tries every string.
 const LOGS: [&str; 4] = [
     "",
     "wal_compression=kZSTD",
@@ -173,8 +173,9 @@ fn rocksdb_returns_the_same_updates_from_logs_of_tailwater() {
 #[test]
 fn tailwater_returns_the_same_updates_from_logs_of_rocksdb() {
     in_laboratory("updates of RocksDB", |laboratory| {
-        // Recycled logs are not compared. When Tailwater opens a database with remains after the
-        // end of a log, it flushes everything and removes the logs.
+        // Recycled logs are not compared. The file of such a log may have old records behind the
+        // end of the log. If it does, Tailwater flushes everything and removes the logs when it
+        // opens the database.
         for text in LOGS.into_iter().filter(|text| !text.contains("recycle")) {
             let shape = Shape::new(text, "");
             let mut compared = 0;
@@ -193,8 +194,9 @@ fn tailwater_returns_the_same_updates_from_logs_of_rocksdb() {
     });
 }
 
-/// Writes with RocksDB, and compares the updates that both engines return. Returns for how many
-/// sequence numbers there were any updates.
+/// Writes with RocksDB. Then requests from both engines the updates since each of several sequence
+/// numbers, and compares them. Returns for how many of these sequence numbers there were any
+/// updates.
 fn compare(
     laboratory: &mut Laboratory,
     shape: &Shape,

@@ -116,7 +116,7 @@ impl History {
     }
 }
 
-/// Generates random steps.
+/// Generates the random operations of a history.
 struct Generator {
     rng: Rng,
     orders: [Comparator; 2],
@@ -228,8 +228,8 @@ impl Generator {
         Write { family, change }
     }
 
-    /// Returns either a put of a key for single deletions, or a single deletion of such a key that
-    /// was put once since its last single deletion.
+    /// Returns a put or a single deletion of a key that is reserved for single deletions. It is a
+    /// single deletion only if the key was put once since its last single deletion.
     fn single(&mut self, family: usize) -> Change {
         let value = self.value();
         match self.rng.choice(&mut self.singles[family]) {

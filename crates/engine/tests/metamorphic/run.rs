@@ -35,12 +35,12 @@ pub(crate) struct Tally {
     openings: u64,
     compactions: u64,
     pub(crate) ingestions: u64,
-    /// Number of files that were ingested below level 0.
+    /// Number of files that were ingested into level 1 or deeper.
     pub(crate) deep_files: u64,
     changes: u64,
-    /// Number of states (the latest one, or a snapshot) that were read completely.
+    /// Number of times that the test read all data of the latest state or of a snapshot.
     pub(crate) views: u64,
-    /// Number of states that were read completely while there were tables below level 0.
+    /// Like `views`, but counts only reads while there were tables in level 1 or deeper.
     pub(crate) deep_views: u64,
 }
 
@@ -97,8 +97,8 @@ pub(crate) struct Run<'a> {
     snapshots: Vec<HeldSnapshot>,
     iterators: Vec<HeldIterator>,
     is_paused: bool,
-    /// Whether the run changes an option before each move of an open iterator, which creates a new
-    /// version of the database.
+    /// Whether the run changes an option before each move of an open iterator. Each change of an
+    /// option creates a new version of the database.
     bumps_versions: bool,
     tally: Tally,
 }

@@ -20,8 +20,8 @@ const FAMILY: &str = "merge_operator=StringAppendOperator;write_buffer_size=6553
     level0_slowdown_writes_trigger=1000000;level0_stop_writes_trigger=1000000;\
     soft_pending_compaction_bytes_limit=0;hard_pending_compaction_bytes_limit=0";
 
-/// Options of a database; one text of each line is chosen at random. In this and the following
-/// lists, an empty text leaves the options at their defaults.
+/// Options of a database. One string of each inner list is chosen at random. In this and the
+/// following lists, an empty string leaves the options at their defaults.
 const OF_DATABASE: [&[&str]; 13] = [
     &["max_open_files=-1", "max_open_files=20"],
     &["max_background_jobs=1", "max_background_jobs=2", "max_background_jobs=4"],
@@ -38,7 +38,7 @@ const OF_DATABASE: [&[&str]; 13] = [
     &["", "", "enable_pipelined_write=false;allow_concurrent_memtable_write=false"],
 ];
 
-/// Options of a column family; one text of each line is chosen at random.
+/// Options of a column family. One string of each inner list is chosen at random.
 const OF_FAMILY: [&[&str]; 28] = [
     &[
         "level0_file_num_compaction_trigger=1",
@@ -103,7 +103,7 @@ const AGES: [&[&str]; 2] = [
     &["periodic_compaction_seconds=0", "periodic_compaction_seconds=700"],
 ];
 
-/// Options of tables; one text of each line is chosen at random.
+/// Options of tables. One string of each inner list is chosen at random.
 const OF_TABLE: [&[&str]; 12] = [
     &["block_size=64", "block_size=300", "block_size=4096"],
     &["block_restart_interval=1", "block_restart_interval=4", ""],
@@ -132,8 +132,8 @@ pub(crate) enum OptionChange {
 }
 
 impl OptionChange {
-    /// Returns a random option change: one text of the lists above. All options in the text can be
-    /// changed while a database is open.
+    /// Returns a random option change: one of the option strings in the lists above. All options in
+    /// the string can be changed while a database is open.
     pub(crate) fn random(rng: &mut Rng) -> Self {
         loop {
             let of_database = rng.u8(..4) == 0;

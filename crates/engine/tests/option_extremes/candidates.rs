@@ -159,8 +159,8 @@ fn compression(all: &mut Vec<Candidate>) {
     }
 }
 
-/// Returns the values to try for all compression options. `prefix` precedes the name of each
-/// option, and `before` precedes its assignment in the option string.
+/// Returns the values to try for all compression options. In reports, `prefix` precedes the name of
+/// each option. In the option string, `before` precedes each assignment `name=value`.
 fn around(prefix: &str, before: &str) -> Vec<Candidate> {
     let mut candidates = Vec::new();
     of::<CompressionOptions>(&mut candidates, prefix, (before, "}"));
@@ -209,6 +209,7 @@ fn values<T: OptionTable>(name: &str, default: &str, options: &mut T) -> Vec<Str
     {
         return names.split(", ").map(str::to_owned).collect();
     }
-    // The value is an object, or a group whose options are tried one by one.
+    // The only value to try is the default. The option is an object, or it is a group, whose
+    // options are tried one by one elsewhere.
     vec![default.to_owned()]
 }

@@ -180,15 +180,16 @@ fn the_tests_listed_for_options_exist() {
     }
 }
 
-/// Whether the options of type `T` include this name, so that it has a verdict (honoured, without
-/// effect or refused), or list it as retired.
+/// Whether the options of type `T` include this name, or `T` lists this name as retired. A name
+/// that is included has a verdict: honoured, without effect or refused.
 fn has_verdict<T: OptionTable>(name: &str) -> bool {
     T::table().iter().any(|info| info.name == name)
         || T::other_names().iter().any(|other| other.name == name)
         || T::retired_names().contains(&name)
 }
 
-/// Whether each option in the value `{...}` of a group has a verdict or is listed as retired.
+/// Whether each option in a group has a verdict or is retired. `option` is the name of the group,
+/// and `value` has the options of the group in braces.
 fn parts_have_verdicts(option: &str, value: &str) -> bool {
     let known: fn(&str) -> bool = match option {
         "compression_opts" | "bottommost_compression_opts" | "blob_compression_opts" => {

@@ -16,7 +16,7 @@ const DEFAULT: &str = include_str!("data/default-11.8.1");
 /// An OPTIONS file that RocksDB wrote for two column families. They have filters, prefix
 /// extractors, and a compression for each level.
 const RICH: &str = include_str!("data/rich-11.8.1");
-/// The lines that occur in any OPTIONS file of the golden databases, each once.
+/// The lines of all OPTIONS files of the golden databases, without duplicates.
 const FIXTURE_LINES: &str = include_str!("data/fixture-lines.txt");
 /// Option strings, each with the resulting options after RocksDB opened a database with the string.
 const SANITIZED: &str = include_str!("data/sanitized.txt");
@@ -87,8 +87,8 @@ fn every_line_of_the_fixtures_round_trips_unchanged() {
 }
 
 /// Returns the cases in [`SANITIZED`]. Each case is an option string for the database, an option
-/// string for the column family, and the lines of the resulting OPTIONS file that differ from a
-/// default one.
+/// string for the column family, and the lines of the resulting OPTIONS file that a default OPTIONS
+/// file does not have.
 fn cases() -> Vec<(&'static str, &'static str, BTreeSet<&'static str>)> {
     let blocks = SANITIZED.split("\n\n").filter(|block| block.starts_with("database:"));
     blocks
@@ -128,8 +128,8 @@ fn values_are_parsed_and_sanitized_as_by_rocksdb() {
     }
 }
 
-/// Returns an OPTIONS file of RocksDB version `version`, with `database` as the section of the
-/// database and `table` as the section of the default column family.
+/// Returns an OPTIONS file of RocksDB version `version`. `database` is the text of its section
+/// `DBOptions`, and `table` is the text of its section `CFOptions "default"`.
 fn file(version: &str, database: &str, table: &str) -> Document {
     let text = format!(
         "[Version]\nrocksdb_version={version}\n\

@@ -32,13 +32,13 @@ struct Writer {
     /// All puts with lower numbers are guaranteed: they must be found, unless a later put overwrote
     /// them.
     promised: u64,
-    /// For each slot (the index of a key), the number of the put that was found after the last
-    /// power cut, or `None` if the key did not exist.
+    /// For each slot (the index of a key), which put was found after the last power cut. The put is
+    /// identified by its number. `None` if the key did not exist.
     found: Vec<Option<u64>>,
 }
 
-/// For each writer and slot (the index of a key), the number of the put that was found, or `None`
-/// if the key does not exist.
+/// For each writer and slot (the index of a key), which put was found. The put is identified by its
+/// number. `None` if the key does not exist.
 type Found = Vec<Vec<Option<u64>>>;
 
 impl Ledger {
@@ -151,8 +151,8 @@ impl Ledger {
     /// from a database that was opened for writing.
     pub(crate) fn live_on(&mut self, found: Found) {
         for (writer, found) in self.writers.iter_mut().zip(found) {
-            // The number `returned` is not used again. The put with this number did not return, but
-            // it may have been written and found.
+            // The next put does not get the number `returned` again. The put that had this number
+            // did not return, but it may have been written and found.
             let first = writer.returned + 1;
             *writer = Writer { first, returned: first, promised: first, found };
         }

@@ -14,8 +14,8 @@ use tailwater_testkit::dump::{self, Entry};
 use crate::ledger::Ledger;
 use crate::plan::{Plan, WRITERS};
 
-/// Environment variable with the task of a child process. The first line has the words of the task,
-/// and the second line has the options of the database.
+/// Environment variable with the task of a child process. The first line has the name of the task
+/// and its arguments. The second line has the options of the database.
 const TASK: &str = "TAILWATER_POWER_CUTS_TASK";
 /// Prefixes of the lines in which a child process reports that a put returned, or that an operation
 /// failed.
@@ -26,8 +26,8 @@ const AS_PLANNED: &str = "as-planned";
 /// Time after which a child process is killed.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Whether the child process syncs the puts that are synced according to the plan. In either case,
-/// the ledger assumes that the child process syncs these puts.
+/// Whether the child process syncs the puts that the plan marks as synced. The ledger always
+/// assumes these syncs. So the test must report lost data if they are left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Syncs {
     /// The child process syncs the puts that are synced according to the plan.

@@ -32,8 +32,8 @@ use crate::database;
 /// The parts of a table that are compared.
 struct Table {
     footer: Footer,
-    /// The name and the location of each block in the metaindex, in order, and of the index if the
-    /// footer refers to it.
+    /// The name and the location of each block that the metaindex lists, in the order of the
+    /// metaindex. If the footer refers to the index, the index is the last element.
     meta: Vec<(String, BlockHandle)>,
     properties: Properties,
     /// The data blocks as stored: the handle, the compression and the bytes of each.
@@ -105,9 +105,9 @@ pub(crate) fn check(
         }
     } else {
         compared.compressed_otherwise += 1;
-        // The difference is accepted only if a block of one of the two tables uses a codec in
-        // `other_codecs`. The other table may have stored the block uncompressed, because the block
-        // did not compress well enough.
+        // The stored blocks of the two tables may differ only because of a codec in `other_codecs`.
+        // One of the tables must use such a codec. The other table may have stored the block
+        // uncompressed, because the block did not compress well enough.
         let mut kinds = table.compressible().chain(again.compressible()).map(|(kind, _)| kind);
         assert!(kinds.any(|kind| other_codecs.contains(&kind)), "{context}: other blocks");
     }
@@ -142,9 +142,10 @@ fn check_same(table: &Table, again: &Table, context: &str) {
     }
 }
 
-/// Returns the properties, with zero in place of those that may differ. The size of a filter may
-/// differ if it is fitted to an allocator. The properties that depend on compression may differ
-/// unless the stored blocks are the `same`.
+/// Returns the properties of a table, with zero in place of those in which a rebuilt table may
+/// differ from the original. The size of a filter may differ if it is fitted to an allocator. The
+/// properties that depend on compression may differ unless the two tables have the `same` stored
+/// blocks.
 fn comparable(properties: &Properties, same: bool, options: &ColumnFamilyOptions) -> Properties {
     let mut properties = properties.clone();
     if options.table_factory.optimize_filters_for_memory {
@@ -293,8 +294,8 @@ impl Table {
     }
 }
 
-/// Returns the origin (such as the database ID and the file number) that the properties of a table
-/// record.
+/// Returns the origin of a table (such as the database ID and the file number), as recorded in its
+/// properties.
 fn origin(properties: &Properties) -> Origin {
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("UTF-8");
     let id = properties.column_family_id;
@@ -313,7 +314,7 @@ fn origin(properties: &Properties) -> Origin {
     }
 }
 
-/// Returns the compression that the properties of a table record.
+/// Returns the compression of a table, as recorded in its properties.
 fn compression(properties: &Properties) -> TableCompression {
     let text = String::from_utf8_lossy(&properties.compression_options);
     let value = |name: &str| {

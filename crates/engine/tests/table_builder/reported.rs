@@ -76,7 +76,8 @@ fn tombstones_do_not_extend_the_bounds_of_their_table() {
     assert_eq!((finished.smallest_sequence, finished.largest_sequence), (7, 9));
 }
 
-/// Returns the compression algorithm, and whether its parameters are those of the last level.
+/// Returns the compression algorithm, and whether its parameters come from
+/// `bottommost_compression_opts`, the options for the last level of the database.
 fn chosen(compression: &TableCompression) -> (Compression, bool) {
     (compression.kind, compression.options.enabled)
 }

@@ -18,8 +18,8 @@ pub(crate) struct History {
 /// A follower, which reads the updates of the database. Its batches are compared with the history.
 pub(crate) struct Follower {
     updates: Updates,
-    /// Index in the history of the batch that the follower must return next. `None` if it has not
-    /// returned a batch yet and may begin with any.
+    /// Identifies the batch that the follower must return next, by its index in the history. `None`
+    /// if the follower has not returned a batch yet and may begin with any batch.
     at: Option<usize>,
     /// Whether the log with the first batch that the follower must return may have been removed.
     may_be_gone: bool,
@@ -35,7 +35,7 @@ impl History {
         self.batches.len()
     }
 
-    /// Records that all batches so far are in the files of the logs.
+    /// Notes that the database has written all batches so far to its log files.
     pub(crate) fn hand_on(&mut self) {
         self.handed_on = self.batches.len();
     }
@@ -94,7 +94,7 @@ impl History {
 
 impl Follower {
     /// Reads up to `count` of the batches that exist, and checks them. Returns false if no log has
-    /// the first batch that the follower must return.
+    /// the batch that the follower must return next.
     pub(crate) fn advance(&mut self, count: usize, history: &History, context: &str) -> bool {
         for _ in 0..count {
             match self.updates.next() {

@@ -1,4 +1,4 @@
-//! Requests for updates that are refused, and errors that end an iterator over updates.
+//! Tests of refused requests for updates, and of errors that end an iterator over updates.
 
 use tailwater::{Db, ErrorKind, SstFileWriter};
 use tailwater_io::sim::{Fault, FaultPlan, FaultRule, SimStorage};

@@ -1,5 +1,5 @@
-//! Tests that logs are kept while a follower needs them, and that followers do not see writes too
-//! early.
+//! Tests that logs are kept while a follower needs them, and that followers see a write only when
+//! it is in the log file.
 
 use tailwater::{WriteBatch, WriteOptions};
 use tailwater_io::sim::SimStorage;

@@ -146,7 +146,7 @@ fn concurrent_checkpoints_at_one_path_are_refused() {
 }
 
 /// Regression test: while a checkpoint was being made, another directory appeared at its path. The
-/// database took that directory for the checkpoint and renamed files in it.
+/// database mistook that directory for the checkpoint and renamed files in it.
 #[test]
 fn files_created_meanwhile_at_a_checkpoints_path_stay() {
     let disk = SimStorage::new(1);

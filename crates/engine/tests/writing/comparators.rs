@@ -32,8 +32,8 @@ impl CustomComparator for IgnoringCase {
     }
 }
 
-/// Options of column families and tables to try: features that use the bytes of keys, such as
-/// filters, prefixes and hash indexes, and small blocks and tables.
+/// Options to try. They enable features that use the bytes of keys, such as filters, prefixes and
+/// hash indexes. They also make blocks and tables small.
 const OPTIONS: [&str; 4] = [
     "",
     "block_based_table_factory={filter_policy=bloomfilter:10:false;block_size=100;\
@@ -82,8 +82,8 @@ fn write(db: &Db, family: &ColumnFamily, model: &mut Model, rng: &mut Rng) {
                 Some((_, old)) => [old, &b","[..], &value].concat(),
                 None => value.clone(),
             };
-            // The merged value may be stored under the spelling of any of the keys that were
-            // merged.
+            // The merged keys may differ in upper and lower case, which the comparator ignores. The
+            // merged value may be stored with any of these keys.
             model.insert(small(&key), (None, merged));
             db.merge_cf_opt(family, &key, &value, &options)
         }

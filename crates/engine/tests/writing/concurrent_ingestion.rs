@@ -55,9 +55,8 @@ fn closing_waits_for_an_ingestion() {
         while put(&db, "key", "value").is_ok() {
             thread::yield_now();
         }
-        // `close` must not release the lock before the ingestion ends. If it did, it would have
-        // time to do so before the last of these attempts to open the database, and that attempt
-        // would succeed.
+        // `close` must not release the lock before the ingestion ends. If `close` released the lock
+        // too early, the last of these attempts to open the database would succeed.
         let others: Vec<_> = (0..5)
             .map(|_| {
                 thread::sleep(Duration::from_millis(40));

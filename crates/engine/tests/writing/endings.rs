@@ -137,9 +137,9 @@ fn reopen(disk: &SimStorage, fuse: &Arc<Fuse>) -> Db {
     panic!("the database was never closed");
 }
 
-/// Regression test: user code that a background thread of the database called dropped the last
-/// handle of the database. The close then waited for its own thread to end, and never released the
-/// lock.
+/// Regression test: a background thread of the database called user code, and the user code dropped
+/// the last handle of the database. The close then waited for its own thread to end, and never
+/// released the lock.
 #[test]
 fn the_last_handle_may_be_dropped_by_a_background_thread() {
     for (object, threads, text) in [

@@ -68,9 +68,9 @@ fn the_logs_of_many_families_are_bounded() {
     assert_eq!(flushed.as_deref(), Some("1"), "its write no longer holds the oldest log");
 }
 
-/// Regression test: the logs grew without limit. The limit on their length did not flush memtables
-/// that were sealed but fewer than `min_write_buffer_number_to_merge`. It also had only the
-/// memtables flushed that had entries in the oldest log, and then took the later logs for released.
+/// Regression test: the logs grew without limit. The limit on their length did not flush sealed
+/// memtables if there were fewer than `min_write_buffer_number_to_merge`. Besides, it flushed only
+/// the memtables with entries in the oldest log, but treated the later logs as released, too.
 #[test]
 fn the_logs_of_sealed_memtables_are_bounded() {
     let disk = SimStorage::new(1);

@@ -33,15 +33,15 @@ impl Object {
             Self::PrefixExtractor => "prefix extractor 'tests.Fused'",
             Self::CompactionFilter => "compaction filter 'tests.Fused'",
             // Errors do not name a clock or a storage, since these are usually not user-defined. So
-            // this is the message of the panic.
+            // a test looks for the message of the panic instead of a name.
             Self::Clock | Self::Storage => "on purpose",
         }
     }
 }
 
-/// A switch with which a test makes user-defined objects fail. It chooses an object and threads.
-/// When such a thread calls the object, the object panics or runs an action. `None` means that the
-/// fuse is disarmed.
+/// A switch with which a test makes user-defined objects fail. An armed fuse selects one object and
+/// some threads. When such a thread calls a method of the object, the object panics or runs an
+/// action. `None` means that the fuse is not armed, so nothing happens.
 #[derive(Debug, Default)]
 pub(crate) struct Fuse(Mutex<Option<Armed>>);
 
@@ -63,17 +63,19 @@ impl fmt::Debug for Armed {
 }
 
 impl Fuse {
-    /// Makes every call of an object panic in threads whose names begin with `threads`.
+    /// Makes an object panic whenever a thread whose name begins with `threads` calls one of its
+    /// methods.
     pub(crate) fn arm(&self, object: Object, threads: &'static str) {
         self.arm_after(object, threads, 0);
     }
 
-    /// Like [`Fuse::arm`], but the first `passes` calls in such threads succeed.
+    /// Like [`Fuse::arm`], but the first `passes` of these method calls succeed.
     pub(crate) fn arm_after(&self, object: Object, threads: &'static str, passes: usize) {
         self.set(Some(Armed { object, threads, passes, instead: None }));
     }
 
-    /// Makes the next call of an object run `work`, in a thread whose name begins with `threads`.
+    /// When a thread whose name begins with `threads` next calls a method of the object, the method
+    /// runs `work`.
     pub(crate) fn call(
         &self,
         object: Object,
@@ -88,12 +90,13 @@ impl Fuse {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = armed;
     }
 
-    /// Records calls of an object in threads whose names begin with `threads`, without any panic.
+    /// Counts the method calls of an object from threads whose names begin with `threads`, without
+    /// any panic.
     pub(crate) fn watch(&self, object: Object, threads: &'static str) {
         self.arm_after(object, threads, usize::MAX);
     }
 
-    /// Whether the object has been called since [`Fuse::watch`].
+    /// Whether a method of the watched object was called since [`Fuse::watch`].
     pub(crate) fn has_seen_a_call(&self) -> bool {
         let armed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         armed.as_ref().is_some_and(|armed| armed.passes < usize::MAX)
@@ -123,7 +126,8 @@ impl Fuse {
     }
 }
 
-/// Implements every kind of user-defined object. All calls go through the same fuse.
+/// Implements every kind of user-defined object. Each method first asks the [`Fuse`], which may
+/// panic.
 struct Fused(Arc<Fuse>);
 
 impl CustomComparator for Fused {
@@ -172,7 +176,7 @@ impl CustomCompactionFilter for Fused {
     }
 }
 
-/// A clock that panics when the fuse is armed for it.
+/// A clock whose methods panic while the fuse is armed for clocks.
 #[derive(Debug)]
 struct FusedClock {
     clock: Arc<dyn Clock>,

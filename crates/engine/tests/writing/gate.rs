@@ -71,7 +71,8 @@ impl Gate {
         Arc::new(Self { files, barrier: Arc::new(barrier) })
     }
 
-    /// Returns options for a database on this storage, which is created if it is missing.
+    /// Returns options for a database on this storage. Opening the database creates it if it is
+    /// missing.
     pub(crate) fn options(self: &Arc<Self>, text: &str) -> OpenOptions {
         let mut options = OpenOptions::new(Arc::clone(self) as Arc<dyn Storage>);
         options.set_options("create_if_missing=true").expect("options");

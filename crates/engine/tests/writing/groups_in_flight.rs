@@ -1,5 +1,5 @@
-//! Synced write groups in flight: a direct log may have several groups that are being written at
-//! the same time.
+//! Tests of synced write groups in flight. A log with direct I/O may have several groups that are
+//! being written at the same time.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,7 +17,8 @@ const PATH: &str = "/db";
 const DIRECT: &str = "wal_io_mode=direct";
 const UNLOGGED: WriteOptions = WriteOptions { disable_wal: true, sync: false, no_slowdown: false };
 
-/// Opens a database with a direct log, on a simulated disk behind a gate that can stop a call.
+/// Opens a database whose log uses direct I/O, on a simulated disk behind a gate that can stop a
+/// call.
 fn open(disk: &SimStorage) -> (Arc<Gate>, Db) {
     let gate = Gate::over(Arc::new(disk.clone()));
     let mut options = gate.options(DIRECT);
@@ -73,8 +74,8 @@ fn a_group_is_written_concurrently_but_acknowledged_after_the_one_ahead() {
     }
 }
 
-/// Recovers a crash image whose log has a gap: the group with the key `ahead` is not yet written,
-/// but the group with the key `behind` after it is. Neither may be recovered.
+/// Recovers a crash image whose log has a gap: the group with the key `ahead` is missing. The next
+/// group, with the key `behind`, is in the log. Neither group may be recovered.
 fn recover_without_them(image: &SimStorage) {
     let found = findings(Path::new(PATH), &simulated(image, ""));
     assert!(found.iter().all(|it| it.severity == Severity::TornTail), "{found:?}");
@@ -213,7 +214,7 @@ fn a_write_that_waits_for_a_failing_group_is_refused() {
         gate.wait();
         let behind =
             scope.spawn(|| db.put_cf_opt(&default_family(&db), b"behind", b"1", &UNLOGGED));
-        // Gives the write time to reach the wait for the group in flight.
+        // Lets the writer of `behind` begin to wait for the group in flight.
         for _ in 0..1000 {
             assert!(!behind.is_finished());
             thread::yield_now();

@@ -200,8 +200,8 @@ fn a_table_of_the_database_is_not_moved() {
         }
     }
     assert_eq!(db.live_files().len(), 1);
-    // An ingestion that links or copies a table keeps the file under its original name, so it is
-    // allowed.
+    // A table file of the database may be ingested by linking or copying, since the file keeps its
+    // original name. Moving it was refused above.
     let links = IngestOptions { link_files: true, ..IngestOptions::default() };
     for (path, options) in paths.iter().zip([links, IngestOptions::default()]) {
         db.ingest_external_file_cf_opts(&family, &[path], &options).expect("a file");

@@ -141,8 +141,8 @@ fn a_flush_completes_while_a_compaction_opens_its_outputs() {
     ]);
 }
 
-/// Regression test: an installation held the version lock while it synced the MANIFEST. A flush had
-/// to wait for the lock before it could open its own table.
+/// Regression test: while a compaction installed its tables, it held the version lock during the
+/// sync of the MANIFEST. A flush had to wait for the lock before it could open its own table.
 #[test]
 fn a_flush_prepares_its_edit_while_the_manifest_is_synced() {
     let scene = Scene::new();
@@ -158,8 +158,8 @@ fn a_flush_prepares_its_edit_while_the_manifest_is_synced() {
         // At this point the flush has sealed the memtable, but has not installed its table.
         scene.use_both("2");
         assert_eq!(property(&scene.db, "rocksdb.num-files-at-level0"), "2");
-        // The flush must not install its table before the compaction, whose installation is stopped
-        // at the gate. These iterations would give it enough time to do so.
+        // The compaction is stopped at the gate while it installs its table, and the flush must
+        // wait for the compaction. If the flush did not wait, it would end during these iterations.
         for _ in 0..20 {
             assert!(!flush.is_finished() && !compaction.is_finished());
             thread::sleep(PAUSE);
@@ -243,8 +243,9 @@ fn a_column_family_is_dropped_while_its_compaction_opens_its_outputs() {
     assert_eq!(tables.count(), live.len(), "only those of the first column family");
 }
 
-/// Regression test: in a database with several column families, a flush first syncs the complete
-/// logs. It held the lock of the logs during these syncs, so that every write waited.
+/// Regression test: in a database with several column families, a flush first syncs all logs older
+/// than the current one. It held the lock of the logs during these syncs, so that every write
+/// waited.
 #[test]
 fn writes_continue_while_a_flush_syncs_the_complete_logs() {
     let scene = Scene::new();
@@ -279,7 +280,7 @@ fn a_write_waiting_for_a_failed_log_sync_fails() {
         let flush = scope.spawn(|| scene.db.flush_cf(&scene.second));
         scene.gate.wait();
         let put = scope.spawn(|| scene.db.put_cf_opt(&scene.first, b"n", b"1", &synced()));
-        // Gives the write time to begin waiting for the stopped sync.
+        // Lets the writer begin to wait for the stopped sync.
         (0..20).for_each(|_| thread::sleep(PAUSE));
         assert!(!put.is_finished());
         scene.gate.open_to_fail();
@@ -337,8 +338,8 @@ fn no_compaction_is_claimed_while_an_ingestion_syncs_the_manifest() {
             scene.db.ingest_external_file_cf_opts(&scene.first, &[file], &IngestOptions::default())
         });
         scene.gate.wait();
-        // A compaction of level 0 is now due. Its output range, from `a` to `z`, includes the key
-        // of the file.
+        // A compaction of level 0 is now due. The key range of its output, from `a` to `z`,
+        // includes `m`, the key in the ingested file.
         let changing = scope.spawn(|| scene.db.set_options_cf(&scene.first, &due));
         // Gives the change of options time to begin the compaction, which must wait for the
         // ingestion.

@@ -50,8 +50,7 @@ const READS: [Call; 8] = [
     ("property", |db, family, _| db.property_value_cf(family, "rocksdb.levelstats").map(drop)),
 ];
 
-/// Number of the calls in [`READS`] that use the snapshot in the read options. They are its first
-/// entries.
+/// The first `SNAPSHOT_READS` calls in [`READS`] use the snapshot in the read options.
 const SNAPSHOT_READS: usize = 5;
 
 /// Calls that change the database or its tables.
@@ -105,7 +104,7 @@ fn make_file(disk: &SimStorage) {
     writer.finish().expect("a whole file");
 }
 
-/// Where a foreign handle comes from.
+/// The origin of a handle that does not belong to the database under test.
 #[derive(Debug, Clone, Copy)]
 enum Origin {
     OtherDatabase,

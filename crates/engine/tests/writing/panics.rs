@@ -50,7 +50,8 @@ impl Scene {
         Db::open(PATH, &options).expect("a database")
     }
 
-    /// Disarms the fuse, verifies and reopens the database, and checks that all these keys exist.
+    /// Stops the panics that the fuse injects, verifies and reopens the database, and checks that
+    /// all these keys exist.
     fn check_after(&self, keys: &[&str]) {
         self.fuse.disarm();
         assert_eq!(findings(PATH.as_ref(), &self.options()), []);
@@ -247,7 +248,8 @@ fn a_panic_while_removing_files_is_reported() {
     db.flush_all().expect("a flush");
     scene.fuse.arm(Object::Storage, "tailwater-clean");
     let force = CompactRangeOptions { bottommost_level_compaction: BottommostRewrite::Force };
-    // The compaction makes one table obsolete, so the removing thread panics once.
+    // The compaction makes one table obsolete. The thread that removes obsolete files therefore
+    // calls the storage once, and panics.
     db.compact_range_cf_opt(&default_family(&db), None, None, &force).expect("a compaction");
     wait_for_failure(&db);
     expect_latched(&db, Object::Storage);
@@ -294,7 +296,8 @@ fn preallocation_that_panics_is_reported() {
     expect_latched(&db, Object::Storage);
     scene.fuse.watch(Object::Storage, "tailwater-wal");
     while !scene.fuse.has_seen_a_call() {
-        // Every flush begins a log and requests the preallocation of the next one.
+        // This call flushes. Every flush begins a log and requests the preallocation of the log
+        // after it.
         resume_after_the_last_panic(&db);
     }
     // The preallocating thread has reported all its panics by now.
@@ -343,7 +346,7 @@ fn a_panic_of_inline_background_work_is_reported() {
 #[test]
 fn a_panicking_writer_releases_the_write_queue() {
     const WRITERS: usize = 4;
-    // A direct log also has groups in flight, behind which other groups wait.
+    // A log with direct I/O also has groups in flight, behind which other groups wait.
     let cases = ["", "wal_io_mode=direct"];
     let cases = cases.map(|options| [0, 5, 60, 400, 1000].map(|passes| (options, passes)));
     for (options, passes) in cases.into_iter().flatten() {

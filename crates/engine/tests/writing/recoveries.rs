@@ -28,8 +28,8 @@ fn a_new_database_may_track_its_logs() {
     }
 }
 
-/// Regression test: only a new database created a missing directory for tables. An existing
-/// database with such a directory could not be opened.
+/// Regression test: a missing directory for tables was created only together with a new database.
+/// An existing database could not be opened if such a directory was missing.
 #[test]
 fn missing_directories_of_an_existing_database_are_created() {
     let directory = tempfile::tempdir().expect("a directory");

@@ -19,7 +19,7 @@ fn compact(db: &Db, family: &ColumnFamily) {
 }
 
 /// Regression test: a table was moved to another level and then compacted. The table file was
-/// removed although readers still used a version from before the move, which contains it.
+/// removed although readers still used an older version, in which the table was not yet moved.
 #[test]
 fn a_moved_table_stays_while_an_older_version_is_read() {
     let disk = SimStorage::new(1);

@@ -197,8 +197,8 @@ fn the_delayed_write_rate_follows_the_compaction_backlog() {
     db.pause_compactions().expect("a pause");
     flush_rounds(&db, 3);
     assert_eq!(rate(), "573440", "it went up when the delay ended");
-    // As in RocksDB, all column families share one write rate. A flush of a column family without a
-    // backlog raises it.
+    // As in RocksDB, all column families share one write rate. If a column family without a backlog
+    // is flushed, this rate increases.
     let options = default_family(&db).options().clone();
     let other = db.create_cf("other", &options).expect("a column family");
     for _ in 0..2 {

@@ -65,7 +65,7 @@ pub(crate) fn stored(storage: &dyn Storage, db: &Db) -> Vec<Stored> {
     stored
 }
 
-/// Returns what verification finds in a database, without notes.
+/// Returns what verification finds in a database, except findings of severity [`Severity::Note`].
 pub(crate) fn findings(path: &Path, options: &OpenOptions) -> Vec<Finding> {
     let report = verify(path, options, &mut |_| {});
     let findings = report.findings.into_iter();

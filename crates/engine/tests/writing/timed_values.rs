@@ -49,8 +49,8 @@ fn tables_without_known_write_times_have_plain_values() {
     db.flush_all().expect("a flush");
     assert_eq!(stored(&disk, &db), [plain("key", 1, "value"), plain("soon", 2, "value")]);
     assert_eq!(get(&db, "key").as_deref(), Some("value"));
-    // Recovery flushes this value from the log. As in the flush above, the database then knows no
-    // sequence number for its write time.
+    // Recovery flushes this value from the log. During this flush, as during the flush above, the
+    // database knows no sequence number for the value's write time.
     timed_put(&db, "key", "newer", 2);
     let disk = disk.process_crash_image(1);
     let db = open(&disk, "preserve_internal_time_seconds=1000");
@@ -59,7 +59,7 @@ fn tables_without_known_write_times_have_plain_values() {
 }
 
 /// Regression test: databases with options that preserve write times were refused, and no table
-/// recorded when its records were written.
+/// stored the write times of its records.
 #[test]
 fn tables_record_write_times_if_they_are_preserved() {
     let disk = SimStorage::new(1);
@@ -81,8 +81,8 @@ fn tables_record_write_times_if_they_are_preserved() {
         times.expect("times").iter().map(|it| (it.sequence, it.time_s)).collect::<Vec<_>>()
     };
     assert_eq!(reported(&db), [(100, begun_s), (102, begun_s + 500)]);
-    // The write time of this value lies before the creation of the database. The value gets one of
-    // the reserved sequence numbers as its preferred one.
+    // This value gets a write time before the creation of the database. Its preferred sequence
+    // number is one of the 100 that the new database reserved for such times.
     timed_put(&db, "long ago", "3", begun_s - 5000);
     timed_put(&db, "never", "4", 7);
     timed_put(&db, "now", "5", begun_s + 501);
@@ -95,8 +95,8 @@ fn tables_record_write_times_if_they_are_preserved() {
     ] {
         assert!(records.contains(&expected), "{expected:?} in {records:?}");
     }
-    // A compaction into the last level gives each value its preferred sequence number. It does not
-    // set a sequence number to zero while a write time must still be derived from it.
+    // A compaction into the last level gives each value its preferred sequence number. It may set
+    // sequence numbers to zero, but keeps those from which a write time must still be derived.
     let options = CompactRangeOptions { bottommost_level_compaction: BottommostRewrite::Force };
     let compact = || {
         db.compact_range_cf_opt(&default_family(&db), None, None, &options).expect("a compaction");

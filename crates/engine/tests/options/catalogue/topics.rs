@@ -12,8 +12,8 @@ const fn topic(title: &'static str, about: &'static str, parts: &'static [&'stat
     Topic { title, about, parts }
 }
 
-/// The chapters, in the order in which an option's name is matched with them. If a name matches two
-/// chapters, the earlier one gets the option.
+/// The chapters of `docs/options.md`. An option belongs to the first chapter in this list that
+/// matches the option's name.
 static RULES: &[Topic] = &[
     topic(
         "Universal and FIFO databases",

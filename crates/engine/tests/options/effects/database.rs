@@ -1,5 +1,5 @@
-//! Effects of options of a whole database: of its opening, its closing, its files and its
-//! background work.
+//! Tests the effects of options that concern a whole database: its opening, its closing, its files
+//! and its background work.
 
 use std::time::{Duration, Instant};
 
@@ -169,8 +169,8 @@ effects! {
     }
 
     background_jobs_run_in_threads shows "max_background_jobs", "max_background_compactions" {
-        // No other test in this process starts as many compaction threads, so none has threads with
-        // these names.
+        // The number in each name is the index of a compaction thread. No other test in this
+        // process starts enough compaction threads to reach these indexes.
         for (text, name) in [
             ("max_background_jobs=40", "tailwater-comp29"),
             ("max_background_jobs=2;max_background_compactions=24", "tailwater-comp23"),
@@ -259,7 +259,7 @@ effects! {
     }
 }
 
-/// Puts 200 keys in each of eight concurrent threads.
+/// Starts eight concurrent threads, each of which puts 200 keys.
 fn write_from_many_threads(scene: &Scene) {
     std::thread::scope(|scope| {
         for thread in 0..8 {

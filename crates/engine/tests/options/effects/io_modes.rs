@@ -62,8 +62,9 @@ fn ingest(scene: &Scene, text: &str) {
         .expect("an ingestion");
 }
 
-/// Returns the table files that were opened or created, in order. All these calls must have
-/// succeeded: failed calls are among the recorded calls, but not among the recorded openings.
+/// Returns the table files that were opened or created, in order. None of these opens and creations
+/// may have failed. This function pairs calls with openings in order, but only the calls include
+/// failed ones.
 fn tables_opened(disk: &SimStorage) -> Vec<(Done, Opening)> {
     let is_table = |path: &Path| path.extension().is_some_and(|extension| extension == "sst");
     let calls = disk.calls().into_iter().filter(|call| {
@@ -123,8 +124,8 @@ effects! {
         let direct = done_in(&opened, IoMode::Direct);
         assert!(direct.contains(&Read(Purpose::UserRead)), "{direct:?}");
         assert!(direct.iter().all(|done| matches!(done, Read(_))), "{direct:?}");
-        // With this option, compactions use the table readers that user reads have opened, so no
-        // table is opened for buffered reads.
+        // With `use_direct_reads`, user reads are direct, and compactions use the same table
+        // readers. So no table is opened for buffered reads.
         let buffered = done_in(&opened, IoMode::Buffered);
         assert!(FOR_EVERYBODY.iter().all(|done| !buffered.contains(done)), "{buffered:?}");
         let opened = work("user_read_io_mode=direct");
@@ -286,8 +287,8 @@ fn a_read_only_database_reports_its_effective_io_modes() {
     assert!(line("compaction_write:").ends_with(unknown), "{modes}");
 }
 
-/// Returns how many requests of a compaction were delayed, if each recent user read from the device
-/// took `duration_ns`.
+/// Returns how many requests of a compaction were delayed after recent reads by users. Each of
+/// these reads took the device `duration_ns`.
 fn held_back(text: &str, duration_ns: u64) -> u64 {
     let disk = SimStorage::new(1);
     let mut options = options(&disk, &format!("{ALWAYS};direct_request_size=4096;{text}"));

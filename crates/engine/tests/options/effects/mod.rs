@@ -3,8 +3,8 @@
 //! Each test opens databases on a simulated disk, with the option and without it, and compares what
 //! can be observed: files and their contents, calls to the disk, properties, and errors.
 
-/// Declares tests, each with the options whose effects it shows, and the constant `SHOWN` that
-/// lists both.
+/// Declares tests, each with the options whose effects it shows. Also declares the constant
+/// `SHOWN`, which lists the tests with these options.
 macro_rules! effects {
     ($($test:ident shows $($option:literal),+ $body:block)*) => {
         /// The name of each test in this file, with the options whose effects the test shows.

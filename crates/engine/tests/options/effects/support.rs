@@ -165,7 +165,8 @@ impl Scene {
         counted.count()
     }
 
-    /// Returns the names of the files in the database's directory that contain `part`.
+    /// Returns the names of files in the database's directory. Includes only names that contain
+    /// `part`.
     pub(super) fn names(&self, part: &str) -> Vec<String> {
         names_in(&self.disk, DB, part)
     }

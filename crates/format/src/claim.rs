@@ -85,8 +85,8 @@ impl Claim {
         }
     }
 
-    /// Sets the claimed directory of this claim, which is inside the database's home. `path` is
-    /// relative to the home. `device` and `inode` are those of the directory.
+    /// Returns this claim with the claimed directory set, which is inside the database's home.
+    /// `path` is relative to the home. `device` and `inode` are those of the directory.
     #[must_use]
     pub fn inside(mut self, path: &str, device: u64, inode: u64) -> Self {
         self.inside = Some(Inside { device, inode, path: path.escape_debug().to_string() });

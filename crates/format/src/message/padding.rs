@@ -55,10 +55,10 @@ pub fn gap_end(position: u64, block: u64) -> u64 {
 /// there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
-    /// No gap begins at the position. A batch begins there, or the bytes there are invalid.
+    /// At the examined position, a batch begins or the bytes are invalid.
     Batch,
-    /// A gap, or space that was never written, begins at the position. The field is the position at
-    /// which the next batch may begin.
+    /// At the examined position, a gap begins, or space that was never written. The field is the
+    /// position at which the next batch may begin.
     Gap(u64),
 }
 

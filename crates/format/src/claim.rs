@@ -27,7 +27,7 @@
 
 use crate::{Error, Result};
 
-/// First line of a claim.
+/// First line of a claim file, which names the database that owns the files of a directory.
 const HEADING: &str = "TAILWATER-CLAIM 1";
 /// Last line of a claim; a file without it is truncated.
 const END: &str = "end";
@@ -44,21 +44,21 @@ pub struct Claim {
     pub home_inode: u64,
     /// Absolute path of the database's home when the database claimed the directory.
     pub home_path: String,
-    /// The claimed directory, if it was inside the home when the claim was made.
+    /// The claimed directory, if it was inside the database's home when the claim was made.
     pub inside: Option<Inside>,
     /// Names of the files that are never removed, because they were there before the claim and did
     /// not belong to the database.
     pub kept: Vec<String>,
 }
 
-/// A directory inside the home of the database that claims it.
+/// A claimed directory inside the home of the claiming database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Inside {
     /// Device of the directory.
     pub device: u64,
     /// Inode of the directory.
     pub inode: u64,
-    /// Path of the directory relative to the home, escaped.
+    /// Path of the directory relative to the database's home, escaped.
     pub path: String,
 }
 
@@ -85,8 +85,8 @@ impl Claim {
         }
     }
 
-    /// Returns this claim with the claimed directory recorded as inside the home: its path relative
-    /// to the home, its device and its inode.
+    /// Returns this claim with the claimed directory set, which is inside the database's home.
+    /// `path` is relative to the home. `device` and `inode` are those of the directory.
     #[must_use]
     pub fn inside(mut self, path: &str, device: u64, inode: u64) -> Self {
         self.inside = Some(Inside { device, inode, path: path.escape_debug().to_string() });

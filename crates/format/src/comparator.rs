@@ -1,9 +1,9 @@
 //! The order of user keys.
 //!
-//! A database's order is part of its format. The MANIFEST and every table record its name, and a
-//! database cannot be opened with an order of another name. The two built-in orders are variants of
-//! [`Comparator`], so that comparisons in a loop are inlined; a user-defined order is a trait
-//! object.
+//! A database's order is part of its format. The order's name is in the MANIFEST and in every
+//! table. A database cannot be opened with an order of another name. The two built-in orders are
+//! variants of [`Comparator`], so that comparisons in a loop are inlined; a user-defined order is a
+//! trait object.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -231,9 +231,9 @@ fn bytewise_separator(start: &mut Vec<u8>, limit: &[u8]) {
         }
         return;
     }
-    // `limit` is the shared prefix followed by the byte low + 1, so no key of this length lies
-    // between `start` and `limit`. Increment the first later byte of `start` that can be
-    // incremented.
+    // `limit` is the shared prefix followed by the byte low + 1. So no key of the same length as
+    // `limit` lies between `start` and `limit`. Increment the first byte of `start` after these
+    // that can be incremented.
     let after = start.iter().skip(shared + 1).position(|&byte| byte < 0xff);
     if let Some(at) = after.map(|at| at + shared + 1) {
         start.truncate(at + 1);

@@ -17,7 +17,7 @@ pub enum Error {
         offset: u64,
         /// The value that the format requires at this offset.
         expected: Cow<'static, str>,
-        /// The value found at this offset.
+        /// The value that was found at `offset`.
         found: Cow<'static, str>,
     },
     /// The bytes are well formed but use an unsupported feature. The error names the feature.

@@ -70,8 +70,8 @@ pub enum FileKind {
     /// `TAILWATER-LOCK`: held in a directory outside the database's own while the database is open
     /// for writing.
     OutsideLock,
-    /// `TAILWATER-DIRECTORIES`: the directories that the database has claimed outside its home, one
-    /// absolute path per line.
+    /// `TAILWATER-DIRECTORIES`: the directories that the database has claimed outside its home,
+    /// which is the directory with its CURRENT file. Each line is an absolute path.
     ClaimedDirectories,
     /// `TAILWATER-STAGING`: marks a directory in which a checkpoint is being assembled.
     Staging,
@@ -140,7 +140,8 @@ impl FileKind {
         }
     }
 
-    /// Parses names that begin with a word and end with their number: `MANIFEST-000007`.
+    /// Parses a name that consists of a known prefix, `-` and a number: `MANIFEST-000007`. The name
+    /// of a temporary file also ends with `.dbtmp`.
     fn parse_prefixed(name: &str) -> Option<Self> {
         let (prefix, rest) = name.split_once('-')?;
         let (digits, temporary) = match rest.strip_suffix(".dbtmp") {

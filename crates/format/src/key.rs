@@ -26,7 +26,7 @@ pub const TRAILER_LENGTH: usize = 8;
 pub enum ValueType {
     /// The key is deleted.
     Deletion = 0x0,
-    /// The key has this value.
+    /// The record sets the key to the value that the record contains.
     Value = 0x1,
     /// An operand to be merged with older entries of the key.
     Merge = 0x2,
@@ -122,7 +122,8 @@ impl<'a> ParsedKey<'a> {
     /// Splits an internal key into its parts.
     ///
     /// # Errors
-    /// Corruption, for a key shorter than a trailer or a type that no table contains.
+    /// Corruption, if the key is shorter than a trailer, or if no table contains records of the
+    /// key's type.
     #[inline]
     pub fn parse(internal_key: &'a [u8]) -> Result<Self> {
         let (user_key, trailer) = split(internal_key)

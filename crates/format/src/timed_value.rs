@@ -26,7 +26,8 @@ pub fn split(packed: &[u8]) -> Option<(&[u8], u64)> {
     Some((value, u64::from_le_bytes(*number)))
 }
 
-/// Appends `value` and then `number`, which together are a timed value.
+/// Appends a timed value: `value`, followed by `number`. The module documentation describes the
+/// number.
 pub fn put(out: &mut Vec<u8>, value: &[u8], number: u64) {
     out.reserve(value.len() + NUMBER_LENGTH);
     out.extend_from_slice(value);

@@ -11,7 +11,8 @@ pub const MAX_VARINT32_LENGTH: usize = 5;
 /// The longest encoding of a 64-bit varint, in bytes.
 pub const MAX_VARINT64_LENGTH: usize = 10;
 
-/// Reads values one after the other from a slice and tracks its offset.
+/// Reads values one after the other from a slice, and tracks the position of the next value in the
+/// slice.
 #[derive(Debug, Clone)]
 pub struct Reader<'a> {
     bytes: &'a [u8],

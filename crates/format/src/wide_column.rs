@@ -5,7 +5,7 @@
 //!             for each its name's length, its name and its value's length;
 //!             values
 //! version 2   version, number of columns;
-//!             the lengths of the sections of name lengths, value lengths and names;
+//!             three section lengths: of the name lengths, the value lengths and the names;
 //!             a type byte for each column; name lengths; value lengths; names; values
 //! ```
 //!
@@ -212,7 +212,7 @@ fn decode_version_2(reader: Reader<'_>, count: u32) -> Result<Vec<WideColumn<'_>
     Ok(columns)
 }
 
-/// The sections of an entity of version 2. Each reader is at the next column to be read.
+/// The sections of an entity of version 2. The reader of each section is at the next column.
 struct Sections<'a> {
     types: &'a [u8],
     name_lengths: Reader<'a>,

@@ -36,7 +36,7 @@ const STRIPES_PER_BLOCK: usize = (SECRET.len() - STRIPE) / 8;
 /// Length of a stripe in bytes; input of more than 240 bytes is processed in stripes.
 const STRIPE: usize = 64;
 /// Minimum length that XXH3 requires of a secret, in bytes. The hash of an input of 129 to 240
-/// bytes computes an offset in the secret from this minimum.
+/// bytes uses the secret from offset `SECRET_MIN - 17`.
 const SECRET_MIN: usize = 136;
 
 /// Returns the hash of `input`.

@@ -156,8 +156,9 @@ fn damage_is_noticed() {
             damaged
         };
         assert!(BlobFileFooter::decode(&flipped(footer)).is_err(), "bit {bit}");
-        // The last four bytes of a record's header are the checksum of the key and the value that
-        // follow, so decoding the header alone does not detect damage there.
+        // The last four bytes of a record's header are the checksum of the key and the value, which
+        // follow the header. So decoding the header alone does not detect damage to these four
+        // bytes.
         assert_eq!(BlobRecordHeader::decode(&flipped(record)).is_err(), bit < 28 * 8);
         // A file's header has no checksum. Only its first eight bytes have fixed values, so only
         // damage to these is always detected.

@@ -56,9 +56,9 @@ struct Golden {
     block: &'static [u8],
     keys: Vec<Vec<u8>>,
     /// Expected number of false positives among 100,000 absent keys, given the filter's length and
-    /// number of probes. The standard formula gives two results, for cache lines whose number of
-    /// keys is one standard deviation above and below the mean. The expected number is the mean of
-    /// the two.
+    /// number of probes. It is the mean of two results of the standard formula for Bloom filters:
+    /// one for cache lines whose number of keys is one standard deviation above the mean, and one
+    /// for cache lines whose number of keys is one standard deviation below the mean.
     others: f64,
 }
 

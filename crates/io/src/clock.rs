@@ -79,8 +79,8 @@ impl ManualClock {
         Self { time: Mutex::new(time), moved: Condvar::new() }
     }
 
-    /// Advances both times by `duration_ns`, and wakes the threads that sleep until a time that has
-    /// now been reached.
+    /// Advances the wall-clock time and the monotonic time by `duration_ns`. Wakes the threads that
+    /// sleep until a time that has now been reached.
     pub fn advance(&self, duration_ns: u64) {
         let mut time = self.time.lock();
         time.monotonic_ns += duration_ns;

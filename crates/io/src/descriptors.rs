@@ -17,7 +17,7 @@ pub enum Exhausted {
     System,
 }
 
-/// Maximum number of times that the callback runs for one call.
+/// Maximum number of times that the registered callback runs for one call of [`with_relief`].
 const ATTEMPTS: usize = 4;
 
 /// The registered callback. It closes files that are kept open only for speed, and returns whether
@@ -31,8 +31,8 @@ pub fn set_relief(relief: fn(Exhausted) -> bool) {
     RELIEF.get_or_init(|| relief);
 }
 
-/// Makes a system call that needs a descriptor. If no descriptor is left, runs the callback and
-/// retries the call.
+/// Makes the system call `call`, which needs a descriptor. If no descriptor is left, runs the
+/// registered callback, which closes files, and retries `call`.
 pub(crate) fn with_relief<T>(mut call: impl FnMut() -> Result<T>) -> Result<T> {
     for _ in 0..ATTEMPTS {
         let exhausted = match retry_on_intr(&mut call) {

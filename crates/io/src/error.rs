@@ -97,7 +97,7 @@ impl std::error::Error for Panicked {}
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// Creates the error of a failed call without a file offset.
+    /// Creates the error of a failed call. The error has no file offset.
     #[cold]
     pub fn new(operation: Operation, path: &Path, source: impl Into<io::Error>) -> Self {
         Self { operation, path: path.to_owned(), offset: None, source: source.into() }

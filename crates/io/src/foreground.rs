@@ -36,11 +36,12 @@ const FROM_DEVICE_NS: u64 = 20_000;
 /// Maximum size of a read that is recorded, in bytes. The duration of a longer read depends mostly
 /// on its size.
 const SHORT_READ: u64 = 64 << 10;
-/// Minimum length of a window in which reads are judged, in nanoseconds.
+/// Minimum length of a window in nanoseconds. A window is a period whose mean read duration is
+/// compared with the baseline.
 const WINDOW_NS: u64 = 10_000_000;
 /// A window shorter than [`LONGEST_WINDOW_NS`] is extended until it has this number of reads.
 const ENOUGH_READS: u64 = 8;
-/// Maximum length of such a window, in nanoseconds.
+/// Maximum length of a window, in nanoseconds.
 const LONGEST_WINDOW_NS: u64 = 100_000_000;
 /// Time in nanoseconds after which a request counts as ended, even if its stream has not reported
 /// that.
@@ -52,27 +53,28 @@ const IDLE_NS: u64 = 1_000_000_000;
 /// lifted, because users presumably do not read. The time is long because a read may wait half a
 /// second in a device queue that is never empty.
 const NO_READS_NS: u64 = 1_000_000_000;
-/// Minimum time between two increases of the limit by one request, in nanoseconds.
+/// Minimum time between two increases of the limit on requests, in nanoseconds. Each increase is by
+/// one request.
 const BETWEEN_RAISES_NS: u64 = 50_000_000;
-/// Excess of a window's mean over the baseline, in log2 units, above which reads count as slow. It
-/// corresponds to durations 1.5 times as long.
+/// Reads count as slow if their mean duration in a window exceeds the baseline by more than this
+/// value, in log2 units. The durations are then more than 1.5 times as long as the baseline.
 const SLOWED: f64 = 0.585;
 /// Largest number by which the limit on requests is divided in one step. The smallest such number
 /// is 2.
 const MOST_AT_ONCE: f64 = 8.0;
-/// Excess of a window's mean over the baseline, in log2 units, below which reads count as not slow.
-/// It corresponds to durations 1.25 times as long.
+/// Reads count as not slow if their mean duration in a window exceeds the baseline by less than
+/// this value, in log2 units. The durations are then less than 1.25 times as long as the baseline.
 const UNHARMED: f64 = 0.322;
-/// If a window is faster than the baseline, the baseline moves towards it by this fraction of the
-/// difference.
+/// If the mean read duration of a window is below the baseline, the baseline moves towards this
+/// mean by this fraction of the difference.
 const LEARNING: f64 = 1.0 / 8.0;
 /// If the reads of a window are slower than the baseline while the streams are limited to one
 /// request, the baseline moves towards the window's mean by this fraction of the difference.
 const FORGETTING: f64 = 1.0 / 512.0;
 
 /// Measures the duration of users' reads from the device, and derives a limit on the requests that
-/// background streams may have in flight. Safe to use from any thread. Recording takes no lock. A
-/// read that is too fast to have come from the device is not recorded and writes no memory.
+/// background streams may have in flight. Safe to use from any thread. Recording a read takes no
+/// lock. If a read was too fast to have come from the device, recording it does nothing.
 #[derive(Debug)]
 pub struct Foreground {
     shards: [Shard; SHARDS],
@@ -148,7 +150,7 @@ impl Foreground {
         self.under_way.fetch_add(requests, Relaxed);
     }
 
-    /// Records that `requests` requests of a stream have ended.
+    /// Records the end of `requests` requests that a stream had in flight.
     pub fn ended(&self, requests: usize) {
         self.under_way.fetch_sub(requests, Relaxed);
     }
@@ -183,14 +185,15 @@ fn logarithm(duration_ns: u64) -> u64 {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Reads {
     count: u64,
-    /// The sum of the logarithms of the reads' durations, in units of 1/256.
+    /// The sum of the log2 of the reads' durations in nanoseconds, in units of 1/256.
     logarithms: u64,
 }
 
 impl Reads {
     fn since(self, earlier: Self) -> Self {
-        // A read that another thread records between the loads of the two totals may be in only one
-        // of them. Neither total decreases, so the saturation is only a safeguard.
+        // While the count and the sum are loaded, another thread may record a read, which is then
+        // in only one of them. Neither ever decreases, so saturating subtraction is only a
+        // safeguard.
         Self {
             count: self.count.saturating_sub(earlier.count),
             logarithms: self.logarithms.saturating_sub(earlier.logarithms),
@@ -215,8 +218,8 @@ struct Control {
     baseline: Option<f64>,
     /// Time of the last call of [`Self::ask`].
     asked_ns: Option<u64>,
-    /// Number of requests that all streams together would have in flight without [`Self::limit`]:
-    /// the highest such number in the current window.
+    /// Highest number of requests that, according to calls of [`Self::ask`] in the current window,
+    /// all streams together would have in flight without [`Self::limit`].
     full: usize,
     window_began_ns: u64,
     /// Totals of all reads recorded before this window began.
@@ -271,7 +274,8 @@ impl Control {
 
     fn judge(&mut self, now_ns: u64, reads: Reads) {
         if reads.count == 0 {
-            // Either users do not read, or a read has been waiting for longer than the window.
+            // No read ended in this window. Either users do not read, or a read takes longer than
+            // the window.
             if now_ns - self.read_ns >= NO_READS_NS {
                 self.limit = None;
             }
@@ -377,8 +381,8 @@ mod tests {
         let up: Vec<_> = (0..40).map(|_| played.window(100_000)).collect();
         assert_eq!(up[..11], [1, 1, 1, 1, 2, 2, 2, 2, 2, 3, 3]);
         assert_eq!(up[39], 8);
-        // Reads of 200 us halve the limit. Reads of 135 us lie between the two thresholds, so the
-        // limit stays.
+        // Reads of 200 us halve the limit on requests. Reads of 135 us lie between the thresholds
+        // [`UNHARMED`] and [`SLOWED`], so the limit stays.
         assert_eq!(played.window(200_000), 4);
         assert!((0..20).all(|_| played.window(135_000) == 4));
     }
@@ -453,7 +457,8 @@ mod tests {
 
     #[test]
     fn the_baseline_is_measured_while_streams_pause() {
-        // There is background work from the beginning, so the first baseline comes from slow reads.
+        // There is background work from the beginning, so the first baseline is the duration of
+        // reads that this work slows down.
         let mut played = Played::default();
         played.ask();
         assert!((0..50).all(|_| played.window(400_000) == 8));

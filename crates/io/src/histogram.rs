@@ -77,8 +77,8 @@ impl Histogram {
 
 /// Counts of call durations, copied from a histogram at a point in time.
 ///
-/// The copy is not atomic: a call that ends while it is made may be included in the count but not
-/// in the total.
+/// The copy is not atomic. If a call ends during the copying, `count` may include the call while
+/// `total_ns` does not.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Latencies {
     /// Number of the calls whose durations the histogram recorded.

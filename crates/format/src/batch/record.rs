@@ -15,8 +15,8 @@ pub enum RecordKind {
     Put,
     /// Removes the key.
     Delete,
-    /// Removes the key by a single deletion: the key was put exactly once since it was last
-    /// removed.
+    /// Removes the key by a single deletion. The writer must have put the key exactly once since
+    /// the key was last removed.
     SingleDelete,
     /// Removes every key in `[key, value)`.
     DeleteRange,
@@ -147,7 +147,8 @@ impl RecordKind {
     }
 
     /// Returns the type with which memtables store the record. Returns `None` for a record that
-    /// changes no key; such a record takes no sequence number and is not counted.
+    /// changes no key. Such a record takes no sequence number, and the record count in the batch's
+    /// header does not include it.
     #[inline]
     pub fn value_type(self) -> Option<ValueType> {
         match self {

@@ -124,10 +124,10 @@ impl Builder {
         self.encoder.length() + self.values.len() + values_offset + hash_index
     }
 
-    /// Returns RocksDB's estimate of the length that the block would have with one more entry, in
-    /// bytes. The key and the value of that entry have these lengths. The estimate is too high,
-    /// because it ignores shared prefixes. RocksDB uses it to decide whether to end the block
-    /// before the entry.
+    /// Returns RocksDB's estimate of the length of the block after one more entry, in bytes.
+    /// `key_length` and `value_length` are those of the entry. The estimate is too high, because it
+    /// ignores shared prefixes. RocksDB uses it to decide whether to end the block before the
+    /// entry.
     #[inline]
     pub fn size_estimate_with(&self, key_length: usize, value_length: usize) -> usize {
         let restart = if self.encoder.restart_is_due() { 4 } else { 0 };

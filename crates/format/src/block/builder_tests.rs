@@ -127,8 +127,8 @@ fn an_abandoned_hash_index_stays_off_for_the_rest_of_a_table() {
         builder.finish(&mut out).unwrap();
         Layout::parse(&out).unwrap().has_hash_index()
     };
-    // The first block has 282 restarts, too many for a hash index. The second block has few enough,
-    // but must get no hash index either until `reset`.
+    // The first block has 282 restarts, too many for a hash index. After such a block, the builder
+    // writes no hash index until `reset`, so the second block gets none either.
     assert!(!has_hash_index(&mut builder, blocks[0]));
     assert!(!has_hash_index(&mut builder, blocks[1]));
     builder.reset();
@@ -242,7 +242,8 @@ struct DataBlock {
     last_key: Vec<u8>,
 }
 
-/// Returns the data blocks of a table in order, and whether the user keys alone separate them.
+/// Returns the data blocks of a table in order, and whether every two adjacent blocks contain
+/// different user keys. If so, the index needs only user keys.
 fn data_blocks(table: &Table) -> (Vec<DataBlock>, bool) {
     let blocks: Vec<Vec<Entry>> = table.data_blocks().into_iter().map(entries).collect();
     let index = table.index_blocks();

@@ -13,9 +13,9 @@ use crate::{Error, Result};
 /// A position in a block whose entries store the lengths of their values: data blocks, meta blocks,
 /// and index blocks before format_version 4.
 ///
-/// The cursor borrows the block only during a call. Every call that takes the block and its layout
-/// must get those with which the cursor was last moved. The cursor reuses its buffers, so moving it
-/// allocates nothing once they have grown.
+/// The cursor borrows the block only during a call. A seek may go to any block. Until the next
+/// seek, every other call that takes a block must get the block and the layout of the last seek.
+/// The cursor reuses its buffers, so moving it allocates nothing once they have grown.
 #[derive(Debug, Default)]
 pub struct Cursor {
     pub(super) position: Position,
@@ -107,12 +107,12 @@ impl Cursor {
 
     /// Seeks `target` for a get. If the block has a hash index, only the restart interval that can
     /// contain the target's user key is searched. This requires a comparator for which keys with
-    /// different bytes are never equal; with another one, or without a hash index, this is
+    /// different bytes are never equal. With another comparator, or without a hash index, this is
     /// [`Cursor::seek`].
     ///
-    /// If the cursor then is at an entry with another user key, the block has no entry that a get
+    /// If the cursor is then at an entry with another user key, the block has no entry that a get
     /// of the target could return: every entry with the target's user key sorts before the target.
-    /// In this case the block may have an earlier entry that is not below the target.
+    /// Unlike after [`Cursor::seek`], that entry need not be the first one at or above the target.
     ///
     /// # Errors
     /// The errors of [`Cursor::seek`]. Corruption also if the hash index refers to a restart that
@@ -133,9 +133,9 @@ impl Cursor {
         let last = layout.restart_count - 1;
         let restart = match hash_index.lookup(block, hash_index_hash(target.user_key)) {
             HashIndexAnswer::Collision => return self.seek(block, layout, target),
-            // The key is not in this block, but may be in the next one. So the cursor must end past
-            // the last entry, unless this block has a higher key. Only a search of the last
-            // interval shows whether it has one.
+            // The key is not in this block, but may be in the next one. The cursor must then be
+            // past the last entry, unless this block has a key above the target. If it has one, its
+            // last restart interval has one, so only this interval is searched.
             HashIndexAnswer::Absent => last,
             HashIndexAnswer::Restart(restart) if restart > last => {
                 let found = format!("restart {restart} of {}", layout.restart_count);
@@ -170,7 +170,8 @@ impl Cursor {
         Ok(())
     }
 
-    /// Moves to the previous entry. Before the first entry, the cursor is no longer valid.
+    /// Moves to the previous entry. If the cursor is at the first entry, the cursor becomes
+    /// invalid.
     pub fn previous(&mut self, block: &[u8], layout: &Layout) -> Result<()> {
         let current = self.position.entry;
         if self.backwards.entries.last().is_some_and(|last| last.next == current) {
@@ -210,7 +211,7 @@ impl Cursor {
         Ok(())
     }
 
-    /// Moves to the last of the entries that are kept for steps backward, and removes it from them.
+    /// Takes the last entry out of those that are kept for steps backward, and moves to this entry.
     fn take_backwards(&mut self) {
         let Some(entry) = self.backwards.entries.pop() else { return };
         let key = self.backwards.keys.get(entry.key.start as usize..entry.key.end as usize);

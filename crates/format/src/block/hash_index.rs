@@ -15,8 +15,7 @@ const NO_ENTRY: u8 = 255;
 pub enum HashIndexAnswer {
     /// If the block contains the key, the key is in the interval of this restart.
     Restart(u32),
-    /// The block does not contain the key. The entries of the key, or the next higher key, may
-    /// still be in the next block.
+    /// This block does not contain the key. The next block may contain it, or the next higher key.
     Absent,
     /// Keys of several restart intervals are in the bucket, so the block must be searched.
     Collision,
@@ -70,7 +69,7 @@ pub(super) struct HashIndexBuilder {
     buckets_per_key: f64,
     /// Number of buckets for the keys so far, before it is rounded.
     buckets: f64,
-    /// For each key added, its hash and the number of its restart.
+    /// For each key added: its hash, and the index of the restart interval that contains the key.
     keys: Vec<(u32, u8)>,
     /// Whether a block since the last `reset` had more restarts than a bucket can number.
     given_up: bool,
@@ -125,7 +124,8 @@ impl HashIndexBuilder {
         if self.given_up { 0 } else { usize::from(self.bucket_count()) + 2 }
     }
 
-    /// Returns the buckets, followed by their number, or `None` if the block gets no hash index.
+    /// Returns the buckets and, after them, the count of buckets. Returns `None` if the block gets
+    /// no hash index.
     pub(super) fn finish(&mut self) -> Option<&[u8]> {
         if self.given_up {
             return None;

@@ -93,8 +93,8 @@ pub struct IndexBuilder {
     values: Values,
 }
 
-/// The value of an entry in both of its forms: as a whole handle, and as a difference from the
-/// previous block.
+/// The value of an index entry in both of its forms. In one form, the block handle is whole. In the
+/// other form, the difference between the sizes of this block and the previous block replaces it.
 #[derive(Debug, Default)]
 struct Values {
     whole: Vec<u8>,
@@ -217,8 +217,9 @@ impl Values {
     }
 }
 
-/// Appends an entry. In a format with delta values, the entry stores a difference if and only if
-/// its key shares bytes with the previous key. Readers distinguish the two forms by that.
+/// Appends an entry. In a format with delta values, the entry gets the delta value if its key
+/// shares bytes with the previous key, and otherwise the whole value. So a reader sees from the
+/// number of shared bytes which value the entry has.
 fn put_entry(
     encoder: &mut Encoder,
     format: IndexFormat,

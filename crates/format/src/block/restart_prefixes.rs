@@ -2,9 +2,9 @@
 //! searches.
 //!
 //! A binary search in the block itself touches two cache lines at each step: one with the restart's
-//! offset and one with its key. This array stores eight bytes of each restart's key as a number:
-//! those after the prefix that all these keys share. A cache line holds eight such numbers. A
-//! search compares keys only for restarts whose numbers equal the target's.
+//! offset and one with its key. This array stores eight bytes of each restart's key, as a number.
+//! They are the bytes after the prefix that all these keys share. A cache line holds eight such
+//! numbers. A search compares keys only for restarts whose numbers equal the target's.
 
 use std::cmp::Ordering;
 
@@ -13,8 +13,8 @@ use crate::block::position::restart_key;
 use crate::block::restarts::Restarts;
 use crate::{Result, key};
 
-/// For each restart of an index block, eight bytes of the restart's key as a number. The keys of
-/// the block must be in bytewise order.
+/// For each restart of an index block, the eight bytes of its key after the prefix that all these
+/// keys share, as a number. The keys of the block must be in bytewise order.
 #[derive(Debug, Clone)]
 pub struct RestartPrefixes {
     /// The prefix that the keys of all restarts share.

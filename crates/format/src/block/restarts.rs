@@ -11,7 +11,7 @@ pub struct Restarts {
 }
 
 impl Restarts {
-    /// Returns the range from the first to the last restart point of a block.
+    /// Returns the indexes of all restart points of a block: from 0 to the last, inclusive.
     #[inline]
     pub fn all(layout: &Layout) -> Self {
         Self { first: 0, last: layout.restart_count.saturating_sub(1) }

@@ -67,11 +67,12 @@ enum Codec {
 }
 
 impl Compressor {
-    /// Creates a compressor of this type. An empty dictionary counts as none; Snappy and bzip2
-    /// ignore it.
+    /// Creates a compressor of this type. An empty dictionary counts as none. Snappy and bzip2
+    /// ignore the dictionary.
     ///
     /// # Errors
-    /// Unsupported, for a type that is not writable here, or a ZSTD dictionary that is damaged.
+    /// Unsupported, for a compression type that is not writable ([`Compression::is_writable`]), or
+    /// a ZSTD dictionary that is damaged.
     pub fn new(
         compression: Compression,
         options: &CompressorOptions,
@@ -136,8 +137,8 @@ impl Compressor {
         }
     }
 
-    /// Compresses `value` into `output`, replacing its contents, even if the result is longer, as
-    /// blob files require.
+    /// Compresses `value` and replaces the contents of `output` with the result, even if the result
+    /// is longer than `value`. Blob files require this.
     ///
     /// # Errors
     /// Unsupported, for a compressor without compression, a value that is too long or a codec that

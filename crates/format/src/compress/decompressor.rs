@@ -68,17 +68,17 @@ pub struct Decompressor {
 }
 
 impl Decompressor {
-    /// Creates a decompressor for every readable type.
+    /// Creates a decompressor, which handles all readable types ([`Compression::is_readable`]).
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Decompresses `bytes`, a block or blob value without its trailer, into `output`, replacing
-    /// its contents. After an error `output` is unspecified.
+    /// Decompresses `bytes`, a block or blob value without its trailer, and replaces the contents
+    /// of `output` with the result. After an error, the contents of `output` are unspecified.
     ///
     /// # Errors
-    /// Corruption, for bytes that are invalid for `compression`; unsupported, for a type that is
-    /// not readable here.
+    /// Corruption, for bytes that are invalid for `compression`; unsupported, for a compression
+    /// type that is not readable ([`Compression::is_readable`]).
     pub fn decompress(
         &mut self,
         compression: Compression,

@@ -74,9 +74,9 @@ unsafe extern "C" {
 pub(super) fn decompress(source: &[u8], dictionary: &[u8], output: &mut [u8]) -> Option<usize> {
     let dictionary = last_64_kib(dictionary);
     let (source_length, capacity) = (c_length(source)?, c_length(output)?);
-    // SAFETY: each pointer is that of a slice and is passed with that slice's length; `output` is
-    // borrowed mutably, so the three do not overlap. The function reads and writes within them,
-    // whatever the bytes.
+    // SAFETY: each pointer is that of a slice and is passed with that slice's length. `output` is
+    // borrowed mutably, so it overlaps neither `source` nor `dictionary`. Whatever the bytes, the
+    // function reads and writes only within the slices.
     let written = unsafe {
         LZ4_decompress_safe_usingDict(
             source.as_ptr().cast(),
@@ -179,7 +179,7 @@ impl Drop for FastStream {
     }
 }
 
-/// A stream of the slower compressor.
+/// A stream of LZ4 HC, which compresses more slowly than the fast compressor.
 pub(super) struct HighStream(NonNull<Opaque>);
 
 impl HighStream {

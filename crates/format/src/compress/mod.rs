@@ -81,7 +81,7 @@ impl Compression {
         })
     }
 
-    /// Returns the number in block trailers and version edits.
+    /// Returns the byte by which block trailers and version edits identify this compression type.
     #[inline]
     pub const fn to_byte(self) -> u8 {
         match self {

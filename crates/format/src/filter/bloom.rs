@@ -90,7 +90,8 @@ pub struct BloomBuilder {
     last_prefix: Option<u64>,
 }
 
-/// Hashes in the order in which they were added, in chunks.
+/// The hashes of the added keys and prefixes, in the order in which they were added. They are
+/// stored in chunks.
 ///
 /// A single vector would be copied as it grows. Freeing a large vector would also make the
 /// allocator retain more free memory in each thread's heap.
@@ -142,8 +143,9 @@ impl BloomBuilder {
         }
     }
 
-    /// Adds a key and its prefix, for a filter that contains both. A key or prefix that equals the
-    /// last one added is skipped.
+    /// Adds a key and its prefix, for a filter that contains both. Each of the two is skipped if it
+    /// equals the previous key or the previous prefix. The prefix is also skipped if it equals
+    /// `key`.
     pub fn add_with_prefix(&mut self, key: &[u8], prefix: &[u8]) {
         let (key, prefix) = (hash64(key), hash64(prefix));
         let (last_key, last_prefix) = (self.hashes.last, self.last_prefix);

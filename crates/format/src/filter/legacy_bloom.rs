@@ -1,7 +1,7 @@
 //! The Bloom filter of tables with a `format_version` below 5. A key's 32-bit hash, modulo the
-//! number of cache lines, selects the line. Each probe tests one bit of that line, selected by the
-//! low bits of a number. The number of the first probe is the hash. The number of each further
-//! probe is that of the previous probe plus the hash rotated by 17 bits.
+//! number of cache lines, selects the line. Each probe tests the bit of that line that the low bits
+//! of a 32-bit value select. For the first probe, this value is the hash. For each further probe,
+//! the hash rotated by 17 bits is added to the value.
 //!
 //! The length of a line, a power of two, is the cache line length of the machine that wrote the
 //! filter. Source: `util/bloom_impl.h`, `table/block_based/filter_policy.cc`.
@@ -23,7 +23,8 @@ impl LegacyBloom {
     pub(super) fn new(length: usize, probes: u8, lines: u32) -> Option<Self> {
         let length = u32::try_from(length).ok()?;
         let line = length.checked_div(lines)?;
-        // A line has fewer than 2^32 bits, so that the number of a bit in it fits in 32 bits.
+        // A line has fewer than 2^32 bits, so that the index of a bit within its line fits in 32
+        // bits.
         let whole = line.is_power_of_two() && line < 1 << 29 && line.checked_mul(lines)? == length;
         whole.then_some(Self { lines, line, probes: probes.into() })
     }

@@ -13,9 +13,10 @@ pub const COMPATIBILITY_NAME: &str = "rocksdb.BuiltinBloomFilter";
 pub enum FilterKind {
     /// Bloom filters.
     Bloom,
-    /// In RocksDB, Ribbon filters with the false-positive rate of a Bloom filter of this size, and
-    /// Bloom filters on levels whose number is lower than `bloom_before_level`; the output of a
-    /// flush counts as level -1. Tailwater writes Bloom filters in both cases.
+    /// The policy with which RocksDB writes Ribbon filters. They have the false-positive rate of a
+    /// Bloom filter of the policy's size. On levels whose number is lower than
+    /// `bloom_before_level`, RocksDB writes Bloom filters instead; the output of a flush counts as
+    /// level -1. Tailwater writes Bloom filters on all levels.
     Ribbon {
         /// The lowest level number on which RocksDB writes Ribbon filters.
         bloom_before_level: i32,

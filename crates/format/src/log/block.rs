@@ -1,4 +1,4 @@
-//! A log as a sequence of blocks: the source that a reader fills its block from, and the reader's
+//! Reading a log block by block. [`BlockSource`] provides the blocks, and a cursor is the reader's
 //! position in the current block.
 
 use std::convert::Infallible;
@@ -79,7 +79,8 @@ impl<S: BlockSource> BlockCursor<S> {
         self.block.get(self.position..self.length).unwrap_or_default()
     }
 
-    /// Returns the bytes from `start` to `end` of the block.
+    /// Returns the bytes of the block from `start` to `end`, exclusive. Both are offsets in the
+    /// block.
     pub(super) fn bytes(&self, start: usize, end: usize) -> &[u8] {
         self.block.get(start..end).unwrap_or_default()
     }

@@ -85,10 +85,10 @@ pub struct Damage {
     /// - The bytes interrupt a record of this log.
     /// - `followed` is true.
     pub own: bool,
-    /// Whether the log is recycled and the dropped bytes contain a later whole fragment of it. If
-    /// so, the log does not end here.
+    /// Whether the log is recycled and the dropped bytes contain an intact fragment of this log
+    /// after the damage. If so, the log does not end here.
     pub followed: bool,
-    /// The problem.
+    /// What is wrong with the damaged bytes.
     pub reason: DamageReason,
 }
 
@@ -105,7 +105,7 @@ pub enum DamageReason {
     },
     /// A fragment's length reaches beyond the end of its block.
     Length {
-        /// The length in the header, in bytes.
+        /// Length of the payload according to the fragment's header, in bytes.
         stated: u16,
     },
     /// A fragment of an unknown type that readers must not ignore.
@@ -176,10 +176,12 @@ pub struct Skipped {
     /// Number of bytes dropped: the skipped bytes, and the bytes of an unfinished record before
     /// them.
     pub dropped: u64,
-    /// Whether a record may be lost with the skipped bytes. For zeros: if nonzero bytes follow in
-    /// the same block or, in a recycled log, if a whole fragment of this log follows there. For an
-    /// ignorable record: if it interrupts another record. For a fragment that does not decompress:
-    /// always.
+    /// Whether a record may be lost with the skipped bytes. This depends on the reason:
+    ///
+    /// - Zeros: true if the rest of the block contains a nonzero byte or, in a recycled log, an
+    ///   intact fragment of this log.
+    /// - An ignorable record: true if it interrupts another record.
+    /// - A fragment that does not decompress: always true.
     pub lossy: bool,
     /// Why the reader skips the bytes.
     pub reason: SkippedReason,
@@ -199,7 +201,7 @@ pub enum SkippedReason {
 }
 
 impl fmt::Display for SkippedReason {
-    /// Describes the problem if [`Skipped::lossy`] is set.
+    /// Describes the loss. The text is correct only if [`Skipped::lossy`] is true.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Zeros => f.write_str("unwritten space before written data"),
@@ -229,10 +231,11 @@ pub struct Torn {
     /// Offset at which the incomplete structure begins or, for [`TornReason::Record`], at which the
     /// log ends, in bytes from the start of the log.
     pub offset: u64,
-    /// Number of bytes dropped: those of the incomplete structure, and those of an unfinished
-    /// record before it.
+    /// Number of bytes dropped: those of the incomplete header, padding, payload or record, and
+    /// those of an unfinished record before it.
     pub dropped: u64,
-    /// Whether the incomplete part belongs to this log, in the sense of [`Damage::own`].
+    /// Whether the bytes of the incomplete structure belong to this log, in the sense of
+    /// [`Damage::own`].
     pub own: bool,
     /// The structure that the log ends inside.
     pub reason: TornReason,

@@ -20,7 +20,7 @@
 //! | 9 | the records after it are compressed; fixed32 compression type |
 //! | 10, 11 | timestamp sizes: (fixed32 column family, fixed16 size)*; 11 is recyclable |
 //! | 130, 131 | the previous log: fixed64 number, size, last sequence; 131 is recyclable |
-//! | others | with bit 7 set: ignored if the checksum matches; otherwise damage |
+//! | others | ignored if bit 7 is set and the checksum matches; otherwise damage |
 //!
 //! In a compressed log every record is one zstd frame with a checksum, split into fragments;
 //! records of types 9, 10, 11, 130 and 131 are never compressed. Source: `db/log_format.h`,
@@ -111,16 +111,16 @@ mod fragment_type {
 /// that the predecessor is missing or truncated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PredecessorWal {
-    /// The predecessor's number.
+    /// The number of the preceding log.
     pub log_number: u64,
-    /// The predecessor's length in bytes.
+    /// The length of the preceding log, in bytes.
     pub size: u64,
     /// Sequence number of the predecessor's last batch; 0 if it contained no batch.
     pub last_sequence: Sequence,
 }
 
 impl PredecessorWal {
-    /// Length of the encoded value, in bytes.
+    /// Length of the encoding of a [`PredecessorWal`], in bytes.
     const LENGTH: usize = 24;
 
     fn decode(payload: &[u8]) -> Result<Self> {

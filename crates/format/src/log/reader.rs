@@ -25,7 +25,8 @@ pub struct RecordReader<S> {
     cursor: BlockCursor<S>,
     /// Low half of the log's number, which recyclable fragments carry.
     log_number: u32,
-    /// Whether a recyclable fragment was found that is whole or that carries the log's number.
+    /// Whether the log is known to be recycled: a recyclable fragment was found that is intact or
+    /// that carries this log's number.
     recycled: bool,
     /// Whether a whole record has been read.
     any_record: bool,
@@ -193,8 +194,9 @@ impl<S: BlockSource> RecordReader<S> {
     fn take(&mut self, fragment: Fragment) -> Option<Found> {
         use fragment_type::*;
         let begins = matches!(fragment.kind, FULL | FIRST | RECYCLABLE_FULL | RECYCLABLE_FIRST);
-        // Old writers put an empty first fragment at the end of a block. If `partial` is empty,
-        // nothing is lost by dropping that fragment.
+        // A new record begins before the previous one is complete. This is damage only if the
+        // previous record has payload bytes: old writers put an empty first fragment at the end of
+        // a block, and dropping that fragment loses nothing.
         if begins && !self.partial.is_empty() {
             let offset = fragment.offset;
             self.pending = Some(fragment);
@@ -401,8 +403,9 @@ impl<S: BlockSource> RecordReader<S> {
     /// of the block.
     fn reach_past_block(&mut self, header: &Header) -> Physical {
         let (offset, traces) = (self.cursor.offset(), self.traces());
-        // In a log that was truncated inside a fragment, no fragment follows in this block, and the
-        // fragment's header is not damaged. Otherwise the length is wrong.
+        // The log was truncated inside this fragment if three conditions hold: this is the last
+        // block, no intact fragment follows in it, and no bit of the header is flipped. Otherwise
+        // the length in the header is wrong.
         let is_cut = self.cursor.is_last()
             && !traces.followed
             && !trace::is_one_bit_off(self.cursor.rest(), self.log_number);
@@ -415,8 +418,8 @@ impl<S: BlockSource> RecordReader<S> {
         Physical::Damage { offset, length, traces, reason }
     }
 
-    /// Returns what the bytes from the cursor to the end of the block reveal about this log. The
-    /// fragment at the cursor is invalid.
+    /// Returns whether the invalid fragment at the cursor belongs to this log and, in a recycled
+    /// log, whether an intact fragment of this log follows it in the block.
     fn traces(&self) -> Traces {
         match self.recycled {
             true => Traces::of(self.cursor.rest(), self.log_number),
@@ -424,8 +427,9 @@ impl<S: BlockSource> RecordReader<S> {
         }
     }
 
-    /// Returns whether a fragment may be lost if the rest of the block is skipped. The header at
-    /// the cursor has type 0 and length 0.
+    /// Returns whether a fragment may be lost if the rest of the block is skipped. The caller has
+    /// found a header of type 0 and length 0 at the cursor, which marks space that was never
+    /// written.
     fn loses_behind_zeros(&self) -> bool {
         match self.recycled {
             true => trace::holds_fragment_of(self.cursor.rest(), self.log_number),

@@ -1,4 +1,5 @@
-//! How each recovery mode treats the events of a reader.
+//! How each recovery mode treats the events that a log reader returns: records, damage and the end
+//! of the log.
 
 use super::event::{DamageReason, Event, Stale};
 
@@ -26,9 +27,9 @@ pub enum Verdict {
     Continue,
     /// This log ends here, which is permitted. Replay continues with the next log.
     End,
-    /// Replay ends here, and later logs are ignored. There is one exception: if the first batch of
-    /// a later log has the next sequence number, nothing is missing, and replay continues with that
-    /// log.
+    /// Replay ends at this event, and later logs are ignored. There is one exception: if the first
+    /// batch of a later log has the next sequence number, nothing is missing, and replay continues
+    /// with that log.
     StopReplay,
     /// The database cannot be opened in this mode.
     Fail,

@@ -49,15 +49,15 @@ impl Header {
         self.header_length() + usize::from(self.length)
     }
 
-    /// Returns the checksum of the fragment with this header at the start of `bytes`; `None` if
-    /// `bytes` ends before the fragment does. The checksum covers the bytes after the length field,
-    /// up to the end that the length states.
+    /// Returns the checksum of the fragment that begins at the start of `bytes` with this header.
+    /// Returns `None` if `bytes` ends before the fragment does. The checksum covers the bytes after
+    /// the length field, up to the end that the length states.
     pub(super) fn crc_of(&self, bytes: &[u8]) -> Option<u32> {
         Some(crc32c::crc32c(bytes.get(HEADER_LENGTH - 1..self.fragment_length())?))
     }
 
-    /// Returns whether the fragment with this header at the start of `bytes` is complete and has
-    /// the checksum that the header states.
+    /// Returns whether the fragment that begins at the start of `bytes` with this header is
+    /// complete and has the checksum that the header states.
     pub(super) fn is_sound(&self, bytes: &[u8]) -> bool {
         self.crc_of(bytes).is_some_and(|crc| mask_crc(crc) == self.masked_crc)
     }
@@ -103,7 +103,7 @@ pub(super) struct Traces {
     /// Whether the invalid fragment belongs to the log that is being read, and not to an earlier
     /// log in the same file. See [`Damage::own`](super::Damage::own).
     pub(super) own: bool,
-    /// Whether a whole fragment of this log follows, see
+    /// Whether an intact fragment of this log follows the invalid fragment, see
     /// [`Damage::followed`](super::Damage::followed).
     pub(super) followed: bool,
 }

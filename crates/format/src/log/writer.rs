@@ -9,11 +9,11 @@
 //! A log that is written with direct I/O is padded to a multiple of 4 KiB after each synced group
 //! of records. So a 4 KiB block of the file that contains acknowledged bytes is never rewritten.
 //! The padding is one record of [`PADDING_TYPE`], which readers ignore. It is placed only between
-//! whole records, because it would end a fragmented record. If the space up to the boundary is too
-//! short for a padding record, the padding extends to the next boundary 4 KiB later. The exception
-//! is the end of a log block, where a short space is filled with zeros, which readers skip. In a
-//! compressed log readers also decompress the padding, so its payload is empty or one skippable
-//! zstd frame.
+//! whole records, because readers drop a record that padding interrupts. If the space up to the
+//! boundary is too short for a padding record, the padding extends to the next boundary 4 KiB
+//! later. The exception is the end of a log block, where a short space is filled with zeros, which
+//! readers skip. In a compressed log readers also decompress the padding, so its payload is empty
+//! or one skippable zstd frame.
 
 use super::stream::Compressor;
 use super::{
@@ -197,7 +197,8 @@ impl Writer {
         self.end_fragment(start, out);
     }
 
-    /// Appends a header. [`Writer::end_fragment`] later fills in its checksum and length.
+    /// Appends a fragment's header. [`Writer::end_fragment`] later fills in the checksum and the
+    /// length fields of the header.
     fn begin_fragment(&self, kind: u8, out: &mut Vec<u8>) {
         out.extend_from_slice(&[0, 0, 0, 0, 0, 0, kind]);
         if fragment_type::is_recyclable(kind) {

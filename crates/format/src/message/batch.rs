@@ -218,8 +218,8 @@ pub struct Batch<'a> {
 /// Some consecutive messages of a batch, each of them whole, and one batch header for all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Part<'a> {
-    /// The header of this part. Its base offset is that of the batch from which the messages come,
-    /// so that the offset deltas of the messages stay valid.
+    /// The header that covers only these messages. Its base offset is that of the batch from which
+    /// the messages come, so that the offset deltas of the messages stay valid.
     pub header: Header,
     /// The messages.
     pub messages: &'a [u8],
@@ -360,8 +360,8 @@ impl<'a> Batch<'a> {
     }
 
     /// Returns the part of the batch that begins with the message at `offset` and has at most
-    /// `count` messages. An `offset` below the base offset begins with the first message. `None` if
-    /// the part would have no messages.
+    /// `count` messages. If `offset` is below the base offset, the part begins with the first
+    /// message. `None` if the part would have no messages.
     pub fn part(&self, offset: u64, count: u32) -> Option<Part<'a>> {
         let skipped = offset.saturating_sub(self.header.base_offset);
         let skipped = u32::try_from(skipped).ok().filter(|&skipped| skipped < self.header.count)?;

@@ -55,15 +55,15 @@ pub fn gap_end(position: u64, block: u64) -> u64 {
 /// there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
-    /// Not a gap: a batch begins at the position, or the bytes there are invalid.
+    /// At the examined position, a batch begins or the bytes are invalid.
     Batch,
-    /// A gap, or space that was never written. The number is the position at which the gap ends and
-    /// the next batch may begin.
+    /// At the examined position, a gap begins, or space that was never written. The field is the
+    /// position at which the next batch may begin.
     Gap(u64),
 }
 
-/// Returns whether a batch or a gap begins at `position`. `bytes` begin at `position`. They extend
-/// to the end of the segment or are at least [`GAP_MIN`] bytes long.
+/// Returns what begins at `position`: a batch or a gap. The first of `bytes` is at `position`.
+/// `bytes` extend to the end of the segment or are at least [`GAP_MIN`] bytes long.
 pub fn batch_at(position: u64, bytes: &[u8]) -> Next {
     let is_gap = match u64_at(bytes, LENGTH_AT, "length") {
         Ok(length) => length == 0,

@@ -70,8 +70,8 @@ impl ChunkHeader {
         bytes
     }
 
-    /// Reads the header at the start of a chunk; `None` if its magic number is zero, which marks a
-    /// chunk without unwritten batches.
+    /// Reads the header at the start of a chunk. Returns `None` if the magic number is zero, which
+    /// means that the whole chunk is already in the segment.
     ///
     /// # Errors
     /// Corruption, if the magic number or the checksum is wrong.

@@ -14,8 +14,9 @@
 //!
 //! Numbers are little-endian. From version 6 on, the index is located through the metaindex. The
 //! footer's checksum then has the same type as the checksums of the table's blocks, and depends on
-//! the footer's offset, as a block's checksum depends on the block's offset. Version 0 has neither
-//! the checksum type nor the format version, and other magic numbers. Source: `table/format.cc`.
+//! the footer's offset, as a block's checksum depends on the block's offset. Version 0 has
+//! other magic numbers, and it has neither the checksum type nor the format version. Source:
+//! `table/format.cc`.
 
 use crate::checksum::{ChecksumType, context_modifier};
 use crate::varint::{Reader, put_varint64};
@@ -57,7 +58,8 @@ impl BlockHandle {
     /// Reads a handle, which is encoded as two varints.
     ///
     /// # Errors
-    /// Corruption, if they are incomplete or the block would end beyond the largest offset.
+    /// Corruption, if the varints are incomplete or the end of the block, trailer included, does
+    /// not fit in 64 bits.
     #[inline]
     pub fn decode(reader: &mut Reader<'_>) -> Result<Self> {
         let start = reader.offset();
@@ -206,13 +208,13 @@ impl Footer {
 
     /// Returns the bytes of the footer at `offset` of its file.
     ///
-    /// From version 6 on, the metaindex block must contain the index, and its trailer must end at
-    /// `offset`.
+    /// From version 6 on, the metaindex block must contain the handle of the index, and the trailer
+    /// of the metaindex block must end at `offset`.
     ///
     /// # Errors
-    /// Unsupported, for an unsupported format version or a metaindex of 4 GiB; corruption, if an
-    /// index handle or base context checksum that the version requires is missing, if one that the
-    /// version disallows is present, or if the metaindex does not end at `offset`.
+    /// Unsupported, for an unsupported format version or a metaindex of 4 GiB or more; corruption,
+    /// if an index handle or base context checksum that the version requires is missing, if one
+    /// that the version disallows is present, or if the metaindex does not end at `offset`.
     pub fn encode(&self, offset: u64) -> Result<[u8; FOOTER_LENGTH]> {
         let version = self.format_version;
         if !(MIN_FORMAT_VERSION..=MAX_FORMAT_VERSION).contains(&version) {

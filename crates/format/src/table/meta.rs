@@ -26,7 +26,7 @@ pub const OBSOLETE_FILTER_PREFIX: &str = "filter.";
 /// Prefix of the name of a user-defined index; the index's own name follows.
 pub const USER_DEFINED_INDEX_PREFIX: &str = "rocksdb.user_defined_index.";
 
-/// The contents of a meta block, as its name states them.
+/// The kind of a meta block, which the block's name in the metaindex states.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MetaBlock<'a> {
     /// The table's properties.
@@ -55,7 +55,7 @@ pub enum MetaBlock<'a> {
 }
 
 impl<'a> MetaBlock<'a> {
-    /// Returns the contents of the block that has this name in a metaindex; `None` for an unknown
+    /// Returns the kind of meta block that has this name in a metaindex; `None` for an unknown
     /// name, whose block is ignored.
     pub fn from_name(name: &'a [u8]) -> Option<Self> {
         let name = str::from_utf8(name).ok()?;

@@ -70,7 +70,8 @@ impl UniqueId {
         [first, second]
     }
 
-    /// Returns the first 128 bits of the internal form, encoded as in the MANIFEST.
+    /// Returns the first 128 bits of the internal form, encoded as in the MANIFEST. Users see
+    /// only the external form, which is computed from the internal form.
     pub fn manifest_bytes(&self) -> [u8; 16] {
         pair_bytes(self.words())
     }

@@ -1,6 +1,7 @@
-//! The fields of a version edit that describe blob files.
+//! The fields of a version edit that describe blob files: one adds a blob file, and one adds
+//! garbage to a blob file.
 //!
-//! Each of the two fields ends with custom fields, `(custom tag: varint32, field: slice)*, 0`. No
+//! Each of these two fields ends with custom fields, `(custom tag: varint32, field: slice)*, 0`. No
 //! custom field is defined yet. If bit 6 of a custom tag is set, the reader must know the tag, so
 //! the edit is rejected. Source: `db/blob/blob_file_addition.cc`, `db/blob/blob_file_garbage.cc`.
 

@@ -51,17 +51,17 @@ mod custom {
 pub struct Temperature(pub u8);
 
 impl Temperature {
-    /// For files whose read frequency is unknown.
+    /// The temperature of files whose read frequency is unknown.
     pub const UNKNOWN: Self = Self(0);
-    /// For files that are read constantly.
+    /// The temperature of files that are read constantly.
     pub const HOT: Self = Self(0x04);
-    /// For files that are read less than hot files but more than cool files.
+    /// The temperature of files that are read less than hot files but more than cool files.
     pub const WARM: Self = Self(0x08);
-    /// For files that are read less than warm files but more than cold files.
+    /// The temperature of files that are read less than warm files but more than cold files.
     pub const COOL: Self = Self(0x0A);
-    /// For files that are read less than cool files but more than `ICE` files.
+    /// The temperature of files that are read less than cool files but more than `ICE` files.
     pub const COLD: Self = Self(0x0C);
-    /// For files that are hardly ever read.
+    /// The temperature of files that are hardly ever read.
     pub const ICE: Self = Self(0x10);
 }
 
@@ -70,7 +70,7 @@ impl Temperature {
 pub struct FileChecksum {
     /// The name of the checksum function.
     pub function: String,
-    /// The checksum, in the encoding of its function.
+    /// The checksum, encoded as `function` encodes its results.
     pub value: Vec<u8>,
 }
 
@@ -121,7 +121,7 @@ pub struct NewFile {
     pub timestamps_persisted: bool,
     /// The lowest user-defined timestamp; empty if unknown.
     pub min_timestamp: Vec<u8>,
-    /// The highest user-defined timestamp; empty if unknown.
+    /// The highest user-defined timestamp of the table's keys; empty if unknown.
     pub max_timestamp: Vec<u8>,
     /// Data that the file system returned and that it needs to open the file; empty if there is
     /// none.
@@ -129,7 +129,8 @@ pub struct NewFile {
 }
 
 impl Default for NewFile {
-    /// Returns an unknown file, without keys and with an empty range of sequence numbers.
+    /// Returns a description with all fields unset: no keys, and an empty range of sequence
+    /// numbers.
     fn default() -> Self {
         Self {
             level: 0,
@@ -282,7 +283,7 @@ impl NewFile {
         Ok(())
     }
 
-    /// Appends tag 103 and the field in its fourth form.
+    /// Appends tag 103 and the file in the newest of RocksDB's four encodings, `kNewFile4`.
     pub(super) fn encode(
         &self,
         min_log_number_to_keep: Option<u64>,

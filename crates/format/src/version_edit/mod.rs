@@ -91,7 +91,7 @@ mod tag {
 /// The internal key at which the next compaction of a level begins.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CompactCursor {
-    /// The level.
+    /// The level whose next compaction begins at `key`.
     pub level: u32,
     /// The internal key.
     pub key: Vec<u8>,
@@ -434,8 +434,8 @@ fn internal_key(reader: &mut Reader<'_>, what: &'static str) -> Result<Vec<u8>> 
     Ok(key.to_vec())
 }
 
-/// Value type of an internal key that no record has. As a bound of a file, such a key sorts before
-/// every version of its user key.
+/// A value type that no record has. It occurs only in internal keys that are bounds of files. Such
+/// a key sorts before every version of its user key.
 const BOUND: u8 = 0x1A;
 
 fn check_internal_key(key: &[u8], what: &'static str, offset: usize) -> Result<()> {

@@ -32,8 +32,9 @@ mod level_custom {
 pub struct LevelProgress {
     /// Number of all records that the subcompaction has written to this level so far.
     pub output_records: u64,
-    /// The tables completed since progress was last recorded. Their level fields have no meaning.
-    /// If there are no such tables, this level's progress is not recorded.
+    /// The tables that the subcompaction completed in this level since progress was last recorded.
+    /// The level fields of these tables have no meaning. If there are no such tables, no progress
+    /// is recorded for this level.
     pub output_files: Vec<NewFile>,
 }
 

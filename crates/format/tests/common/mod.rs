@@ -19,7 +19,7 @@ pub(crate) struct Golden {
     pub(crate) format_version: u32,
     /// The number of the table's checksum type.
     pub(crate) checksum: u8,
-    /// The number of the compression type of its data blocks.
+    /// The number of the compression type of the table's data blocks.
     pub(crate) compression: u8,
 }
 

@@ -51,11 +51,13 @@ fn tables_without_checksums_hide_everything_but_their_trailers() {
         assert_eq!(checksum.verify(0, &damaged).is_ok(), at < 28, "byte {at}");
         damaged[at] ^= 1;
     }
-    // The sound block at another offset than its own is detected as misplaced.
+    // The flipped bits have been restored. The undamaged block is detected as misplaced if it is
+    // read at another offset than its own.
     assert!(checksum.verify(32, &damaged).is_err());
 }
 
-/// Returns the number of records that a reader finds in a log, and its other events.
+/// Returns the number of records that a reader finds in a log, and descriptions of everything else
+/// that the reader reports before the end.
 fn read(log: &[u8]) -> (usize, Vec<String>) {
     let mut reader = RecordReader::new(SliceSource::new(log), 0);
     let (mut records, mut others) = (0, Vec::new());

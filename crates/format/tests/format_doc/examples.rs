@@ -13,7 +13,7 @@ use super::{logs, tables};
 
 /// The result of decoding an example.
 pub(crate) struct Answer {
-    /// The decoded values in the form of the document's lines that begin with `=`.
+    /// The decoded values, formatted like the lines that begin with `=` in the format document.
     pub(crate) says: Vec<String>,
     /// The bytes that the encoder produces from the decoded values; `None` if the example is only a
     /// part of what the encoder produces.

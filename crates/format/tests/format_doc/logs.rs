@@ -8,7 +8,8 @@ use super::document::Example;
 use super::examples::{Answer, answer};
 use super::fields::quoted;
 
-/// The number of the write-ahead log in `tests/golden/tour`, the database of most worked examples.
+/// The number of the write-ahead log in `tests/golden/tour`. Most examples in the document come
+/// from this database.
 const LOG_NUMBER: u64 = 8;
 
 pub(crate) fn log_record(example: &Example) -> Answer {

@@ -39,8 +39,8 @@ mod tests {
     use super::examples::CHECKS;
     use super::fields::meaning;
 
-    /// Maximum length of a line of an example, in characters. Values in examples are not wrapped,
-    /// so it exceeds the limit for other lines.
+    /// Maximum length of a line of an example, in characters. It exceeds the limit for other lines,
+    /// because values in examples are not wrapped.
     const EXAMPLE_LENGTH_MAX: usize = 105;
 
     #[test]

@@ -452,9 +452,9 @@ fn length_with_gap(kind: Kind, gap: usize, rest: usize, offset: u64) -> Option<u
     }
 }
 
-/// Writes records that end `gap` bytes before a multiple of [`ALIGNMENT`], each followed by
-/// padding. Continues until the padding has ended at every such position in a block. Then reads all
-/// records.
+/// Writes records, each of them followed by padding. Most records end `gap` bytes before a multiple
+/// of [`ALIGNMENT`]. Continues until records have ended before all multiples of [`ALIGNMENT`] in a
+/// block. Then reads all records.
 fn assert_gap_is_padded(kind: Kind, gap: usize, noise: &[u8]) {
     let (mut out, mut expected) = (Vec::new(), Vec::new());
     let mut writer = kind.begin(9, &mut out);
@@ -472,9 +472,9 @@ fn assert_gap_is_padded(kind: Kind, gap: usize, noise: &[u8]) {
     };
     let (begin, end) = add(&mut writer, LONG);
     let rest = end - begin - LONG;
-    // If the gap and a header together exceed [`ALIGNMENT`], no record can end `gap` bytes before
-    // the first multiple of it in a block: the space before that position is too short for the
-    // header.
+    // If `gap` and the length of a header together exceed [`ALIGNMENT`], no record can end `gap`
+    // bytes before offset [`ALIGNMENT`] of a block: the space before the record's end is too short
+    // for the header. So this position is not required.
     let excepted = usize::from(gap + kind.header_length() > ALIGNMENT);
     let mut places = BTreeSet::new();
     while places.len() < BLOCK_LENGTH / ALIGNMENT - excepted {
@@ -486,9 +486,9 @@ fn assert_gap_is_padded(kind: Kind, gap: usize, noise: &[u8]) {
             is_new = places.insert(boundary % BLOCK_LENGTH);
         }
         if !is_new {
-            // If every record with its padding takes two times [`ALIGNMENT`], the padding ends only
-            // at every second multiple. This record takes [`ALIGNMENT`] once, so that later padding
-            // ends at the other multiples.
+            // If every record with its padding takes 2 * [`ALIGNMENT`] bytes, records end only
+            // before every second multiple of [`ALIGNMENT`]. This record takes [`ALIGNMENT`] bytes,
+            // so later records end before the multiples that have been left out.
             add(&mut writer, 0);
         }
     }

@@ -1,8 +1,8 @@
 //! Checks that each recovery mode recovers the same number of records from damaged logs as RocksDB.
 //!
 //! `data/recovery-modes.txt` contains the results of RocksDB 11.8.1, which opened a database with
-//! each of these logs in each mode: the number of records that it recovered, or that it refused to
-//! open the database.
+//! each of these logs in each mode. A result is the number of recovered records, or the fact that
+//! RocksDB refused to open the database.
 
 use std::collections::BTreeMap;
 
@@ -24,8 +24,8 @@ const MODES: [RecoveryMode; 4] = [
 /// number of these is 10.
 const LOG_NUMBER: u32 = 4;
 
-/// Returns a batch with one put, which record `number` of a log contains. `length` is the length of
-/// the value in bytes.
+/// Returns the batch that is record `number` (from 0) of a log. The batch contains one put, whose
+/// value has `length` bytes.
 fn put(number: u64, length: usize) -> Vec<u8> {
     let mut batch = WriteBatch::new();
     batch.put_cf(0, format!("k{number:03}").as_bytes(), value(number, length)).unwrap();
@@ -79,7 +79,7 @@ fn damaged_bytes(cases: &mut Cases) {
     cases.insert("zerosecondmore".into(), bytes);
 }
 
-/// Adds cases with whole fragments in orders and of types that no writer produces.
+/// Adds cases whose fragments are intact, but have types or an order that no writer produces.
 fn odd_fragments(cases: &mut Cases) {
     let parts = Parts::new(1);
     let [first, second, third] = &parts.full;

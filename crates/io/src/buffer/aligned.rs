@@ -21,7 +21,7 @@ pub const ALIGNMENT: usize = 4096;
 /// Largest alignment that a file may require, in bytes.
 pub const MAX_ALIGNMENT: usize = 64 << 10;
 
-/// Capacity from which on a buffer is a mapping of its own, in bytes.
+/// Minimum capacity of a buffer that gets a memory mapping of its own, in bytes.
 const MAPPED_MIN: usize = 128 << 10;
 
 /// Memory that all buffers of the process use, in bytes.

@@ -1,6 +1,6 @@
 //! Memory to which one owner appends while other threads read the bytes that it has published.
 //!
-//! - Only the [`AppendBuffer`] writes, and only after the published bytes.
+//! - Only the [`AppendBuffer`] writes, and only to addresses above the published bytes.
 //! - Readers see only published bytes, which never change. So a device may also read them.
 //! - The memory returns to its [`PageSource`] once the owner and all readers have been dropped.
 #![expect(unsafe_code, reason = "an owner writes to memory that others read, unlike any borrow")]

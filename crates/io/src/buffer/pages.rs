@@ -118,8 +118,8 @@ impl Pages {
     /// Takes ownership of leaked pages again.
     ///
     /// # Safety
-    /// `start` is from [`Pages::leak`], `length` is the length of these pages, and this is called
-    /// once for them.
+    /// `start` is from [`Pages::leak`], `length` is the length of these pages in bytes, and this is
+    /// called once for them.
     pub unsafe fn from_leaked(start: NonNull<u8>, length: usize) -> Self {
         Self { start, length: length.next_multiple_of(page_size()) }
     }

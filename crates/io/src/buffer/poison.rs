@@ -14,11 +14,11 @@ unsafe extern "C" {
     fn __asan_unpoison_memory_region(start: *const u8, length: usize);
 }
 
-/// Marks these bytes as inaccessible.
+/// Marks the `length` bytes from `start` on as inaccessible.
 #[inline(always)]
 pub fn poison(start: NonNull<u8>, length: usize) {
     #[cfg(asan)]
-    // SAFETY: it changes only the sanitizer's record of these bytes.
+    // SAFETY: the call changes only the sanitizer's record of these bytes.
     unsafe {
         __asan_poison_memory_region(start.as_ptr(), length);
     }
@@ -26,7 +26,7 @@ pub fn poison(start: NonNull<u8>, length: usize) {
     let _ = (start, length);
 }
 
-/// Marks these bytes as accessible.
+/// Marks the `length` bytes from `start` on as accessible.
 #[inline(always)]
 pub fn unpoison(start: NonNull<u8>, length: usize) {
     #[cfg(asan)]

@@ -105,7 +105,8 @@ impl BufferPool {
         self.shared.limit
     }
 
-    /// Returns the number of bytes of the buffers in use, without those kept for reuse.
+    /// Returns the total size of the buffers in use, in bytes. Buffers that are kept for reuse do
+    /// not count.
     pub fn in_use(&self) -> usize {
         self.shared.state.lock().in_use
     }

@@ -15,7 +15,7 @@ pub struct DiskStats {
     pub sectors_read: u64,
     /// Sum of the times of all reads, queueing included, in milliseconds.
     pub read_ms: u64,
-    /// Number of completed writes, flushes without data included.
+    /// Number of completed writes. It includes flushes, even those without data.
     pub writes: u64,
     /// Number of 512-byte sectors written.
     pub sectors_written: u64,

@@ -28,7 +28,7 @@ pub struct Environment {
     pub swap_bytes: Option<u64>,
     /// The filesystem that contains the directory.
     pub filesystem: Option<Filesystem>,
-    /// The device on which the filesystem is stored.
+    /// The device on which `filesystem` is stored.
     pub device: Option<Device>,
     /// The running schemes of DAMON, the kernel's data access monitor, by their actions. An example
     /// is `pageout`, which evicts page cache even without memory pressure. `None` if the kernel has
@@ -44,7 +44,7 @@ pub struct Environment {
 /// The filesystem of a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Filesystem {
-    /// The filesystem's type: `ext4`.
+    /// The filesystem's type, such as `ext4`.
     pub kind: String,
     /// The filesystem's mount options.
     pub options: String,
@@ -122,7 +122,7 @@ fn ticks_per_second() -> Option<u32> {
 /// configuration.
 fn preemption(system: &System, release: &str) -> Option<String> {
     if let Some(modes) = system.word("/sys/kernel/debug/sched/preempt") {
-        // The selected model is in parentheses: `none (voluntary) full`.
+        // The preemption model in use is in parentheses: `none (voluntary) full`.
         let in_use = modes.split_once('(').and_then(|(_, rest)| rest.split_once(')'));
         return Some(in_use.map_or(modes.as_str(), |(mode, _)| mode).to_owned());
     }

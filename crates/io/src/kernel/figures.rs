@@ -20,11 +20,11 @@ const MILLISECONDS_WRAP: u64 = 1 << 32;
 pub struct Figures {
     /// Length of the interval between the two snapshots, in seconds.
     pub seconds: f64,
-    /// Whether the figures of the page cache and of reclaim are those of the group or the machine.
+    /// Whether the figures of the page cache and of reclaim are those of the cgroup or the machine.
     pub page_cache_of: Option<Scope>,
-    /// Whether the stall figures are those of the group or the machine.
+    /// Whether the stall figures are those of the cgroup or the machine.
     pub stalls_of: Option<Scope>,
-    /// Whether `missed_pages_per_second` is that of the process, the group or the machine.
+    /// Whether `missed_pages_per_second` is that of the process, the cgroup or the machine.
     pub missed_of: Option<Scope>,
     /// Number of pages of the whole machine that were dirtied, per second.
     pub dirtied_pages_per_second: Option<f64>,
@@ -35,9 +35,9 @@ pub struct Figures {
     /// Number of pages per second that were refaulted and had been in use before their eviction.
     pub activated_pages_per_second: Option<f64>,
     /// Number of pages per second that were read from devices, read-ahead included. The source is
-    /// `/proc/PID/io` of the process, or else `io.stat` of the group, or else the number of sectors
-    /// read from the device. The kernel does not distinguish direct reads, so they are included
-    /// until [`Self::without_direct_reads`] subtracts them.
+    /// `/proc/PID/io` of the process, or else `io.stat` of the cgroup, or else the number of
+    /// sectors read from the device. The kernel does not distinguish direct reads, so they are
+    /// included until [`Self::without_direct_reads`] subtracts them.
     pub missed_pages_per_second: Option<f64>,
     /// Number of pages per second that allocating threads scanned because they had to reclaim
     /// memory themselves. `None` for a group in cgroup v1.
@@ -45,10 +45,10 @@ pub struct Figures {
     /// Number of times per second that the cgroup reached its memory limit. `None` for a group in
     /// cgroup v1.
     pub limit_hits_per_second: Option<f64>,
-    /// Number of processes of the group that were killed because memory ran out. This is the number
-    /// in the interval, not a rate.
+    /// Number of processes of the cgroup that were killed because memory ran out. This is the
+    /// number in the interval, not a rate.
     pub out_of_memory_kills: Option<f64>,
-    /// Mean number of file pages in memory.
+    /// Mean number of file pages in memory, over the snapshots of the interval.
     pub cached_pages: Option<f64>,
     /// Mean number of pages that were dirty or under writeback.
     pub dirty_pages: Option<f64>,
@@ -126,7 +126,7 @@ impl Figures {
         self
     }
 
-    /// Returns all figures in the order in which reports list them.
+    /// Returns the names and values of all figures, in the order in which reports list them.
     pub fn named(&self) -> Named {
         vec![
             ("dirtied_pages_per_second", self.dirtied_pages_per_second),
@@ -259,8 +259,8 @@ impl Figures {
     }
 }
 
-/// Means of amounts in the page cache, such as the number of dirty pages, over all snapshots that
-/// were added.
+/// Averages over all added snapshots: the numbers of cached and dirty pages, and the lengths of the
+/// page cache's lists.
 #[derive(Debug, Default)]
 pub(super) struct Levels {
     cached: Mean,

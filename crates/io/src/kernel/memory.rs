@@ -138,7 +138,7 @@ struct Headroom {
 }
 
 impl Headroom {
-    /// Returns the memory that is left if both limits apply.
+    /// Returns the memory that is left below both limits, that of `self` and that of `other`.
     fn min(self, other: Self) -> Self {
         Self { available: self.available.min(other.available), free: self.free.min(other.free) }
     }

@@ -8,8 +8,8 @@
 
 use super::text::{figure, first_figure, sum};
 
-/// The contents of the page cache of the machine or of a group, and its activity since the machine
-/// was booted or the group was created. A figure is `None` if the kernel does not report it.
+/// The contents of the page cache of the machine or of a cgroup, and its activity since the machine
+/// was booted or the cgroup was created. A figure is `None` if the kernel does not report it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PageCache {
     /// Number of file pages in memory, including shared memory.

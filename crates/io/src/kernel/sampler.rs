@@ -24,7 +24,8 @@ struct Stop {
     changed: Condvar,
 }
 
-/// The first and the last snapshot so far, and the mean of each current amount over all snapshots.
+/// The first and the last snapshot so far. `levels` has the averages, over all snapshots, of the
+/// figures that are not counters.
 #[derive(Debug)]
 struct Sampled {
     first: Snapshot,

@@ -37,8 +37,8 @@ impl RunQueue {
         Self::parse(&System::default().read("/proc/thread-self/schedstat")?)
     }
 
-    /// Returns the figures of each current thread of a process, by thread id. `None` if the process
-    /// does not exist or the kernel does not keep these figures.
+    /// Returns the processor use of each thread that a process has now, by thread id. `None` if the
+    /// process does not exist or the kernel does not keep these figures.
     pub fn of_threads(system: &System, process: u32) -> Option<BTreeMap<u32, Self>> {
         let directory = format!("/proc/{process}/task");
         let mut threads = BTreeMap::new();

@@ -1,4 +1,5 @@
-//! The kernel's counters of a target at a point in time.
+//! Snapshots of the kernel's counters of a target: the machine, and optionally a device, a cgroup
+//! and a process.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,8 +10,8 @@ use super::pressure::Pressure;
 use super::{Device, MemoryGroup, RunQueue, System};
 use crate::clock::monotonic_ns;
 
-/// The object whose counters snapshots contain: the machine, and optionally the device of a
-/// directory, a memory cgroup and a process.
+/// What snapshots observe: the machine, and optionally the device of a directory, a memory cgroup
+/// and a process.
 #[derive(Debug, Clone)]
 pub struct Target {
     pub(super) system: System,
@@ -53,7 +54,8 @@ impl Target {
         self
     }
 
-    /// Adds a process: its reads from devices, and the time that its threads waited for processors.
+    /// Adds a process to the target. Snapshots then include its reads from devices, and the time
+    /// that its threads waited for processors.
     #[must_use]
     pub fn process(mut self, process: u32) -> Self {
         self.process = Some(process);
@@ -95,11 +97,11 @@ pub struct Snapshot {
     pub at_ns: u64,
     /// The machine's page cache.
     pub machine: Option<PageCache>,
-    /// The group's page cache.
+    /// The page cache of the target's cgroup.
     pub group: Option<PageCache>,
-    /// Number of times that the group reached its memory limit.
+    /// Number of times that the target's cgroup reached its memory limit.
     pub limit_hits: Option<u64>,
-    /// Number of processes of the group that were killed because memory ran out.
+    /// Number of processes of the target's cgroup that were killed because memory ran out.
     pub kills: Option<u64>,
     /// Stalls on memory, and whether they are those of the cgroup or the machine.
     pub memory_pressure: Option<(Scope, Pressure)>,
@@ -107,8 +109,8 @@ pub struct Snapshot {
     pub io_pressure: Option<(Scope, Pressure)>,
     /// The device's counters.
     pub disk: Option<DiskStats>,
-    /// Number of bytes read from devices, and whether the process, the group or the machine read
-    /// them.
+    /// Number of bytes read from devices, and who read them: the process, the cgroup or the whole
+    /// machine.
     pub fetched: Option<(Scope, u64)>,
     /// The processor use of each thread of the process, by thread id.
     pub threads: Option<BTreeMap<u32, RunQueue>>,
@@ -137,8 +139,8 @@ impl Snapshot {
         }
     }
 
-    /// Returns the page cache whose amounts and refaults are reported: that of the target's cgroup
-    /// if the target has one, otherwise that of the machine.
+    /// Returns the page cache whose figures are reported: that of the target's cgroup if the target
+    /// has one, otherwise that of the machine.
     pub(super) fn page_cache(&self) -> Option<(Scope, &PageCache)> {
         let group = self.group.as_ref().map(|group| (Scope::Group, group));
         group.or_else(|| self.machine.as_ref().map(|machine| (Scope::Machine, machine)))
@@ -186,7 +188,7 @@ fn pressure(target: &Target, what: &str) -> Option<(Scope, Pressure)> {
 }
 
 /// Returns the number of bytes read from devices: by the process if the target has one, otherwise
-/// by the group, otherwise by all users of the device.
+/// by the cgroup, otherwise by all users of the device.
 fn fetched(target: &Target, disk: Option<DiskStats>) -> Option<(Scope, u64)> {
     let system = &target.system;
     let of_process = || {

@@ -478,8 +478,8 @@ fn one_cursor_serves_block_after_block() {
         let model = entries(block);
         let place = random.usize(..model.len());
         let target = &model[place].key;
-        // The step back below leaves entries that the cursor decoded ahead. The cursor must not
-        // return them after it moves to the next block.
+        // The call of `previous` below makes the cursor decode entries ahead and keep them. The
+        // cursor must not return these entries after it moves to the next block.
         let mut walk = DataWalk::new(&mut kept, block).unwrap();
         walk.seek(target, &Order::BYTEWISE).unwrap();
         assert_eq!(walk.entry().as_ref(), Some(&model[place]));

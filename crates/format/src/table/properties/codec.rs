@@ -67,8 +67,8 @@ impl Properties {
         Ok(())
     }
 
-    /// Returns the entries of the properties block, sorted by name. Properties without information
-    /// are left out if RocksDB also omits them.
+    /// Returns the entries of the properties block, sorted by name. Properties that are zero or
+    /// empty are left out if RocksDB also omits them.
     pub fn to_entries(&self) -> Vec<(Vec<u8>, Vec<u8>)> {
         let mut entries = self.user_collected.clone();
         let mut put = |name: &str, value: Vec<u8>| {
@@ -167,7 +167,8 @@ impl Properties {
 
     /// Returns the value of the compression property for a table of `format_version`. `configured`
     /// is the compression type in the options, and `used` has the types of the table's blocks.
-    /// Below version 7 the property can name only one type: ZSTD if it was used.
+    /// Below version 7 the property can name only one type: ZSTD if it was used, else the used type
+    /// with the lowest number, else `configured`.
     pub fn compression_property(
         format_version: u32,
         configured: Compression,

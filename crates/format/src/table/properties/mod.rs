@@ -3,9 +3,9 @@
 //!
 //! Numbers are varints, names are bytes, the index type is a fixed 32-bit number and the filtering
 //! flags are the characters `1` and `0`. Properties without a field here, including the user's, are
-//! preserved. RocksDB relies on some of these numbers: a compaction of the table compares the
-//! number of entries that it reads with `num_entries - num_range_deletions`. It does not rely on
-//! `num_data_blocks`, which it leaves zero in tables with a compression dictionary. Source:
+//! preserved. RocksDB relies on some of the numeric properties: a compaction of the table compares
+//! the number of entries that it reads with `num_entries - num_range_deletions`. RocksDB does not
+//! rely on `num_data_blocks`, which it leaves zero in tables with a compression dictionary. Source:
 //! `table/table_properties.cc`, `table/meta_blocks.cc`,
 //! `table/block_based/block_based_table_factory.cc`.
 //!
@@ -25,7 +25,7 @@ pub const UNKNOWN_COLUMN_FAMILY_ID: u64 = i32::MAX as u64;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(u32)]
 pub enum IndexType {
-    /// One block, with binary search.
+    /// The index is one block, in which readers search by bisection.
     #[default]
     BinarySearch = 0,
     /// One block, with an additional hash index over prefixes.
@@ -56,7 +56,8 @@ pub struct Properties {
     pub original_file_number: u64,
     /// The size of all data blocks with their trailers.
     pub data_size: u64,
-    /// The size of the index, including partitions and one trailer.
+    /// The size of all index blocks: the top level and the partitions. Like RocksDB, it includes
+    /// the block trailer of only one of them.
     pub index_size: u64,
     /// Number of partitions of a two-level index; 0 for other indexes.
     pub index_partitions: u64,
@@ -93,7 +94,8 @@ pub struct Properties {
     pub num_merge_operands: u64,
     /// Number of range deletions.
     pub num_range_deletions: u64,
-    /// The format version, if recorded; 0 in RocksDB's tables below version 6.
+    /// The `format_version` of the table, if recorded. RocksDB leaves it 0 in tables with a
+    /// `format_version` below 6.
     pub format_version: u64,
     /// The length of every key if all keys have the same length; else 0.
     pub fixed_key_length: u64,
@@ -140,7 +142,8 @@ pub struct Properties {
     pub filter_policy_name: Vec<u8>,
     /// The comparator's name.
     pub comparator_name: Vec<u8>,
-    /// The merge operator's name. `nullptr` if the table has no merge operator.
+    /// The merge operator's name. If the table has no merge operator, the name is the text
+    /// `nullptr`.
     pub merge_operator_name: Vec<u8>,
     /// The prefix extractor with its parameter. `nullptr` if the table has no prefix extractor.
     pub prefix_extractor_name: Vec<u8>,

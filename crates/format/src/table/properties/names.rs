@@ -4,13 +4,14 @@ use super::Properties;
 
 /// The index type, a fixed 32-bit number.
 pub(super) const INDEX_TYPE: &str = "rocksdb.block.based.table.index.type";
-/// The version of a table that was built for ingestion, a fixed 32-bit number.
+/// The version of the ingestion format, a fixed 32-bit number. Only a table that was built for
+/// ingestion has this property.
 pub(super) const EXTERNAL_VERSION: &str = "rocksdb.external_sst_file.version";
 /// The sequence number of all keys in an ingested table, a fixed 64-bit number.
 pub(super) const EXTERNAL_GLOBAL_SEQUENCE: &str = "rocksdb.external_sst_file.global_seqno";
 /// Present in tables with embedded blob records.
 pub(super) const EMBEDDED_BLOB_STATS: &str = "rocksdb.embedded.blob.stats";
-/// The name that RocksDB's own compression types have in the compression property.
+/// The name of RocksDB's built-in compression manager, which the compression property contains.
 pub(super) const COMPRESSION_MANAGER: &str = "BuiltinV2";
 
 /// A property that is stored as a varint.

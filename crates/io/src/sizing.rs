@@ -122,7 +122,7 @@ impl Sizing {
         let free = usize::try_from((left.free - reserve as i64) / 2).unwrap_or(0);
         let wanted = match is_stalled {
             _ if !self.rest.is_zero() => capacity,
-            // Other users of memory may cause the stalls, so the cache keeps at least half of the
+            // Other processes may cause the stalls, so the cache keeps at least half of the
             // ceiling.
             true => (used - used / STEP_PART).max(ceiling / 2).min(capacity),
             false if is_full && free >= STEP_MIN => capacity + free,
@@ -205,8 +205,7 @@ mod tests {
         assert_eq!(next(&mut sizing, left(512), 0), CAPACITY);
         assert_eq!(next(&mut sizing, left(512), 1), CAPACITY);
         assert_eq!(next(&mut sizing, left(512), 10), CAPACITY + CAPACITY / STEP_PART);
-        // 74 MiB of memory are left, of which 64 MiB are reserved for other users. So the cache
-        // grows by 10 MiB.
+        // 74 MiB of memory are left, of which 64 MiB are the reserve. So the cache grows by 10 MiB.
         assert_eq!(next(&mut sizing, left(74), 10), CAPACITY + (10 << 20));
         assert_eq!((sizing.sizes().grown, sizing.sizes().shrunk), (2, 0));
         // A cache that is only half full does not grow, whatever its ghost hits.

@@ -40,8 +40,8 @@
 //! # Panics
 //!
 //! A panic fails the step. The partition then refuses appends until the log is opened again or the
-//! partition is purged, because a purge begins new files. The tickets of the batches and the command
-//! in the step complete with the error. Other partitions continue.
+//! partition is purged, because a purge begins new files. The tickets of the batches and the
+//! command in the step complete with the error. Other partitions continue.
 //!
 //! # Incarnations
 //!

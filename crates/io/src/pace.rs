@@ -20,7 +20,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use crate::clock::Clock;
 use crate::sync::{Condvar, Mutex};
 
-/// On average, the order of two adjacent priorities is reversed in one of this number of refills.
+/// On average, `Low` is served before `Mid` in one of FAIRNESS refills of the byte budget. The same
+/// is true of `Mid` and `High`. `User` is always served first.
 pub const FAIRNESS: u32 = 10;
 
 /// The priority of a request. A variant is more urgent than those before it.
@@ -70,7 +71,7 @@ pub struct RateLimiter {
 struct State {
     available: u64,
     next_fill_ns: u64,
-    /// Whether a thread sleeps until the next refill is due.
+    /// Whether a thread sleeps until the next refill of `available` is due.
     filler_waits: bool,
     /// The waiting requests, in one queue for each priority. Each queue is in the order of arrival.
     queues: [VecDeque<Waiting>; Priority::COUNT],
@@ -183,8 +184,9 @@ impl RateLimiter {
     }
 }
 
-/// Held by the thread that sleeps until the next refill. It is dropped only if the clock panics. It
-/// then removes the thread's request from its queue and lets another thread sleep.
+/// A guard of the thread that sleeps until the next refill. Normally the thread forgets the guard
+/// afterwards. If the clock panics, the guard is dropped: the drop removes the thread's request
+/// from the queue and lets another thread sleep.
 struct Filler<'l> {
     limiter: &'l RateLimiter,
     ticket: u64,
@@ -206,7 +208,8 @@ impl State {
         self.queues[priority as usize].iter().any(|waiting| waiting.ticket == ticket)
     }
 
-    /// Grants the available bytes to the waiting requests, in the order of the queues.
+    /// Grants the available bytes to the waiting requests. [`Self::order`] decides which priority's
+    /// queue is served first; in each queue, the oldest request is first.
     fn give_out(&mut self) {
         for priority in self.order() {
             while let Some(first) = self.queues[priority as usize].front_mut() {
@@ -224,8 +227,8 @@ impl State {
     /// Returns the order in which the queues are served at this refill.
     fn order(&mut self) -> [Priority; Priority::COUNT] {
         let mut order = [Priority::User, Priority::High, Priority::Mid, Priority::Low];
-        // `Low` and `Mid` are swapped first. After that, `Low` may be the one that is swapped with
-        // `High`, so `Low` can come before both.
+        // If both swaps happen, the first puts `Low` before `Mid`, and the second puts `Low` before
+        // `High`.
         if self.random.u32(..FAIRNESS) == 0 {
             order.swap(2, 3);
         }
@@ -418,8 +421,8 @@ mod tests {
             .iter()
             .sum();
         assert_eq!(granted, 1_000_000);
-        // At 10 MB/s, 1 MB takes 100 ms. The first refill is available immediately, so all requests
-        // together take 2 ms, one refill period, less.
+        // At 10 MB/s, 1 MB takes 100 ms. The bytes of the first refill are available immediately,
+        // which saves one refill period (2 ms).
         assert!(took_ms >= 90, "{took_ms} ms");
     }
 }

@@ -7,7 +7,7 @@
 /// Number of shards of a counter.
 pub(crate) const SHARDS: usize = 4;
 
-/// Returns the number of the shard in which this thread counts. Threads are assigned to shards in
+/// Returns the number of the shard that this thread increments. Threads are assigned to shards in
 /// turn.
 pub(crate) fn shard_of_this_thread() -> usize {
     crate::thread::ordinal() % SHARDS

@@ -5,8 +5,8 @@
 //! both itself. A [`Sizing`] decides from the memory that is left, from how long tasks stall on
 //! memory, and from the misses that a slightly larger cache would have avoided:
 //!
-//! - The capacity never exceeds the memory that all other users leave, minus a reserve for what
-//!   they may allocate before the next decision.
+//! - The capacity never exceeds the memory that nothing else uses, minus a reserve. Other processes
+//!   and the rest of this one may allocate the reserve before the next decision.
 //! - While tasks stall on memory, the cache shrinks, even if memory appears to be free.
 //! - A full cache takes half of the free memory, as the page cache would.
 //! - If no memory is free because the page cache holds it, the cache still grows as long as keys
@@ -16,58 +16,61 @@ use std::time::Duration;
 
 use crate::kernel::MemoryLeft;
 
-/// Normal interval between two decisions on the capacity of the cache.
+/// Normal interval between two decisions ([`Sizing::next`]) about the capacity of the cache.
 pub const LOOK: Duration = Duration::from_millis(100);
-/// Interval between two decisions on the capacity while little memory is left. It is short because
-/// other users of memory may quickly take the memory that is left.
+/// Interval between two decisions about the capacity while little memory is left. The interval is
+/// short because other processes may quickly take that memory.
 const CLOSE_LOOK: Duration = Duration::from_millis(20);
 /// Lower bound on the capacity of the cache, in bytes.
 const SMALLEST: usize = 4 << 20;
-/// Memory reserved for other users, as a fraction of the memory limit: 1/RESERVE_PART.
+/// The reserve: memory that the cache leaves for everything else within the memory limit. It is
+/// this fraction of the limit: 1/RESERVE_PART.
 const RESERVE_PART: u64 = 16;
-/// Lower bound on the memory reserved for other users, in bytes.
+/// Lower bound on the reserve (see [`RESERVE_PART`]), in bytes.
 const RESERVE_MIN: u64 = 16 << 20;
 /// Share of time, as 1/STALL_PART, that tasks may stall on memory before the cache shrinks.
 const STALL_PART: u64 = 20;
-/// Pause after a reduction that stalls caused. During the pause, the capacity changes only if it
-/// exceeds its upper bound ([`AutoSizes::ceiling`]), so that the reduction can take effect.
+/// Pause after memory stalls made the cache shrink, so that the smaller capacity can take effect.
+/// During the pause, the capacity changes only if it exceeds its upper bound
+/// ([`AutoSizes::ceiling`]).
 const REST: Duration = Duration::from_secs(2);
-/// Dead band: a lower ceiling reduces the capacity only if the reduction exceeds this fraction of
-/// the ceiling, 1/DEAD_PART.
+/// Dead band: if the ceiling drops below the capacity, the capacity follows only if the difference
+/// exceeds this fraction of the ceiling: 1/DEAD_PART.
 const DEAD_PART: usize = 32;
 /// Size of one step, as a fraction 1/STEP_PART. Growth because of ghost hits adds this fraction of
 /// the capacity. A reduction because of stalls removes this fraction of the used bytes.
 const STEP_PART: usize = 8;
-/// Lower bound on a step of growth, in bytes.
+/// Minimum number of bytes by which the capacity grows at once.
 const STEP_MIN: usize = 4 << 20;
 /// The cache grows because of ghost hits if at least this share of the inserted keys, 1/NEAR_PART,
 /// had been evicted shortly before.
 const NEAR_PART: u64 = 50;
-/// Minimum number of sampled inserts from which the share of recently evicted keys is judged.
+/// Minimum number of sampled inserts before the cache judges which fraction of their keys had been
+/// evicted recently.
 const ENOUGH: u64 = 8;
 
 /// Cumulative counts of the keys inserted into a cache, over a sample of all keys. A ghost hit is
 /// the insertion of a key that the cache evicted recently.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct GhostHits {
-    /// Number of sampled inserts whose key was evicted recently. A cache larger by a quarter, or by
-    /// 64 MiB if a quarter is less, would still have held these keys.
+    /// Number of sampled inserts whose key was evicted recently. A slightly larger cache would
+    /// still have held these keys: one larger by a quarter of the capacity, but at least by 64 MiB.
     pub near: u64,
-    /// Number of all sampled inserts.
+    /// Number of sampled inserts, whether or not their key was evicted recently.
     pub inserted: u64,
 }
 
-/// Counts and the last inputs of the decisions on a cache's capacity.
+/// How often a cache's capacity was raised and lowered, and on what the last decision about the
+/// capacity was based. Each call of [`Sizing::next`] is a decision.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct AutoSizes {
-    /// Upper bound on the capacity, in bytes, as computed for the last decision on the capacity.
+    /// Upper bound on the cache's capacity, in bytes, as of the last call of [`Sizing::next`].
     pub ceiling: usize,
-    /// Number of decisions that raised the capacity.
+    /// Number of times that the cache's capacity was raised.
     pub grown: u64,
-    /// Number of decisions that lowered the capacity.
+    /// Number of times that the cache's capacity was lowered.
     pub shrunk: u64,
-    /// The ghost hits that the last decision on the capacity used, counted since the cache was
-    /// created.
+    /// The ghost hits since the cache was created, as of the last call of [`Sizing::next`].
     pub ghosts: GhostHits,
 }
 
@@ -75,28 +78,29 @@ pub struct AutoSizes {
 #[derive(Debug, Default)]
 pub struct Sizing {
     sizes: AutoSizes,
-    /// The ghost hits when it was last decided whether the cache grows because of them.
+    /// The counts of ghost hits when [`Self::would_gain`] last judged them.
     judged: GhostHits,
     stalled_us: Option<u64>,
-    /// Time since it was last checked whether tasks stall on memory.
+    /// Time since the last check for tasks that stall on memory.
     unjudged: Duration,
     /// Time left of the pause [`REST`] after a reduction. Until the pause is over, the capacity
     /// changes only if it exceeds its upper bound.
     rest: Duration,
-    /// Whether, at the last decision on the capacity, less memory was left than twice the amount
-    /// reserved for other users.
+    /// Whether the available memory was less than twice the reserve in the last call of
+    /// [`Self::next`].
     is_short: bool,
 }
 
 impl Sizing {
-    /// Returns counts and the last inputs of the decisions on the capacity.
+    /// Returns how often the capacity was raised and lowered, and on what the last decision was
+    /// based.
     pub fn sizes(&self) -> AutoSizes {
         self.sizes
     }
 
     /// Returns the next capacity, in bytes, of a cache that holds `usage` bytes and has a capacity
-    /// of `capacity` bytes. `elapsed` is the time since the last decision. A cache that does not
-    /// count ghost hits passes `GhostHits::default()`.
+    /// of `capacity` bytes. `elapsed` is the time since the last call. A cache that does not count
+    /// ghost hits passes `GhostHits::default()`.
     pub fn next(
         &mut self,
         capacity: usize,
@@ -118,7 +122,7 @@ impl Sizing {
         let free = usize::try_from((left.free - reserve as i64) / 2).unwrap_or(0);
         let wanted = match is_stalled {
             _ if !self.rest.is_zero() => capacity,
-            // Other users of memory may cause the stalls, so the cache keeps at least half of the
+            // Other processes may cause the stalls, so the cache keeps at least half of the
             // ceiling.
             true => (used - used / STEP_PART).max(ceiling / 2).min(capacity),
             false if is_full && free >= STEP_MIN => capacity + free,
@@ -132,9 +136,8 @@ impl Sizing {
             // The memory that is left fluctuates, so a ceiling slightly below the capacity changes
             // nothing.
             little if little < capacity && capacity - little <= ceiling / DEAD_PART => capacity,
-            // The capacity exceeds its upper bound, the ceiling. Other users of memory continue to
-            // allocate, so reduce the capacity to less than the ceiling: by half of the memory
-            // reserved for them.
+            // The capacity exceeds its upper bound, the ceiling. The new capacity is the ceiling
+            // minus half of the reserve, because other processes may continue to allocate.
             next if next < capacity && next == ceiling => {
                 ceiling.saturating_sub(reserve as usize / 2).max(SMALLEST)
             }
@@ -145,7 +148,7 @@ impl Sizing {
         next
     }
 
-    /// Returns the time until the next decision on the capacity is due.
+    /// Returns the time until [`Self::next`] should be called again.
     pub fn pause(&self) -> Duration {
         if self.is_short { CLOSE_LOOK } else { LOOK }
     }
@@ -164,9 +167,9 @@ impl Sizing {
         waited_us * STALL_PART > elapsed.as_micros() as u64
     }
 
-    /// Returns whether a slightly larger cache would have kept enough of the keys inserted since
-    /// this method last decided. While fewer than `ENOUGH` were inserted, it does not decide and
-    /// returns false.
+    /// Returns whether the cache should grow because of ghost hits: whether at least 1/NEAR_PART of
+    /// the sampled inserts since the last judgement were ghost hits. With fewer than `ENOUGH` such
+    /// inserts, returns false, and the next call judges them too.
     fn would_gain(&mut self, ghosts: GhostHits) -> bool {
         let inserted = ghosts.inserted.saturating_sub(self.judged.inserted);
         if inserted < ENOUGH {
@@ -202,8 +205,7 @@ mod tests {
         assert_eq!(next(&mut sizing, left(512), 0), CAPACITY);
         assert_eq!(next(&mut sizing, left(512), 1), CAPACITY);
         assert_eq!(next(&mut sizing, left(512), 10), CAPACITY + CAPACITY / STEP_PART);
-        // 74 MiB of memory are left, of which 64 MiB are reserved for other users. So the cache
-        // grows by 10 MiB.
+        // 74 MiB of memory are left, of which 64 MiB are the reserve. So the cache grows by 10 MiB.
         assert_eq!(next(&mut sizing, left(74), 10), CAPACITY + (10 << 20));
         assert_eq!((sizing.sizes().grown, sizing.sizes().shrunk), (2, 0));
         // A cache that is only half full does not grow, whatever its ghost hits.
@@ -233,7 +235,7 @@ mod tests {
         // 60 MiB and half of the reserve.
         assert_eq!(next(&mut sizing, left(4), 0), CAPACITY - (92 << 20));
         // The limit drops to 128 MiB, of which others use 20 MiB. The reserve is then 16 MiB, so
-        // the ceiling is 92 MiB, and half of the reserve is released in addition.
+        // the ceiling is 92 MiB. The cache shrinks to the ceiling minus half of the reserve.
         let lowered = MemoryLeft { limit: 128 * MIB, ..left(-148) };
         assert_eq!(next(&mut sizing, lowered, 10), 84 << 20);
         assert_eq!(sizing.next(SMALLEST, 0, left(0), GhostHits::default(), LOOK), SMALLEST);

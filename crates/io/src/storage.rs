@@ -27,7 +27,7 @@ use crate::purpose::{IoMode, Purpose};
 use crate::statistics::Statistics;
 use crate::{Error, Operation, Result};
 
-/// What [`Storage::create`] does if the file already exists or does not.
+/// Whether [`Storage::create`] creates a missing file, and whether it accepts an existing one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Create {
     /// The file must not exist.
@@ -108,7 +108,7 @@ pub enum DirectIo {
 pub struct Capabilities {
     /// The filesystem's name: `ext4`, `xfs`.
     pub filesystem: String,
-    /// Direct I/O on the queried file.
+    /// Whether the filesystem supports direct I/O on the queried file, and with which alignment.
     pub direct_io: DirectIo,
     /// Why direct writes lose data on this filesystem under the running kernel; `None` if no fault
     /// is known.
@@ -124,7 +124,7 @@ pub trait Storage: Debug + Send + Sync + 'static {
     /// `Unsupported`; the same is true of [`Self::create`].
     fn open(&self, path: &Path, mode: IoMode, purpose: Purpose) -> Result<Arc<dyn ReadFile>>;
 
-    /// Opens a file for writing, as `create` specifies.
+    /// Opens a file for writing. The argument `create` says whether the file must exist.
     fn create(
         &self,
         path: &Path,
@@ -369,8 +369,8 @@ pub trait WriteFile: Debug + Send + Sync {
 
     /// Writes all of `parts` in sequence, beginning at `offset`, in one call if the system accepts
     /// that many parts. If `is_durable`, the bytes are durable on return, as after
-    /// [`Self::write_durably_at`]. In direct mode, each part's address and length must be aligned
-    /// as `offset` is.
+    /// [`Self::write_durably_at`]. In direct mode, `offset` and each part's address and length must
+    /// be multiples of the file's alignment.
     fn write_vectored_at(
         &mut self,
         parts: &[IoSlice<'_>],

@@ -192,8 +192,8 @@ mod recording {
     pub(super) fn note(takers: &LockUsers) {
         let caller = Location::caller();
         takers.note(caller);
-        // The thread-local list may already be destroyed while a thread exits. Locks taken then do
-        // not matter.
+        // While a thread exits, its thread-local list may already be destroyed. Locks that the
+        // thread takes after that need not be recorded.
         let _ = TAKEN.try_with(|taken| {
             if let Some(taken) = taken.borrow_mut().as_mut() {
                 taken.push(caller);

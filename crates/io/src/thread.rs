@@ -161,8 +161,8 @@ pub fn spawn_with<T: Send + 'static>(
 #[cfg(target_os = "linux")]
 #[expect(unsafe_code, reason = "rustix has no wrapper for sched_setscheduler and ioprio_set")]
 fn become_low_priority() {
-    /// `IOPRIO_WHO_PROCESS`: the next argument of the call is a thread id, of which 0 means this
-    /// thread.
+    /// `IOPRIO_WHO_PROCESS`: the next argument of the call is a thread id. The id 0 means the
+    /// calling thread.
     const THREAD: libc::c_int = 1;
     /// The lowest level of `IOPRIO_CLASS_BE`. The idle class is even lower, but its requests can
     /// starve.

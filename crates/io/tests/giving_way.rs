@@ -58,8 +58,8 @@ impl Users {
     }
 }
 
-/// A file each of whose calls takes at least 2 ms, and which counts the calls and how many run
-/// concurrently.
+/// A file on which every call takes at least 2 ms. The file counts the calls, and records how many
+/// ran concurrently at most.
 #[derive(Debug, Default)]
 struct SlowFile {
     inside: AtomicUsize,

@@ -1,5 +1,5 @@
-//! Tests of the real disk only: locks between processes, refused direct I/O, and statistics with
-//! measured durations.
+//! Tests of what only the real disk does, and the simulated disk does not: locks between processes,
+//! refused direct I/O, and statistics with measured durations.
 #![expect(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 
 use std::io::ErrorKind;

@@ -176,8 +176,9 @@ fn a_stream_takes_the_best_way_for_each_of_its_files() {
 fn short_ring_reads_are_completed_by_plain_reads() {
     let bytes = pattern(50_000);
     let pool = BufferPool::new(1 << 20);
-    // Requests through the ring read a file that ends at 22,222. One of them is short, and the ones
-    // after it read nothing. Ordinary reads of the longer `bytes` complete them all.
+    // The test file returns different bytes from the two kinds of reads. Reads through the ring see
+    // a file that ends at offset 22,222: one of them is short, and those after it read nothing.
+    // Ordinary reads see all 50,000 bytes, and complete the short reads.
     let file = Elsewhere::new(&bytes, unnamed(&bytes[..22_222]));
     let Some(mut reader) = stream(&file, 4, &pool) else { return };
     assert!(reader.read(0, 50_000).unwrap() == bytes);

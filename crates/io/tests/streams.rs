@@ -51,7 +51,8 @@ fn modes(storage: &dyn Storage, directory: &Path) -> Vec<IoMode> {
     }
 }
 
-/// Reads random spans of files of random length, in pieces of random length from front to back.
+/// Checks the reading of random spans. Each file has a random length. Each span is read from front
+/// to back, in pieces of random length.
 fn read_at_random(storage: &dyn Storage, directory: &Path, random: &mut fastrand::Rng) {
     let workers = Arc::new(Workers::new("reader", 3).unwrap());
     let path = directory.join("file");

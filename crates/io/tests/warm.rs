@@ -1,4 +1,5 @@
-//! Direct writing streams that leave some spans of the file, the warm ones, in the page cache.
+//! Tests of streams that write with direct I/O and leave some spans of the file (the warm spans) in
+//! the page cache.
 #![expect(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 
 use std::path::Path;

@@ -41,9 +41,9 @@ impl Values {
         Self { text, length }
     }
 
-    /// Returns the value of the entry with this number. Consecutive entries have consecutive,
-    /// non-overlapping parts of the text. When the text is used up, the values repeat from its
-    /// beginning.
+    /// Returns the value of the entry with this number. All values are parts of one generated text.
+    /// Consecutive entries have consecutive parts, which do not overlap. After the last part, the
+    /// values start again at the beginning of the text.
     #[inline]
     pub fn get(&self, number: u64) -> &[u8] {
         let count = TEXT_BYTES / self.length.max(1);

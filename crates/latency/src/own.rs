@@ -155,7 +155,8 @@ fn rename(from: &Path, to: &Path) -> Result<(), Failure> {
     std::fs::rename(from, to).map_err(|error| format!("{}: {error}", from.display()).into())
 }
 
-/// Removes a directory and everything in it; the mark is removed last.
+/// Removes a directory and everything in it. The file that marks it as created by this program is
+/// removed last, so that an interrupted removal can be continued.
 #[expect(clippy::disallowed_methods, reason = "a directory that was created here")]
 fn remove_whole(path: &Path) -> Result<(), Failure> {
     let removed = || -> std::io::Result<()> {
@@ -230,8 +231,8 @@ mod tests {
         let unmarked = scratch.path().join("unmarked");
         std::fs::create_dir(&unmarked).unwrap();
         std::fs::write(unmarked.join("thesis"), "1").unwrap();
-        // The path that `taken` is renamed to before its removal holds a directory that this
-        // program did not create. That directory must not be removed either.
+        // A removal first renames the directory `taken` to another path. At that path, the test
+        // puts a directory that this program did not create. It must not be removed either.
         let taken = scratch.path().join("taken");
         std::fs::create_dir(&taken).unwrap();
         std::fs::rename(&unmarked, for_removal(&taken)).unwrap();

@@ -21,8 +21,8 @@ struct State {
     wakers: Vec<Box<dyn FnOnce() + Send>>,
 }
 
-/// A point in time, identified by the number of changes before it. A waiter waits for the first
-/// change after it.
+/// A point in time, identified by the number of earlier changes. A change is an event after which a
+/// refused append may succeed. A waiter waits for the first change after its moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Moment(u64);
 
@@ -68,7 +68,7 @@ impl Backpressure {
 /// Calls a waker and catches its panic, because the remaining wakers must still be called and the
 /// calling thread must go on.
 fn call(wake: Box<dyn FnOnce() + Send>) {
-    // The panic hook has already reported a panic.
+    // Ignore the result: if the waker panics, the panic hook reports the panic.
     let _ = panics::catch("a waker", || {
         wake();
         Ok(())

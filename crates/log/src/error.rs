@@ -126,8 +126,9 @@ impl Error {
         self
     }
 
-    /// Converts the error for a failure that is never retried. A full disk becomes an I/O error,
-    /// because the kind [`ErrorKind::NoSpace`] tells callers that the log resumes on its own.
+    /// Returns the error with a kind that says that the log does not retry. The kind
+    /// [`ErrorKind::NoSpace`] becomes [`ErrorKind::Io`], because `NoSpace` tells callers that the
+    /// log resumes on its own. Other kinds do not change.
     #[must_use]
     pub(crate) fn into_final(mut self) -> Self {
         if self.kind() == ErrorKind::NoSpace {

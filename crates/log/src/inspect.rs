@@ -380,7 +380,8 @@ impl PartitionFiles<'_> {
     }
 }
 
-/// The outcome of [`compact`]: the number of segments that were rewritten, and their sizes.
+/// The outcome of [`compact`]: the number of rewritten segments, and their total size before and
+/// after.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CompactReport {
     /// Number of segments rewritten.

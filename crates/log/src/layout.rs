@@ -66,9 +66,10 @@ pub(crate) fn remove_incarnation(storage: &dyn Storage, directory: &Path) {
     let _ = storage.remove_directory(directory);
 }
 
-/// Removes the directories of incarnations that the catalog does not name. Such a directory remains
-/// after its partition was purged or deleted, or after the creation of its partition was
-/// interrupted.
+/// Removes each directory of a partition's incarnation if the catalog does not contain the
+/// incarnation. Each creation or purge of a partition begins an incarnation with its own directory.
+/// An unused directory remains after its partition was purged or deleted, or after the creation of
+/// its partition was interrupted.
 ///
 /// # Errors
 /// Errors from listing the directories.

@@ -1,9 +1,10 @@
 //! The stored offsets of consumers and groups, in one small journal for all partitions of a log.
 //!
-//! A stored offset is visible in memory immediately. Its ticket completes when the journal contains
-//! the offset and, if the caller asked for durability, has been synced. All offsets that are
-//! waiting are written with one write and at most one sync. An entry in the journal contains the
-//! incarnation of its partition, so that a purge of the partition makes the entry obsolete.
+//! A stored offset is visible in memory immediately. The caller that stored it gets a ticket. The
+//! ticket completes when the journal contains the offset and, if the caller asked for durability,
+//! has been synced. All offsets that are waiting are written with one write and at most one sync.
+//! An entry in the journal contains the incarnation of its partition, so that a purge of the
+//! partition makes the entry obsolete.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -200,7 +201,7 @@ impl Offsets {
         tickets.into_iter().try_for_each(Ticket::wait)
     }
 
-    /// Drops from memory the offsets of all incarnations of a partition whose number is less than
+    /// Drops from memory the offsets of those incarnations of a partition that are older than
     /// `incarnation`.
     pub(crate) fn forget(&self, id: PartitionId, incarnation: u64) {
         let is_gone = |(of, at, _): &Key| *of == id && *at < incarnation;

@@ -68,7 +68,7 @@ pub struct TopicOptions {
     /// If a partition's segments have more bytes than this, the oldest ones are removed; `None` for
     /// no limit.
     pub partition_bytes_max: Option<u64>,
-    /// What happens to partial blocks.
+    /// What happens to the last block of a write if the batches do not fill it.
     pub partial_blocks: PartialBlocks,
     /// Whether consumers' stored offsets should survive a power cut. The log only stores this
     /// value. Callers must pass it on as `is_durable` when they store an offset.
@@ -146,20 +146,20 @@ impl IoModeChoice {
     }
 }
 
-/// Where the tails of topics with durability [`Process`](Durability::Process) are kept. If this is
-/// not shared memory, an append to such a topic is acknowledged only after it has been written to
-/// the segment.
+/// The memory that holds the tails of topics with durability [`Process`](Durability::Process). A
+/// tail consists of the most recent batches of a partition. If the memory is not shared, an append
+/// to such a topic is acknowledged only after it has been written to the segment.
 #[derive(Debug, Clone, Default)]
 pub enum TailMemory {
-    /// The tails are in shared memory in `/dev/shm`. If that is not possible, they are in private
-    /// memory, and opening the log reports a warning.
+    /// The recent batches are in shared memory in `/dev/shm`. If that is not possible, they are in
+    /// private memory, and opening the log reports a warning.
     #[default]
     Automatic,
-    /// The tails are in shared memory in this directory, which must be on a tmpfs.
+    /// The recent batches are in shared memory in this directory, which must be on a tmpfs.
     Directory(PathBuf),
-    /// The tails are in this shared memory.
+    /// The recent batches are in this shared memory.
     Shared(Arc<dyn SharedMemory>),
-    /// The tails are in private memory of the process.
+    /// The recent batches are in private memory of the process.
     Private,
 }
 
@@ -170,7 +170,7 @@ pub struct LogOptions {
     pub storage: Arc<dyn Storage>,
     /// The source of time.
     pub clock: Arc<dyn Clock>,
-    /// Where the tails of topics with durability `process` are kept.
+    /// The memory that holds the tails (the recent batches) of topics with durability `process`.
     pub tail_memory: TailMemory,
     /// I/O mode of writes to segments.
     pub append_io_mode: IoModeChoice,
@@ -184,9 +184,9 @@ pub struct LogOptions {
     /// limit waits or fails.
     ///
     /// 0 (the default) selects the limit automatically: an eighth of the process's memory limit or,
-    /// without a limit, of the machine's memory, but at least 64 MiB and at most 1 GiB. The cache
-    /// then grows within the limit while memory is free, and shrinks under memory pressure,
-    /// provided that the log has persisters.
+    /// without a limit, of the machine's memory, but at least 64 MiB and at most 1 GiB. If the log
+    /// then has persisters, the cache grows within the limit while memory is free, and shrinks
+    /// under memory pressure.
     pub tail_bytes_max: usize,
     /// Limit on the unpersisted bytes of one partition. An append that would exceed it waits or
     /// fails.

@@ -1,7 +1,7 @@
 //! Converts panics into errors.
 //!
-//! A panic that ends one of the log's threads would leave tickets of its partition incomplete
-//! forever, and closing the log would wait for them.
+//! If a panic ended one of the log's threads, the appends and commands that the thread was working
+//! on would never complete. Closing the log would wait for them forever.
 
 use std::any::Any;
 use std::fmt::Display;

@@ -10,7 +10,7 @@ pub struct System {
 }
 
 impl Default for System {
-    /// Returns the system of the running machine.
+    /// Returns a [`System`] that reads the real `/proc` and `/sys`.
     fn default() -> Self {
         Self { root: PathBuf::from("/") }
     }
@@ -58,7 +58,8 @@ impl System {
         self.word(absolute)?.parse().ok()
     }
 
-    /// Returns the names of the entries of a directory, sorted. Returns none if it cannot be read.
+    /// Returns the sorted names of the entries of a directory. If the directory cannot be read, the
+    /// list is empty.
     #[expect(clippy::disallowed_methods, reason = "the kernel's files are not a database's")]
     pub fn names(&self, absolute: impl AsRef<Path>) -> Vec<String> {
         let Ok(entries) = std::fs::read_dir(self.path(absolute)) else { return Vec::new() };

@@ -8,7 +8,7 @@ pub(super) fn figure(text: &str, name: &str) -> Option<u64> {
     })
 }
 
-/// Returns the number beside the first of `names` that the text contains.
+/// Tries `names` in their order. Returns the number that follows the first name found in the text.
 pub(super) fn first_figure(text: &str, names: &[&str]) -> Option<u64> {
     names.iter().find_map(|name| figure(text, name))
 }

@@ -120,8 +120,8 @@ impl Scratch {
             .create(&path, Create::Truncate, direct, purpose)
             .and_then(|writer| Ok((writer, storage.open(&path, direct, purpose)?)));
         // Remove the file now, while it is open and empty. Only a crash before this line leaves a
-        // file. If `opened` is an error, remove it too, because the call that failed may have
-        // created the file.
+        // file. Remove the file even if opening it failed, because the failed call may have created
+        // it.
         let removed = storage.remove(&path);
         let (mut writer, reader) = opened?;
         removed?;

@@ -102,7 +102,8 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         match PosixSharedMemory::open(&directory.path().join("tail")) {
             Err(error) => assert!(error.to_string().contains("tmpfs"), "{error}"),
-            // Opening succeeds if the system's temporary directory is in memory.
+            // The shared memory could be opened, because the system's temporary directory is on a
+            // tmpfs.
             Ok(_) => eprintln!("skipped: {} is a tmpfs", directory.path().display()),
         }
     }

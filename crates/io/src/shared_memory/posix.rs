@@ -36,8 +36,9 @@ pub struct Sibling {
     pub bytes: u64,
 }
 
-/// Returns the directories with shared memory regions in `parent` whose names begin with `prefix`.
-/// Directories that this user may not read, or whose owner is not recorded, are left out.
+/// Lists the directories of `parent` that contain shared memory regions. Only directories whose
+/// names begin with `prefix` are listed. Directories that this user may not read, or whose owner is
+/// not recorded, are left out.
 ///
 /// # Errors
 /// Errors from listing `parent`.

@@ -7,11 +7,12 @@ use std::path::{Path, PathBuf};
 
 use super::namespace::FileId;
 
-/// Size of a block, in bytes. If the power fails while a block is overwritten, any of its bytes may
-/// be lost.
+/// Size of a block, in bytes. If the power fails while a write changes a part of a block, the whole
+/// block may be lost.
 const BLOCK: u64 = 4096;
 
-/// A write to a block in which some byte was already acknowledged.
+/// A write to a block that contains an acknowledged byte. A byte is acknowledged once a test
+/// declares that a power cut must not lose it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Overwrite {
     /// The number of the storage call that made the write.
@@ -22,12 +23,13 @@ pub struct Overwrite {
     pub offset: u64,
     /// Length of the write, in bytes.
     pub length: u64,
-    /// Offset in the file of the first block that this write touches and in which some byte was
-    /// already acknowledged, in bytes.
+    /// Offset in the file, in bytes, of the first block that this write touches and that contains
+    /// an acknowledged byte.
     pub block: u64,
 }
 
-/// The blocks of each file that contain acknowledged bytes, and the writes to such blocks.
+/// The blocks of each file that contain acknowledged bytes, and the writes to such blocks. A test
+/// declares which bytes are acknowledged: a power cut must not lose them.
 #[derive(Debug, Default)]
 pub(super) struct Acknowledged {
     blocks: BTreeMap<FileId, BTreeSet<u64>>,

@@ -87,8 +87,8 @@ impl Contents {
         }
     }
 
-    /// Makes durable what has been written so far to the bytes of `span`. Other bytes do not become
-    /// durable, except those written before the last truncation.
+    /// Makes all pending writes to the bytes of `span` durable. If a truncation is pending, it
+    /// becomes durable too, together with every change before it. Other changes stay pending.
     pub(super) fn sync_span(&mut self, span: Range<u64>) {
         // A truncation changes the length of the file, and a read of `span` may depend on the
         // length. Therefore all pending truncations become durable, together with all changes made
@@ -189,9 +189,9 @@ impl<'a> Survivor<'a> {
         survivor
     }
 
-    /// Chooses the length of the file after the power cut. After the last truncation that reached
-    /// the disk, the file grew until the next truncation. The chosen length is one of the file's
-    /// lengths in that period, or lies between two of them.
+    /// Chooses the length of the file after the power cut. The period considered begins with the
+    /// last truncation that reached the disk and ends before the first truncation that did not. The
+    /// chosen length is one of the file's lengths in this period, or lies between two of them.
     fn choose_length(&self, random: &mut fastrand::Rng) -> u64 {
         let mut length = self.bytes.len() as u64;
         let mut seen = vec![length];
@@ -234,8 +234,8 @@ impl<'a> Survivor<'a> {
         }
     }
 
-    /// Chooses an index in `pending` for each written sector. The writes to the sector before this
-    /// index reached the disk, the others did not.
+    /// Chooses an index in `pending` for each written sector. Writes to the sector reached the disk
+    /// if their index in `pending` is lower than the chosen index.
     fn choose_versions(&self, random: &mut fastrand::Rng) -> BTreeMap<u64, usize> {
         let mut writes: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
         for (index, change) in self.pending.iter().enumerate() {

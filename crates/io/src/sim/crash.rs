@@ -33,8 +33,8 @@ impl SimStorage {
         ImageContext::of(&state).crash_image(&state.disk, seed)
     }
 
-    /// Returns a copy of the disk as a power cut just before call number `call` may leave it, as
-    /// [`Self::crash_image`] does for the current state. For many images [`Self::replay`] is
+    /// Returns a copy of the disk after a power cut just before call number `call`. The method
+    /// [`Self::crash_image`] does the same for a power cut now. For many images [`Self::replay`] is
     /// cheaper.
     ///
     /// # Panics

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use super::contents::Contents;
 use super::namespace::{Change, DirectoryId, FileId, LinkId, Namespace};
 
-/// The effect of a call on the disk. Applying an effect is deterministic, so a journal of effects
-/// can be replayed.
+/// What a storage call changes on the disk. Applying an effect is deterministic, so a journal of
+/// effects can be replayed.
 #[derive(Debug, Clone)]
 pub(super) enum Effect {
     /// Creates a file that no directory entry refers to yet.

@@ -94,7 +94,8 @@ impl Change {
     }
 }
 
-/// All directories with their names, in one version (current, durable or after a crash).
+/// All directories with the entries they contain, in one version: current, durable or after a
+/// crash.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Tree {
     directories: BTreeMap<DirectoryId, BTreeMap<String, Node>>,
@@ -152,7 +153,7 @@ struct Reachable {
     directories: BTreeSet<DirectoryId>,
 }
 
-/// The names of the whole disk.
+/// The directory entries of the whole disk.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Namespace {
     current: Tree,
@@ -339,8 +340,9 @@ impl Namespace {
         let mut tree = self.durable.clone();
         let mut lost: BTreeSet<&EntryName> = BTreeSet::new();
         for change in &self.pending {
-            // Draw a number for every change, even if an earlier lost change already decides: then
-            // the numbers for later changes do not depend on which changes were lost.
+            // Draw a number for every change, even if the change is lost anyway because an earlier
+            // change to the same entry was lost. Then the numbers for later changes do not depend
+            // on which changes were lost.
             let kept = random.f64() < keep_probability;
             if kept && !change.places().any(|place| lost.contains(place)) {
                 tree.apply(change);

@@ -183,8 +183,8 @@ impl SimStorage {
         Ok(())
     }
 
-    /// Ends the acknowledgement of all bytes of a file, because the file will be reused for other
-    /// data ([`Self::acknowledge`]).
+    /// Reverts [`Self::acknowledge`] for all bytes of a file, for example because the file will be
+    /// reused: [`Self::overwrites`] no longer reports writes to these bytes.
     ///
     /// # Errors
     /// If there is no such file.

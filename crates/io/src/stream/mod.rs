@@ -1,8 +1,8 @@
 //! Reads and writes files from front to back, with requests in flight while the caller works.
 //!
 //! The system provides neither read-ahead nor write-behind for direct I/O. These streams provide
-//! both. Their memory is bounded, because all their buffers come from a
-//! [`crate::buffer::BufferPool`] and their number is limited.
+//! both. The memory of a stream is bounded: its number of buffers is limited, and all of them come
+//! from a [`crate::buffer::BufferPool`].
 //!
 //! A reader submits its requests to io_uring if that is allowed and the file has a descriptor; then
 //! no thread besides the caller's is needed. Otherwise threads of [`Workers`] make the requests,
@@ -38,14 +38,15 @@ use std::path::Path;
 use crate::buffer::{BufferPool, PooledBuffer};
 use crate::{Error, Operation, Result};
 
-/// Returns whether streams that read ahead use io_uring in this process, for files with a
-/// descriptor. The first call finds out by setting up a ring.
+/// Returns whether streams that read ahead use io_uring in this process. Only files with a
+/// descriptor are read through io_uring; those of a simulated disk have none. The first call finds
+/// out by setting up a ring.
 pub fn uses_io_uring() -> bool {
     ring::is_allowed()
 }
 
-/// Takes between one and `count` buffers from a pool, as many as it has at once. It fails if the
-/// pool cannot provide even one. It never waits, so streams that share a pool cannot deadlock.
+/// Takes up to `count` buffers from a pool: as many as are free now. This function fails if no
+/// buffer is free. It never waits, so streams that share a pool cannot deadlock.
 fn take_buffers(
     pool: &BufferPool,
     bytes: usize,

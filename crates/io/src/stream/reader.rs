@@ -31,7 +31,7 @@ pub struct ReaderOptions {
     /// caller's thread makes each request when it needs it. A larger depth needs io_uring, or that
     /// many threads in [`Workers`].
     pub depth: usize,
-    /// Number of requests ahead of the caller at the start, clamped to the range from 1 to `depth`.
+    /// Initial number of read-ahead requests, clamped to the range from 1 to `depth`.
     pub first: usize,
     /// Why the bytes are read.
     pub purpose: Purpose,
@@ -50,8 +50,8 @@ pub struct ReaderOptions {
 /// One stream can read many spans and files in turn ([`Self::restart`]), with the same buffers.
 ///
 /// Memory: one buffer for each request ahead and one more. If the pool has fewer buffers, the
-/// stream makes fewer requests ahead. In addition, the stream keeps a copy of the longest read that
-/// needed more than one request.
+/// stream makes fewer requests ahead. In addition, one buffer assembles reads that needed more than
+/// one request. This buffer grows to the length of the longest such read.
 #[derive(Debug)]
 pub struct SequentialReader {
     source: Arc<Source>,
@@ -73,7 +73,7 @@ pub struct SequentialReader {
     /// Target number of requests ahead of the caller, in flight or arrived: from 1 to `depth`. It
     /// adapts to the caller.
     ahead: usize,
-    /// Initial value of `ahead`. When a new span begins, `ahead` does not fall below this value.
+    /// Initial value of `ahead`. Each new span reduces `ahead` by one, but not below this value.
     first: usize,
     /// Index of the first chunk that the caller has neither received nor skipped.
     given: u64,
@@ -81,7 +81,7 @@ pub struct SequentialReader {
     next: u64,
     /// Number of requests in flight.
     under_way: usize,
-    /// A copy of the last read, if it spanned more than one chunk.
+    /// The bytes that the last read returned, if they came from more than one chunk.
     assembled: Vec<u8>,
     /// End of the last read, in bytes from the start of the file.
     position: u64,
@@ -250,8 +250,8 @@ impl SequentialReader {
     /// Waits for chunk `index` and returns it. Releases all earlier chunks.
     fn fetch(&mut self, index: u64) -> Chunk {
         if index < self.given {
-            // The caller already received this chunk, and it was released when a later chunk
-            // failed. Request its bytes again.
+            // The caller already received chunk `index`, but its buffer was released when a later
+            // chunk failed. Request chunk `index` again.
             self.settle();
             self.next = index;
         }
@@ -324,9 +324,10 @@ impl SequentialReader {
         }
     }
 
-    /// Returns the [`Foreground`] to which requests in flight are reported, if it is set. With
-    /// [`RequestPath::Caller`] nothing is reported: such a request reaches the device only when the
-    /// caller waits for it.
+    /// Returns the [`Foreground`] to which the stream reports its requests in flight; `None` if the
+    /// stream has none. Also returns `None` with [`RequestPath::Caller`], where no request is at
+    /// the device while the caller works: the caller's thread makes each request itself when it
+    /// waits for it.
     fn foreground_of_requests(&self) -> Option<&Foreground> {
         let foreground = self.foreground.as_deref();
         foreground.filter(|_| self.requests.path() != RequestPath::Caller)

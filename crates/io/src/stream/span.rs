@@ -43,7 +43,8 @@ impl Plan {
     }
 }
 
-/// What all requests of a stream have in common: the file, the plan and the purpose.
+/// What all requests of a stream have in common. The plan divides the span to be read into
+/// requests.
 #[derive(Debug)]
 pub(super) struct Source {
     pub(super) file: Arc<dyn ReadFile>,

@@ -254,7 +254,7 @@ impl SequentialWriter {
     /// the buffers. If the pool has too few buffers, fewer can be queued than `depth`.
     ///
     /// # Errors
-    /// Of kind `OutOfMemory` if the pool cannot provide even one buffer at once.
+    /// Of kind `OutOfMemory` if no buffer of the pool is free now.
     pub fn new(
         file: Box<dyn WriteFile>,
         options: WriterOptions,
@@ -344,7 +344,7 @@ impl SequentialWriter {
         Ok(())
     }
 
-    /// Appends bytes that should be in the page cache afterwards, as a warm span. Without a second
+    /// Appends bytes that should be in the page cache afterwards (a warm span). Without a second
     /// handle ([`Self::warm_through`]) this is the same as [`Self::append`].
     ///
     /// # Errors

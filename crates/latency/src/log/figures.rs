@@ -1,4 +1,4 @@
-//! The figures of a run, as reported.
+//! The results of a run, as they appear in the report: throughput, latencies and kernel statistics.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ pub(super) struct Side {
     pub(super) latencies: BTreeMap<&'static str, f64>,
 }
 
-/// The figures of one run, or the medians over several runs.
+/// The measured results of one run, or the median of each result over several runs.
 #[derive(Debug, Clone, Default, Serialize)]
 pub(super) struct Figures {
     pub(super) producers: Side,
@@ -35,7 +35,7 @@ pub(super) struct Figures {
 }
 
 impl Side {
-    /// Computes the figures of the producers or of the consumers. `samples` is the number of
+    /// Computes the results of the producers or of the consumers. `samples` is the number of
     /// independent samples. All messages of a batch have nearly the same latency, so a batch counts
     /// as one sample.
     pub(super) fn new(latencies: &Histogram<u64>, samples: f64, bytes_per_second: f64) -> Self {

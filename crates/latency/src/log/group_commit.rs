@@ -44,7 +44,7 @@ pub struct GroupCommitArguments {
     /// Payload length of a message, in bytes
     #[arg(long, default_value_t = 1000)]
     message_size: u32,
-    /// Duration of each row, in seconds
+    /// Duration of the measurement for each row of the table, in seconds
     #[arg(long, default_value_t = 10.0, value_parser = above_zero)]
     duration: f64,
     /// Parent directory of the log, on the disk to measure; the log is removed afterwards

@@ -77,7 +77,8 @@ pub struct LogBenchArguments {
     /// Number of event loops, over which the partitions are distributed
     #[arg(long, default_value_t = 1, value_parser = at_least_one)]
     pub(crate) loops: usize,
-    /// Number of persister threads in deferred modes
+    /// Number of persister threads, in modes where threads other than the event loops persist
+    /// messages
     #[arg(long, default_value_t = 2, value_parser = at_least_one)]
     pub(crate) persisters: usize,
     /// Duration of a run, in seconds

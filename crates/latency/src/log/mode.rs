@@ -16,21 +16,21 @@ pub enum Mode {
     Buffered,
     /// The event loop writes with direct I/O, each write durable
     DirectInline,
-    /// Separate threads write with direct I/O, each write durable
+    /// Separate threads persist batches with direct I/O, each write durable
     DirectDeferred,
     /// Like direct_deferred, but a partial last block does not stay padded: it is written again
     /// with the batches that follow
     DirectDeferredCarry,
-    /// Separate threads write; acknowledged sends may be lost when the process ends
+    /// Separate threads persist batches; acknowledged sends may be lost when the process ends
     Memory,
-    /// Separate threads write; acknowledged sends are in shared memory and survive the end of the
-    /// process
+    /// Separate threads persist batches; acknowledged sends are in shared memory and survive the
+    /// end of the process
     ProcessShared,
-    /// Separate threads write; a send is acknowledged once it is written to the segment, so it
-    /// survives the end of the process
+    /// Separate threads persist batches; a send is acknowledged once it is written to the segment,
+    /// so it survives the end of the process
     ProcessWritten,
-    /// Separate threads write; a send is acknowledged once it is durable, so it survives a power
-    /// cut
+    /// Separate threads persist batches; a send is acknowledged once it is durable, so it survives
+    /// a power cut
     Disk,
 }
 

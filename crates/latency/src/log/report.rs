@@ -33,8 +33,8 @@ const KERNEL: [(&str, &str, f64); 6] = [
     ("utilisation", "busy %", 0.01),
 ];
 
-/// A row of the table: a mode and two thresholds, a number of messages and a number of bytes.
-/// Messages are persisted when a threshold is reached.
+/// A row of the table: a mode and two thresholds. Messages are persisted when their number or their
+/// size in bytes reaches its threshold.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct Row {
     pub(super) mode: Mode,

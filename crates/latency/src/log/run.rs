@@ -1,4 +1,4 @@
-//! One run of the experiment: measures one row once.
+//! One run of the experiment: a single measurement for one row of the result table.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,7 +21,7 @@ const WARM_UP: f64 = 0.1;
 /// Interval between two samples of the kernel's counters.
 const SAMPLED: Duration = Duration::from_millis(250);
 
-/// Measures one row once, on a new log.
+/// Makes a single measurement for one row of the result table, on a new log.
 pub(super) fn run(arguments: &LogBenchArguments, row: &Row) -> Result<Figures, Failure> {
     let parent = &arguments.directory;
     tailwater_io::Storage::create_directory(&tailwater_io::posix::PosixStorage::new(), parent)?;

@@ -18,8 +18,8 @@ pub struct Evicted {
     /// Whether the page cache of the whole machine was dropped. If not, the kernel was only advised
     /// that the pages of the files are not needed, which it may ignore.
     pub machine: bool,
-    /// Number of pages of the files that are still in the page cache; `None` if the kernel does not
-    /// report it.
+    /// How many pages of the files to evict are still in the page cache; `None` if the kernel does
+    /// not report this number.
     pub resident_pages: Option<u64>,
 }
 

@@ -27,7 +27,7 @@ struct Actions {
     by_number: BTreeMap<u64, Action>,
 }
 
-/// Keeps an action registered until it is dropped.
+/// Keeps a cleanup action registered until this guard is dropped.
 #[must_use = "dropping this unregisters the action"]
 pub struct Guard {
     number: u64,

@@ -33,7 +33,8 @@ impl Lru {
         self.was.filter(|_| self.is_off).unwrap_or(0)
     }
 
-    /// Returns a copy of the setting, to restore it if a signal interrupts the program.
+    /// Returns the kernel's earlier LRU setting, so that it can be restored if a signal interrupts
+    /// the program.
     pub(super) fn back(&self) -> RestoreOnInterrupt {
         RestoreOnInterrupt { system: self.system.clone(), mask: self.mask() }
     }

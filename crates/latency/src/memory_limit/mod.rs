@@ -35,14 +35,14 @@
 //! # }
 //! ```
 //!
-//! While a limit exists, the kernel's multi-generational LRU is disabled.
+//! While a limit exists, the kernel's multi-generational LRU is disabled by a kernel setting.
 //!
 //! # Cleanup
 //!
 //! When a limit is dropped, creating it fails, or the program is interrupted ([`interrupt`]),
-//! children are killed, groups are removed and the setting is restored. After `kill -9` the groups
-//! remain. Their names identify the process that created them. The next limit kills the processes
-//! in such groups, removes the groups and restores the setting.
+//! children are killed, groups are removed and the kernel's LRU setting is restored. After
+//! `kill -9` the groups remain. Their names identify the process that created them. The next limit
+//! kills the processes in such groups, removes the groups and restores the LRU setting.
 
 mod eviction;
 mod files;
@@ -78,7 +78,7 @@ pub struct Host {
 }
 
 impl Default for Host {
-    /// Returns this machine.
+    /// Returns a [`Host`] with the real `/proc` and `/sys` and the installed systemd programs.
     fn default() -> Self {
         Self {
             system: System::default(),
@@ -300,7 +300,7 @@ impl Paths {
         Self { memory, pressure }
     }
 
-    /// Adds these cgroups to `target`, the objects whose counters the kernel reports.
+    /// Adds these cgroups to `target`, so that their kernel counters are sampled too.
     #[must_use]
     pub fn watch(self, mut target: Target) -> Target {
         if let Some(pressure) = self.pressure {

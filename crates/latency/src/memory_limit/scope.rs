@@ -81,7 +81,7 @@ impl Drop for Scopes {
     }
 }
 
-/// What is needed to kill all scopes of a limit.
+/// A command that kills all systemd scopes started under one memory limit.
 #[derive(Debug)]
 pub(super) struct Ending {
     systemctl: PathBuf,

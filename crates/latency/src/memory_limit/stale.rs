@@ -17,7 +17,8 @@ use super::{group, lru};
 
 const PREFIX: &str = "tailwater-limit-";
 
-/// Returns a name for a new group of this process. `lru_mask` is the setting to restore.
+/// Returns a name for a new cgroup of this process. The name contains `lru_mask`, the kernel's
+/// earlier LRU setting, so that a later process can restore it.
 pub(super) fn name(system: &System, lru_mask: u32) -> String {
     static MADE: AtomicU64 = AtomicU64::new(0);
     let process = std::process::id();

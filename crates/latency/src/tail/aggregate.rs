@@ -6,10 +6,10 @@ use serde_json::{Map, Value};
 
 use crate::numbers::median;
 
-/// Aggregates JSON values with the same fields into one value. `with` computes each number of the
-/// result from the numbers of that field in all values. Missing and `null` numbers are ignored. If
-/// no number is left, the result is `null`. A text is kept if it is equal in all values, and
-/// otherwise becomes `null`.
+/// Aggregates JSON values with the same fields into one value, field by field. For a field with
+/// numbers, `with` computes the result from the field's numbers in all values. Missing and `null`
+/// numbers are ignored; if no value has a number, the result is `null`. A text is kept if it is
+/// equal in all values, and otherwise becomes `null`.
 pub(super) fn aggregate(values: &[Value], with: &dyn Fn(&[f64]) -> Option<f64>) -> Value {
     let objects: Vec<&Map<String, Value>> = values.iter().filter_map(Value::as_object).collect();
     if objects.is_empty() {

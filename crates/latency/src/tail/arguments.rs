@@ -27,7 +27,7 @@ pub struct TailArguments {
     /// With the preset cassandra, run only the rows without a rate limiter
     #[arg(long)]
     pub unlimited_only: bool,
-    /// Comma-separated list of configurations to compare [default: the first five]
+    /// Comma-separated list of configurations to compare [default: the first five possible values]
     #[arg(long, value_delimiter = ',')]
     pub configurations: Vec<Configuration>,
     /// Also measure no_compaction: the latency of reads when nothing is written or compacted
@@ -63,7 +63,7 @@ pub struct TailArguments {
     /// Number of runs of each configuration [default: 3]
     #[arg(long, value_parser = at_least_one)]
     pub runs: Option<usize>,
-    /// Also print the means of the runs and their variation
+    /// Also print the mean of each result over the runs, and its coefficient of variation
     #[arg(long)]
     pub mean: bool,
     /// Additional options of all engines in every configuration, as an option string
@@ -89,7 +89,7 @@ pub struct TailArguments {
     /// 'report' of --directory]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Continue an interrupted experiment with the same arguments
+    /// Continue an interrupted experiment; the other arguments must be the same as before
     #[arg(long)]
     pub resume: bool,
     /// Keep the last database of each configuration; with --quick also the source database
@@ -138,7 +138,7 @@ impl Engines {
 pub enum Limit {
     /// The memory is not limited.
     None,
-    /// A limit in bytes.
+    /// The memory is limited to this number of bytes.
     Bytes(u64),
 }
 

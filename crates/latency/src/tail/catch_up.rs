@@ -59,7 +59,8 @@ pub struct CatchUpArguments {
     /// Reads of the hot set per second
     #[arg(long, default_value_t = 4000.0, value_parser = above_zero)]
     pub read_rate: f64,
-    /// Duration of the reads alone, in seconds
+    /// Duration of a run without a consumer, in seconds; other runs end when the consumer has read
+    /// the log
     #[arg(long, default_value_t = 10.0, value_parser = above_zero)]
     pub duration: f64,
     /// Number of runs of each mode

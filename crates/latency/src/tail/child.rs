@@ -29,7 +29,7 @@ const WARMING_READERS: usize = 8;
 /// one after it.
 const AROUND_COMPACTION: Duration = Duration::from_secs(10);
 
-/// What a process must measure, as it receives it on its command line.
+/// What a child process must measure. The process receives this value on its command line.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Assignment {
     pub(super) engine: EngineName,
@@ -65,7 +65,7 @@ pub(super) struct CatchUp {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Task {
-    /// Measure one run of one row.
+    /// Measure one run for one row of the report.
     Measure(Assignment),
     /// Hold this many bytes of memory until killed, and so compete with the measured process for
     /// the memory inside the limit.
@@ -179,8 +179,8 @@ fn say(message: &Message) -> Result<(), Failure> {
     Ok(output.flush()?)
 }
 
-/// Runs one phase and returns its figures. It ends after the given duration or, with a compaction
-/// or a consumer, when that has ended.
+/// Runs one phase and returns its figures. A phase with a merging compaction or a consumer ends
+/// when the compaction or the consumer has ended. Other phases end after the given duration.
 pub(super) fn measure(
     database: &dyn TailDatabase,
     assignment: &Assignment,
@@ -316,7 +316,7 @@ fn work(
             .into_iter()
             .map(|reader| reader.join().map_err(panicked)?)
             .collect::<Result<_, Failure>>();
-        // Take the time now for the figures of the reads: a stalled writer may end much later.
+        // The reads have ended, so take the time now. A stalled writer may end much later.
         let read_until_ns = clock.monotonic_ns();
         let written_bytes = concurrent_work.join().map_err(panicked)??;
         scan.map_or(Ok(()), |scan| scan.join().map_err(panicked)?)?;

@@ -76,7 +76,7 @@ pub trait TailDatabase: Sync {
 
     /// Describes I/O that does not use the configured mode, for example because the filesystem
     /// refuses direct I/O. Returns `None` if all I/O uses the configured mode, or if the engine
-    /// does not report it.
+    /// does not report the modes that it uses.
     ///
     /// # Errors
     /// Errors of the engine.
@@ -97,8 +97,8 @@ pub struct Activity {
     /// Number of times that the engine limited its background I/O requests because users' reads
     /// were slow; `None` if the engine does not do this.
     pub held_back: Option<u64>,
-    /// Number and latencies of the read calls that users' reads made on files; `None` if the engine
-    /// does not report them.
+    /// Number and latencies of the file reads that the engine made to answer users' reads; `None`
+    /// if the engine does not report them.
     pub user_reads: Option<tailwater_io::Latencies>,
 }
 

@@ -8,14 +8,14 @@ use super::figures::Figures;
 /// Difference in work that still counts as equal, as a fraction.
 const TOLERANCE: f64 = 0.03;
 
-/// A figure that measures the work done during the reads.
+/// A measure of the writing and compacting that ran concurrently with the measured reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Work {
     /// Rate of the writer, in megabytes per second.
     Written,
-    /// Fraction of the time for which the writer was stalled.
+    /// Stalled time of the writer, as a fraction of the measured time.
     Stalled,
-    /// Rate at which compactions read and write, in megabytes per second.
+    /// Bytes that compactions read plus bytes that they write, in megabytes per second.
     Compacted,
 }
 
@@ -45,7 +45,8 @@ impl Work {
     }
 }
 
-/// Returns the figures in which the work of a row differs from the work of the reference row.
+/// Compares the concurrent work during the runs of two rows of the report. Returns the measures of
+/// work in which the rows differ.
 pub(super) fn differences(figures: &Figures, reference: &Figures) -> Vec<Work> {
     Work::ALL.into_iter().filter(|work| work.differs(figures, reference)).collect()
 }

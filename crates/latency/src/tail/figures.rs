@@ -82,12 +82,12 @@ pub(super) struct Kernel {
     pub(super) user_read_calls: Option<Calls>,
     /// Bytes that the engine read and wrote, by the name of the purpose.
     pub(super) bytes_per_purpose: BTreeMap<String, Transferred>,
-    /// What the figures of the page cache cover: the `process`, its memory `group` or the whole
+    /// Where the use of the page cache was counted: the `process`, its memory `group` or the whole
     /// `machine`.
     pub(super) page_cache_of: Option<String>,
-    /// What the figures of stalls cover, as in `page_cache_of`.
+    /// Where stalls were counted: the `process`, its memory `group` or the whole `machine`.
     pub(super) stalls_of: Option<String>,
-    /// What the figures of missed pages cover, as in `page_cache_of`.
+    /// Where missed pages were counted: the `process`, its memory `group` or the whole `machine`.
     pub(super) missed_of: Option<String>,
     /// The fields of [`kernel::Figures`], by name.
     #[serde(flatten)]
@@ -105,7 +105,8 @@ impl Kernel {
         self.by_name = named.map(|(name, figure)| (name.to_owned(), figure)).collect();
     }
 
-    /// Returns one of the kernel's figures by name; `None` if it was not reported.
+    /// Returns one of the numbers measured by the kernel, by its name in the report; `None` if the
+    /// kernel did not report it.
     pub(super) fn figure(&self, name: &str) -> Option<f64> {
         self.by_name.get(name).copied().flatten()
     }

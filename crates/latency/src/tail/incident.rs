@@ -1,4 +1,4 @@
-//! Incidents during a run that test how a cache copes with change.
+//! Incidents: changes during a run. They test how a cache copes with change.
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};

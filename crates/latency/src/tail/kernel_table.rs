@@ -1,4 +1,4 @@
-//! The table of the kernel's figures.
+//! The report's table of kernel statistics: page cache, stalls and device.
 
 use std::fmt;
 
@@ -19,7 +19,7 @@ const FIGURES: [(&str, &str, f64); 10] = [
     ("utilisation", "busy %", 0.01),
 ];
 
-/// Formats a report's medians of the kernel's figures as a table.
+/// Formats a report's kernel statistics as a table: the median over the runs of each row.
 pub(super) struct KernelTable<'r>(pub(super) &'r Report);
 
 impl fmt::Display for KernelTable<'_> {

@@ -27,7 +27,7 @@ pub(super) struct Latencies {
 }
 
 impl Latencies {
-    /// Computes the figures from a histogram of nanoseconds.
+    /// Computes percentiles, maximum, mean and standard deviation from a histogram of nanoseconds.
     pub(super) fn of(histogram: &Histogram<u64>) -> Self {
         let at = |quantile: f64| histogram.value_at_quantile(quantile) as f64 / 1000.0;
         Self {

@@ -42,8 +42,8 @@ const KILL: i32 = 9;
 /// measures in the test's own process.
 pub(super) trait Launch {
     /// Measures one run, and returns the figures of each of its phases. `direct_bytes` computes
-    /// from a phase's figures how many bytes the process read with direct I/O, if that is known.
-    /// These bytes are not misses of the page cache.
+    /// from a phase's figures how many bytes the process read with direct I/O; it returns `None` if
+    /// the figures do not show this. These bytes are not misses of the page cache.
     ///
     /// # Errors
     /// Errors of the engine, and of the process in which it runs.
@@ -53,8 +53,8 @@ pub(super) trait Launch {
         direct_bytes: &dyn Fn(&Figures) -> Option<u64>,
     ) -> Result<Vec<Figures>, Failure>;
 
-    /// Evicts the files in some directories from the page cache. Returns the number of pages of
-    /// these files that are still in the page cache; `None` if the kernel does not report it.
+    /// Evicts the files in some directories from the page cache. Returns how many pages of these
+    /// files are still in the page cache; `None` if the kernel does not report this number.
     ///
     /// # Errors
     /// Errors from listing and opening the files.
@@ -160,8 +160,8 @@ impl Processes {
         Ok(())
     }
 
-    /// Reads the process's messages until it ends, and returns the figures of each phase. Each
-    /// includes the kernel's figures for the same period.
+    /// Reads the child process's messages until the process ends, and returns the figures of each
+    /// phase. The figures of a phase include the kernel statistics of the same period.
     fn measured(
         &self,
         assignment: &Assignment,

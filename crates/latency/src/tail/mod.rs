@@ -69,7 +69,7 @@ use crate::failure::Failure;
 /// Checks that an experiment with these arguments is possible with these engines.
 ///
 /// # Errors
-/// If it is not. The message names the argument.
+/// If the experiment is not possible. The message names the argument that prevents it.
 pub fn check(arguments: &TailArguments, engines: &[&dyn TailEngine]) -> Result<(), Failure> {
     plans(arguments, engines).map(|_| ())
 }

@@ -39,8 +39,8 @@ const SMALL_DATABASE: u64 = 4 << 30;
 pub(super) enum Kind {
     /// A writer overwrites random keys, so that compactions run all the time.
     Overwriting,
-    /// One compaction runs for the whole time of the run. It merges two sorted runs, each with half
-    /// of the keys.
+    /// One compaction merges two sorted sets of tables, each with half of the keys. The reads are
+    /// measured before, during and after it.
     Merging,
 }
 
@@ -119,12 +119,12 @@ impl Parameters {
         format!("{options};{}", self.more_options)
     }
 
-    /// Returns the size of all keys and values in the database, in bytes.
+    /// Returns the total size of all keys and values in the database, in bytes.
     pub(super) fn database_bytes(&self) -> u64 {
         self.keys * (self.key_bytes + self.value_bytes) as u64
     }
 
-    /// Returns the size of the values in the hot set, in bytes.
+    /// Returns the total size of all values in the hot set, in bytes.
     pub(super) fn hot_bytes(&self) -> u64 {
         self.hot_keys * self.value_bytes as u64
     }

@@ -38,15 +38,15 @@ pub(super) struct ConfigurationReport {
     minimum: Value,
     maximum: Value,
     pub(super) variation: Value,
-    /// The medians divided by the medians of the same engine's `buffered` row.
+    /// The fields of `median`, each divided by the same field of the `buffered` row of this engine.
     ratios_to_buffered: Value,
-    /// The names of the figures of work done ([`Work`]) in which this row differs from its engine's
-    /// reference row (see [`Report::reference`]). If there are any, the latencies of the two rows
-    /// are not comparable.
+    /// The measures of concurrent work (writing and compacting) in which this row differs from its
+    /// engine's reference ([`Report::reference`]). If there are any, the latencies are not
+    /// comparable.
     #[serde(serialize_with = "as_fields")]
     pub(super) unequal_work: Vec<Work>,
-    /// The names of the figures of work done ([`Work`]) in which this row differs from the first
-    /// engine's row with the same configuration.
+    /// The measures of concurrent work (writing and compacting) in which this row differs from the
+    /// first engine's row with the same configuration.
     #[serde(serialize_with = "as_fields")]
     pub(super) unequal_work_of_engines: Vec<Work>,
     pub(super) runs: Vec<Run>,
@@ -138,9 +138,9 @@ impl Report {
         self.configurations.iter().find(same).filter(|first| first.row.engine != of.engine)
     }
 
-    /// Returns the reference figures. The amount of work that a row did is compared with the work
-    /// in these figures. They are the medians of the same engine's `buffered` row. If there is
-    /// none, they are the medians of all rows of the engine that have concurrent work.
+    /// Returns the reference for the concurrent work (writing and compacting) during the runs of
+    /// `row`. The reference consists of the medians of the same engine's `buffered` row. If there
+    /// is none, it consists of the medians over all rows of the engine that have concurrent work.
     fn reference(&self, row: Row) -> Result<Figures, Failure> {
         if let Some(buffered) = self.buffered(row) {
             return Ok(buffered.median.clone());

@@ -50,11 +50,11 @@ impl<'c> Pace<'c> {
     /// How far a writer may be ahead of the rate before it sleeps. Sleeping before each write would
     /// cost more than the write itself.
     const AHEAD: Duration = Duration::from_millis(10);
-    /// A writer that is behind its rate catches up, but for at most this delay. The rest of a
-    /// longer delay is not made up for.
+    /// The longest delay that a writer makes up for when it is behind its rate. The rest of a
+    /// longer delay is ignored.
     const BEHIND: Duration = Duration::from_millis(100);
 
-    /// Creates a pace that begins at the current time.
+    /// Creates a rate limiter for a writer. The limiter starts at the current time.
     pub(super) fn new(clock: &'c dyn Clock, bytes_per_second: u64) -> Self {
         Self { clock, bytes_per_second: bytes_per_second as f64, paid_ns: clock.monotonic_ns() }
     }
@@ -105,9 +105,9 @@ mod tests {
             pace.wait(1000, u64::MAX);
             at_once += 1;
         }
-        // After the stall, the writer catches up for 100 ms and gets 10 ms ahead of its rate. The
-        // rate is one write per millisecond, so about 110 writes start immediately. The write that
-        // exceeds the 10 ms also starts.
+        // The rate is one write per millisecond. After the stall, the writer makes up for 100 ms
+        // (`BEHIND`) and may get 10 ms ahead of its rate (`AHEAD`). So about 110 writes start
+        // immediately, plus the write with which the writer exceeds the 10 ms.
         assert!((110..=113).contains(&at_once), "{at_once}");
     }
 }

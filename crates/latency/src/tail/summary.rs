@@ -9,8 +9,8 @@ use super::report::{ConfigurationReport, Report};
 const WIDTH: usize = 100;
 
 /// Describes how reads differ between `direct_compaction_read_write` and `buffered`, and whether
-/// these two configurations did the same work. It uses the first engine that has results for both;
-/// `None` if there is no such engine.
+/// these two configurations did the same work. The description is of the first engine that has
+/// results for both configurations; `None` if no engine has.
 pub(super) fn sentences(report: &Report) -> Option<String> {
     let direct = report.configurations.iter().find(|found| {
         found.row.configuration == Configuration::DirectCompactionReadWrite

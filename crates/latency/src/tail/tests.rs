@@ -269,8 +269,9 @@ fn one_compaction_merges_two_inputs_while_reads_come_at_a_rate() {
         assert_eq!(read > (4 << 20) as f64, index < 3, "{index}: {read}");
         for phase in ["before_compaction", "after_compaction"] {
             let reads = &configuration["median"][phase]["reads_per_second"];
-            // The number of completed reads depends on other load on the machine, so check only
-            // that there were some reads. The last row has neither of these phases.
+            // The rate of reads depends on other load on the machine, so check only that there were
+            // more than one per second. The last row has neither phase: without a compaction, there
+            // is no phase before or after it.
             assert_eq!(reads.as_f64() > Some(1.0), index < 3, "{index}: {reads}");
         }
     }

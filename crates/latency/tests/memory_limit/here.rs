@@ -25,8 +25,8 @@ fn file_out_of_memory(directory: &Path) -> std::path::PathBuf {
     for _ in 0..FILE_MIB {
         file.write_all(&chunk).expect("room");
     }
-    // A root without `drop_caches` makes `evict` drop only the pages of this file. Dropping the
-    // whole machine's page cache would slow other programs.
+    // Below `/no/such/root` there is no `drop_caches`, so `evict` drops only the pages of the files
+    // in `directory`. Dropping the whole machine's page cache would slow other programs.
     let evicted = evict(&System::at("/no/such/root"), &[directory]).expect("a file");
     assert!(!evicted.machine);
     // A few pages may remain in the page cache, for example because another process reads the file.

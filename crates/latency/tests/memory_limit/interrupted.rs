@@ -31,7 +31,8 @@ fn the_process_that_is_interrupted() {
     // Begin with a line feed, because the test harness has already printed the beginning of a line.
     println!("\nTHERE {} {}", child.id(), group.unwrap_or_default());
     let _ = child.wait();
-    // Keep running after the child was killed, until the interrupt handler ends this process.
+    // The interrupt handler has killed the child, and now ends this process. Wait here until it
+    // does.
     drop(limit);
     std::thread::sleep(Duration::from_secs(1000));
 }

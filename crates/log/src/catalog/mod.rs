@@ -368,7 +368,8 @@ impl Inner {
     }
 }
 
-/// Returns the changes that create these partitions, each given as its id and its incarnation.
+/// Returns the changes that create these partitions. Each partition is given as its id and its
+/// incarnation.
 fn create_partitions(
     id: TopicId,
     partitions: &[(u32, u64)],

@@ -112,7 +112,7 @@ fn encode<T: Serialize + ?Sized>(value: &T) -> Result<Vec<u8>> {
 pub(super) struct State {
     pub(super) streams: BTreeMap<u32, StreamInfo>,
     pub(super) next_incarnation: u64,
-    /// Records of the application, by key.
+    /// Records that the program using the log stores in the catalog, by key.
     #[serde(default)]
     pub(super) records: BTreeMap<String, String>,
 }

@@ -94,8 +94,8 @@ impl Log {
             let end = if partition.failure().is_some() { u64::MAX } else { stats.end_offset };
             (stats.incarnation == incarnation).then_some(end)
         })?;
-        // Record this last. If this opening is interrupted before, the next one must still compare
-        // its boot with the boot of the previous complete opening.
+        // Record this opening last. If it is interrupted before that, the next opening must still
+        // compare the machine's boot with the boot at the previous complete opening.
         env.opening.record(&**storage, &env.directory)?;
         let log = Self {
             env,
@@ -158,13 +158,15 @@ impl Log {
         &self.env.segment_files.storage
     }
 
-    /// Returns the memory that all tails use, and the hard limit on it, both in bytes.
+    /// Returns the memory that the tails of all partitions use, and the hard limit on it, both in
+    /// bytes. A tail holds recent batches in memory.
     pub fn tail_memory(&self) -> (usize, usize) {
         (self.env.memory.used(), self.env.memory.limit())
     }
 
-    /// Does the work that is due for the log's threads, in the calling thread. A log without
-    /// persisters needs this.
+    /// Does the due work of the log's background threads in the calling thread. If the log has no
+    /// persisters (threads that write batches to segments), the caller must call this method
+    /// regularly.
     pub fn run_pending(&self) {
         self.env.scheduler.run_pending(&*self.env.clock);
         while self.offsets.write_pending() {}
@@ -233,8 +235,9 @@ impl Log {
     /// Creates a topic with `partitions` partitions, which are numbered from 0.
     ///
     /// # Errors
-    /// Not found, if the stream does not exist; already exists; invalid argument, naming the
-    /// option; I/O errors. After an error, neither the topic nor any of its partitions exists.
+    /// Not found, if the stream does not exist; already exists, if the id or the name belongs to
+    /// another topic of the stream; invalid argument, naming the option; I/O errors. After an
+    /// error, neither the topic nor any of its partitions exists.
     pub fn create_topic(
         &self,
         stream: u32,
@@ -529,8 +532,8 @@ impl Log {
     /// being closed or closed, waits and returns the outcome of the first call.
     ///
     /// # Errors
-    /// The first error of a partition or of the consumers' offsets. The unpersisted batches then
-    /// remain in shared memory, if there is any.
+    /// The first error of a partition or of the consumers' offsets. If the log uses shared memory,
+    /// the unpersisted batches then remain in it.
     pub fn close(&self) -> Result<()> {
         // A panic also counts as the outcome. Otherwise a second attempt to close the log might
         // remove shared memory that is still needed.

@@ -138,9 +138,10 @@ pub(super) fn open_env(
     })
 }
 
-/// Checks the shared memory `left`, which the last process used, if this opening uses different
-/// shared memory. Fails if `left` contains acknowledged batches. Otherwise the log would be opened
-/// without these batches, and a later opening with `left` would mistake them for new batches.
+/// Checks `left`, the shared memory that the log's last process used, if it is not the one that
+/// this opening uses. Fails if `left` still contains acknowledged batches. Otherwise the log would
+/// be opened without these batches, and a later opening with `left` would mistake them for new
+/// batches.
 fn check_left_memory(left: Option<&Path>, log: u128, directory: &Path) -> Result<()> {
     let Some(path) = left else { return Ok(()) };
     let left = match PosixSharedMemory::open_existing(path) {
@@ -204,7 +205,8 @@ fn choose(
     }
 }
 
-/// Opens the shared memory for the tails of a log; `None` if private memory is to be used.
+/// Opens the shared memory for the tails (the recent batches of each partition); `None` if private
+/// memory is to be used.
 fn shared_memory(
     options: &LogOptions,
     directory: &Path,

@@ -13,7 +13,8 @@ pub struct Appended {
     pub base_offset: u64,
     /// Time of the append, in microseconds since 1970.
     pub timestamp_us: u64,
-    /// Completed when the batch is as durable as the topic requires: the acknowledgement.
+    /// The acknowledgement: this ticket completes when the batch is as durable as the topic
+    /// requires.
     pub ticket: Ticket,
 }
 
@@ -32,10 +33,11 @@ impl Partition {
     /// acknowledge only persisted appends, once they are persisted.
     ///
     /// # Errors
-    /// `Full`, if there is no memory now or a command refuses appends. Then nothing was appended,
-    /// and [`Self::try_append_or`] notifies the caller when it can retry. `InvalidArgument`, if the
-    /// batch is damaged or too large. `NoSpace` or `Io`, if an earlier write to a segment failed.
-    /// `Closed`, if the log was closed; `NotFound`, if the partition was deleted.
+    /// `Full`, if there is no memory now, or while a command such as a purge or truncation is
+    /// pending. Then nothing was appended, and [`Self::try_append_or`] notifies the caller when it
+    /// can retry. `InvalidArgument`, if the batch is damaged or too large. `NoSpace` or `Io`, if an
+    /// earlier write to a segment failed. `Closed`, if the log was closed; `NotFound`, if the
+    /// partition was deleted.
     pub fn try_append(&self, batch: &[u8]) -> Result<Appended> {
         self.try_append_verified(&self.verify(batch)?)
     }

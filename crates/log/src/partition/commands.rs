@@ -97,7 +97,8 @@ impl Owner {
 
     /// Fails the queued flushes and truncations, because a write failed. All other commands stay
     /// queued and are executed without waiting for a write. Returns the signals of the failed
-    /// commands, which the caller must complete.
+    /// commands, each with its error. The caller must complete these signals, which wakes the
+    /// waiting threads.
     pub(super) fn fail_commands(&mut self, error: &Error) -> Completions {
         let mut completions = Completions::new();
         let mut stay = std::collections::VecDeque::new();
@@ -365,9 +366,9 @@ impl Partition {
         let end = {
             let owner = self.owner.lock();
             if let Health::Failed(error) = &owner.health {
-                // If an earlier truncation failed, it may have left segments that are no longer in
-                // the snapshot. A truncation would not remove them, so refuse it. The next opening
-                // of the log finds these segments.
+                // If an earlier truncation failed, it may have left segment files that the readers'
+                // snapshot of the partition no longer lists. Another truncation would not remove
+                // them, so refuse it. The next opening of the log finds these segments.
                 return Err(error.clone());
             }
             if owner.has_unpersisted() {
@@ -412,8 +413,8 @@ impl Partition {
             return Ok(());
         }
         if let Err(error) = rewritten.install(&self.env.segment_files) {
-            // The files of both generations may exist. The file of the new generation must be
-            // removed with the segment or before, so it is queued for removal.
+            // The files of both generations may exist. The new generation's file must be removed no
+            // later than the segment itself, so queue it for removal.
             files.unused.push(rewritten.new.path(Kind::Log));
             let _ = self.remove_unused(files);
             return Err(error);

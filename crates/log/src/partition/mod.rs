@@ -14,9 +14,9 @@
 //!   partition. A write in flight is therefore part of the order, and no other change to files
 //!   overtakes it.
 //! - A command that ends the current state of a partition (purge, truncate, delete, close) is a
-//!   *barrier*: from the time it is queued until it is done, appends are refused with
-//!   [`ErrorKind::Full`], and their callers wait. Before the command is executed, earlier appends
-//!   are persisted, unless a purge removes them.
+//!   *barrier*: from the time it is queued until it is done, [`Partition::try_append`] fails with
+//!   [`ErrorKind::Full`], and [`Partition::append`] waits. Before the command is executed, earlier
+//!   appends are persisted, unless a purge removes them.
 //! - Readers pin a [`Snapshot`]: the segments and chunks of one incarnation. A change replaces the
 //!   whole snapshot.
 //!
@@ -40,8 +40,8 @@
 //! # Panics
 //!
 //! A panic fails the step. The partition then refuses appends until the log is opened again or the
-//! partition is purged, because a purge begins new files. The tickets of the batches and the command
-//! in the step complete with the error. Other partitions continue.
+//! partition is purged, because a purge begins new files. The tickets of the batches and the
+//! command in the step complete with the error. Other partitions continue.
 //!
 //! # Incarnations
 //!
@@ -54,8 +54,8 @@
 //!
 //! # Crash at each step
 //!
-//! - Persist: after the crash the group of batches exists as a whole, or only in part; recovery
-//!   cuts off a partial group ([`recovery`]).
+//! - Persist: after the crash the group of batches exists as a whole, or only in part. Of a partial
+//!   group, recovery keeps the batches before the first one that is not whole ([`recovery`]).
 //! - Rotate: the old segment is cut and synced first. The name of the new segment is durable before
 //!   anything is written to it.
 //! - Purge: a crash before the catalog contains the new incarnation leaves the new directory
@@ -113,8 +113,8 @@ pub struct Partition {
     snapshot: Published<Snapshot>,
 }
 
-/// The part of the partition's state that concerns its files. Only the thread that takes a step
-/// uses it.
+/// The part of the partition's state that concerns its files. It is used only in a step (a change
+/// to the files), and only one thread at a time takes a step.
 #[derive(Debug, Default)]
 struct Files {
     writer: Option<SegmentWriter>,
@@ -356,8 +356,9 @@ impl Partition {
         written
     }
 
-    /// Records that a group of batches could not be persisted. Returns the signals that the caller
-    /// must complete.
+    /// Records that a group of batches could not be persisted. Returns the signals of the appends
+    /// and commands that failed. The caller must complete these signals, which wakes the waiting
+    /// threads.
     fn not_persisted(&self, owner: &mut Owner, error: &Error) -> Completions {
         let mut completions = owner.not_persisted(&self.env, error);
         completions.extend(owner.fail_commands(error));
@@ -520,7 +521,8 @@ impl Partition {
         match step {
             Step::Persist(group) => {
                 let mut files = self.files.lock();
-                // The outcome is not needed here: the owner's health records it.
+                // Ignore the outcome: `persist` has already stored a failure in the owner's field
+                // `health`.
                 let _ = self.persist(&mut files, &group);
             }
             Step::Recover => self.retry_survivors(),

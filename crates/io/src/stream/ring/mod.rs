@@ -116,7 +116,7 @@ fn build() -> io::Result<IoUring> {
     // With `COOP_TASKRUN` the kernel does not interrupt the thread to post completions; they are
     // posted when the thread next enters the kernel, which it does anyway.
     match IoUring::builder().setup_coop_taskrun().build(ENTRIES) {
-        // Linux before 5.19 does not have this flag.
+        // Linux before 5.19 does not have the flag `COOP_TASKRUN`.
         Err(error) if error.kind() == io::ErrorKind::InvalidInput => IoUring::new(ENTRIES),
         built => built,
     }
@@ -255,8 +255,9 @@ impl RingRequests {
         }
     }
 
-    /// Submits the entries in the submission queue and waits until `ends` requests have completed.
-    /// After a permanent error, or too many transient errors in a row, the ring is given up.
+    /// Submits the entries in the submission queue and waits for the completion of requests; `ends`
+    /// is their number. After a permanent error, or too many transient errors in a row, the ring is
+    /// given up.
     fn enter(&mut self, ends: usize) {
         if self.is_given_up {
             return;
@@ -269,7 +270,8 @@ impl RingRequests {
         // The call may have failed because the completion queue is full, so empty it.
         self.reap();
         match Errno::from_io_error(&error) {
-            // A signal interrupted the call. The caller enters again if it still waits.
+            // A signal interrupted the system call. The caller calls `enter` again if it still
+            // waits.
             Some(Errno::INTR) => self.refusals = 0,
             Some(Errno::AGAIN | Errno::BUSY | Errno::NOMEM) if self.refusals < REFUSALS_MAX => {
                 std::thread::sleep(REST);

@@ -1,4 +1,5 @@
-//! Inspects the files of an edited database one by one, each as far as it can be read.
+//! Inspects the files of a database one by one, each as far as it can be read. Before that, the
+//! fuzzer's input determines edits of the files.
 #![no_main]
 
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! Inspects the files of a database one by one, each as far as it can be read. Before that, the
-//! fuzzer's input determines edits of the files.
+//! Inspects the files of a database one by one, each as far as it can be read. The
+//! fuzzer's input determines how the files were edited before.
 #![no_main]
 
 use std::path::Path;

@@ -72,8 +72,7 @@ impl Survivors {
     }
 
     /// Removes two kinds of regions from this collection, and returns their names: regions without
-    /// a chunk, and regions that belong to an incarnation of a partition that does not exist
-    /// according to `exists`.
+    /// a chunk, and regions of partition incarnations for which `exists` returns false.
     pub(crate) fn take_unclaimed(
         &mut self,
         exists: impl Fn(PartitionId, u64) -> bool,

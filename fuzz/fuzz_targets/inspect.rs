@@ -1,4 +1,5 @@
-//! Inspects the files of an edited database one by one, each as far as it can be read.
+//! Inspects the files of a database one by one, each as far as it can be read. The
+//! fuzzer's input determines how the files were edited before.
 #![no_main]
 
 use std::path::Path;

@@ -1,5 +1,6 @@
-//! Moves an iterator over an edited database, in any order. If the input contains no edits, also
-//! checks that each move reaches the same entry as in a list of the entries.
+//! Moves an iterator over a database whose files the fuzzer's input may have edited. The input also
+//! determines the moves and their order. If the input contains no edits, the target also checks
+//! that each move reaches the same entry as in a list of the entries.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -26,7 +26,8 @@ fn check_varint(data: &[u8]) {
     let mut written = Vec::new();
     put_varint64(&mut written, value);
     assert_eq!(decode_varint64(&written), Some((value, varint_length(value))));
-    // The decoded bytes equal the encoder's output if and only if they have the same length.
+    // The bytes of `data` that were decoded equal the encoder's output if and only if both have the
+    // same length.
     assert_eq!(length == written.len(), data[..length] == written);
     let signed = Reader::new(data).varsigned64("n").expect("a varint");
     written.clear();

@@ -17,8 +17,8 @@ fuzz_target!(|input: &[u8]| {
     allocation::within(MEMORY_MAX, || {
         let options = options(storage(&files), RecoveryMode::PointInTime);
         let report = verify(directory(), &options, &mut |_| {});
-        // If there are other findings, such as damage or unsupported features, opening the database
-        // may fail.
+        // If there are findings other than torn tails, such as damage or unsupported features,
+        // opening the database may fail.
         if report.findings.iter().all(|finding| finding.severity == Severity::TornTail) {
             let db = open(&files, RecoveryMode::PointInTime).expect("nothing is damaged");
             let missing = |left_out: &LeftOut| left_out.reason.contains("missing");

@@ -1,5 +1,5 @@
-//! Code that the fuzz targets share. It limits memory, and it writes and edits data in such a way
-//! that the data pass checks such as checksums.
+//! Code that the fuzz targets share. It limits memory. It also writes and edits data, and keeps
+//! checksums and similar fields valid.
 //!
 //! A target checks more than the absence of panics. It also checks that the code under test
 //! terminates, that its memory is limited by a function of the input, and further properties that

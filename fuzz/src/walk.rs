@@ -30,9 +30,10 @@ pub fn read_log(log: &[u8], log_number: u64) -> LogContents {
     let mut reader = RecordReader::new(SliceSource::new(log), log_number);
     let mut contents = LogContents::default();
     let (mut offset, mut record_end) = (0, 0);
-    // The number of iterations limits the number of events. Each fragment of the log has at least
-    // one byte and causes at most two events: if the fragment interrupts a record, the reader first
-    // reports the damage to that record, and then the fragment.
+    // The log's length limits the number of events before its end. Each fragment of the log has at
+    // least one byte and causes at most two events: if the fragment interrupts a record, the reader
+    // first reports the damage to that record, and then the fragment. Four more iterations leave
+    // room for the events at the end of the log.
     for _ in 0..2 * log.len() + 4 {
         let Ok(event) = reader.next_event();
         check_verdicts(&event);

@@ -5,8 +5,8 @@
 //! the end of the queue, so that partitions take turns. Writes of several partitions can be in
 //! flight concurrently, and the kernel can merge their flush requests to the device.
 //!
-//! The scheduler also wakes each partition at its deadlines: the end of its save interval, its
-//! retention, and the release of its memory.
+//! The scheduler also wakes a partition when its save interval ends, when its next run of retention
+//! is due, and when its memory is to be released.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};

@@ -11,7 +11,8 @@ use tailwater_log::{CatalogSnapshot, Consumer, Log, PartitionId, Ticket};
 
 use crate::status::Status;
 
-/// The limit on consumers with a stored offset, and the current number of them in each partition.
+/// Limits the number of consumers that have a stored offset in a partition. Contains the limit,
+/// which is the same for all partitions, and the current number in each partition.
 #[derive(Debug)]
 pub(crate) struct Consumers {
     /// Maximum number of consumers with a stored offset in one partition.
@@ -67,7 +68,8 @@ impl Consumers {
         Ok(stored)
     }
 
-    /// Calls `delete`, which deletes a consumer's offset, and updates the number of consumers.
+    /// Deletes a consumer's offset by calling `delete`. Then decrements the partition's number of
+    /// consumers.
     ///
     /// # Errors
     /// Errors from `delete`.

@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 pub enum ServerError {
     /// The log cannot be opened or closed.
     Log(tailwater_log::Error),
-    /// The directory contains Apache Iggy's data, which is never modified.
+    /// The server's data directory contains Apache Iggy's data, which is never modified.
     ForeignData(String),
     /// The server cannot listen on an address.
     Listen {
@@ -22,9 +22,9 @@ pub enum ServerError {
     },
     /// A certificate or key is unusable.
     Tls(String),
-    /// The directory cannot be created.
+    /// The server cannot create its data directory.
     Directory(String),
-    /// The directory cannot be written to.
+    /// The server cannot write to its data directory.
     Storage(tailwater_io::Error),
 }
 

@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::sync::Semaphore;
 
-/// Size up to which requests and replies are not counted, in bytes. The limit on the number of
-/// connections limits their total.
+/// Requests and replies of up to this many bytes are not counted in [`InFlight`]. The limit on the
+/// number of connections also limits the total size of such requests and replies.
 pub(crate) const UNCOUNTED_BYTES: usize = 16 << 10;
 /// Size up to which a request counts as small, in bytes.
 const SMALL_BYTES: usize = 64 << 10;
@@ -61,7 +61,8 @@ impl InFlight {
     }
 }
 
-/// A share of the memory of requests and replies. Requests or replies of one kind use it.
+/// One of the three shares of the memory for requests and replies: the share for large requests,
+/// for small requests, or for replies.
 #[derive(Debug)]
 struct Pool {
     units: Semaphore,
@@ -131,13 +132,14 @@ pub(crate) struct Reservation {
 }
 
 impl Reservation {
-    /// Returns whether other requests or replies are waiting for memory of the same share.
+    /// Returns whether other requests or replies are waiting for memory of the share ([`Pool`]) to
+    /// which this reservation belongs.
     pub(crate) fn is_wanted(&self) -> bool {
         self.pool.waiting.load(Ordering::Relaxed) > 0
     }
 
-    /// Changes the size of the reservation to `bytes`, without waiting. If the share that contains
-    /// the reservation has not enough free memory, changes nothing and returns false.
+    /// Changes the size of the reservation to `bytes`, without waiting. If the reservation's share
+    /// of the memory ([`Pool`]) has too little free memory, changes nothing and returns false.
     pub(crate) fn resize(&mut self, bytes: usize) -> bool {
         let units = self.pool.units_of(bytes);
         if units > self.units && !self.pool.try_take(units - self.units) {
@@ -150,9 +152,9 @@ impl Reservation {
         true
     }
 
-    /// Grows the reservation to `bytes`, without waiting, but only if a quarter of the share that
-    /// contains the reservation stays free. Otherwise returns false. Optional growth of large
-    /// replies to slow clients thus leaves memory for other replies.
+    /// Grows the reservation to `bytes`, without waiting, if a quarter of its share of the memory
+    /// ([`Pool`]) is still free afterwards. Otherwise changes nothing and returns false. The growth
+    /// of large replies to slow clients is optional, so it leaves memory for other replies.
     pub(crate) fn grow(&mut self, bytes: usize) -> bool {
         let more = self.pool.units_of(bytes).saturating_sub(self.units);
         let free = self.pool.units.available_permits();

@@ -156,8 +156,8 @@ mod tests {
         assert_eq!(bucket(0), 0);
         for index in 0..BUCKETS - 1 {
             let end = bucket_end_us(index).expect("a bound");
-            // Bucket 0 ends at 1.5 microseconds. `bucket_end_us` rounds this end down to 1,
-            // although a duration of 1 microsecond belongs to bucket 0.
+            // Bucket 0 is exempt from both checks. It ends at 1.5 microseconds. `bucket_end_us`
+            // rounds this end down to 1, although a duration of 1 microsecond belongs to bucket 0.
             if index > 0 {
                 assert!(bucket(end - 1) <= index, "{index}");
             }

@@ -16,8 +16,8 @@ use iggy_binary_protocol::{
 
 /// Length of a frame's header, in bytes.
 pub(crate) const HEADER_BYTES: usize = HEADER_SIZE;
-/// Length of a result section without errors, in bytes. Some replies have this section at the start
-/// of their body.
+/// Length of a result section that contains no errors, in bytes. The bodies of some replies begin
+/// with this section.
 const RESULT_BYTES: usize = RESULT_COUNT_LEN;
 /// Offset of the field `command` in all headers, in bytes.
 const COMMAND_OFFSET: usize = 60;
@@ -65,7 +65,8 @@ pub(crate) struct Head {
     pub(crate) checksum: u128,
 }
 
-/// The error for a header with an invalid value: the client, and the reason to end its session.
+/// The error for a header with an invalid value. The error contains the client and the reason to
+/// end the client's session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct InvalidHead {
     /// The id that the client chose for itself.

@@ -4,7 +4,7 @@
 //! - [`oracle`]: the real RocksDB, for databases written during a test.
 //! - [`dump`]: the format of a database's contents, which [`golden`] and [`oracle`] share.
 //! - [`model`]: the expected results that follow from a dump.
-//! - [`mutation`]: mutated copies of the sources.
+//! - [`mutation`]: copies of the source code with deliberate errors that tests must detect.
 //! - [`directory`]: snapshots of a directory, to verify that nothing changed it.
 //! - [`scenario`]: tests of databases that are moved, copied and damaged. They are defined by
 //!   tables in a document.

@@ -77,8 +77,8 @@ impl MutatedTree {
     }
 }
 
-/// Removes the files in a directory and its subdirectories that are not in `kept`. They were left
-/// by an earlier copy.
+/// Removes files from a directory and its subdirectories, except for the files in `kept`. The
+/// removed files were left by an earlier copy.
 #[expect(clippy::disallowed_methods, reason = "works on source files, outside any storage")]
 fn remove_others(directory: &Path, kept: &BTreeSet<PathBuf>) -> io::Result<()> {
     for entry in fs::read_dir(directory)? {

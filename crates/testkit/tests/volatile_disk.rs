@@ -25,8 +25,8 @@ fn mounted(kind: &str, shape: Shape, seed: u64) -> Option<VolatileDisk> {
     made.inspect_err(|reason| say(&format!("skipped: power cuts on {kind}: {reason}"))).ok()
 }
 
-/// Writes 64 KiB of the character `byte` to a file. `sync` determines whether the file is then
-/// synced. Returns whether that succeeded.
+/// Writes 64 KiB of the character `byte` to a file. If `sync` is true, then syncs the file. Returns
+/// whether the write and the sync succeeded.
 fn write(path: &Path, byte: char, sync: bool) -> bool {
     let sync = if sync { " conv=fsync" } else { "" };
     let command = format!(

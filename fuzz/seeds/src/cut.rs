@@ -65,7 +65,8 @@ pub(super) fn without_database(corpora: &Corpora) -> io::Result<()> {
     corpora.add("wide_column", b"\x02\x02\x02\x02\x01\x01\x11\x00\x01\x01\x02axyz")
 }
 
-/// Adds the parts of a database as seeds of the targets that read them.
+/// Cuts the files of a database into the parts that individual targets read, and adds each part as
+/// a seed of its target.
 pub(super) fn database(corpora: &Corpora, files: &Files) -> io::Result<()> {
     for (name, bytes) in files {
         corpora.add("file_name", &join(&MOVES, name.as_bytes()))?;

@@ -70,7 +70,7 @@ pub struct Polled {
 }
 
 impl Polled {
-    /// Returns the number of bytes.
+    /// Returns the total length of all pieces, in bytes.
     pub fn length(&self) -> usize {
         self.pieces.iter().map(|piece| piece.as_ref().len()).sum()
     }
@@ -119,8 +119,8 @@ impl Wanted {
 }
 
 impl Partition {
-    /// Returns up to `count` messages and about 1 MiB, beginning with the message that the strategy
-    /// selects. Returns no messages at the end of the partition.
+    /// Returns messages, beginning with the message that the strategy selects: at most `count`
+    /// messages, and at most about 1 MiB in total. Returns no messages at the end of the partition.
     ///
     /// Messages that are not in memory are read from a segment, which blocks on the device. A
     /// caller that must not block uses [`Self::poll_memory`].

@@ -46,13 +46,14 @@ const SEARCH_BYTES: usize = 1 << 20;
 /// Findings of a partition's recovery.
 #[derive(Debug, Clone, Default)]
 pub struct Recovered {
-    /// Bytes after the last whole batch that were cut off.
+    /// Number of bytes that were cut off after the last whole batch.
     pub cut_bytes: u64,
-    /// Messages that were recovered from shared memory.
+    /// Number of messages that were recovered from shared memory. No segment contained these
+    /// messages.
     pub surviving_messages: u64,
     /// Damage that fences the partition.
     pub fenced: Option<Error>,
-    /// Findings that the other fields do not contain, as text.
+    /// Texts of the findings that have no field of their own.
     pub notes: Vec<String>,
 }
 
@@ -64,7 +65,7 @@ impl Recovered {
     }
 }
 
-/// Files of an incarnation.
+/// The files of one incarnation of a partition.
 #[derive(Debug, Default)]
 pub(crate) struct Listing {
     /// Segments in the order of their offsets, with the lengths of their files in bytes.
@@ -73,7 +74,7 @@ pub(crate) struct Listing {
     left_over: Vec<String>,
 }
 
-/// Lists the files of an incarnation.
+/// Lists the files in `directory`, the directory of one incarnation of a partition.
 ///
 /// # Errors
 /// I/O errors.
@@ -200,8 +201,9 @@ fn recover(
     for name in &listing.left_over {
         let path = directory.join(name);
         if env.segment_files.storage.remove(&path).is_err_and(|error| !error.is_not_found()) {
-            // An unused file may be a generation of a segment. It must be removed before the
-            // segment or together with it, so it is queued for removal.
+            // The file may be an older version (generation) of a segment's file. If it outlived the
+            // newest version, recovery would use it as the segment. So it is queued, to be removed
+            // no later than the newest version.
             files.unused.push(path);
         }
     }
@@ -308,9 +310,10 @@ fn scan_to_end(mut scanner: Scanner, segment: &Segment, position: u64, offset: u
     }
 }
 
-/// Searches the blocks from `end` for a trailer. A trailer states the durable length of the segment
-/// when the trailer's group was made. Returns the first such length that is beyond `end`, in bytes;
-/// `None` if there is none.
+/// Searches the blocks from `end` for a trailer that proves that batches after `end` were lost. A
+/// trailer ends a group of batches, and states the length up to which the segment was durable when
+/// the group ended. Returns the first stated length that exceeds `end`, in bytes; `None` if there
+/// is none.
 pub(crate) fn find_hole(env: &Env, segment: &Segment, end: &End) -> Result<Option<u64>> {
     let file = segment.file(&env.segment_files)?;
     let mut buffer = AlignedBuffer::with_capacity(SEARCH_BYTES);
@@ -489,8 +492,8 @@ impl Partition {
             let mut appended = append();
             if appended.as_ref().is_err_and(|error| error.kind() == ErrorKind::Full) {
                 self.persist_all(files)?;
-                // Release the memory of this partition's persisted chunks, which the append may
-                // need.
+                // Release the memory of this partition's persisted chunks, so that the repeated
+                // append can use that memory.
                 self.release(files);
                 appended = append();
             }

@@ -184,7 +184,8 @@ impl Partition {
         let (options, last_timestamp_us) = {
             let owner = self.owner.lock();
             if matches!(owner.health, Health::Failed(_)) {
-                // A damaged partition may be restored; until then its end is unknown.
+                // The partition may be damaged, and its files may be restored later. Until then,
+                // its last message is unknown, so retention removes nothing.
                 return Ok(());
             }
             (owner.options.clone(), owner.last_timestamp_us)
@@ -196,10 +197,10 @@ impl Partition {
                 self.snapshot().segments.last().is_some_and(|last| last.length() > 0);
             if last_timestamp_us < oldest_us && has_messages {
                 // The message that was appended last has expired, and so have all older messages.
-                // (A truncation may have removed that message. Even then, the last segment stays
-                // until that message would have expired.) The last segment can be removed once
-                // another segment exists. If a batch was appended meanwhile, the segment of that
-                // batch is not removed.
+                // (If a truncation removed the message that was appended last, its expiry time
+                // still decides.) The last segment can be removed only if another segment follows
+                // it. If a batch was appended after the check above, the segment of that batch is
+                // not removed.
                 self.begin_segment(files)?;
             }
             self.remove_oldest(files, usize::MAX, |_, next_us| next_us < oldest_us)?;

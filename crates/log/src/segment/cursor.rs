@@ -1,9 +1,9 @@
 //! Cursors of consumers that read segments sequentially.
 //!
 //! A poll names an offset but no consumer. A consumer that reads sequentially polls at the offset
-//! at which its previous poll ended. Therefore the scanner of a poll, which has read ahead, is kept
-//! under that offset for the next poll. If there are too many such cursors, the least recently used
-//! one is dropped.
+//! at which its previous poll ended. A poll reads with a scanner, which has read ahead when the
+//! poll ends. So the scanner is kept as a cursor, under the offset at which the poll ended, for the
+//! next poll. If there are too many cursors, the least recently used one is dropped.
 
 use std::sync::Arc;
 
@@ -72,7 +72,8 @@ impl Cursors {
         self.forget_where(|partition, _| *partition == id);
     }
 
-    /// Drops the cursors that read a segment, which is being removed, so that its file is closed.
+    /// Drops the cursors that read `segment`, so that they no longer keep its file open. Called
+    /// when the segment is being removed.
     pub(crate) fn forget_segment(&self, segment: &Segment) {
         self.forget_where(|_, cursor| std::ptr::eq(&*cursor.segment, segment));
     }

@@ -31,7 +31,7 @@ use crate::Result;
 /// partitions can be persisted between them.
 const STEP_BYTES: u64 = 4 << 20;
 
-/// A completed copy of a segment without gaps, before it is installed.
+/// A complete copy of a segment's batches that is not yet installed. The copy contains no gaps.
 #[derive(Debug)]
 pub(crate) struct Rewritten {
     /// The segment that is being replaced.
@@ -63,7 +63,7 @@ pub(crate) enum Advanced {
     Whole(Rewritten),
 }
 
-/// Copies all batches of a sealed segment at once, in the calling thread.
+/// Copies all batches of a sealed segment in a single call, in the calling thread.
 ///
 /// # Errors
 /// The errors of [`Rewriting::advance`].
@@ -180,7 +180,7 @@ impl Rewritten {
         Ok(())
     }
 
-    /// Removes the temporary file of a copy that is not installed.
+    /// Removes the copy's temporary file. Called if the copy will not be installed.
     pub(crate) fn discard(&self, files: &SegmentFiles) {
         let _ = files.storage.remove(&self.temporary);
     }

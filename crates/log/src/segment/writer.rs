@@ -243,7 +243,8 @@ impl SegmentWriter {
         }
     }
 
-    /// Truncates the preallocated space that is unused, because the partition is idle.
+    /// Truncates the file after its last written byte, so that it loses its preallocated space.
+    /// Called when the partition is idle.
     pub(crate) fn release_space(&mut self) {
         // If truncating fails, keep the space for later writes.
         if self.prepared > self.written && self.file.truncate(self.written).is_ok() {
@@ -267,7 +268,8 @@ impl SegmentWriter {
         self.attempt(|file| file.sync_data(Purpose::LogAppend))
     }
 
-    /// Makes all earlier writes durable, and makes every later write durable when it returns.
+    /// Makes all earlier writes durable. From then on, every write is durable by the time that
+    /// write returns.
     ///
     /// # Errors
     /// I/O errors.

@@ -14,7 +14,8 @@ use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 /// Minimum distance between the batches of two consecutive index entries of a chunk, in bytes.
 const INDEX_INTERVAL: usize = 16 << 10;
 
-/// Where a segment begins in its partition. The names of its files contain this.
+/// The base offset and the base timestamp of a segment. The names of the segment's files contain
+/// both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct SegmentStart {
     /// Offset of the segment's first message.
@@ -89,16 +90,16 @@ impl Chunk {
         })
     }
 
-    /// Returns the position in the chunk of the last indexed batch whose offset is at most
-    /// `offset`, or else of the chunk's first batch.
+    /// Finds the last indexed batch whose offset is at most `offset`, or else the chunk's first
+    /// batch. Returns the position of that batch in the chunk, in bytes.
     pub(crate) fn position_of_offset(&self, offset: u64) -> usize {
         self.index
             .last_where(|slot| slot.offset.load(Ordering::Relaxed) <= offset)
             .unwrap_or(self.place.first_batch)
     }
 
-    /// Returns the position in the chunk of the last indexed batch whose timestamp is below
-    /// `timestamp_us`, or else of the chunk's first batch.
+    /// Finds the last indexed batch whose timestamp is below `timestamp_us`, or else the chunk's
+    /// first batch. Returns the position of that batch in the chunk, in bytes.
     pub(crate) fn position_of_timestamp(&self, timestamp_us: u64) -> usize {
         self.index
             .last_where(|slot| slot.timestamp_us.load(Ordering::Relaxed) < timestamp_us)
@@ -106,8 +107,9 @@ impl Chunk {
     }
 }
 
-/// The index of a chunk, with an entry for some of its batches, in ascending order. The owner
-/// stores an entry before it increments the count. Readers read only the first `count` entries.
+/// The index of a chunk. It has entries for some of the chunk's batches, in the order of the
+/// batches. The owner stores an entry before it increments `count`, the number of entries. Readers
+/// read only the first `count` entries.
 #[derive(Debug)]
 struct Index {
     slots: Box<[Slot]>,
@@ -167,8 +169,9 @@ pub(crate) struct WalkedBatch {
 }
 
 impl<'a> Walk<'a> {
-    /// Starts at position `at` in a chunk. `bytes` are the published bytes of the chunk, and
-    /// `position` is the position of the chunk in its segment.
+    /// Creates an iterator that starts `at` bytes after the start of a chunk. `bytes` are the
+    /// published bytes of the chunk. `position` is the start of the chunk, as a byte position in
+    /// its segment.
     pub(crate) fn new(bytes: &'a [u8], position: u64, at: usize) -> Self {
         Self { bytes, position, at }
     }

@@ -36,7 +36,8 @@ pub(crate) enum MemoryKind {
     Shared,
 }
 
-/// The memory of all tails of a log. Safe to use from any thread.
+/// The memory in which all partitions of a log keep their tails (recently appended batches). Safe
+/// to use from any thread.
 pub(crate) struct ChunkPool {
     me: Weak<Self>,
     shared: Option<Arc<dyn SharedMemory>>,
@@ -77,8 +78,7 @@ struct State {
 
 struct Piece {
     pages: Pages,
-    /// If the piece is a region of shared memory, the name of that region; `None` for private
-    /// memory.
+    /// Name of the shared-memory region to which `pages` belong; `None` for private memory.
     region: Option<String>,
 }
 
@@ -168,8 +168,9 @@ impl ChunkPool {
     /// that space.
     ///
     /// # Errors
-    /// Full, if all memory below the limit is unpersisted or held by readers, or the operating
-    /// system refuses more; invalid argument, if `bytes` exceeds the limit; I/O errors.
+    /// Full, if the limit is reached and all memory contains unpersisted batches or is held by
+    /// readers; full, if the operating system refuses more memory; invalid argument, if `bytes`
+    /// exceeds the limit; I/O errors.
     pub(crate) fn allocate(&self, kind: MemoryKind, bytes: usize) -> Result<AppendBuffer> {
         let size = bytes.max(PIECE_MIN).next_power_of_two();
         let header = match kind {
@@ -232,8 +233,8 @@ impl ChunkPool {
         }
     }
 
-    /// Releases free pieces and evicts persisted chunks until the target is met, or nothing is left
-    /// to evict.
+    /// Releases free pieces of memory and evicts cached chunks, until the size of the pool is at
+    /// most `target`, or nothing is left to release or evict.
     fn evict_beyond_target(&self) {
         loop {
             let mut state = self.state.lock();
@@ -294,8 +295,8 @@ impl ChunkPool {
         self.backpressure.changed();
     }
 
-    /// Evicts those of an idle partition's chunks that are in the cache. Also returns all free
-    /// memory of the pool to the operating system.
+    /// Evicts `chunks` from the cache; ignores chunks that are not in the cache. Also returns all
+    /// free memory of the pool to the operating system.
     pub(crate) fn release_chunks(&self, chunks: &[Arc<Chunk>]) {
         let mut evicted = Vec::new();
         let mut state = self.state.lock();
@@ -367,7 +368,8 @@ impl State {
         self.free_bytes > 0 || !self.cached.is_empty()
     }
 
-    /// Removes and returns a free piece or, if there is none, the oldest cached chunk.
+    /// Removes and returns a free piece of memory. If no piece is free, removes and returns the
+    /// oldest cached chunk.
     fn evict(&mut self) -> Option<Evicted> {
         if let Some(piece) = self.take_free() {
             return Some(Evicted::Piece(piece));

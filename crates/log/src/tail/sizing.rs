@@ -32,7 +32,7 @@ pub(crate) fn automatic_limit(memory: Option<u64>) -> usize {
     limit as usize
 }
 
-/// Resizes the cache of recent messages. The tuner runs in a thread of its own.
+/// Resizes the cache of recent messages, in a thread of its own.
 #[derive(Debug, Default)]
 pub(crate) struct Tuner {
     is_ended: Mutex<bool>,

@@ -36,8 +36,8 @@ pub(crate) struct Survivors {
 }
 
 impl Survivors {
-    /// Reads all regions of a log's shared memory without changing them. `log` is the log's id;
-    /// regions of another log are refused.
+    /// Reads all regions of a log's shared memory without changing them. `log` is the log's id.
+    /// Regions of another log, and regions that cannot be decoded, are only listed in `refused`.
     ///
     /// # Errors
     /// I/O errors.
@@ -71,8 +71,8 @@ impl Survivors {
         !self.chunks.is_empty()
     }
 
-    /// Removes from this collection, and returns, the names of regions without a chunk, and of
-    /// regions whose incarnation does not exist according to `exists`.
+    /// Removes two kinds of regions from this collection, and returns their names: regions without
+    /// a chunk, and regions of partition incarnations for which `exists` returns false.
     pub(crate) fn take_unclaimed(
         &mut self,
         exists: impl Fn(PartitionId, u64) -> bool,

@@ -29,8 +29,8 @@ struct Step {
     what: What,
     /// Number of storage calls made before the operation began.
     begun: u64,
-    /// Number of storage calls made by the time when the operation had ended and its effect was
-    /// durable; `None` if that has not been observed.
+    /// Number of storage calls that had been made once the operation had ended and its effect was
+    /// durable; `None` if the test has not observed this yet.
     done: Option<u64>,
     /// The expected content of the partition after the operation.
     after: Model,
@@ -106,10 +106,10 @@ impl History {
         all.filter(|step| is_certain((step.0, step.1))).map(|(index, _)| index).max().unwrap_or(0)
     }
 
-    /// Returns the lowest and the highest offset at which the partition may begin if it has the
-    /// state after step `index`, and the crash was just before storage call `call`. Steps after
-    /// `index` may have removed segments. A removal that was done before the crash must have taken
-    /// effect, and a removal that was in progress may have.
+    /// Returns the lowest and the highest offset at which the partition may begin after a crash
+    /// just before storage call `call`. The partition contains the messages that existed after step
+    /// `index`, but later steps may have removed segments from its beginning. A removal that was
+    /// done before the crash must have taken effect. A removal that was in progress may have.
     fn starts(&self, index: usize, call: u64) -> (u64, u64) {
         let start = self.steps[index].after.start;
         let later = self
@@ -130,8 +130,8 @@ impl History {
     fn check(&self, found: &Model, call: u64, end: End, what: &str) {
         let lowest = self.lowest(call, end);
         let highest = self.steps.iter().rposition(|step| step.begun <= call).unwrap_or(0);
-        // Whether all messages of the state must exist. If not, unsynced messages at its end may be
-        // lost.
+        // Whether the partition must contain all messages that existed after a step. If not, the
+        // last of these messages may be lost if they were not synced.
         let keeps_all = match (self.durability, end) {
             (Durability::Disk, _) => true,
             (Durability::Process, End::Process) => !self.loses_synced,
@@ -320,8 +320,8 @@ impl Work {
                 match self.log().truncate(id, offset) {
                     Ok(()) => self.finish(index),
                     Err(error) if error.kind() == ErrorKind::InvalidArgument => {
-                        // The truncation first persisted everything. It was then refused, and
-                        // removed nothing.
+                        // The truncation persisted all messages, and then failed with invalid
+                        // argument. It removed nothing.
                         self.histories[index].steps.pop();
                     }
                     Err(_) => return false,
@@ -389,8 +389,8 @@ impl Work {
     }
 }
 
-/// For each partition whose start has advanced, records that retention has removed segments in an
-/// operation that began at storage call `begun`.
+/// For each partition whose first offset has advanced, records a removal of segments by retention.
+/// The removal happened during an operation that began at storage call `begun`.
 fn note_retention(log: &Log, histories: &mut [History], begun: u64, done: Option<u64>) {
     for history in histories {
         let Ok(partition) = log.partition(history.id) else { continue };
@@ -506,7 +506,8 @@ fn acknowledged_messages_survive_the_process() {
     }
 }
 
-/// Checks what would be left of the log if its process died now.
+/// Opens a copy of the log, in the state in which the death of its process would leave it now.
+/// Checks that the copy's contents are allowed.
 fn die(work: &Work, seed: u64) {
     let storage: SimStorage = work.machine.storage.process_crash_image(seed);
     let memory = work.machine.memory.as_ref().map(|memory| memory.snapshot().expect("a copy"));

@@ -165,7 +165,7 @@ fn a_hole_in_the_last_segment_fences_only_its_partition() {
 }
 
 /// Checks that a fenced (damaged) partition is left alone: retention does not remove its segments,
-/// because the file may still be restored.
+/// because the damaged file may still be restored.
 #[test]
 fn a_fenced_partition_is_not_trimmed() {
     let (machine, topic) = filled(Durability::Disk);

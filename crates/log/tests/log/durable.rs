@@ -212,8 +212,9 @@ fn state_left_by_a_dead_process_is_synced_before_new_appends() {
     }
 }
 
-/// The durability of a topic with messages is changed from `process`, which does not survive power
-/// cuts, to `disk`. The process dies before the change, and the next process dies after it.
+/// A process appends to a topic with the durability `process`, which does not survive power cuts,
+/// and dies. A second process changes the topic's durability to `disk`, and dies too. A third
+/// process lets readers see the messages, so they must survive power cuts.
 #[test]
 fn a_topic_made_durable_keeps_the_messages_that_readers_saw() {
     let machine = Machine::new(7, false);
@@ -292,10 +293,10 @@ fn read(storage: &SimStorage, path: &str) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// A topic loses unpersisted messages when its process dies. If the offset of a consumer is then
-/// higher than the offset of the last message, recovery lowers the former to the latter. The
-/// consumer's offset must keep the lowered value when new messages extend the topic beyond the
-/// original offset and the process dies again.
+/// A topic loses unpersisted messages when the process of its log dies. If the stored offset of a
+/// consumer is then higher than the offset of the last message, recovery lowers the stored offset
+/// to the offset of the last message. The stored offset must keep the lowered value when new
+/// messages extend the topic beyond the original offset and the process dies again.
 #[test]
 fn an_offset_clamped_to_the_end_stays_clamped() {
     let machine = Machine::new(9, false);

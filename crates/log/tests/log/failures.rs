@@ -45,7 +45,8 @@ fn batches_that_a_full_disk_refused_are_never_read() {
     let log = machine.open();
     let (_, partition) = create_topic(&log, Durability::Disk);
     append(&log, &partition, 0..1, 100);
-    // A batch of 40,000 bytes needs a memory chunk of its own.
+    // The disk is full for every write. Each batch of 40,000 bytes that is appended below needs a
+    // memory chunk of its own.
     let rule = FaultRule::new(Fault::NoSpace).operation(Operation::Write).from(0);
     machine.storage.set_faults(FaultPlan::none().with(rule));
     let refused: Vec<_> = (100..103)

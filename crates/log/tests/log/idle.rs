@@ -70,8 +70,9 @@ fn lengths(storage: &dyn Storage, directory: &Path, lengths: &mut Vec<u64>) {
     }
 }
 
-/// Checks that no memory is held, that no segment is longer than `segment` bytes, including
-/// preallocated space, and that every partition has `messages` messages.
+/// Checks that the log holds no memory for tails, and that every partition has `messages` messages.
+/// Also checks that no segment file is longer than `segment` bytes. The length of a file includes
+/// its preallocated space.
 fn check(machine: &Machine, log: &Log, messages: usize, segment: u64) {
     assert_eq!(log.tail_memory().0, 0, "memory of tails");
     let regions = machine.memory.as_ref().map(|memory| memory.list().expect("a list"));
@@ -138,8 +139,8 @@ fn many_partitions_fit_into_the_tail_memory() {
     const HOUR_US: u64 = 3_600_000_000;
     let machine = Machine::new(1, true);
     let log = machine.open();
-    // 128 chunks of the smallest size reach the limit of 4 MiB, and there are more partitions than
-    // that.
+    // The memory of tails is limited to 4 MiB, which is 128 chunks of the smallest size. The test
+    // has more than 128 partitions.
     assert_eq!(log.tail_memory().1, 4 << 20);
     let partitions = create(&log, PARTITIONS, HOUR_US);
     for number in 0..3 {

@@ -115,7 +115,8 @@ fn a_purge_removes_exactly_the_messages_before_it() {
                             let polled = partition.poll(Strategy::First, 10).expect("a poll");
                             let found = messages(&polled);
                             // A poll sees the partition either before or after the purge. In both
-                            // cases, the offsets and the numbers must be consecutive.
+                            // cases, the offsets of the messages must be consecutive, and so must
+                            // the numbers that the test wrote into the messages.
                             assert!(found.windows(2).all(|two| {
                                 two[0].0 + 1 == two[1].0 && two[0].1 + 1 == two[1].1
                             }));

@@ -108,9 +108,9 @@ impl Round {
         }
     }
 
-    /// Runs retention. The partition must then be empty if the message that was appended last has
-    /// expired. Until that message expires, older messages may stay, even if a truncation has
-    /// removed that message.
+    /// Runs retention. If the message that was appended last has expired, the partition must then
+    /// be empty. Otherwise, older messages may stay. The expiry time of the message that was
+    /// appended last decides even if a truncation has removed that message.
     fn retain(&mut self) {
         self.run_pending();
         let partition = self.log.partition(self.topic.partition(0)).expect("a partition");
@@ -208,8 +208,8 @@ impl Round {
                 self.log.close().expect("the log closes");
                 self.log = {
                     // The old log holds a lock on the directory, so it must be dropped before the
-                    // log is opened again. Meanwhile, a log of another simulated machine occupies
-                    // the field.
+                    // log is opened again. In the meantime, `self.log` contains a log of another
+                    // simulated machine.
                     let machine = self.machine.clone();
                     let closed = std::mem::replace(&mut self.log, Machine::new(0, false).open());
                     drop(closed);

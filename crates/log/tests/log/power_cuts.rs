@@ -52,7 +52,8 @@ fn play(kind: &str, sector: usize, seed: u64) -> Result<(), String> {
         process::check(&found, &promised, survives)
             .unwrap_or_else(|error| panic!("{what}: {error}"));
         println!("{what}: {promised:?}");
-        // The next life appends after the messages that were found, so these are what it must keep.
+        // After the next power cut, all messages that were found now must exist, because later
+        // messages are appended after them.
         for (promised, found) in promised.iter_mut().zip(found) {
             promised.acknowledged = found.end;
         }

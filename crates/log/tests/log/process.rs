@@ -42,7 +42,7 @@ pub(crate) const TOPICS: [(Durability, PartialBlocks); 5] = [
     (Durability::Disk, PartialBlocks::Pad),
 ];
 
-/// Index of the churned topic.
+/// Index of the churned topic, which the test repeatedly purges, truncates and trims.
 const CHURNED: usize = TOPICS.len() - 1;
 
 /// What child processes reported about a topic before they died. Messages are numbered from 0.
@@ -329,8 +329,7 @@ pub(crate) fn check(
     for (number, (durability, _)) in TOPICS.into_iter().enumerate() {
         let (found, promised) = (found[number], promised[number]);
         let is_empty = found.first == found.end;
-        // A purged topic may be empty, unless messages were acknowledged after the purge was
-        // reported.
+        // A topic may be empty if the last reported purge covered all acknowledged messages.
         let all_purged = is_empty && promised.purged >= promised.acknowledged;
         if survives(durability) && found.end < promised.acknowledged && !all_purged {
             // The child may have purged the topic, and died before it reported the purge.

@@ -9,8 +9,8 @@ use tailwater_log::{Durability, Log, PartialBlocks, TopicId};
 
 use crate::common::{DIRECTORY, Machine, batch, read_all, rounds, topic};
 
-/// The state of a log that is compared: the records of its catalog, and the number of messages in
-/// each topic.
+/// The part of a log's state that the test compares: the records of the log's catalog, and the
+/// number of messages in each topic.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 struct State {
     records: BTreeMap<String, String>,
@@ -98,8 +98,9 @@ fn records_survive_power_cuts_together_with_their_stream_or_topic() {
             let crashed = Machine { storage, memory, boot: 2 };
             let found = Log::open(DIRECTORY, &crashed.options()).expect("the log opens");
             let found = state(&found);
-            // All steps that were completed before this call must be found. The step in progress
-            // must be found completely or not at all.
+            // The log must contain the effects of all steps that were completed before the
+            // simulated crash at storage call `call`. It must contain the effect of the step in
+            // progress completely or not at all.
             let done = states.iter().rposition(|(done, _)| *done <= call).expect("the first");
             let next = states.get(done + 1).unwrap_or(&states[done]);
             assert!(

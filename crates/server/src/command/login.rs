@@ -29,8 +29,8 @@ pub(crate) async fn login(
     let malformed = |_| EvictionReason::MalformedLogin;
     let (version, prefix_bytes) = ClientVersionInfo::decode(body).map_err(malformed)?;
     if !is_protocol_compatible(version.protocol_version) {
-        // Logged only at debug level, because clients can cause any number of these lines without
-        // logging in.
+        // The refusal is logged only at debug level, because clients can cause any number of
+        // refusals without logging in.
         state.metrics.refused("protocol_version");
         debug!(
             address = %session.address,

@@ -32,8 +32,9 @@ const FULL_TIMEOUT: Duration = Duration::from_secs(20);
 /// A send that waits for space in the log checks at this interval whether other requests wait for
 /// memory. If so, the send ends, and the memory of its batch is released.
 const YIELD_AFTER: Duration = Duration::from_secs(2);
-/// Memory that a poll reserves before it reads, in bytes. It suffices for one read of the log,
-/// which returns up to 1 MiB, unless its first batch alone is larger.
+/// Memory that a poll reserves before it reads from the log, in bytes. One read returns up to 1
+/// MiB, for which this memory suffices. If the read's first batch alone is larger than 1 MiB, the
+/// read returns more.
 const POLL_BYTES: usize = (1 << 20) + POLL_HEADER_BYTES;
 /// Partition id in the reply to a group member whose poll is refused. It makes the client request
 /// its current partitions before it polls again.

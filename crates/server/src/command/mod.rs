@@ -73,7 +73,7 @@ pub(crate) enum Content {
         /// The partition's id, the offset of its last message, and the number of polled messages,
         /// encoded.
         header: [u8; POLL_HEADER_BYTES],
-        /// The batches.
+        /// The batches that the poll has read. They follow the header in the reply.
         polled: Polled,
     },
 }
@@ -113,8 +113,8 @@ impl Content {
         }
     }
 
-    /// Returns whether the body contains slices of the log's tail, which cannot be released before
-    /// the body is dropped.
+    /// Returns whether the body contains slices of a partition's tail in memory. The memory of
+    /// these slices cannot be released before the body is dropped.
     pub(crate) fn is_in_tail(&self) -> bool {
         match self {
             Self::Bytes(_) => false,

@@ -27,9 +27,9 @@ use crate::users::Action;
 const TCP: u8 = 1;
 /// User id that is reported for a client that is not logged in.
 const NO_USER: u32 = u32::MAX;
-/// Code of the role of the only node of the cluster, the leader.
+/// Code of the role "leader". The only node of the cluster always has this role.
 const LEADER: u8 = 0;
-/// Code of the status of the only node of the cluster, healthy.
+/// Code of the status "healthy". The only node of the cluster always has this status.
 const HEALTHY: u8 = 0;
 /// Code of the snapshot type that adds a fixed text to the snapshot. Clients use it to test the
 /// transfer of snapshots.
@@ -141,7 +141,7 @@ fn stats(state: &State) -> StatsResponse {
     }
 }
 
-/// Figures for the process and the machine; a figure is 0 if it is unknown.
+/// Statistics of the process and the machine. A value is 0 if it is unknown.
 #[derive(Default)]
 struct Machine {
     process_percent: f32,

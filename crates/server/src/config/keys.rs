@@ -25,7 +25,7 @@ pub(super) struct Ignored {
 pub(super) struct Relocated {
     /// The path of the key or section. If it is a section, everything below it is rejected as well.
     pub(super) path: &'static str,
-    /// The option of topics that replaces the key; empty if the setting was removed.
+    /// The topic option that has replaced this key or section; empty if the setting was removed.
     pub(super) to: &'static str,
 }
 
@@ -223,7 +223,8 @@ pub(super) fn find_ignored(path: &str) -> Option<&'static Ignored> {
     IGNORED.iter().find(|ignored| is_within(path, ignored.path))
 }
 
-/// Returns the relocated section or key whose path is `path` or a parent of `path`.
+/// Returns the entry of `RELOCATED` that rejects `path`: its key or section is `path` itself, or a
+/// section that contains `path`.
 pub(super) fn find_relocated(path: &str) -> Option<Relocated> {
     RELOCATED.iter().copied().find(|relocated| is_within(path, relocated.path))
 }

@@ -55,8 +55,8 @@ pub struct Config {
     /// `[personal_access_token] max_tokens_per_user`: maximum number of a user's personal access
     /// tokens.
     pub tokens_per_user_max: u32,
-    /// `[consumer_group] rebalancing_timeout`: maximum time that a partition stays with its old
-    /// owner until that owner has committed the messages that it polled.
+    /// `[consumer_group] rebalancing_timeout`: maximum time for which the handover of a partition
+    /// waits until the old owner has committed the messages that it polled.
     pub rebalancing_timeout: Duration,
     /// `[topic_defaults]`: values for options that a client does not set when it creates a topic.
     pub topics: TopicDefaults,
@@ -275,11 +275,11 @@ pub struct Flags {
 pub enum ConfigSource {
     /// The built-in default.
     Default,
-    /// A file.
+    /// The configuration file with this path.
     File(PathBuf),
-    /// An environment variable.
+    /// The environment variable with this name.
     Environment(String),
-    /// A flag.
+    /// The command-line flag with this name, such as `--path`.
     Flag(String),
 }
 
@@ -312,9 +312,9 @@ impl fmt::Display for ConfigSource {
 pub struct ConfigError {
     /// The key, such as `tcp.address`; `None` if the problem concerns no single key.
     pub key: Option<String>,
-    /// The source of the value.
+    /// The source of the rejected configuration value.
     pub source: ConfigSource,
-    /// The problem.
+    /// The text that says what is wrong.
     pub message: String,
 }
 

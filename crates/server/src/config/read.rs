@@ -1,4 +1,5 @@
-//! Checks the texts of all configuration keys, and builds the configuration from them.
+//! Parses and checks the values of all configuration keys, and builds the configuration from these
+//! values.
 
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -27,8 +28,8 @@ const FRAME_BYTES_MIN: u64 = 64 << 10;
 /// Largest allowed value of the maximum frame size, in bytes. The length field of a frame is a
 /// `u32`.
 const FRAME_BYTES_MAX: u64 = u32::MAX as u64;
-/// Smallest allowed value of the maximum size of a poll, in bytes: twice the maximum that one read
-/// of the log returns.
+/// Smallest value that the setting for the maximum size of a poll may have, in bytes. One read of
+/// the log returns at most half as many bytes.
 const POLL_BYTES_MIN: u64 = 2 << 20;
 
 /// Returns whether a segment size, in bytes, is valid.

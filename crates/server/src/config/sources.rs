@@ -232,7 +232,8 @@ impl Collector {
             groups.entry((above, ignored.reason)).or_default().insert(section);
         }
         for ((above, reason), paths) in groups {
-            // Top-level sections have no parent, so each has a separate warning.
+            // Keys and sections with the same parent section share a warning. Top-level sections
+            // have no parent section, so each of them has its own warning.
             if above.is_empty() {
                 let each = paths.iter().map(|path| format!("{path} has no effect: {reason}"));
                 self.warnings.extend(each);

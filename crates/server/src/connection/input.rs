@@ -92,7 +92,8 @@ impl Input {
         body
     }
 
-    /// Returns whether the buffer's memory may exceed the limit for idle connections.
+    /// Returns whether the buffer possibly has more memory than the buffer of an idle connection
+    /// should keep.
     pub(super) fn is_large(&self) -> bool {
         self.is_large
     }

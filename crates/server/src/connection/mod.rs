@@ -72,7 +72,8 @@ pub(crate) enum End {
     Garbage,
     /// The client uses the earlier protocol of Iggy 0.8.
     EarlierProtocol,
-    /// The client repeatedly sent requests for which its session was evicted.
+    /// The client sent too many invalid requests, each of which evicted its session, without a
+    /// successful login between them.
     Refused,
     /// The client exceeded a time limit. The text names the action that took too long.
     Slow(&'static str),
@@ -239,8 +240,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<'_, S> {
         let login_by = self.login_by();
         let late = || End::Slow("logging in");
         if self.input.length() > 0 {
-            // The reason to end the connection must be checked here, too: the loop below is not
-            // reached by a client that always sends the next request early.
+            // Whether the connection must end is checked here, too. If the client always sends its
+            // next request before it receives a reply, the loop below never runs.
             if let Some(end) = now_or_never(&mut self.ended).await {
                 return Err(end);
             }
@@ -355,7 +356,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<'_, S> {
     }
 
     async fn log_in(&mut self, head: &Head, body: &[u8]) -> Result<Answer, End> {
-        // A login from an address with recent failed logins may be delayed for a long time.
+        // After failed logins from the same address, the server may delay this login for a long
+        // time. Therefore the login has a deadline.
         let stall = self.state.config.limits.stall_timeout;
         let end = self.login_by().unwrap_or_else(|| Deadline::now() + stall);
         let login = timeout_at(end, command::login(self.state, self.session, head, body));
@@ -447,7 +449,7 @@ async fn write_eviction<S: AsyncWrite + Unpin>(
 /// after it has completed.
 type Ended<'a> = Pin<Box<dyn Future<Output = End> + Send + 'a>>;
 
-/// Returns the reason why the connection must end, without waiting; `None` if it may continue.
+/// Returns immediately: the reason why the connection must end, or `None` if it may continue.
 async fn now_or_never(ended: &mut Ended<'_>) -> Option<End> {
     std::future::poll_fn(|context| match ended.as_mut().poll(context) {
         Poll::Ready(end) => Poll::Ready(Some(end)),

@@ -44,8 +44,8 @@ impl Frame {
         slices
     }
 
-    /// Copies all bytes of the reply except for the first `skipped`. Yields to other tasks in
-    /// between.
+    /// Copies all bytes of the reply except for the first `skipped`. Yields to other tasks about
+    /// every `COPIED_AT_ONCE` bytes.
     async fn copy_from(&self, mut skipped: usize) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(self.length().saturating_sub(skipped));
         for slice in self.slices() {
@@ -62,7 +62,8 @@ impl Frame {
     }
 }
 
-/// Writes a reply. Keeps the number of bytes written so far in `moved`.
+/// Writes a reply. During a long write, `moved` contains the number of bytes that were written so
+/// far.
 ///
 /// # Errors
 /// I/O errors on the stream.

@@ -176,8 +176,8 @@ async fn replies_waiting_for_a_reservation_take_no_memory() {
     server.shutdown().await.expect("the server shuts down");
 }
 
-/// Regression test: a reply that its client did not read pinned memory of the log's tail, so that
-/// appends waited for memory.
+/// Regression test: a client did not read a reply. The unread reply pinned memory of the log's
+/// tail, so that appends waited for memory.
 #[tokio::test(flavor = "multi_thread")]
 async fn slow_readers_do_not_pin_the_tail() {
     let directory = tempfile::tempdir().expect("a directory");

@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 
 use crate::session::SessionId;
 
-/// The state of a partition before the assignment.
+/// The state of a partition before the partitions are newly assigned to the members of a group.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Held {
     /// The session that owns the partition, if any. It may have left the group.
@@ -24,9 +24,9 @@ pub(super) struct Held {
 /// there are no members. `members` must be sorted.
 ///
 /// A member that owns more partitions than it may have gives up some of them: first those that it
-/// is already handing over, then those that are not busy, and then the last ones of the rest. A
-/// partition in a handover goes to the target of that handover, unless the target then has too many
-/// partitions.
+/// is already handing over, then those that are not busy ([`Held::is_busy`]), and then the last
+/// ones of the rest. A partition in a handover goes to the target of that handover, unless the
+/// target then has too many partitions.
 pub(super) fn assign(partitions: &[Held], members: &[SessionId]) -> Vec<SessionId> {
     if members.is_empty() {
         return Vec::new();

@@ -50,7 +50,8 @@ pub(super) struct Members {
 struct Member {
     /// Number of the member within the group, as reported to clients.
     id: u32,
-    /// The partition that was chosen for the latest of the member's polls that named no partition.
+    /// The partition that the server chose most recently for this member. The server chooses a
+    /// partition if a poll does not name one.
     last_polled: u32,
     /// Whether the client has ever requested its partitions. Such a client names a partition in its
     /// polls.
@@ -301,7 +302,8 @@ impl Members {
         self.note_news(to);
     }
 
-    /// Records that a member has got a partition of which its client does not know yet.
+    /// Called when a member has got a partition. Notes that the member's client does not know of
+    /// this partition yet.
     fn note_news(&mut self, session: Option<SessionId>) {
         if let Some(member) = session.and_then(|session| self.members.get_mut(&session)) {
             member.has_news = member.has_synchronized;

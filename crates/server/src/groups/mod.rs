@@ -219,8 +219,8 @@ impl Groups {
         let _changes = self.changes.lock();
         let group = self.existing(topic, id)?;
         log.set_records(&[(record::key(topic, id), None)])?;
-        // A crash after this step is safe: the next start deletes the offsets of groups that have
-        // no record in the log.
+        // A crash after the deletion of the group's record is safe: the next start deletes the
+        // offsets of groups that have no record in the log.
         if let Some(of_topic) = self.topics_mut().get_mut(&topic) {
             of_topic.remove(&group);
         }

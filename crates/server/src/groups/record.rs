@@ -31,7 +31,7 @@ pub(super) enum Record {
     },
 }
 
-/// The value of a group's record.
+/// The log stores a record, which has a key and a value, for each group. This is the value.
 #[derive(Serialize, Deserialize)]
 struct Value {
     name: String,

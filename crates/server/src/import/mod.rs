@@ -4,10 +4,10 @@
 //!
 //! Offsets in a partition are contiguous, in the source and in the log. Offset 0 of a partition in
 //! the log corresponds to an offset `B` in the source. A partition of the log with `N` messages
-//! therefore resumes at the source's offset `B + N`. `B` is stored as a record in the log, which is
-//! durable before the first message is appended. If the source has removed the message at `B + N`
-//! and continues at a higher offset, `B` is increased by the difference before the next append.
-//! After a crash at any point, the import resumes after the last message in the log.
+//! therefore resumes at the source's offset `B + N`. `B` is stored as a record in the log. That
+//! record is durable before the first message is appended. If the source has removed the message at
+//! `B + N` and continues at a higher offset, `B` is increased by the difference before the next
+//! append. After a crash at any point, the import resumes after the last message in the log.
 
 mod connection;
 
@@ -324,7 +324,7 @@ fn batches(
 
 /// The messages of one poll, as batches to append.
 struct Batches {
-    /// Offset of the first message in the source.
+    /// Offset that the first of these messages has in the source.
     first: u64,
     messages: u64,
     batches: Vec<Vec<u8>>,

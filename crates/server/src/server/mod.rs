@@ -373,8 +373,8 @@ async fn serve(
         }
     };
     let is_notable = !matches!(end, End::Closed | End::Shutdown);
-    // Clients can cause any number of these lines without logging in, so the line of such a client
-    // is logged only at debug level.
+    // A client that is not logged in can cause any number of these log lines. So the line about
+    // such a client is logged only at debug level.
     if is_notable && session.binding().is_some() {
         info!(%address, session = session.id.0, %end, "connection ended");
     } else {

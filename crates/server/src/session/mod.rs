@@ -104,7 +104,8 @@ impl Session {
         self.replies.lock()[sequence(head)].remember(head, stamp, status, body);
     }
 
-    /// Records that a request was not accepted, and that the client will repeat it.
+    /// Remembers the number of a request that was not accepted, because the client will send the
+    /// request again under this number.
     pub(crate) fn expect_again(&self, head: &Head) {
         self.replies.lock()[sequence(head)].expect_again(head);
     }

@@ -34,15 +34,16 @@ const DIGEST_BYTES: usize = 1 << 10;
 pub(crate) enum Stamp {
     /// The checksum of the body, as sent by the client.
     Given(u128),
-    /// A digest of the body's start and length, if the client sent no checksum. Previews of Iggy's
-    /// client send no checksums. They also do not increase the request number with requests that
-    /// send messages or store offsets: all such requests have the same number until the client
-    /// requests another kind of change.
+    /// A digest of the first bytes and the length of the body, if the client sent no checksum.
+    /// Preview versions of Iggy's client send no checksums. They also do not increase the request
+    /// number for requests that send messages or store offsets: all such requests have the same
+    /// number until the client sends a request of another kind that changes state.
     Digest(u128),
 }
 
 impl Stamp {
-    /// Returns the stamp of a request with the header `head` and this body.
+    /// Returns the stamp (fingerprint) of a request. `head` is the request's header, and `body` is
+    /// its body.
     pub(crate) fn of(head: &Head, body: &[u8]) -> Self {
         if head.checksum != 0 {
             return Self::Given(head.checksum);
@@ -52,7 +53,7 @@ impl Stamp {
     }
 }
 
-/// The decision on a request that changes state.
+/// What the server does with a request that changes state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Admission {
     /// The request is new.
@@ -74,23 +75,25 @@ struct Reply {
     body: Option<Arc<[u8]>>,
 }
 
-/// The recent requests of one number sequence of a session, and their replies.
+/// A client may number its requests in several independent sequences. This is what a session
+/// remembers of one sequence: recent requests and their replies.
 #[derive(Default)]
 pub(super) struct Replies {
-    /// Remembered replies, in the order in which the requests were executed; at most one for each
-    /// number.
+    /// Remembered replies, at most one for each request number, in the order in which the requests
+    /// were executed.
     recent: VecDeque<Reply>,
     /// The highest request number that was executed.
     last: Option<u64>,
-    /// Highest number of all requests whose replies were forgotten.
+    /// Highest request number among the requests whose replies were forgotten.
     forgotten: Option<u64>,
-    /// Numbers of requests that were not accepted, and therefore not executed. The client will
-    /// repeat them.
+    /// Request numbers of requests that were not accepted, and therefore not executed. The client
+    /// will send these requests again.
     not_accepted: VecDeque<u64>,
 }
 
 impl Replies {
-    /// Decides whether a request is executed, answered from memory, or refused.
+    /// Decides whether a request is executed, is answered with the remembered reply to an earlier
+    /// request, or is refused.
     pub(super) fn admit(&self, head: &Head, stamp: Stamp) -> Admission {
         let number = Some(head.request);
         if number > self.last {

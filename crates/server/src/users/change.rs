@@ -284,8 +284,8 @@ impl Users {
     /// user's sessions and tokens stay valid.
     ///
     /// # Errors
-    /// Not found; invalid credentials, if the password was changed or the user deactivated after
-    /// the check; errors from the log.
+    /// Not found; invalid credentials, if the password was changed or the user was deactivated
+    /// after `prepare_password` had checked the current password; errors from the log.
     pub(crate) fn set_password(&self, log: &Log, new: NewPassword) -> Result<u32, Status> {
         let NewPassword { user, replaced, credential } = new;
         self.edit(log, |edit| {

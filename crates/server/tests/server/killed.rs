@@ -154,7 +154,8 @@ async fn purge(client: IggyClient, mut number: u64) -> u64 {
     }
 }
 
-/// Reads all messages of a partition. Returns the offset and the number of each message.
+/// Reads all messages of a partition. For each message, returns its offset and the number that the
+/// test sent as its payload.
 async fn read(client: &IggyClient, topic: &str, partition: u32) -> Vec<(u64, u64)> {
     let consumer = Consumer::new(id("checker"));
     let mut found: Vec<(u64, u64)> = Vec::new();

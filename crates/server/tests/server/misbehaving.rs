@@ -304,7 +304,8 @@ async fn a_client_that_is_evicted_again_and_again_is_closed() {
         raw.stream.write_all(&legacy).await.expect("a write");
         assert_eq!(raw.answer().await.status, 15);
     }
-    // A login resets the server's count of evictions on this connection.
+    // The server counts how often it has evicted the client's session on this connection. A login
+    // resets the count.
     raw.login().await;
     for _ in 0..4 {
         raw.stream.write_all(&legacy).await.expect("a write");

@@ -158,9 +158,9 @@ async fn a_repeated_request_has_no_further_effect() {
     assert_eq!(raw.call(Operation::CreateStream, 4, &name.to_bytes()).await.status, 1012);
 }
 
-/// Previews of the client send no checksums, and do not increase the request number when they send
-/// messages. All requests with messages have the same number until the client makes another kind of
-/// change.
+/// Preview versions of the client send no checksums, and do not increase the request number when
+/// they send messages. All requests with messages have the same number until the client sends a
+/// request of another kind that changes state.
 #[tokio::test(flavor = "multi_thread")]
 async fn different_messages_under_one_number_are_all_appended() {
     let scene = Scene::new().await;
@@ -180,9 +180,10 @@ async fn different_messages_under_one_number_are_all_appended() {
     assert_eq!(poll(&client, 0, PollingStrategy::first(), 10).await, ["one", "two", "three"]);
 }
 
-/// Regression test: Iggy's Java client numbers requests for messages and offsets separately from
-/// other changes. The server expected one sequence of numbers. After a few messages, it refused the
-/// creation of a stream or topic, which had a lower number, as already applied (59).
+/// Regression test: Iggy's Java client has one sequence of request numbers for messages and
+/// offsets, and another sequence for all other changes. The server expected a single sequence.
+/// After a few messages, it refused to create a stream or topic, because the request had a lower
+/// number. The status was 59 ("already applied").
 #[tokio::test(flavor = "multi_thread")]
 async fn messages_and_other_changes_may_be_numbered_separately() {
     let scene = Scene::new().await;

@@ -53,8 +53,8 @@ const CRATES: [MutatedCrate; 2] = [
         tests: &[["log", "--", "durable::"], ["log", "--", "crash::"]],
     },
 ];
-/// A mutation of the message log that lets a command run before an earlier command that it must
-/// wait for.
+/// A deliberate error in the code of the message log (a mutation). With it, a command runs before
+/// an earlier command that it must wait for.
 struct Overtaking {
     what: &'static str,
     /// Path of the file, relative to the log's sources.

@@ -35,9 +35,10 @@ pub struct Scenario {
     pub line: usize,
     /// Steps of the setup. All of them must succeed, whichever engine executes them.
     pub made_by: Vec<Step>,
-    /// Steps with Tailwater, and their expected results.
+    /// Steps for Tailwater, and their expected results.
     pub tailwater: Vec<Step>,
-    /// Steps with RocksDB; empty if RocksDB cannot run them.
+    /// Steps for RocksDB, and their expected results. The list is empty if RocksDB cannot run the
+    /// scenario.
     pub rocksdb: Vec<Step>,
 }
 

@@ -202,7 +202,7 @@ fn entry(entry: &Entry) -> (String, String) {
     }
 }
 
-/// The target on which the column of RocksDB is executed: the real RocksDB, and a directory of a
+/// The target that executes a scenario's steps for RocksDB: the real RocksDB, in a directory of a
 /// real filesystem.
 #[derive(Debug)]
 pub struct RocksDbTarget {

@@ -328,8 +328,8 @@ impl<'a> Runner<'a> {
         let may_change = match work {
             Work::Look => false,
             Work::Open | Work::Adopt | Work::Put(_) | Work::Destroy => answer.is_ok(),
-            // Most other work first opens the database. If the work then fails, the opening may
-            // already have changed files.
+            // All other work may change files even if it fails, because most of it begins by
+            // opening the database.
             _ => true,
         };
         if !may_change && engine == Engine::Own && self.target.is_tailwater() {
@@ -371,8 +371,8 @@ impl<'a> Runner<'a> {
     }
 }
 
-/// Returns the elements of a tree whose paths match a pattern. A `*` in a name of the pattern
-/// matches any part of a name.
+/// Returns the elements of a tree at the paths that match `pattern`. A `*` in a path component of
+/// the pattern matches any part of one path component, but no `/`.
 fn matching(tree: &BTreeMap<PathBuf, Node>, pattern: &Path) -> BTreeMap<PathBuf, Node> {
     let matches = |path: &Path| {
         let (mut names, mut patterns) = (path.components(), pattern.components());

@@ -9,7 +9,7 @@ pub type Contents = BTreeMap<String, String>;
 /// The engine that executes a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Engine {
-    /// The engine of the target.
+    /// The engine under test (the engine of the scenario's target): Tailwater or RocksDB.
     Own,
     /// RocksDB, whichever engine the target has.
     RocksDb,

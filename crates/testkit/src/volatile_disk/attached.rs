@@ -47,7 +47,8 @@ impl Drop for LoopDevice {
 pub(super) struct Attached {
     target: PathBuf,
     mounted: bool,
-    // Fields are dropped after `Drop::drop` of this type, which unmounts the filesystem.
+    // `Drop::drop` of this type unmounts the filesystem. Fields are dropped after that, so the loop
+    // device is detached from an unmounted filesystem.
     _device: LoopDevice,
 }
 

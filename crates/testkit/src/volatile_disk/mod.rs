@@ -10,7 +10,8 @@
 //! The disk's seed determines what a cut does to the sectors that were written since the last
 //! flush. In some cuts, all of them keep their new contents; in some cuts, none do; otherwise, each
 //! sector is decided independently. A sector that was written several times since the last flush
-//! may revert to any of its states since that flush. A sector is never torn.
+//! may revert to any of its states since that flush, including the flushed state. A sector is never
+//! torn.
 //!
 //! - After a cut, every request fails, including reads, until the power is restored.
 //! - During a flush, the kernel delays writes to the file, but not reads.

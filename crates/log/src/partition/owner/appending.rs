@@ -182,9 +182,9 @@ impl Owner {
         self.tail.active = Some(Active { buffer, chunk, bytes, persisted: 0, group_start: 0 });
     }
 
-    /// Closes the active chunk. The bytes up to a block boundary are written from this chunk. With
-    /// `PartialBlocks::Carry`, the last block may be partial. Its bytes are then copied to the next
-    /// chunk and written from there.
+    /// Closes the active chunk. With `PartialBlocks::Carry`, the chunk's last block may be partial.
+    /// Then the bytes of that block are copied to the next chunk, and later written from there. All
+    /// bytes before them are later written from the closed chunk.
     pub(in crate::partition) fn close_chunk(&mut self, env: &Env) {
         if self.options.partial_blocks == PartialBlocks::Pad {
             self.pad(env);

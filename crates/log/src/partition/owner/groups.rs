@@ -29,10 +29,10 @@ pub(in crate::partition) struct Group {
     pub(in crate::partition) entries: Vec<Entry>,
 }
 
-/// A part of a group's bytes.
+/// A part of the bytes that one write puts into a segment.
 #[derive(Debug)]
 pub(in crate::partition) enum Part {
-    /// A slice of a chunk.
+    /// Bytes of a chunk, written from the chunk's memory.
     Tail(AppendedSlice),
     /// A copy of a partial block, padded with zeros.
     Block(AlignedBuffer),
@@ -119,14 +119,15 @@ impl Owner {
         self.complete(group)
     }
 
-    /// Sets `data_end` and `batch_bytes` of a group and returns it; `None` for a group without
-    /// bytes.
+    /// Sets `data_end` and `batch_bytes` of `group`, and returns the group. Returns `None` if the
+    /// group has no bytes to write.
     pub(super) fn complete(&self, mut group: Group) -> Option<Group> {
         group.data_end = self.data_end_within(group.segment, group.written_end);
         self.weigh(group)
     }
 
-    /// Sets `batch_bytes` of a group and returns it; `None` for a group without bytes.
+    /// Sets `batch_bytes` of `group`, and returns the group. Returns `None` if the group has no
+    /// bytes to write.
     pub(super) fn weigh(&self, mut group: Group) -> Option<Group> {
         let is_in = |batch: &&PendingBatch| {
             (batch.segment, batch.end_position) <= (group.segment, group.data_end)
@@ -136,8 +137,9 @@ impl Owner {
         (!group.parts.is_empty()).then_some(group)
     }
 
-    /// Completes the last group of a segment that is followed by another segment. With
-    /// `PartialBlocks::Carry`, adds the segment's partial last block.
+    /// Completes `group`, whose segment is followed by another segment. With
+    /// `PartialBlocks::Carry`, first adds the segment's partial last block to the group. `count` is
+    /// the number of full chunks in the group's segment.
     pub(super) fn finish_segment(
         &self,
         env: &Env,
@@ -170,8 +172,8 @@ impl Owner {
         }
     }
 
-    /// Records that a group of batches was persisted. Returns the signals that the caller must
-    /// complete.
+    /// Records that a group of batches was persisted. Returns the signals of these batches, which
+    /// the caller must complete to wake their waiters.
     pub(in crate::partition) fn persisted(&mut self, env: &Env, group: &Group) -> Completions {
         let mut completions = Completions::new();
         while let Some(batch) = self.tail.pending.front() {
@@ -223,8 +225,8 @@ impl Owner {
         completions
     }
 
-    /// Records that a group of batches could not be persisted. Returns the signals that the caller
-    /// must complete.
+    /// Records that a group of batches could not be persisted. Returns signals, which the caller
+    /// must complete to wake their waiters.
     pub(in crate::partition) fn not_persisted(&mut self, env: &Env, error: &Error) -> Completions {
         if error.kind() != ErrorKind::NoSpace {
             self.fail(error);
@@ -240,7 +242,8 @@ impl Owner {
     }
 
     /// Drops all unpersisted batches if the topic acknowledges batches only once they are
-    /// persisted; otherwise does nothing. Returns the signals that the caller must complete.
+    /// persisted; otherwise does nothing. Returns the signals of the dropped batches, which the
+    /// caller must complete to wake their waiters.
     pub(in crate::partition) fn drop_unacknowledged(
         &mut self,
         env: &Env,
@@ -264,8 +267,9 @@ impl Owner {
         completions
     }
 
-    /// Returns whether there is a whole block to persist. With `PartialBlocks::Carry`, a partial
-    /// last block does not count.
+    /// Returns whether at least one whole block can be persisted. With `PartialBlocks::Pad`, always
+    /// returns true, because padding completes the last block. With `PartialBlocks::Carry`, the
+    /// partial last block of the current segment does not count.
     pub(super) fn has_whole_block(&self, block: u64) -> bool {
         let segment = self.place.segment;
         let is_left = |filled: &FullChunk| {
@@ -294,7 +298,8 @@ impl Group {
         self.parts.extend(bytes.slice(range).map(Part::Tail));
     }
 
-    /// Adds a padded copy of a partial block. The block will be rewritten when it is full.
+    /// Adds a padded copy of a partial block to the group. If later batches continue the block, a
+    /// later group writes the block again, at the same position.
     fn add_block(&mut self, env: &Env, bytes: &[u8]) {
         let mut block = AlignedBuffer::with_capacity(env.block as usize);
         block.append(bytes);

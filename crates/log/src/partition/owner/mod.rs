@@ -116,7 +116,8 @@ struct FullChunk {
     end_offset: u64,
 }
 
-/// Signals that the caller must complete, each with the outcome to report.
+/// A list of signals, each paired with the outcome to report to its waiters. The caller of a
+/// function that returns this list must complete the signals.
 pub(super) type Completions = Vec<(Arc<Signal>, Result<()>)>;
 
 /// The state of an owner.
@@ -147,7 +148,8 @@ pub(super) struct Owner {
 pub(super) struct Persisted {
     /// Offset below which all messages are persisted.
     pub(super) offset: u64,
-    /// End of the persisted batches in the last written segment.
+    /// Position after the last persisted batch, in the segment to which the partition wrote most
+    /// recently.
     pub(super) end: SegmentPosition,
     /// End of the written blocks that are whole and never rewritten.
     blocks_end: SegmentPosition,
@@ -290,15 +292,16 @@ impl Owner {
     }
 
     /// Replaces the partition's state by `fresh`, the state of a new incarnation. Keeps the queued
-    /// commands in their order, and the number of barriers (commands that refuse appends until they
-    /// are done).
+    /// commands in their order, and the number of barriers. A barrier is a command; until the
+    /// command is done, the partition refuses appends.
     pub(super) fn become_incarnation(&mut self, fresh: Self) {
         let schedule = std::mem::take(&mut self.schedule).of_next_incarnation();
         *self = Self { schedule, is_hardened: self.is_hardened, ..fresh };
     }
 
-    /// Sets the position of the next batch in the last segment. `carried` are the existing bytes
-    /// before that position in its block.
+    /// Sets the position in the last segment at which the next batch will be appended. `carried`
+    /// contains the existing bytes from the start of the block at `position` up to `position`
+    /// (exclusive).
     pub(super) fn resume_at(&mut self, position: u64, carried: Vec<u8>) {
         let block = position - carried.len() as u64;
         self.place.position = position;
@@ -322,7 +325,8 @@ impl Owner {
         Some(self.place.segment)
     }
 
-    /// Records that the segment of the next batch was created and is empty.
+    /// Sets the persisted ends to the start of `segment`, a new and empty segment for the next
+    /// batch.
     pub(super) fn begun_segment(&mut self, segment: SegmentStart) {
         self.persisted.end = SegmentPosition { segment, position: 0 };
         self.persisted.blocks_end = self.persisted.end;
@@ -405,8 +409,9 @@ impl Owner {
         self.release_ns().is_some_and(|release_ns| release_ns <= now_ns)
     }
 
-    /// Returns the time, by the monotonic clock, at which the partition becomes idle if nothing is
-    /// appended until then. `None` if it has nothing to release, or if not everything is persisted.
+    /// Returns the time, by the monotonic clock, at which the partition counts as idle and releases
+    /// its memory and preallocated space, unless a batch is appended before then. Returns `None` if
+    /// the partition has nothing to release, has unpersisted batches, or refuses appends.
     pub(super) fn release_ns(&self) -> Option<u64> {
         let holds = !self.tail.is_released && self.tail.pending.is_empty();
         let is_well = matches!(self.health, Health::Good);
@@ -455,8 +460,9 @@ impl Owner {
     }
 }
 
-/// Returns the position of the next group of batches in a segment whose last batch ends at
-/// `position`. If `position` is not a block boundary, a gap precedes the group.
+/// Returns the position at which the next group of batches begins in a segment. `position` is the
+/// end of the segment's last batch. If `position` is not a block boundary, a gap separates the last
+/// batch from the next group.
 pub(super) fn resume_position(position: u64, block: u64) -> u64 {
     if position.is_multiple_of(block) { position } else { gap_end(position, block) }
 }

@@ -115,8 +115,8 @@ impl Model {
         self.clients.insert(session, Client { generation, partitions });
     }
 
-    /// Polls as a client does: first a partition that it knows. If that poll is refused, requests
-    /// the partitions again and polls one of them.
+    /// Polls as a client does. The client first polls a partition that it knows. If that poll is
+    /// refused, the client asks the server for its current partitions and polls one of them.
     fn begin_poll(&mut self, session: SessionId, rng: &mut fastrand::Rng) {
         if self.clients[&session].partitions.is_empty() {
             self.synchronize(session);

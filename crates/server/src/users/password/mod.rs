@@ -26,7 +26,8 @@ use super::hex;
 
 /// Memory that the computation of a new hash uses, in KiB.
 const MEMORY_KIB: u32 = 6 * 1024;
-/// Number of passes of the computation of a new hash over its memory.
+/// Number of times that the computation of a new hash passes over all of its memory (the time cost
+/// of Argon2).
 const PASSES: u32 = 1;
 /// Number of lanes (the degree of parallelism) of the computation.
 const LANES: u32 = 1;

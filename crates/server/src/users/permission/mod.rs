@@ -99,7 +99,8 @@ macro_rules! flags {
         }
 
         impl From<bool> for $name {
-            /// Returns all permissions of this level for `true`, and none for `false`.
+            /// Returns all permissions that this type contains if `are_given` is true, and none
+            /// otherwise.
             fn from(are_given: bool) -> Self {
                 Self { $($flag: are_given),* }
             }

@@ -37,7 +37,7 @@ pub(super) struct Throttle {
     slots: Box<[Slot]>,
 }
 
-/// The attempts of all addresses that are hashed to this slot.
+/// The login attempts from all addresses whose hash selects this slot.
 #[derive(Default)]
 struct Slot {
     attempts: Mutex<Attempts>,
@@ -119,7 +119,7 @@ impl Throttle {
     }
 }
 
-/// Permission to start an attempt.
+/// Permission to start a login attempt.
 struct Started {
     /// Time from which the attempt may start; `None` if it may start immediately.
     moment: Option<Instant>,

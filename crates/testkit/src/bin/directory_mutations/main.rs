@@ -4,8 +4,8 @@
 //! `cargo run -p tailwater-testkit --bin directory_mutations` copies the tracked files to
 //! `target/directory_mutations`, and inserts all mutations into the copied sources. An environment
 //! variable selects the mutation that takes effect, so that a single build is sufficient. For each
-//! mutation, the program runs the tests of `--test directories`, and prints the groups of tests
-//! that failed. It exits with 1 if no test failed for some mutation.
+//! mutation, the program runs the tests of `--test directories`, and prints each group in which a
+//! test failed. It exits with 1 if no test failed for some mutation.
 //!
 //! With arguments, the program tries only mutations whose description contains at least one of the
 //! arguments. The tests also use the variable `TAILWATER_SEED`.

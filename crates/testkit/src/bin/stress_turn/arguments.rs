@@ -31,8 +31,9 @@ pub(crate) struct Arguments {
     pub(crate) threads: u64,
     /// Whether the program makes no writes. The last sequence number must then stay the same.
     pub(crate) keeps_sequence: bool,
-    /// Whether even a run that is killed must leave the contents unchanged. The program then
-    /// deletes extra keys in the same batch that puts them, and creates no extra column family.
+    /// Whether a run must leave the contents of the database unchanged even if the run is killed.
+    /// If so, the program puts and deletes each extra key in the same batch, and creates no extra
+    /// column family.
     pub(crate) settled: bool,
     /// Whether the program writes no range tombstones.
     pub(crate) no_delete_range: bool,

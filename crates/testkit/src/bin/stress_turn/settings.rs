@@ -1,6 +1,6 @@
 //! The options with which the program opens the database. The first round uses the options of the
-//! database's OPTIONS file; later rounds override some of them. No override changes the value of a
-//! key.
+//! database's OPTIONS file; later rounds override some of them. No override changes the contents of
+//! the database.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,8 +12,8 @@ use tailwater::{CustomMergeOperator, Db, MergeOperator, OpenOptions};
 use crate::extra::EXTRA_FAMILY;
 use crate::text;
 
-/// Overrides of the options of the database. A round chooses one element of each line at random; an
-/// empty element overrides nothing.
+/// Overrides of the options of the database. Each line is a list of alternatives, from which a
+/// round chooses one at random. An empty alternative overrides nothing.
 const OF_DATABASE: [&[&str]; 17] = [
     &["", "max_open_files=-1", "max_open_files=50"],
     &["", "max_background_jobs=1", "max_background_jobs=4"],
@@ -179,7 +179,7 @@ pub(crate) fn change(options: &OpenOptions, rng: &mut Rng) -> (&'static str, &'s
     }
 }
 
-/// Returns a random element of each line, as one option string.
+/// Returns one random alternative of each line, all joined to one option string.
 fn choose(lines: &[&[&str]], rng: &mut Rng) -> String {
     let choices = lines.iter().map(|choices| choices[rng.usize(..choices.len())]);
     choices.filter(|choice| !choice.is_empty()).collect::<Vec<_>>().join(";")

@@ -9,8 +9,8 @@ use tailwater::{CompactRangeOptions, Db, StallState};
 /// Interval at which the compacting thread checks whether writes are stopped, in milliseconds.
 const INTERVAL_MS: u64 = 20;
 
-/// Ends the compacting thread when it is dropped, both after the work returns and if the work
-/// panics.
+/// When this guard is dropped, the compacting thread ends. The guard of [`while_unblocked`] is
+/// dropped when `work` returns or panics.
 struct End<'a>(&'a AtomicBool);
 
 impl Drop for End<'_> {

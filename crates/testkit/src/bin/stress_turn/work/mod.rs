@@ -21,7 +21,7 @@ use crate::expected::Keys;
 use crate::extra::{EXTRA_FAMILY, EXTRA_KEYS};
 use crate::text;
 
-/// One round of operations: what the threads share while they read and write the open database.
+/// The data that the threads of one round share while they read and write the open database.
 pub(crate) struct Work<'a> {
     db: &'a Db,
     options: &'a OpenOptions,
@@ -36,7 +36,7 @@ pub(crate) struct Work<'a> {
     counts: Counts,
 }
 
-/// Number of completed operations, or affected keys, of each kind.
+/// For each kind of operation, the number of completed operations or of the keys that they changed.
 #[derive(Debug, Default)]
 struct Counts {
     rewritten: AtomicU64,
@@ -135,7 +135,8 @@ impl<'a> Work<'a> {
     }
 }
 
-/// Deletes all extra keys and drops the extra column family, which a killed run may have left.
+/// Deletes all extra keys, which do not belong to `db_stress`, and drops the extra column family. A
+/// killed run may have left both.
 pub(crate) fn remove_extras(db: &Db) -> Result<(), String> {
     let options = ReadOptions { total_order_seek: true, ..ReadOptions::default() };
     for family in db.column_families() {

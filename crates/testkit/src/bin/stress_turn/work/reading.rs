@@ -1,5 +1,5 @@
 //! Reads keys and ranges. Compares each result with the contents that the database had at the
-//! beginning of the turn, the time between two runs of `db_stress`.
+//! beginning of the turn. A turn is the time between two runs of `db_stress`.
 
 use fastrand::Rng;
 use tailwater::{ColumnFamily, ReadOptions};

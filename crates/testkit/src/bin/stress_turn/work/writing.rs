@@ -42,12 +42,13 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Adds to a batch a write of a key with its current value.
+    /// Adds a write to `batch` that gives a key the value that it already has.
     ///
     /// db_stress puts some keys once and then deletes them with a single deletion. Such a key must
     /// be deleted before it is put again, and with a single deletion. An ordinary deletion would
-    /// not suffice: a compaction may drop it because the put hides it, and the next single deletion
-    /// by db_stress would then delete only the new put and expose the old one.
+    /// not suffice. The new put hides that deletion, so a compaction may drop the deletion. The
+    /// next single deletion by db_stress would then delete only the new put, and expose the old
+    /// put.
     fn rewrite_pair(
         &self,
         family: &ColumnFamily,

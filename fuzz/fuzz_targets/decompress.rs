@@ -17,10 +17,7 @@ fuzz_target!(|input: &[u8]| {
     }
     let (mut choices, data) = Choices::split(input);
     let kind = Compression::from_byte(choices.byte()).unwrap_or(Compression::Zstd);
-    let dictionary = match choices.flag() {
-        true => DecompressionDictionary::new(choices.string().to_vec()).ok(),
-        false => None,
-    };
+    let dictionary = if choices.flag() { DecompressionDictionary::new(choices.string().to_vec()).ok() } else { None };
     let mut decompressor = Decompressor::new();
     allocation::within(output_max(kind, data.len()), || {
         let mut output = Vec::new();

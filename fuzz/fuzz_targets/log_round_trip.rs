@@ -13,10 +13,7 @@ fuzz_target!(|input: &[u8]| {
     let log_number = choices.number(8);
     let recyclable = choices.flag();
     let mut log = Vec::new();
-    let mut writer = match choices.flag() {
-        true => Writer::new_compressed(log_number, recyclable, &mut log).expect("zstd begins"),
-        false => Writer::new(log_number, recyclable),
-    };
+    let mut writer = if choices.flag() { Writer::new_compressed(log_number, recyclable, &mut log).expect("zstd begins") } else { Writer::new(log_number, recyclable) };
     if choices.flag() {
         let (size, last_sequence) = (choices.number(8), choices.number(7));
         writer.add_predecessor(PredecessorWal { log_number, size, last_sequence }, &mut log);

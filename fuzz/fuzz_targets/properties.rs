@@ -13,10 +13,7 @@ type Entries = Vec<(Vec<u8>, Vec<u8>)>;
 
 fuzz_target!(|input: &[u8]| {
     let (mut choices, data) = Choices::split(input);
-    let entries = match choices.flag() {
-        true => from_block(data),
-        false => from_pairs(data),
-    };
+    let entries = if choices.flag() { from_block(data) } else { from_pairs(data) };
     for (name, _) in &entries {
         if let Some(block) = MetaBlock::from_name(name) {
             assert_eq!(block.name().as_bytes(), name);

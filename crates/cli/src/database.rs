@@ -168,9 +168,10 @@ pub(crate) fn report_opening(db: &Db) -> Outcome {
     }
     let mut outcome = Outcome::Well;
     for left_out in db.left_out() {
-        let (what, verdict) = match left_out.torn_tail {
-            true => (Outcome::TornTail, " (torn tail)"),
-            false => (Outcome::Damage, ""),
+        let (what, verdict) = if left_out.torn_tail {
+            (Outcome::TornTail, " (torn tail)")
+        } else {
+            (Outcome::Damage, "")
         };
         say(format_args!(
             "tailwater: {} at offset {}: {}; {} bytes left out{verdict}",

@@ -56,9 +56,10 @@ fn open(directory: &Path, for_writing: bool, max_open_files: &str) -> Result<(),
     let mut options = OpenOptions::load(directory)?;
     options.set_options(&format!("max_open_files={max_open_files}"))?;
     let begun = Instant::now();
-    let db = match for_writing {
-        true => Db::open(directory, &options)?,
-        false => Db::open_read_only(directory, &options)?,
+    let db = if for_writing {
+        Db::open(directory, &options)?
+    } else {
+        Db::open_read_only(directory, &options)?
     };
     let ms = begun.elapsed().as_millis();
     println!("opened in {ms} ms, {} MiB resident at most", peak_resident_kib()? / 1024);

@@ -136,9 +136,10 @@ fn an_open_iterator_keeps_the_sizing_thread() {
     let disk = left_by_a_crash();
     for read_only in [true, false] {
         let options = options(&disk, AUTO);
-        let db = match read_only {
-            true => Db::open_read_only(PATH, &options).expect("a reader"),
-            false => Db::open(PATH, &options).expect("a database"),
+        let db = if read_only {
+            Db::open_read_only(PATH, &options).expect("a reader")
+        } else {
+            Db::open(PATH, &options).expect("a database")
         };
         expect_sizing(1);
         let family = db.cf_handle("default").expect("the default column family");

@@ -294,9 +294,10 @@ fn opening_without_a_descriptor_names_the_limit() {
     let mut failures = 0;
     for for_writing in [false, true] {
         for left in 0.. {
-            let opened = match for_writing {
-                true => Db::open(directory.path(), &options("")),
-                false => Db::open_read_only(directory.path(), &options("")),
+            let opened = if for_writing {
+                Db::open(directory.path(), &options(""))
+            } else {
+                Db::open_read_only(directory.path(), &options(""))
             };
             match opened {
                 Ok(db) => {

@@ -394,10 +394,8 @@ fn a_retried_refresh_uses_the_latest_requested_sequence_number() {
         let snapshot = scene.db.snapshot();
         let rule = FaultRule::new(Fault::InputOutput).operation(Operation::Open).from(0);
         scene.storage.set_faults(FaultPlan::none().with(rule.path_containing(".sst")));
-        let refreshed = match with_snapshot {
-            true => iterator.refresh_at(&snapshot),
-            false => iterator.refresh(),
-        };
+        let refreshed =
+            if with_snapshot { iterator.refresh_at(&snapshot) } else { iterator.refresh() };
         refreshed.expect_err("a table that cannot be opened");
         scene.storage.set_faults(FaultPlan::none());
         drop(snapshot);
@@ -496,9 +494,8 @@ fn an_error_partway_neither_skips_a_key_nor_repeats_one() {
             }
             let rule = FaultRule::new(Fault::InputOutput).operation(Operation::Open).at(index);
             scene.storage.set_faults(FaultPlan::none().with(rule.path_containing(".sst")));
-            let step = |iterator: &mut DbIterator| match goes_forward {
-                true => iterator.next(),
-                false => iterator.previous(),
+            let step = |iterator: &mut DbIterator| {
+                if goes_forward { iterator.next() } else { iterator.previous() }
             };
             let moved = step(&mut iterator);
             scene.storage.set_faults(FaultPlan::none());

@@ -461,9 +461,10 @@ impl Script<'_> {
             14 => self.step_lock(),
             _ => {
                 let path = self.directory();
-                let answer = match self.random.bool() {
-                    true => self.storage.remove_directory(&path),
-                    false => self.storage.sync_directory(&path),
+                let answer = if self.random.bool() {
+                    self.storage.remove_directory(&path)
+                } else {
+                    self.storage.sync_directory(&path)
                 };
                 self.note(format!("directory {path:?}"), answer, |()| "done".into());
             }

@@ -39,9 +39,10 @@ fn dump(storage: &SimStorage) -> BTreeMap<String, Vec<u8>> {
     while let Some(directory) = directories.pop() {
         for entry in storage.list(Path::new(&format!("{directory}/"))).unwrap() {
             let path = format!("{directory}/{}", entry.name);
-            match entry.is_directory {
-                true => directories.push(path),
-                false => _ = files.insert(path.clone(), read(storage, &path).unwrap()),
+            if entry.is_directory {
+                directories.push(path)
+            } else {
+                _ = files.insert(path.clone(), read(storage, &path).unwrap())
             }
         }
     }
@@ -402,9 +403,10 @@ fn random_calls(storage: &SimStorage, random: &mut fastrand::Rng, count: u32) {
             8 => _ = storage.link(path, Path::new(random.choice(names).unwrap())),
             _ => {
                 let directory = Path::new(random.choice(["/", "/d", "/e"]).unwrap());
-                let _ = match random.bool() {
-                    true => storage.create_directory(directory),
-                    false => storage.sync_directory(directory),
+                let _ = if random.bool() {
+                    storage.create_directory(directory)
+                } else {
+                    storage.sync_directory(directory)
                 };
             }
         }

@@ -73,9 +73,10 @@ fn read_at_random(storage: &dyn Storage, directory: &Path, random: &mut fastrand
             while offset < span.end + 100 {
                 let length = random.usize(..9000);
                 let expected_end = (offset + length as u64).min(span.end).min(bytes.len() as u64);
-                let expected = match offset < expected_end {
-                    true => &bytes[offset as usize..expected_end as usize],
-                    false => &[],
+                let expected = if offset < expected_end {
+                    &bytes[offset as usize..expected_end as usize]
+                } else {
+                    &[]
                 };
                 let found = reader.read(offset, length).unwrap();
                 assert!(found == expected, "{mode:?} depth {depth} request {request} at {offset}");

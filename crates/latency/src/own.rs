@@ -165,9 +165,10 @@ fn remove_whole(path: &Path) -> Result<(), Failure> {
             if entry.file_name() == MARK {
                 continue;
             }
-            match entry.file_type()?.is_dir() {
-                true => std::fs::remove_dir_all(entry.path())?,
-                false => std::fs::remove_file(entry.path())?,
+            if entry.file_type()?.is_dir() {
+                std::fs::remove_dir_all(entry.path())?
+            } else {
+                std::fs::remove_file(entry.path())?
             }
         }
         match std::fs::remove_file(path.join(MARK)) {

@@ -191,9 +191,10 @@ async fn login(address: SocketAddr, client: u128) -> Result<TcpStream> {
     let size = header.get(SIZE_OFFSET..SIZE_OFFSET + 4).ok_or("no size")?;
     let mut body = vec![0; u32::from_le_bytes(size.try_into()?) as usize - HEADER_SIZE];
     stream.read_exact(&mut body).await?;
-    match header[60] == Command::Reply as u8 && !body.is_empty() {
-        true => Ok(stream),
-        false => Err("the login was refused".into()),
+    if header[60] == Command::Reply as u8 && !body.is_empty() {
+        Ok(stream)
+    } else {
+        Err("the login was refused".into())
     }
 }
 

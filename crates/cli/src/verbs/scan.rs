@@ -86,10 +86,8 @@ impl Range {
         // from the successor, exclusive, to the prefix, inclusive.
         let successor = successor(&self.prefix);
         let prefix = Some(self.prefix.clone()).filter(|prefix| !prefix.is_empty());
-        let (first, end) = match is_reversed {
-            false => (prefix.clone(), successor),
-            true => (successor, None),
-        };
+        let (first, end) =
+            if is_reversed { (successor, None) } else { (prefix.clone(), successor) };
         let options = ReadOptions {
             iterate_lower_bound: outermost(comparator, Ordering::Greater, [&self.from, &first]),
             iterate_upper_bound: outermost(comparator, Ordering::Less, [&self.to, &end]),

@@ -260,10 +260,8 @@ impl Background {
     /// compaction, for example because compactions are paused. Returns `None` if the thread must
     /// end.
     pub(crate) fn next_compaction(&self, number: usize, period: Duration) -> Option<Running<'_>> {
-        let at_a_time = |state: &State| match self.pressure.is_behind() {
-            true => state.compactions_max,
-            false => 1,
-        };
+        let at_a_time =
+            |state: &State| if self.pressure.is_behind() { state.compactions_max } else { 1 };
         let rests = |state: &State| {
             state.pauses > 0
                 || state.compactions_rest

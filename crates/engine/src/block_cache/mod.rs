@@ -152,9 +152,10 @@ impl BlockCache {
     /// eighth of the cache's capacity, and at most the cache's capacity.
     pub(crate) fn reserve_staging(&self, bytes: usize, is_all: bool) -> bool {
         let capacity = self.capacity();
-        let bound = match is_all {
-            true => capacity / STAGED_PART_OF_ALL,
-            false => self.staged_bytes_max.load(Relaxed).clamp(capacity / STAGED_PART, capacity),
+        let bound = if is_all {
+            capacity / STAGED_PART_OF_ALL
+        } else {
+            self.staged_bytes_max.load(Relaxed).clamp(capacity / STAGED_PART, capacity)
         };
         let fits = self.staged_bytes.fetch_add(bytes, Relaxed) + bytes <= bound;
         if !fits {

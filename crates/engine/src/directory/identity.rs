@@ -23,9 +23,10 @@ impl DatabaseIdentity {
     /// Returns the database ID if the options make it persist in a file. Returns an empty string if
     /// every opening creates a new ID.
     pub(crate) fn durable_id(&self, options: &DbOptions) -> &str {
-        match options.write_identity_file || options.write_dbid_to_manifest {
-            true => &self.database_id,
-            false => "",
+        if options.write_identity_file || options.write_dbid_to_manifest {
+            &self.database_id
+        } else {
+            ""
         }
     }
 }

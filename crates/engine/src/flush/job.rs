@@ -85,9 +85,10 @@ impl FlushScheduler {
         let families = self.context.shared.family_set();
         let sealing = self.sealing();
         for family in families.iter() {
-            match family.active().is_empty() {
-                true => family.active().set_earliest_log_number(number),
-                false => family.seal(number),
+            if family.active().is_empty() {
+                family.active().set_earliest_log_number(number)
+            } else {
+                family.seal(number)
             }
             family.request_flush(true);
         }

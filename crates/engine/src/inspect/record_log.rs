@@ -147,9 +147,10 @@ impl Irregularity {
     }
 
     fn torn(torn: Torn) -> Self {
-        let (kind, reason) = match torn.own {
-            true => (IrregularityKind::Torn, torn.reason.to_string()),
-            false => (IrregularityKind::Stale, LEFT_BEHIND.to_owned()),
+        let (kind, reason) = if torn.own {
+            (IrregularityKind::Torn, torn.reason.to_string())
+        } else {
+            (IrregularityKind::Stale, LEFT_BEHIND.to_owned())
         };
         Self::new(kind, Event::Torn(torn), torn.offset, torn.dropped, reason)
     }

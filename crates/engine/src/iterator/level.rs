@@ -304,9 +304,10 @@ impl LevelIterator {
             self.file = at;
             let mut iterator = match self.spare.take() {
                 Some(mut spare) => {
-                    match std::mem::take(&mut self.is_replaced) {
-                        true => spare.continue_in(table, &self.plan),
-                        false => spare.move_to(table, &self.plan),
+                    if std::mem::take(&mut self.is_replaced) {
+                        spare.continue_in(table, &self.plan)
+                    } else {
+                        spare.move_to(table, &self.plan)
                     }
                     spare
                 }

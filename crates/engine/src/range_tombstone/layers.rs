@@ -57,9 +57,12 @@ impl TombstoneLayers {
     pub(crate) fn covering(&self, user_key: &[u8], snapshot: Sequence) -> Option<Sequence> {
         // Searches the indexes from the last to the first. The last ones usually have the newest
         // tombstones. An index is skipped if all its tombstones are older than the one found.
-        self.indexes.iter().rev().fold(None, |newest, index| match newest >= Some(index.newest()) {
-            true => newest,
-            false => newest.max(index.covering(user_key, snapshot)),
+        self.indexes.iter().rev().fold(None, |newest, index| {
+            if newest >= Some(index.newest()) {
+                newest
+            } else {
+                newest.max(index.covering(user_key, snapshot))
+            }
         })
     }
 

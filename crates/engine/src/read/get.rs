@@ -237,9 +237,10 @@ fn search<A: TableAccess, S: Sink>(
     while let Some(level) = levels.get(progress.level) {
         let key = lookup.user_key;
         let is_first = progress.level == 0;
-        let files = match is_first {
-            true => level.files(),
-            false => level.files_for(comparator, key, lookup.seek_trailer()),
+        let files = if is_first {
+            level.files()
+        } else {
+            level.files_for(comparator, key, lookup.seek_trailer())
         };
         while let Some(file) = files.get(progress.file) {
             let overlaps = !is_first

@@ -105,9 +105,10 @@ impl LogsReplayed {
             Begun { locks, identity, numbers, info_log, versions, logs, is_new, keeps_logs };
         let (recovered, directories) = replayed.into_recovered(begun)?;
         recovered.flushes.record_logs()?;
-        match keeps_logs {
-            true => recovered.keep_logs(oldest)?,
-            false => recovered.flush_logs(number)?,
+        if keeps_logs {
+            recovered.keep_logs(oldest)?
+        } else {
+            recovered.flush_logs(number)?
         }
         recovered.clear(&directories)?;
         Ok(recovered)
@@ -222,9 +223,10 @@ impl LogsReplayed {
             Arc::clone(&info_log),
             directories.home_files().options().collect(),
         );
-        let last_sequence = match is_new {
-            true => self.last_sequence.max(first_sequence(families_to_be(&options))),
-            false => self.last_sequence,
+        let last_sequence = if is_new {
+            self.last_sequence.max(first_sequence(families_to_be(&options)))
+        } else {
+            self.last_sequence
         };
         let clock = Arc::clone(options.clock());
         let shared = read_state(&factory, &options, FamilySet::new(families), last_sequence);

@@ -189,10 +189,13 @@ impl StallConditions {
             StallCause::MemTables => {
                 format!("{} memtables of '{family}' wait to be flushed", self.sealed_memtables)
             }
-            StallCause::Level0 => match self.counts_runs {
-                true => format!("{} sorted runs of '{family}'", self.level_0_tables),
-                false => format!("{} tables in level 0 of '{family}'", self.level_0_tables),
-            },
+            StallCause::Level0 => {
+                if self.counts_runs {
+                    format!("{} sorted runs of '{family}'", self.level_0_tables)
+                } else {
+                    format!("{} tables in level 0 of '{family}'", self.level_0_tables)
+                }
+            }
             StallCause::PendingCompaction => {
                 let bytes = self.pending_compaction_bytes;
                 format!("'{family}' has a compaction backlog of {bytes} bytes")

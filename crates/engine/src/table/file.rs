@@ -123,9 +123,10 @@ impl FileMetadata {
 
     /// Returns the name of the table's file.
     pub(crate) fn name(&self) -> FileKind {
-        match self.has_leveldb_name.load(Ordering::Relaxed) {
-            true => FileKind::LevelDbTable(self.number()),
-            false => FileKind::Table(self.number()),
+        if self.has_leveldb_name.load(Ordering::Relaxed) {
+            FileKind::LevelDbTable(self.number())
+        } else {
+            FileKind::Table(self.number())
         }
     }
 

@@ -79,10 +79,8 @@ impl NewFiles<'_> {
         expected_bytes: u64,
     ) -> Result<SequentialWriter> {
         let file = self.storage.create(path, create, self.mode(purpose, path), purpose)?;
-        let preallocate_bytes = match self.database.allow_fallocate {
-            true => expected_bytes.min(MAX_PREALLOCATION),
-            false => 0,
-        };
+        let preallocate_bytes =
+            if self.database.allow_fallocate { expected_bytes.min(MAX_PREALLOCATION) } else { 0 };
         let options = WriterOptions {
             buffer_bytes: self.buffer_bytes(file.mode(), expected_bytes),
             bytes_per_sync: match self.database.bytes_per_sync {

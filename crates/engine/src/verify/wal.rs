@@ -255,10 +255,13 @@ impl Verification<'_> {
                 state.ending = Some(ending);
                 return Ok(Flow::EndOfLog);
             }
-            Event::Stale(stale) => match stale.in_record {
-                true => (stale.offset, "the log ends inside a record".to_owned(), EndingKind::Torn),
-                false => (stale.offset, "the log ends here".to_owned(), EndingKind::Recycled),
-            },
+            Event::Stale(stale) => {
+                if stale.in_record {
+                    (stale.offset, "the log ends inside a record".to_owned(), EndingKind::Torn)
+                } else {
+                    (stale.offset, "the log ends here".to_owned(), EndingKind::Recycled)
+                }
+            }
             Event::Skipped(skipped) if skipped.lossy => {
                 let (offset, message) = (skipped.offset, skipped.reason.to_string());
                 if skipped.reason != SkippedReason::Zeros {

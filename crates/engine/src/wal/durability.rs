@@ -77,10 +77,7 @@ impl fmt::Display for LogDurability {
         let Some(tried) = *self.tried.lock() else {
             return write!(f, "synced by {flag}; {flush} were not tried");
         };
-        let (quicker, other) = match tried.is_flush_quicker() {
-            true => (flush, flag),
-            false => (flag, flush),
-        };
+        let (quicker, other) = if tried.is_flush_quicker() { (flush, flag) } else { (flag, flush) };
         let (durable_us, flushed_us) = (tried.durable_ns / 1000, tried.flushed_ns / 1000);
         write!(
             f,

@@ -125,10 +125,7 @@ impl Followed {
     }
 
     fn check(&self) -> Result<()> {
-        match self.is_closed.load(Ordering::Acquire) {
-            true => Err(Error::closed()),
-            false => Ok(()),
-        }
+        if self.is_closed.load(Ordering::Acquire) { Err(Error::closed()) } else { Ok(()) }
     }
 }
 

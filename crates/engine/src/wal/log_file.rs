@@ -213,9 +213,10 @@ impl LogFile {
         }
         self.write_out(0)?;
         if self.synced < self.written || self.is_cut {
-            match full {
-                true => self.file.sync_all(Purpose::Wal)?,
-                false => self.file.sync_data(Purpose::Wal)?,
+            if full {
+                self.file.sync_all(Purpose::Wal)?
+            } else {
+                self.file.sync_data(Purpose::Wal)?
             }
             self.synced = self.written;
             self.is_cut = false;

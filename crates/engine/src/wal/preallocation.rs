@@ -174,9 +174,10 @@ impl Preallocator {
         let preallocated = work.preallocated.take();
         // The length grows fast, to be large enough soon, and shrinks slowly, since the lengths of
         // logs vary.
-        let length = match before.is_used_up {
-            true => before.length * GROWTH,
-            false => before.length.max(work.length / 8 * 7),
+        let length = if before.is_used_up {
+            before.length * GROWTH
+        } else {
+            before.length.max(work.length / 8 * 7)
         };
         work.length = length.min(max).next_multiple_of(shared.block).max(shared.block);
         work.is_next_wanted = true;

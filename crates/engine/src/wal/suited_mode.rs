@@ -53,9 +53,10 @@ impl SuitedMode {
         if self.groups < self.span {
             return;
         }
-        let suits_other = match self.is_direct {
-            true => 4 * (self.groups - self.synced) >= 3 * self.groups,
-            false => 4 * self.synced >= 3 * self.groups,
+        let suits_other = if self.is_direct {
+            4 * (self.groups - self.synced) >= 3 * self.groups
+        } else {
+            4 * self.synced >= 3 * self.groups
         };
         if suits_other {
             self.is_direct = !self.is_direct;

@@ -258,9 +258,10 @@ impl<'a> Scene<'a> {
         while self.goes_on() {
             let mut least = self.ledger.acknowledged();
             let (is_machine, seed) = (rng.bool(), rng.u64(..));
-            let image = match is_machine {
-                true => storage.crash_image(seed),
-                false => storage.process_crash_image(seed),
+            let image = if is_machine {
+                storage.crash_image(seed)
+            } else {
+                storage.process_crash_image(seed)
             };
             let most = self.ledger.begun();
             if is_machine && !all_synced {

@@ -363,9 +363,10 @@ impl Run {
     pub(crate) fn compare(&mut self) -> Checked<()> {
         let Some(db) = &self.db else { return Ok(()) };
         let Some(found) = self.tolerate(contents(db, None), None)? else { return Ok(()) };
-        let ending = match self.is_unsettled {
-            true => Ending::ProcessCrash(self.storage.call_count()),
-            false => Ending::StillOpen,
+        let ending = if self.is_unsettled {
+            Ending::ProcessCrash(self.storage.call_count())
+        } else {
+            Ending::StillOpen
         };
         self.history.claims(ending).judge(&found, RecoveryMode::PointInTime)
     }

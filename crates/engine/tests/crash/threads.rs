@@ -160,9 +160,10 @@ fn crash(
         // cut may therefore tear the ends of both logs. The default mode recognizes the torn end of
         // the older log only if each log describes the log before it. Without that, the mode that
         // skips damaged records is used.
-        let mode = match setup.tracks_logs {
-            true => RecoveryMode::PointInTime,
-            false => RecoveryMode::SkipAnyCorruptedRecords,
+        let mode = if setup.tracks_logs {
+            RecoveryMode::PointInTime
+        } else {
+            RecoveryMode::SkipAnyCorruptedRecords
         };
         let wreck = Wreck { setup, image, claims: &claims, torn: is_power, mode };
         let reported = |error| format!("{ending:?}, image {seed}: {error}\nbefore {call:?}");

@@ -43,9 +43,10 @@ impl ExternalTable {
         path: PathBuf,
         maker: Maker,
     ) -> Self {
-        let order = match options.contains("ReverseBytewise") {
-            true => Comparator::ReverseBytewise,
-            false => Comparator::Bytewise,
+        let order = if options.contains("ReverseBytewise") {
+            Comparator::ReverseBytewise
+        } else {
+            Comparator::Bytewise
         };
         let operands = match options {
             _ if options.contains("UInt64AddOperator") => Operands::Numbers,

@@ -170,9 +170,10 @@ fn rocksdb_reads_past_the_padding_of_every_gap() {
             let place = laboratory.next_place();
             let db = laboratory::open_ours(&shape, &place, &model, CREATE, &context);
             let mut bytes = Vec::new();
-            let beside = match is_compressed {
-                true => Writer::new_compressed(0, is_recyclable, &mut bytes).expect("a log"),
-                false => Writer::new(0, is_recyclable),
+            let beside = if is_compressed {
+                Writer::new_compressed(0, is_recyclable, &mut bytes).expect("a log")
+            } else {
+                Writer::new(0, is_recyclable)
             };
             let mut groups = Groups {
                 db: &db,

@@ -220,9 +220,10 @@ impl Record<'_> {
             }
             RecordKind::Entity => {
                 let columns = wide_column::decode(self.value)?;
-                match columns.iter().any(|column| column.is_blob_index) {
-                    true => Err(Error::unsupported("an entity with columns in blob files")),
-                    false => Ok(()),
+                if columns.iter().any(|column| column.is_blob_index) {
+                    Err(Error::unsupported("an entity with columns in blob files"))
+                } else {
+                    Ok(())
                 }
             }
             RecordKind::BlobIndex => BlobIndex::decode(self.value).map(drop),

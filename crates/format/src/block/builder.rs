@@ -131,9 +131,10 @@ impl Builder {
     #[inline]
     pub fn size_estimate_with(&self, key_length: usize, value_length: usize) -> usize {
         let restart = if self.encoder.restart_is_due() { 4 } else { 0 };
-        let offset = match self.options.values_apart && self.encoder.next_is_at_restart() {
-            true => varint_length(self.values.len() as u64),
-            false => 0,
+        let offset = if self.options.values_apart && self.encoder.next_is_at_restart() {
+            varint_length(self.values.len() as u64)
+        } else {
+            0
         };
         let shared = 4;
         let lengths = varint_length(key_length as u64) + varint_length(value_length as u64);

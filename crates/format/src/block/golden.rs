@@ -252,9 +252,10 @@ pub(super) fn index_entries(block: &[u8], format: IndexFormat) -> Vec<IndexEntry
         } else {
             BlockHandle::decode(&mut reader).unwrap()
         };
-        let first_key = match format.first_keys {
-            true => reader.length_prefixed("first key").unwrap().to_vec(),
-            false => Vec::new(),
+        let first_key = if format.first_keys {
+            reader.length_prefixed("first key").unwrap().to_vec()
+        } else {
+            Vec::new()
         };
         entries.push(IndexEntry { key: key.clone(), handle, first_key });
     }

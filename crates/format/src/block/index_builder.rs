@@ -167,9 +167,10 @@ impl IndexBuilder {
     pub fn size_estimate_with(&self, key_length: usize, handle: BlockHandle) -> usize {
         let value = varint_length(handle.offset) + varint_length(handle.size);
         let restart_is_due = self.encoder().restart_is_due();
-        let value = match self.options.format.delta_values && !restart_is_due {
-            true => value / 2,
-            false => value + varint_length(value as u64),
+        let value = if self.options.format.delta_values && !restart_is_due {
+            value / 2
+        } else {
+            value + varint_length(value as u64)
         };
         let restart = if restart_is_due { 4 } else { 0 };
         let shared = 4;
@@ -184,10 +185,8 @@ impl IndexBuilder {
     /// Unsupported if the block has 4 GiB or more. Its entries are then discarded, and `out` is
     /// unchanged.
     pub fn finish(&mut self, out: &mut Vec<u8>) -> Result<()> {
-        let encoder = match self.internal_keys {
-            true => &mut self.with_trailers,
-            false => &mut self.without_trailers,
-        };
+        let encoder =
+            if self.internal_keys { &mut self.with_trailers } else { &mut self.without_trailers };
         let result = encoder.finish(&Tail::default(), out);
         self.reset();
         result

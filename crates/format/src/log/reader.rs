@@ -421,9 +421,10 @@ impl<S: BlockSource> RecordReader<S> {
     /// Returns whether the invalid fragment at the cursor belongs to this log and, in a recycled
     /// log, whether an intact fragment of this log follows it in the block.
     fn traces(&self) -> Traces {
-        match self.recycled {
-            true => Traces::of(self.cursor.rest(), self.log_number),
-            false => Traces::OF_ITS_OWN_FILE,
+        if self.recycled {
+            Traces::of(self.cursor.rest(), self.log_number)
+        } else {
+            Traces::OF_ITS_OWN_FILE
         }
     }
 
@@ -431,9 +432,10 @@ impl<S: BlockSource> RecordReader<S> {
     /// found a header of type 0 and length 0 at the cursor, which marks space that was never
     /// written.
     fn loses_behind_zeros(&self) -> bool {
-        match self.recycled {
-            true => trace::holds_fragment_of(self.cursor.rest(), self.log_number),
-            false => self.cursor.rest().iter().any(|&byte| byte != 0),
+        if self.recycled {
+            trace::holds_fragment_of(self.cursor.rest(), self.log_number)
+        } else {
+            self.cursor.rest().iter().any(|&byte| byte != 0)
         }
     }
 

@@ -29,9 +29,10 @@ impl Header {
         let masked_crc = reader.fixed32("log record header").ok()?;
         let length = reader.fixed16("log record header").ok()?;
         let kind = reader.u8("log record header").ok()?;
-        let log_number = match fragment_type::is_recyclable(kind) {
-            true => Some(reader.fixed32("log record header").ok()?),
-            false => None,
+        let log_number = if fragment_type::is_recyclable(kind) {
+            Some(reader.fixed32("log record header").ok()?)
+        } else {
+            None
         };
         Some(Self { masked_crc, length, kind, log_number })
     }

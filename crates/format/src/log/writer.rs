@@ -94,9 +94,10 @@ impl Writer {
         if self.room() < self.header_length() + PredecessorWal::LENGTH {
             self.put_zeros(self.room(), out);
         }
-        let kind = match self.recyclable {
-            true => fragment_type::RECYCLABLE_PREDECESSOR,
-            false => fragment_type::PREDECESSOR,
+        let kind = if self.recyclable {
+            fragment_type::RECYCLABLE_PREDECESSOR
+        } else {
+            fragment_type::PREDECESSOR
         };
         let start = out.len();
         self.begin_fragment(kind, out);

@@ -80,9 +80,10 @@ impl Kind {
 
     /// Begins a log of this kind.
     fn begin(self, log_number: u64, out: &mut Vec<u8>) -> Writer {
-        match self.compressed {
-            true => Writer::new_compressed(log_number, self.recyclable, out).unwrap(),
-            false => Writer::new(log_number, self.recyclable),
+        if self.compressed {
+            Writer::new_compressed(log_number, self.recyclable, out).unwrap()
+        } else {
+            Writer::new(log_number, self.recyclable)
         }
     }
 

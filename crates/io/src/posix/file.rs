@@ -185,9 +185,10 @@ impl WriteFile for PosixFile {
             let skipped = resume_at(done.min(part.len()), self.mode, self.alignment);
             if done < part.len() {
                 let (rest, place) = (&part[skipped..], at + skipped as u64);
-                match in_one_call {
-                    true => self.write_durably_at(rest, place, purpose)?,
-                    false => self.write_all_at(rest, place, purpose)?,
+                if in_one_call {
+                    self.write_durably_at(rest, place, purpose)?
+                } else {
+                    self.write_all_at(rest, place, purpose)?
                 }
             }
             done -= done.min(part.len());

@@ -455,9 +455,10 @@ pub(super) fn write_vectored(
     is_durable: bool,
 ) -> rustix::io::Result<usize> {
     refuse_no_offset(offset)?;
-    let flags = match is_durable {
-        true => rustix::io::ReadWriteFlags::DSYNC,
-        false => rustix::io::ReadWriteFlags::empty(),
+    let flags = if is_durable {
+        rustix::io::ReadWriteFlags::DSYNC
+    } else {
+        rustix::io::ReadWriteFlags::empty()
     };
     rustix::io::pwritev2(descriptor, parts, offset, flags)
 }

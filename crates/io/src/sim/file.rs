@@ -214,9 +214,10 @@ impl WriteFile for SimFile {
             }
             bytes.append(part);
         }
-        match is_durable {
-            true => self.write_durably_at(&bytes, offset, purpose),
-            false => self.write_all_at(&bytes, offset, purpose),
+        if is_durable {
+            self.write_durably_at(&bytes, offset, purpose)
+        } else {
+            self.write_all_at(&bytes, offset, purpose)
         }
     }
 

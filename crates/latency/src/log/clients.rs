@@ -78,9 +78,10 @@ pub(super) fn produce(
     let batch_bytes = f64::from(arguments.batch) * f64::from(arguments.message_size);
     let interval = batch_bytes * arguments.clients as f64 / arguments.rate.0 as f64;
     let interval = Duration::from_secs_f64(interval);
-    let mine: Vec<usize> = match arguments.balanced {
-        true => (0..arguments.partitions).collect(),
-        false => (producer..arguments.partitions).step_by(arguments.clients).collect(),
+    let mine: Vec<usize> = if arguments.balanced {
+        (0..arguments.partitions).collect()
+    } else {
+        (producer..arguments.partitions).step_by(arguments.clients).collect()
     };
     if mine.is_empty() {
         return Ok(measured);

@@ -123,10 +123,8 @@ impl V1Limit {
     /// Sets the limit in bytes. The limit of memory plus swap must never be below the limit of
     /// memory alone, so the order of the two writes depends on whether the limit rises or falls.
     pub(super) fn set(&mut self, bytes: u64) -> io::Result<()> {
-        let with_swap = || match self.counts_swap {
-            true => self.group.write_limit(V1_WITH_SWAP, bytes),
-            false => Ok(()),
-        };
+        let with_swap =
+            || if self.counts_swap { self.group.write_limit(V1_WITH_SWAP, bytes) } else { Ok(()) };
         if bytes > self.bytes {
             with_swap()?;
             self.group.write_limit(V1_WITHOUT_SWAP, bytes)?;
@@ -143,10 +141,7 @@ impl V1Limit {
     }
 
     pub(super) fn describe_swap(&self) -> &'static str {
-        match self.counts_swap {
-            true => "swap included",
-            false => unlimited_swap(&self.group.system),
-        }
+        if self.counts_swap { "swap included" } else { unlimited_swap(&self.group.system) }
     }
 }
 
@@ -178,10 +173,7 @@ impl V2Limit {
     }
 
     pub(super) fn describe_swap(&self) -> &'static str {
-        match self.refuses_swap {
-            true => "without swap",
-            false => unlimited_swap(&self.group.system),
-        }
+        if self.refuses_swap { "without swap" } else { unlimited_swap(&self.group.system) }
     }
 }
 

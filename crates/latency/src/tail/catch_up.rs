@@ -209,10 +209,7 @@ impl CatchUp {
     /// # Errors
     /// Errors of the log.
     pub(super) fn consume(&self) -> Result<u64, Failure> {
-        let io_mode = match self.is_direct {
-            true => IoModeChoice::Direct,
-            false => IoModeChoice::Buffered,
-        };
+        let io_mode = if self.is_direct { IoModeChoice::Direct } else { IoModeChoice::Buffered };
         let log = Log::open(&self.log, &options(io_mode))?;
         let partition = log.partitions().into_iter().next().ok_or("the log has no partition")?;
         let mut strategy = Strategy::First;

@@ -184,9 +184,10 @@ impl<'a> Experiment<'a> {
         };
         let direct_bytes = |figures: &Figures| row.direct_bytes(figures);
         let phases = self.launch.run(&assignment, &direct_bytes)?;
-        match self.plan.keep_copies {
-            true => own.keep(),
-            false => own.remove()?,
+        if self.plan.keep_copies {
+            own.keep()
+        } else {
+            own.remove()?
         }
         let resident_before_pages = resident_pages.map(|pages| pages as f64);
         let phase = |figures: &Figures| Phase::of(figures, row.fetched_pages_per_second(figures));
@@ -205,10 +206,7 @@ impl<'a> Experiment<'a> {
     /// Returns the path of the database copy that a row is measured on.
     fn copy_of(&self, row: Row) -> PathBuf {
         let Plan { directory, keep_copies, .. } = &self.plan;
-        match keep_copies {
-            true => directory.join(row.file_name()),
-            false => directory.join("copy"),
-        }
+        if *keep_copies { directory.join(row.file_name()) } else { directory.join("copy") }
     }
 
     /// Writes `report.json` and `table.txt`, and returns the text to print.

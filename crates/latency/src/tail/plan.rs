@@ -425,9 +425,10 @@ fn rows(arguments: &TailArguments, defaults: &Defaults) -> Result<Vec<Row>, Stri
             }
         }
     }
-    match rows.is_empty() {
-        true => Err("--configurations: RocksDB supports none of these".into()),
-        false => Ok(rows),
+    if rows.is_empty() {
+        Err("--configurations: RocksDB supports none of these".into())
+    } else {
+        Ok(rows)
     }
 }
 

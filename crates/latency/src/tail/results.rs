@@ -43,10 +43,8 @@ impl Results {
     pub(super) fn open(plan: &mut Plan) -> Result<Self, Failure> {
         let results = Self { out: plan.out.clone() };
         create_directory(&results.out)?;
-        let before: Option<Parameters> = match plan.resume {
-            true => read_json(&results.parameters())?,
-            false => None,
-        };
+        let before: Option<Parameters> =
+            if plan.resume { read_json(&results.parameters())? } else { None };
         match before {
             Some(before) => {
                 let rate = &mut plan.parameters.write_bytes_per_second;

@@ -28,9 +28,10 @@ fn effect(direct: &ConfigurationReport, buffered: &ConfigurationReport) -> Strin
     let (ours, theirs) = (p999(direct), p999(buffered));
     let [now, before] = [&ours, &theirs].map(|runs| middle(runs).unwrap_or(0.0));
     let below = |these: &[f64], those: &[f64]| these.iter().all(|a| those.iter().all(|b| a < b));
-    let change = match now < before {
-        true => format!("{:.1} times lower", before / now),
-        false => format!("{:.1} times higher", now / before),
+    let change = if now < before {
+        format!("{:.1} times lower", before / now)
+    } else {
+        format!("{:.1} times higher", now / before)
     };
     let reads = 100.0 * (direct.median.reads_per_second / buffered.median.reads_per_second - 1.0);
     let reads =

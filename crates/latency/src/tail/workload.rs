@@ -98,9 +98,10 @@ pub(super) fn read(
     let mut value = Vec::new();
     let mut get = |now_ns| {
         let number = reading.first_key(now_ns) + rng.u64(..reading.hot_keys);
-        match database.get(&key(number), &mut value)? {
-            true => Ok::<_, Failure>(std::hint::black_box(&value).len()),
-            false => Err(format!("key {number} has no value").into()),
+        if database.get(&key(number), &mut value)? {
+            Ok::<_, Failure>(std::hint::black_box(&value).len())
+        } else {
+            Err(format!("key {number} has no value").into())
         }
     };
     let before = RunQueue::of_this_thread();

@@ -192,9 +192,10 @@ impl Partition {
             // If batches of a dead process are still being recovered, only those batches are in
             // memory. They were acknowledged, and a thread may be appending them, so they are not
             // dropped.
-            let completions = match owner.awaits_survivors {
-                true => Completions::new(),
-                false => owner.drop_unacknowledged(&self.env, error),
+            let completions = if owner.awaits_survivors {
+                Completions::new()
+            } else {
+                owner.drop_unacknowledged(&self.env, error)
             };
             // Readers must not keep the chunks of the dropped batches.
             self.publish(&mut owner, |_| ());

@@ -333,9 +333,10 @@ impl Work {
                 // step allows any number.
                 let all = Model { start: model.end(), numbers: Default::default() };
                 self.histories[index].step(What::Remove, begun, None, all);
-                let ticket = match self.rng.bool() {
-                    true => partition.delete_segments(self.rng.usize(1..3), u64::MAX),
-                    false => partition.retain(),
+                let ticket = if self.rng.bool() {
+                    partition.delete_segments(self.rng.usize(1..3), u64::MAX)
+                } else {
+                    partition.retain()
                 };
                 self.log().run_pending();
                 if ticket.wait().is_err() {

@@ -253,10 +253,8 @@ pub(crate) async fn execute(
 ) -> Result<Body, Status> {
     let user = binding.user;
     let request = Request { session, user, body: &body, reservation };
-    let reserved = match is_bulky(head.code) {
-        true => state.in_flight.reply(BULKY_BYTES).await,
-        false => None,
-    };
+    let reserved =
+        if is_bulky(head.code) { state.in_flight.reply(BULKY_BYTES).await } else { None };
     let done = match command(head.code) {
         None => Err(Status::INVALID_COMMAND),
         Some(Command::Cluster) => Err(Status::FEATURE_UNAVAILABLE),

@@ -154,9 +154,10 @@ impl Settings {
             topic_bytes_max: defaults.topic_bytes_max.unwrap_or(UNLIMITED),
             segment_bytes: defaults.segment_bytes,
             durability: defaults.durability,
-            offset_durability: match defaults.are_offsets_durable {
-                true => Durability::Disk,
-                false => Durability::Process,
+            offset_durability: if defaults.are_offsets_durable {
+                Durability::Disk
+            } else {
+                Durability::Process
             },
             messages_required_to_save: defaults.messages_required_to_save,
             size_of_messages_required_to_save: defaults.size_of_messages_required_to_save,

@@ -98,9 +98,10 @@ fn http(values: &Values) -> Result<Option<Http>> {
         let want = "a path that begins with '/', other than /ping and /health";
         return Err(values.refuse("http.metrics.endpoint", want));
     }
-    let tls = match values.boolean("http.tls.enabled")? {
-        true => Some(certificate(values, "http.tls")?),
-        false => None,
+    let tls = if values.boolean("http.tls.enabled")? {
+        Some(certificate(values, "http.tls")?)
+    } else {
+        None
     };
     let metrics_path = values.boolean("http.metrics.enabled")?.then_some(endpoint);
     Ok(values.boolean("http.enabled")?.then_some(Http { address, metrics_path, tls }))

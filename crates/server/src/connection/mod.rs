@@ -256,10 +256,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<'_, S> {
                 biased;
                 end = &mut self.ended => return Err(end),
                 () = sleep_until(self.login_by), if login_by.is_some() => return Err(late()),
-                read = self.input.read(&mut self.stream) => return match read? {
-                    true => Ok(()),
-                    false => Err(End::Closed),
-                },
+                read = self.input.read(&mut self.stream) => return if read? { Ok(()) } else { Err(End::Closed) },
                 () = sleep(IDLE), if is_large => {}
             }
             self.input.shrink();
@@ -323,9 +320,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<'_, S> {
             return Ok(Answer::Reply(Ok(Body::default())));
         }
         let Some(binding) = self.session.binding() else {
-            return Ok(match head.is_replicated() {
-                true => Answer::Evict(EvictionReason::NoSession),
-                false => Answer::Reply(Err(Status::UNAUTHENTICATED)),
+            return Ok(if head.is_replicated() {
+                Answer::Evict(EvictionReason::NoSession)
+            } else {
+                Answer::Reply(Err(Status::UNAUTHENTICATED))
             });
         };
         if head.operation == Operation::Logout {

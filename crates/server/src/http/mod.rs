@@ -155,9 +155,12 @@ async fn answer(
     if !is_metrics && !is_health {
         return Ok(respond(StatusCode::OK, TEXT, "pong".to_owned()));
     }
-    let rendered = tokio::task::spawn_blocking(move || match is_metrics {
-        true => respond(StatusCode::OK, PROMETHEUS, prometheus::render(&state)),
-        false => health(&state),
+    let rendered = tokio::task::spawn_blocking(move || {
+        if is_metrics {
+            respond(StatusCode::OK, PROMETHEUS, prometheus::render(&state))
+        } else {
+            health(&state)
+        }
     });
     Ok(rendered.await.unwrap_or_else(|error| {
         warn!(%error, "HTTP request failed");
@@ -186,9 +189,10 @@ fn health(state: &State) -> Response<String> {
             })
         })
         .collect();
-    let (code, status) = match failures.is_empty() {
-        true => (StatusCode::OK, "healthy"),
-        false => (StatusCode::SERVICE_UNAVAILABLE, "failed"),
+    let (code, status) = if failures.is_empty() {
+        (StatusCode::OK, "healthy")
+    } else {
+        (StatusCode::SERVICE_UNAVAILABLE, "failed")
     };
     let document = json!({
         "status": status,

@@ -264,9 +264,10 @@ fn open_log(storage: &Arc<dyn Storage>, config: &Config) -> Result<Log, ServerEr
     let limits = &config.limits;
     let options = LogOptions {
         storage: Arc::clone(storage),
-        tail_memory: match config.segment.has_shared_memory {
-            true => TailMemory::Automatic,
-            false => TailMemory::Private,
+        tail_memory: if config.segment.has_shared_memory {
+            TailMemory::Automatic
+        } else {
+            TailMemory::Private
         },
         append_io_mode: config.segment.append_io_mode,
         syncs_appends: config.segment.syncs_appends,

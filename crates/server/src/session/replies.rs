@@ -102,9 +102,10 @@ impl Replies {
         let known = self.recent.iter().rev().find(|reply| reply.request == head.request);
         let Some(known) = known else {
             let is_new = number > self.forgotten || self.not_accepted.contains(&head.request);
-            return match is_new {
-                true => Admission::Execute,
-                false => Admission::Refuse(Status::REQUEST_ALREADY_APPLIED),
+            return if is_new {
+                Admission::Execute
+            } else {
+                Admission::Refuse(Status::REQUEST_ALREADY_APPLIED)
             };
         };
         if known.code == head.code && known.stamp == stamp {

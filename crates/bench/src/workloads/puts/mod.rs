@@ -53,9 +53,10 @@ pub(crate) fn put(store: &impl Store, putting: &Putting) -> Result<Figures, Fail
                 Order::Ascending => key(number),
                 Order::ByChance => key(rng.u64(..)),
             };
-            match is_synced {
-                true => store.put_synced(&key, values.get(number)),
-                false => store.put(&key, values.get(number)),
+            if is_synced {
+                store.put_synced(&key, values.get(number))
+            } else {
+                store.put(&key, values.get(number))
             }
         }
     })

@@ -62,10 +62,7 @@ pub(super) fn filter(config: &Config) -> Result<EnvFilter> {
 impl Logging {
     /// Starts the writing thread, and makes it receive all log lines of this process.
     pub(super) fn start(config: &Config, filter: EnvFilter) -> Result<Self> {
-        let files = match config.logging.has_file {
-            true => Some(Files::open(config)?),
-            false => None,
-        };
+        let files = if config.logging.has_file { Some(Files::open(config)?) } else { None };
         let (queue, lines) = sync_channel(QUEUE);
         let dropped = Arc::new(AtomicU64::new(0));
         let writer = Queue { queue: queue.clone(), dropped: Arc::clone(&dropped) };
@@ -73,9 +70,10 @@ impl Logging {
             .map_err(|error| Failure::Refused(error.to_string()))?;
         let lines =
             tracing_subscriber::fmt().with_env_filter(filter).with_ansi(false).with_writer(writer);
-        let is_first = match config.logging.is_json {
-            true => lines.json().flatten_event(true).try_init(),
-            false => lines.try_init(),
+        let is_first = if config.logging.is_json {
+            lines.json().flatten_event(true).try_init()
+        } else {
+            lines.try_init()
         };
         is_first.map_err(|error| Failure::Refused(format!("cannot log: {error}")))?;
         Ok(Self { queue, thread })

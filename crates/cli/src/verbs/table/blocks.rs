@@ -84,9 +84,10 @@ impl Shown<'_> {
         if let Err(error) = &report.contents {
             complain(error);
         }
-        match report.checksum_holds() && report.contents.is_ok() {
-            true => Outcome::Well,
-            false => Outcome::Damage,
+        if report.checksum_holds() && report.contents.is_ok() {
+            Outcome::Well
+        } else {
+            Outcome::Damage
         }
     }
 

@@ -79,9 +79,10 @@ impl Inputs {
         tables: &Arc<TableCache>,
         budget: &Arc<OpenBudget>,
     ) -> Result<Self> {
-        let tables = match tables.compactions_read_otherwise() {
-            true => Arc::new(tables.of_inputs(budget)),
-            false => Arc::clone(tables),
+        let tables = if tables.compactions_read_otherwise() {
+            Arc::new(tables.of_inputs(budget))
+        } else {
+            Arc::clone(tables)
         };
         let (mut learnt, mut tombstones) = (Vec::new(), InputTombstones::default());
         for input in &compaction.inputs {
@@ -188,10 +189,7 @@ impl InputTable {
         // deletions.
         let counts = table.footer().format_version >= 5;
         let records = properties.num_entries.checked_sub(properties.num_range_deletions);
-        let anchors = match needs_anchors {
-            true => anchors(table)?,
-            false => Vec::new(),
-        };
+        let anchors = if needs_anchors { anchors(table)? } else { Vec::new() };
         let added = file.added();
         let oldest_ancestor_time_s = match added.oldest_ancestor_time_s {
             0 => properties.creation_time,

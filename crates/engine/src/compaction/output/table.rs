@@ -69,9 +69,10 @@ impl OutputTable {
     /// Returns the size of the table so far, in bytes, which decides whether the output has reached
     /// its target size.
     pub(super) fn size(&self, options: &ColumnFamilyOptions) -> u64 {
-        match options.target_file_size_is_upper_bound {
-            true => self.builder.size_estimate(),
-            false => self.builder.size(),
+        if options.target_file_size_is_upper_bound {
+            self.builder.size_estimate()
+        } else {
+            self.builder.size()
         }
     }
 

@@ -31,10 +31,7 @@ pub(super) struct Inputs<'a> {
 impl Inputs<'_> {
     /// Fails if any of the tables is already being compacted.
     pub(super) fn check_free(&self) -> Result<(), Busy> {
-        match self.files.iter().any(|file| file.is_being_compacted()) {
-            true => Err(Busy),
-            false => Ok(()),
-        }
+        if self.files.iter().any(|file| file.is_being_compacted()) { Err(Busy) } else { Ok(()) }
     }
 
     /// Returns the total size of the tables, in bytes.

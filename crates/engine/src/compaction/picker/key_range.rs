@@ -20,14 +20,10 @@ impl<'k> KeyRange<'k> {
     /// Returns the smallest range that contains both ranges.
     pub(super) fn union(self, other: Self, comparator: &Comparator) -> Self {
         let is_less = |a: &[u8], b: &[u8]| key::compare_internal(comparator, a, b).is_lt();
-        let smallest = match is_less(other.smallest, self.smallest) {
-            true => other.smallest,
-            false => self.smallest,
-        };
-        let largest = match is_less(self.largest, other.largest) {
-            true => other.largest,
-            false => self.largest,
-        };
+        let smallest =
+            if is_less(other.smallest, self.smallest) { other.smallest } else { self.smallest };
+        let largest =
+            if is_less(self.largest, other.largest) { other.largest } else { self.largest };
         Self { smallest, largest }
     }
 

@@ -32,9 +32,10 @@ impl LevelTargets {
     pub(crate) fn new(version: &Version, options: &ColumnFamilyOptions) -> Self {
         let count = usize::try_from(options.num_levels).unwrap_or(1).max(1);
         let is_level = options.compaction_style == CompactionStyle::Level;
-        match options.level_compaction_dynamic_level_bytes && is_level && count > 1 {
-            true => Self::by_largest_level(version, options, count),
-            false => Self::by_level_1(options, count),
+        if options.level_compaction_dynamic_level_bytes && is_level && count > 1 {
+            Self::by_largest_level(version, options, count)
+        } else {
+            Self::by_level_1(options, count)
         }
     }
 

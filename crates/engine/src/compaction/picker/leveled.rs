@@ -109,9 +109,10 @@ fn start_by_ttl<'a>(tree: &Tree<'a>) -> Option<Start<'a>> {
 }
 
 fn start_by_period<'a>(tree: &Tree<'a>) -> Option<Start<'a>> {
-    let target = match tree.options().level_compaction_dynamic_level_bytes {
-        true => Target::Next,
-        false => Target::Same,
+    let target = if tree.options().level_compaction_dynamic_level_bytes {
+        Target::Next
+    } else {
+        Target::Same
     };
     start_marked(tree, &tree.marked_by_period(), target, Reason::PeriodicCompaction)
 }

@@ -114,17 +114,19 @@ pub(crate) fn next_step(
     done: ManualStep,
     rewrite: BottommostRewrite,
 ) -> Option<ManualStep> {
-    match done.input_level == done.output_level {
-        true => None,
-        false => step_from(&Tree::new(context), done.output_level, rewrite),
+    if done.input_level == done.output_level {
+        None
+    } else {
+        step_from(&Tree::new(context), done.output_level, rewrite)
     }
 }
 
 fn step_from(tree: &Tree<'_>, level: usize, rewrite: BottommostRewrite) -> Option<ManualStep> {
     let options = tree.options();
-    let is_last = match options.level_compaction_dynamic_level_bytes {
-        true => level + 1 >= tree.level_count(),
-        false => level + 1 >= tree.non_empty_levels,
+    let is_last = if options.level_compaction_dynamic_level_bytes {
+        level + 1 >= tree.level_count()
+    } else {
+        level + 1 >= tree.non_empty_levels
     };
     if level == 0 {
         return Some(ManualStep { input_level: 0, output_level: tree.targets.base_level });

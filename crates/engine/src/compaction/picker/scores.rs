@@ -75,9 +75,10 @@ impl Tree<'_> {
     /// be drained, or else the bytes above the level's target size.
     fn excess_bytes(&self, level: usize) -> u64 {
         let total = total_size(self.files(level));
-        match level == 0 || self.targets.is_unnecessary(level) {
-            true => total,
-            false => total.saturating_sub(self.targets.max_bytes(level)),
+        if level == 0 || self.targets.is_unnecessary(level) {
+            total
+        } else {
+            total.saturating_sub(self.targets.max_bytes(level))
         }
     }
 
@@ -126,10 +127,8 @@ impl Tree<'_> {
         }
         // The score of an overfull level is reduced according to the bytes that are about to arrive
         // from shallower levels. The shallower levels are thus compacted first.
-        let score = match is_within {
-            true => bytes / max_bytes,
-            false => bytes / (max_bytes + coming_bytes) * SCALE,
-        };
+        let score =
+            if is_within { bytes / max_bytes } else { bytes / (max_bytes + coming_bytes) * SCALE };
         match self.targets.lowest_unnecessary_level {
             // This level is to be drained. Its score is just above `SCALE`, so a full level 0
             // usually comes first. Of several levels to be drained, the shallowest has the highest

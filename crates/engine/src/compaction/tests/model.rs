@@ -25,9 +25,10 @@ fn compactions_preserve_the_result_of_every_read() {
     let mut seed = seed::rng();
     for round in 0..ROUNDS * seed::rounds() {
         let context = format!("seed {}, round {round}", seed.value());
-        let (name, operator) = match seed.rng.bool() {
-            true => ("stringappend", MergeOperator::built_in("stringappend").unwrap()),
-            false => ("uint64add", MergeOperator::UInt64Add),
+        let (name, operator) = if seed.rng.bool() {
+            ("stringappend", MergeOperator::built_in("stringappend").unwrap())
+        } else {
+            ("uint64add", MergeOperator::UInt64Add)
         };
         let count = seed.rng.usize(1..160);
         let history = History::random(&mut seed.rng, count, operator);

@@ -52,9 +52,10 @@ pub(super) fn blob_stats(version: &Version) -> String {
 fn six_digits(number: f64) -> String {
     let whole_digits = (number.max(1.0).log10() as usize) + 1;
     let text = format!("{number:.*}", 6usize.saturating_sub(whole_digits));
-    match text.contains('.') {
-        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
-        false => text,
+    if text.contains('.') {
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    } else {
+        text
     }
 }
 

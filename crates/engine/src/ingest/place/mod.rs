@@ -109,10 +109,8 @@ impl FamilyContext<'_> {
         overlaps: impl FnMut(&Arc<FileMetadata>) -> Result<bool>,
     ) -> Result<Placement> {
         let only_level_0 = rules.below == 0 || self.style == CompactionStyle::Fifo;
-        let (level, hides) = match only_level_0 {
-            true => (0, true),
-            false => self.deepest_level(file, rules.below, overlaps)?,
-        };
+        let (level, hides) =
+            if only_level_0 { (0, true) } else { self.deepest_level(file, rules.below, overlaps)? };
         let is_numbered = hides || rules.numbers_all;
         if is_numbered && !self.options.allow_global_seqno {
             let message = "the file hides existing data or is hidden from snapshots, and needs a \

@@ -378,10 +378,7 @@ impl DbIterator {
         if !self.valid() {
             return Ok(());
         }
-        let moved = match self.is_outdated() {
-            true => self.refresh_before_next(),
-            false => Ok(()),
-        };
+        let moved = if self.is_outdated() { self.refresh_before_next() } else { Ok(()) };
         let moved = moved.and_then(|()| self.step_forward());
         let settled = self.settle(moved);
         if self.counts.is_some() {
@@ -396,10 +393,7 @@ impl DbIterator {
         if !self.valid() {
             return Ok(());
         }
-        let moved = match self.is_outdated() {
-            true => self.refresh_before_previous(),
-            false => Ok(()),
-        };
+        let moved = if self.is_outdated() { self.refresh_before_previous() } else { Ok(()) };
         let moved = moved.and_then(|()| self.step_backward());
         let settled = self.settle(moved);
         if self.counts.is_some() {
@@ -500,12 +494,13 @@ impl DbIterator {
             }
         }
         match (&self.prefix, &self.view.prefix_extractor) {
-            (Some(prefix), Some(by)) => {
-                by.prefix(user_key).is_some_and(|own| match self.view.equates_different_bytes {
-                    true => self.view.comparator.compare(own, prefix).is_eq(),
-                    false => own == prefix,
-                })
-            }
+            (Some(prefix), Some(by)) => by.prefix(user_key).is_some_and(|own| {
+                if self.view.equates_different_bytes {
+                    self.view.comparator.compare(own, prefix).is_eq()
+                } else {
+                    own == prefix
+                }
+            }),
             _ => true,
         }
     }

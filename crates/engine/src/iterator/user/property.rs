@@ -17,9 +17,12 @@ impl DbIterator {
     /// If the iterator has no position, the two properties about pinning are the text `Iterator is
     /// not valid.`, and `rocksdb.iterator.internal-key` is empty.
     pub fn property(&self, name: &str) -> Option<Vec<u8>> {
-        let of_place = |is_pinned: bool| match self.valid() {
-            true => u8::from(is_pinned).to_string(),
-            false => "Iterator is not valid.".to_owned(),
+        let of_place = |is_pinned: bool| {
+            if self.valid() {
+                u8::from(is_pinned).to_string()
+            } else {
+                "Iterator is not valid.".to_owned()
+            }
         };
         match name.strip_prefix("rocksdb.iterator.")? {
             "super-version-number" => Some(self.source.number().to_string().into_bytes()),

@@ -87,9 +87,12 @@ fn read(shared: &InsertedEntries, pattern: Pattern) {
 /// side of `key`.
 fn check_seeks(cursor: &mut Cursor, memtable: &MemTable, key: &[u8]) {
     let comparator = memtable.comparator();
-    let order = |cursor: &Cursor| match cursor.valid() {
-        true => Some(comparator.compare(user_key(cursor.key(memtable)), key)),
-        false => None,
+    let order = |cursor: &Cursor| {
+        if cursor.valid() {
+            Some(comparator.compare(user_key(cursor.key(memtable)), key))
+        } else {
+            None
+        }
     };
     let before = internal_key(key, MAX_SEQUENCE, ValueType::FOR_SEEK);
     cursor.seek_for_previous(memtable, &before);

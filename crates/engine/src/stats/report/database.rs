@@ -27,9 +27,10 @@ pub(crate) fn database_text(total: &Done, earlier: &Done) -> String {
 fn append(text: &mut String, which: &str, done: &Done, in_gigabytes: bool) {
     let seconds = done.seconds.max(SHORTEST_S);
     let writes = done.writes_by_other + done.writes_by_self;
-    let ingested = match in_gigabytes {
-        true => format!("{:.2} GB", gigabytes(done.bytes_written)),
-        false => format!("{:.2} MB", megabytes(done.bytes_written)),
+    let ingested = if in_gigabytes {
+        format!("{:.2} GB", gigabytes(done.bytes_written))
+    } else {
+        format!("{:.2} MB", megabytes(done.bytes_written))
     };
     // Writing to a string does not fail.
     let _ = writeln!(

@@ -129,9 +129,10 @@ impl BlockWriter {
     /// # Errors
     /// Errors from writing the file.
     pub(super) fn write_bytes(&mut self, bytes: &[u8]) -> Result<()> {
-        match self.is_warm {
-            true => self.writer.append_warm(bytes)?,
-            false => self.writer.append(bytes)?,
+        if self.is_warm {
+            self.writer.append_warm(bytes)?
+        } else {
+            self.writer.append(bytes)?
         }
         self.offset += bytes.len() as u64;
         Ok(())

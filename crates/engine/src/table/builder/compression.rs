@@ -58,9 +58,10 @@ impl TableCompression {
             .or_else(|| per_level.get(place).or(per_level.last()).copied())
             .unwrap_or(options.compression);
         let own_options = bottommost && options.bottommost_compression_opts.enabled;
-        let options = match own_options {
-            true => &options.bottommost_compression_opts,
-            false => &options.compression_opts,
+        let options = if own_options {
+            &options.bottommost_compression_opts
+        } else {
+            &options.compression_opts
         };
         Self { kind: format_compression(kind), options: options.clone() }
     }
@@ -74,9 +75,10 @@ impl TableCompression {
             None => options.compression,
         };
         let own_options = is_bottommost && options.bottommost_compression_opts.enabled;
-        let options = match own_options {
-            true => &options.bottommost_compression_opts,
-            false => &options.compression_opts,
+        let options = if own_options {
+            &options.bottommost_compression_opts
+        } else {
+            &options.compression_opts
         };
         Self { kind: format_compression(kind), options: options.clone() }
     }

@@ -38,9 +38,10 @@ impl Format {
     ) -> Self {
         // A filter hashes the bytes of keys. It would miss keys that the comparator finds equal
         // although their bytes differ.
-        let filter_policy = match comparator.equates_different_bytes() {
-            true => None,
-            false => filter_policy(&options.table_factory.filter_policy),
+        let filter_policy = if comparator.equates_different_bytes() {
+            None
+        } else {
+            filter_policy(&options.table_factory.filter_policy)
         };
         let mut table = options.table_factory.clone();
         table.format_version = table.format_version.max(VERSION_MIN);

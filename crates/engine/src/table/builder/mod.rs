@@ -227,9 +227,10 @@ impl Builder {
     /// Returns an estimate of the size, in bytes, that the file would have if it were finished now.
     /// The estimate is usually too high.
     pub fn size_estimate(&self) -> u64 {
-        let pending = match self.block.is_empty() {
-            true => 0,
-            false => self.block.size_estimate() as u64 + self.format.alignment(),
+        let pending = if self.block.is_empty() {
+            0
+        } else {
+            self.block.size_estimate() as u64 + self.format.alignment()
         };
         self.size() + pending + self.tail_size_estimate()
     }

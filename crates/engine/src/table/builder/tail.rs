@@ -92,9 +92,10 @@ impl Builder {
         let mut block = Vec::new();
         self.index.finish(&mut block).map_err(|error| self.unwritable(error))?;
         self.properties.index_size = (block.len() + BLOCK_TRAILER_LENGTH) as u64;
-        let written = match self.format.options.enable_index_compression {
-            true => self.output.write(&mut block)?,
-            false => self.output.write_plain(&mut block)?,
+        let written = if self.format.options.enable_index_compression {
+            self.output.write(&mut block)?
+        } else {
+            self.output.write_plain(&mut block)?
         };
         if !self.footer_has_index() {
             meta.add(MetaBlock::Index, written.handle);

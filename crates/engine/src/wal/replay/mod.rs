@@ -467,9 +467,10 @@ impl Replay<'_> {
         }
         self.whole = false;
         let Problem { offset: from, reason, torn, .. } = possible_end.missing;
-        let reason = match torn {
-            true => format!("batches before the one at offset {offset} were never written"),
-            false => reason,
+        let reason = if torn {
+            format!("batches before the one at offset {offset} were never written")
+        } else {
+            reason
         };
         let problem = Problem { offset: from, bytes: offset - from, reason, torn };
         match self.rules.mode {

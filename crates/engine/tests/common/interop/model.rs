@@ -220,9 +220,8 @@ impl Family {
                 self.entries.remove(key);
             }
             Record::DeleteRange(from, to) => {
-                let covered = |key: &Vec<u8>| match self.reverse {
-                    false => from <= key && key < to,
-                    true => to < key && key <= from,
+                let covered = |key: &Vec<u8>| {
+                    if self.reverse { to < key && key <= from } else { from <= key && key < to }
                 };
                 self.entries.retain(|key, _| !covered(key));
                 self.single.retain(|key| !covered(key));

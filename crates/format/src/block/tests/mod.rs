@@ -152,9 +152,10 @@ impl Order {
     const BYTEWISE: Self = Self { comparator: Comparator::Bytewise, user_keys: false };
 
     fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
-        match self.user_keys {
-            true => self.comparator.compare(a, b),
-            false => compare_internal(&self.comparator, a, b),
+        if self.user_keys {
+            self.comparator.compare(a, b)
+        } else {
+            compare_internal(&self.comparator, a, b)
         }
     }
 }

@@ -236,9 +236,10 @@ impl Owner {
         let end = position + active.buffer.length() as u64;
         let gap = (gap_end(end, env.block) - end) as usize;
         let trailer = Trailer {
-            stable: match persisted_end.segment == self.place.segment {
-                true => persisted_end.position,
-                false => 0,
+            stable: if persisted_end.segment == self.place.segment {
+                persisted_end.position
+            } else {
+                0
             },
             segment: self.place.segment.base_offset,
             incarnation: self.incarnation,

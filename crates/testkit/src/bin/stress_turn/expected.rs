@@ -58,10 +58,7 @@ impl Keys {
     /// Returns the rules that `db_stress` follows when it writes keys to a database with these
     /// arguments.
     pub(crate) fn new(arguments: &Arguments) -> Self {
-        let numbers = match arguments.any_keys {
-            true => Vec::new(),
-            false => put_once(arguments.max_key),
-        };
+        let numbers = if arguments.any_keys { Vec::new() } else { put_once(arguments.max_key) };
         let put_once = numbers.into_iter().map(key).collect();
         Self { put_once, entity_one_in: arguments.entity_one_in }
     }

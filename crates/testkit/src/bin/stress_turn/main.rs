@@ -74,9 +74,10 @@ fn take_turn(arguments: &Arguments) -> Result<(), String> {
     let keys = Keys::new(arguments);
     let mut is_first = true;
     while is_first || Instant::now() < deadline {
-        let (options, text) = match is_first {
-            true => (own.clone(), "its own options".to_owned()),
-            false => settings::other(&own, &mut rng)?,
+        let (options, text) = if is_first {
+            (own.clone(), "its own options".to_owned())
+        } else {
+            settings::other(&own, &mut rng)?
         };
         is_first = false;
         println!("opening with {text}");

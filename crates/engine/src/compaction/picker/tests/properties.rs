@@ -82,9 +82,10 @@ fn add_to_level_0(world: &mut World, random: &mut fastrand::Rng, count: usize) {
         let length = random.u64(1..KEYS);
         let to = random.u64(from..(from + length).min(KEYS));
         let smallest = internal_key(&number_key(from), 900);
-        let largest = match to > from && random.bool() {
-            true => exclusive_end(&number_key(to)),
-            false => internal_key(&number_key(to), 1),
+        let largest = if to > from && random.bool() {
+            exclusive_end(&number_key(to))
+        } else {
+            internal_key(&number_key(to), 1)
         };
         world.add(NewFile { smallest, largest, ..random_file(random, world.now_s) });
     }
@@ -198,9 +199,10 @@ fn a_manual_compaction_moves_the_whole_range_down() {
         let mut world = random_world(&mut random);
         let (a, b) = (random.u64(0..KEYS), random.u64(0..KEYS));
         let (begin, end) = (number_key(a.min(b)), number_key(a.max(b)));
-        let (begin, end) = match random.bool() {
-            true => (None, None),
-            false => (Some(begin.as_bytes()), Some(end.as_bytes())),
+        let (begin, end) = if random.bool() {
+            (None, None)
+        } else {
+            (Some(begin.as_bytes()), Some(end.as_bytes()))
         };
         let bytes_before: u64 = world.version.files().map(|(_, file)| file.size()).sum();
         let last = compact_range(&mut world, begin, end)

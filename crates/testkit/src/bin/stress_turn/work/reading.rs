@@ -98,9 +98,10 @@ impl Work<'_> {
         };
         let mut iterator = self.db.raw_iterator_cf_opt(family, &options).map_err(&doing)?;
         let forward = rng.bool();
-        match forward {
-            true => iterator.seek(&pairs[start].0).map_err(&doing)?,
-            false => iterator.seek_to_last().map_err(&doing)?,
+        if forward {
+            iterator.seek(&pairs[start].0).map_err(&doing)?
+        } else {
+            iterator.seek_to_last().map_err(&doing)?
         }
         for step in 0..end - start {
             let at = if forward { start + step } else { end - 1 - step };
@@ -111,9 +112,10 @@ impl Work<'_> {
                 return Err(format!("{name}: an iterator is on '{found}', not on '{key}'"));
             }
             compare(family, key, Some(iterator.value()), Some(value))?;
-            match forward {
-                true => iterator.next().map_err(&doing)?,
-                false => iterator.previous().map_err(&doing)?,
+            if forward {
+                iterator.next().map_err(&doing)?
+            } else {
+                iterator.previous().map_err(&doing)?
             }
         }
         let is_at_end = forward || options.iterate_lower_bound.is_some();

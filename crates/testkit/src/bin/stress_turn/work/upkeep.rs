@@ -39,10 +39,7 @@ impl Work<'_> {
     }
 
     fn flush(&self, family: &ColumnFamily, rng: &mut Rng) -> Result<(), String> {
-        let flushed = match rng.bool() {
-            true => self.db.flush_all(),
-            false => self.db.flush_cf(family),
-        };
+        let flushed = if rng.bool() { self.db.flush_all() } else { self.db.flush_cf(family) };
         count(&self.counts.flushes, 1);
         flushed.map_err(text("flushing"))
     }

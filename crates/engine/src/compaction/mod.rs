@@ -26,7 +26,7 @@ mod manual;
 mod merge;
 mod output;
 mod picker;
-mod schedule;
+mod rounds;
 mod scheduler;
 mod stalls;
 mod subcompaction;
@@ -40,6 +40,6 @@ pub use picker::BottommostRewrite;
 pub(crate) use picker::{
     LevelTargets, compare_bounds, is_behind, level_scores, pending_compaction_bytes,
 };
-pub(crate) use schedule::CLEANING;
+pub(crate) use rounds::CLEANING;
 pub(crate) use scheduler::CompactionScheduler;
 pub(crate) use stalls::{stall_conditions, update_all_stalls, update_stalls};

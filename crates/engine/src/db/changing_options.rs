@@ -15,7 +15,7 @@ use std::sync::{Arc, MutexGuard};
 
 use crate::column_family::ColumnFamily;
 use crate::compaction::update_all_stalls;
-use crate::db::Database;
+use crate::db::{Database, Db};
 use crate::error::{Error, Result};
 use crate::options::{
     ColumnFamilyOptions, DbOptions, OptionTable, change_column_family, change_database,
@@ -23,6 +23,48 @@ use crate::options::{
 };
 use crate::recovery::warnings;
 use crate::version::ManifestLimits;
+
+impl Db {
+    /// Changes options of a column family, each given as a name and a value, while the database is
+    /// open: all of them or none. A part of an option is named with a dot, or set in braces:
+    /// `("compression_opts", "{level=3}")`.
+    ///
+    /// The resulting options are sanitized and checked as by [`Db::open`]. When this returns, they
+    /// are in a new OPTIONS file on the device, and have taken effect for memtables, stall
+    /// conditions, compactions that are picked from now on, and new tables. A running flush or
+    /// compaction keeps the options with which it began, and an open table keeps its read options.
+    /// `docs/options.md` lists the options that can be changed.
+    ///
+    /// # Errors
+    /// Invalid argument, which names the option, if the option does not exist, belongs to the
+    /// database or cannot be changed while the database is open, or if the value is refused; errors
+    /// from writing the OPTIONS file. On an error nothing is changed.
+    pub fn set_options_cf(&self, family: &ColumnFamily, changes: &[(&str, &str)]) -> Result<()> {
+        self.check_writable(family)?;
+        self.database()?.set_family_options(family, changes)
+    }
+
+    /// Changes options of the database, each given as a name and a value, while the database is
+    /// open: all of them or none.
+    ///
+    /// Takes effect like the changes of [`Db::set_options_cf`].
+    ///
+    /// # Errors
+    /// Invalid argument, which names the option, if the option does not exist, belongs to column
+    /// families or cannot be changed while the database is open, or if the value is refused; errors
+    /// from writing the OPTIONS file. On an error nothing is changed.
+    pub fn set_database_options(&self, changes: &[(&str, &str)]) -> Result<()> {
+        self.write_side()?.set_database_options(changes)
+    }
+
+    /// Returns the current options of the database.
+    ///
+    /// # Errors
+    /// Read-only, for a handle that was opened for reading.
+    pub fn database_options(&self) -> Result<Arc<DbOptions>> {
+        Ok(self.database()?.context.options.now())
+    }
+}
 
 impl Database {
     /// Takes the lock that is held while options or the set of column families change.

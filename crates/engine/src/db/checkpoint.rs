@@ -31,12 +31,24 @@ use tailwater_format::version_edit::VersionEdit;
 use tailwater_io::{FileLock, Purpose};
 
 use crate::column_family::SuperVersion;
-use crate::db::Database;
+use crate::db::{Database, Db};
 use crate::directory::{create_directory, sync_parent};
 use crate::error::{Error, Result};
 use crate::file_copy::{CopyModes, link_or_copy};
 use crate::options::Options;
 use crate::version::{set_current, write_manifest, write_whole};
+
+impl Db {
+    /// Creates a second database in `directory`, which must not exist, with the current contents of
+    /// this database. The second database shares the tables by hard links if the filesystem
+    /// supports them. Writes wait while memtables are flushed.
+    ///
+    /// # Errors
+    /// Invalid argument, if the path exists; errors from writing files.
+    pub fn checkpoint(&self, directory: impl AsRef<Path>) -> Result<()> {
+        self.database()?.checkpoint(directory.as_ref())
+    }
+}
 
 /// Number of a checkpoint's MANIFEST. No table has this number.
 const MANIFEST: u64 = 1;

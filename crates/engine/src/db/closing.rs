@@ -24,12 +24,34 @@ use std::time::{Duration, Instant};
 use tailwater_io::sync::Mutex;
 
 use crate::background::{FailedPart, is_working_for};
-use crate::db::Database;
 use crate::db::threads::Threads;
+use crate::db::{Database, Db};
 use crate::epoch;
 use crate::error::{Error, Result};
 use crate::panics;
 use crate::wal::{LogDurability, PreallocationListener};
+
+impl Db {
+    /// Closes a database that is open for writing: unlogged writes are flushed, unless
+    /// `avoid_flush_during_shutdown` is set, and the lock is released. Reads still work; writes are
+    /// refused. Dropping the last handle also closes the database, but cannot report an error. A
+    /// second call, also a concurrent one, waits for the first and returns its outcome.
+    ///
+    /// If a user callback in one of the database's threads, such as a compaction filter, drops the
+    /// last handle, the database is closed soon after the callback returns. Until then, opening the
+    /// database again returns a busy error.
+    ///
+    /// # Errors
+    /// The error after which writes were refused; errors from the last flush and write; invalid
+    /// argument, if a callback of the database calls this, because closing would wait for the
+    /// callback.
+    pub fn close(&self) -> Result<()> {
+        match &self.inner.writing {
+            Some(writing) => writing.close(),
+            None => Ok(()),
+        }
+    }
+}
 
 /// `LAST_WAIT` is the maximum time for which closing waits until readers have released obsolete
 /// tables. `BETWEEN_LOOKS` is the interval between the checks.

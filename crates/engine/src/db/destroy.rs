@@ -19,6 +19,7 @@ use std::path::Path;
 use tailwater_format::file_name::{ARCHIVE_DIRECTORY, FileKind};
 use tailwater_io::Storage;
 
+use crate::db::Db;
 use crate::directory::{
     Directories, Home, Locks, OutsideDirectory, Ownership, durable_id, holds_data, remove_claim,
     sync_parent,
@@ -27,6 +28,21 @@ use crate::error::{Error, Result};
 use crate::open_options::OpenOptions;
 use crate::recovery::LOST;
 use crate::version::manifest::{self, Manifest};
+
+impl Db {
+    /// Removes the database in `directory`: all files that are certainly its own, and directories
+    /// that become empty. A missing database is not an error. Files in directories that another
+    /// database has claimed are kept.
+    ///
+    /// # Errors
+    /// Busy, if the database is open for writing; invalid argument, if `wal_dir`, `db_paths` or
+    /// `cf_paths` name a directory with unclaimed files and [`OpenOptions::set_adopt_directories`]
+    /// is not set, in which case nothing is removed; errors from removing files.
+    pub fn destroy(directory: impl AsRef<Path>, options: &OpenOptions) -> Result<()> {
+        let directory = directory.as_ref();
+        destroy(directory, options.sanitized(directory, false))
+    }
+}
 
 /// Removes the database in `directory`, and the directories that become empty.
 pub(crate) fn destroy(directory: &Path, mut options: OpenOptions) -> Result<()> {

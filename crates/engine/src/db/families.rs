@@ -1,5 +1,6 @@
 //! Creates and drops column families while the database is open.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use tailwater_format::Comparator;
@@ -7,14 +8,49 @@ use tailwater_format::version_edit::VersionEdit;
 
 use crate::column_family::{ColumnFamily, FamilyReaders};
 use crate::compaction::update_stalls;
-use crate::db::Database;
+use crate::db::{Database, Db};
 use crate::directory::{Directories, Home, Needed};
 use crate::error::{Error, Result};
 use crate::io_modes::OF_TABLES;
 use crate::open_options::OpenOptions;
 use crate::options::{ColumnFamilyOptions, check_column_family, sanitize_column_family};
 use crate::recovery::warnings;
+use crate::version::manifest::{self, Manifest};
 use crate::version::{FamilyVersion, Version};
+
+impl Db {
+    /// Returns the names of the column families of the database in `directory`, in the order of
+    /// their IDs.
+    ///
+    /// # Errors
+    /// Errors from reading the database's MANIFEST.
+    pub fn list_cf(directory: impl AsRef<Path>, options: &OpenOptions) -> Result<Vec<String>> {
+        let (directory, storage) = (directory.as_ref(), &**options.storage());
+        let number = manifest::current(storage, directory)?;
+        let manifest = Manifest::read(storage, directory, number)?;
+        Ok(manifest.column_families.into_values().map(|family| family.name).collect())
+    }
+
+    /// Creates a column family.
+    ///
+    /// # Errors
+    /// Invalid argument, if the name exists or options contradict each other; errors from writing
+    /// the MANIFEST.
+    pub fn create_cf(&self, name: &str, options: &ColumnFamilyOptions) -> Result<ColumnFamily> {
+        self.database()?.create_family(name, options)
+    }
+
+    /// Drops a column family with all its data. Existing handles to it can still read. Its files
+    /// are removed when no handle or reader is left.
+    ///
+    /// # Errors
+    /// Invalid argument, for `default` and for a column family that is not of this database; errors
+    /// from writing the MANIFEST.
+    pub fn drop_cf(&self, family: &ColumnFamily) -> Result<()> {
+        self.check_writable(family)?;
+        self.database()?.drop_family(family)
+    }
+}
 
 impl Database {
     /// Creates a column family.

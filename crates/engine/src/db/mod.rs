@@ -1,4 +1,8 @@
 //! The handle of an open database.
+//!
+//! Each public method of [`Db`] is in the file with its implementation: for example `Db::open` in
+//! `opening.rs`, `Db::close` in `closing.rs`, puts in `writing.rs`. The short forms of methods are
+//! in `forms`.
 
 mod approximate_sizes;
 mod changing_options;
@@ -11,6 +15,7 @@ mod entries;
 mod families;
 mod forms;
 mod live_files;
+mod maintenance;
 mod opening;
 mod properties;
 mod resume;

@@ -8,12 +8,48 @@ use tailwater_io::sync::Mutex;
 
 use super::closing::Writing;
 use crate::compaction::update_all_stalls;
-use crate::db::Database;
+use crate::db::{Database, Db};
 use crate::error::Result;
 use crate::ingest::Ingester;
 use crate::left_out::LeftOut;
 use crate::open_options::OpenOptions;
 use crate::recovery::{self, Recovered, warnings};
+
+impl Db {
+    /// Opens the database in `directory` for reading and writing. The database is locked until it
+    /// is closed, so it cannot be opened for writing again.
+    ///
+    /// `create_if_missing`, `error_if_exists` and `create_missing_column_families` control what is
+    /// created. All column families are opened, including those that the options do not name: see
+    /// [`OpenOptions`]. The contents of the logs are flushed to tables, unless
+    /// `avoid_flush_during_recovery` is set; unreadable parts of the logs are moved into the folder
+    /// `lost`, and [`Db::left_out`] reports them.
+    ///
+    /// # Errors
+    /// Busy, if the database is open for writing elsewhere; not found, if there is none; the errors
+    /// of [`Db::open_read_only`]; corruption, if `create_if_missing` is set and there are files of
+    /// a database that lost its CURRENT; invalid argument, naming the option, if options contradict
+    /// each other; not supported, naming the option, for a feature that is not implemented; no
+    /// space; I/O, also for a thread that the system cannot start, naming the thread.
+    pub fn open(directory: impl AsRef<Path>, options: &OpenOptions) -> Result<Self> {
+        let directory = directory.as_ref();
+        Opened::open(directory, options).and_then(|opened| Self::writing(directory, opened))
+    }
+
+    /// Opens the database in `directory` for reading and writing with default options; creates it
+    /// if it is missing.
+    ///
+    /// Like [`Db::open`] with `create_if_missing`.
+    ///
+    /// # Errors
+    /// Busy, if the database is open for writing elsewhere; corruption, no space and I/O: see
+    /// [`Db::open`].
+    pub fn open_default(directory: impl AsRef<Path>) -> Result<Self> {
+        let mut options = OpenOptions::default();
+        options.set_options("create_if_missing=true")?;
+        Self::open(directory, &options)
+    }
+}
 
 /// A database opened for writing.
 pub(super) struct Opened {

@@ -25,8 +25,25 @@
 use crate::background::{ErrorState, FailedPart};
 use crate::column_family::ColumnFamily;
 use crate::compaction::update_all_stalls;
-use crate::db::Database;
+use crate::db::{Database, Db};
 use crate::error::{Error, Result};
+
+impl Db {
+    /// Resumes writes after the cause of an error is gone. A flush that is waiting to retry after a
+    /// full disk is retried immediately.
+    ///
+    /// # Errors
+    /// The latched error, if only reopening helps; errors from flushing memtables.
+    pub fn resume(&self) -> Result<()> {
+        self.database()?.resume()
+    }
+
+    /// Returns the error because of which writes are refused, if any. Closing the database does not
+    /// change it.
+    pub fn background_error(&self) -> Option<Error> {
+        self.database().ok()?.context.errors.failure()
+    }
+}
 
 impl Database {
     /// Resumes writes after an error, if that is possible.

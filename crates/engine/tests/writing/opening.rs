@@ -132,7 +132,7 @@ fn closing_flushes_unlogged_writes() {
 }
 
 /// Regression test: a second call of `close` returned success while the first was still flushing
-/// unlogged writes, and also after the first had failed.
+/// unlogged writes, and even after the first had failed.
 #[test]
 fn a_second_close_returns_the_outcome_of_the_first() {
     let disk = SimStorage::new(1);

@@ -73,8 +73,8 @@ fn a_flush_succeeds_behind_a_command_that_removes_its_messages() {
     }
 }
 
-/// Regression test: the offset of a polled message was stored after a purge. It then meant a message
-/// of the new incarnation, so the consumer skipped the messages before it.
+/// Regression test: the offset of a polled message was stored after a purge. It then meant a
+/// message of the new incarnation, so the consumer skipped the messages before it.
 #[test]
 fn an_offset_polled_before_a_purge_is_not_stored_after_it() {
     let machine = Machine::new(1, false);

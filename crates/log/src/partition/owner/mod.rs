@@ -282,8 +282,8 @@ impl Owner {
         env.memory.cache(chunk);
     }
 
-    /// Refuses appends until the log is opened again or the partition is purged. A closed partition stays closed, and the
-    /// first of several failures is kept.
+    /// Refuses appends until the log is opened again or the partition is purged. A closed partition
+    /// stays closed, and the first of several failures is kept.
     pub(super) fn fail(&mut self, error: &Error) {
         if !matches!(self.health, Health::Closed | Health::Failed(_)) {
             let failed = error.clone().while_doing(format_args!("{} refuses appends", self.id));

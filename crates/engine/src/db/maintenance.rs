@@ -1,0 +1,136 @@
+//! Flushes, compactions and ingestions that the user requests.
+
+use std::path::Path;
+
+use crate::column_family::ColumnFamily;
+use crate::compaction::CompactRangeOptions;
+use crate::db::Db;
+use crate::error::Result;
+use crate::ingest::{ExternalFiles, IngestOptions, IngestedFile};
+use crate::stall::StallState;
+
+impl Db {
+    /// Flushes a column family's memtables to a table, and waits until the flush is complete. A
+    /// flush that is waiting to retry after a full disk is retried immediately.
+    ///
+    /// # Errors
+    /// Errors from writing; invalid argument, for a column family that was dropped, or was not
+    /// obtained from this `Db` or a clone of it; panicked, for user code that panics.
+    pub fn flush_cf(&self, family: &ColumnFamily) -> Result<()> {
+        self.check_writable(family)?;
+        self.database()?.writes.flush(&[family])
+    }
+
+    /// Flushes the memtables of all column families, and waits until the flush is complete.
+    ///
+    /// # Errors
+    /// Errors from writing; panicked, for user code that panics.
+    pub fn flush_all(&self) -> Result<()> {
+        let families = self.column_families();
+        self.database()?.writes.flush(&families.iter().collect::<Vec<_>>())
+    }
+
+    /// Flushes memtables, compacts the keys from `begin` to `end`, both inclusive, down to the last
+    /// level, and waits until the compaction is complete. `None` means no bound.
+    ///
+    /// # Errors
+    /// The errors of [`Db::flush_cf`]; corruption, with the file, for damaged tables, which stay as
+    /// they are; busy, while compactions are paused. If a compaction filter or merge operator
+    /// panics, the compaction that called it changes nothing, and writes continue.
+    pub fn compact_range_cf_opt(
+        &self,
+        family: &ColumnFamily,
+        begin: Option<&[u8]>,
+        end: Option<&[u8]>,
+        options: &CompactRangeOptions,
+    ) -> Result<()> {
+        self.check_writable(family)?;
+        self.database()?.compact_range(family, begin, end, options)
+    }
+
+    /// Ingests either all of the given tables or none. The tables were made outside the database,
+    /// by [`SstFileWriter`] or by RocksDB's `SstFileWriter`. If two of the tables contain the same
+    /// key, the later table takes precedence.
+    ///
+    /// Writes wait while the tables are installed, which takes one write of the MANIFEST. If
+    /// memtables hold keys in the files' range, writes also wait for their flush. When this
+    /// returns, everything is on the device.
+    ///
+    /// # Errors
+    /// Not found; corruption, for a file that is damaged or not a table; invalid argument, for a
+    /// table that was not made for ingestion, or whose ingestion needs a step that the options
+    /// forbid. Each of these errors names the file. Not supported, for options that are refused;
+    /// busy, if `fail_if_not_bottommost_level` is set and another level is needed; errors from
+    /// writing files. On an error nothing has changed, unless the MANIFEST could not be written:
+    /// the files may then turn out to be ingested after reopening.
+    ///
+    /// [`SstFileWriter`]: crate::SstFileWriter
+    pub fn ingest_external_file_cf_opts(
+        &self,
+        family: &ColumnFamily,
+        paths: &[impl AsRef<Path>],
+        options: &IngestOptions,
+    ) -> Result<Vec<IngestedFile>> {
+        let paths: Vec<&Path> = paths.iter().map(AsRef::as_ref).collect();
+        let files = ExternalFiles { family, paths: &paths, options: *options };
+        Ok(self.ingest_external_files(&[files])?.pop().unwrap_or_default())
+    }
+
+    /// Ingests tables into several column families atomically: either all tables or none. The
+    /// tables were made outside the database. Returns the ingested files of each element of
+    /// `files`.
+    ///
+    /// Like [`Db::ingest_external_file_cf_opts`]; see [`ExternalFiles`].
+    ///
+    /// # Errors
+    /// The errors of [`Db::ingest_external_file_cf_opts`]; invalid argument, if a column family is
+    /// named twice.
+    pub fn ingest_external_files(
+        &self,
+        files: &[ExternalFiles<'_>],
+    ) -> Result<Vec<Vec<IngestedFile>>> {
+        files.iter().try_for_each(|files| self.check_writable(files.family))?;
+        self.database()?.ingester.ingest(files)
+    }
+
+    /// Pauses compactions until [`Db::continue_compactions`] has been called as many times as this
+    /// method. Waits until no compaction runs. Writes may stall during the pause, because the
+    /// compaction backlog grows.
+    ///
+    /// # Errors
+    /// Read-only, for a handle that was opened for reading.
+    pub fn pause_compactions(&self) -> Result<()> {
+        let database = self.database()?;
+        let _waiting = database.context.stall.pressure().wait();
+        database.context.background.pause_compactions();
+        Ok(())
+    }
+
+    /// Ends one pause that [`Db::pause_compactions`] began.
+    ///
+    /// # Errors
+    /// Read-only, for a handle that was opened for reading.
+    pub fn continue_compactions(&self) -> Result<()> {
+        let database = self.database()?;
+        database.context.background.continue_compactions();
+        database.compactions.compact_soon();
+        Ok(())
+    }
+
+    /// Returns the number of running compactions.
+    pub fn running_compactions(&self) -> usize {
+        self.database().map_or(0, |database| database.context.background.running_compactions())
+    }
+
+    /// Whether a column family needs a compaction. Also true if the compaction cannot start at
+    /// present. False for a column family that was not obtained from this `Db` or a clone of it.
+    pub fn needs_compaction(&self, family: &ColumnFamily) -> bool {
+        self.check_family(family).is_ok()
+            && self.database().is_ok_and(|database| database.compactions.needs_compaction(family))
+    }
+
+    /// Returns whether writes are delayed or stopped, and the reason.
+    pub fn stall_state(&self) -> StallState {
+        self.database().map_or(StallState::Normal, |database| database.context.stall.state())
+    }
+}

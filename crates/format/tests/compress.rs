@@ -281,3 +281,20 @@ fn contexts_move_between_threads_and_dictionaries_are_shared() {
     moves::<Decompressor>();
     is_shared::<DecompressionDictionary>();
 }
+
+/// Regression test: blocks that are so short that RocksDB does not try to compress them were
+/// counted as blocks that did not compress well enough.
+#[test]
+fn blocks_without_space_for_a_result_are_not_tried() {
+    let options = CompressorOptions { max_compressed_bytes_per_kb: 300, ..Default::default() };
+    for (kind, tries_short) in
+        [(Compression::Zstd, false), (Compression::Lz4, false), (Compression::Snappy, true)]
+    {
+        let compressor = Compressor::new(kind, &options, &[]).expect("a compressor");
+        // 19 * 300 / 1024 is 5, the maximum size of the length prefix.
+        assert_eq!(compressor.tries(19), tries_short, "{kind:?}");
+        assert!(compressor.tries(21), "{kind:?}");
+    }
+    let compressor = Compressor::new(Compression::None, &options, &[]).expect("a compressor");
+    assert!(!compressor.tries(4096));
+}

@@ -123,15 +123,32 @@ impl Compressor {
         }
     }
 
+    /// Returns whether [`Self::compress`] tries to compress a block of this length. It does not if
+    /// the compressor has no compression, if the block is too long, or if the result may only be so
+    /// short that nothing fits behind the length prefix. RocksDB counts the blocks that are not
+    /// tried (`rocksdb.num.data.blocks.compression.bypassed`).
+    pub fn tries(&self, length: usize) -> bool {
+        let has_space = match self.codec {
+            Codec::None => false,
+            Codec::Snappy(_) => true,
+            _ => self.compressed_max(length) > MAX_VARINT32_LENGTH,
+        };
+        has_space && length <= MAX_UNCOMPRESSED_LENGTH
+    }
+
+    /// Returns the maximum size of the compressed form of a block of this length, in bytes.
+    fn compressed_max(&self, length: usize) -> usize {
+        ((self.max_compressed_bytes_per_kb * length as u64) >> 10) as usize
+    }
+
     /// Compresses `block` into `output`, replacing its contents, and returns the type for the
     /// block's trailer. It is [`Compression::None`] if compression does not save enough or fails:
     /// then `output` is unspecified and `block` is to be stored uncompressed.
     pub fn compress(&mut self, block: &[u8], output: &mut Vec<u8>) -> Compression {
-        if block.len() > MAX_UNCOMPRESSED_LENGTH {
+        if !self.tries(block.len()) {
             return Compression::None;
         }
-        let most = (self.max_compressed_bytes_per_kb * block.len() as u64) >> 10;
-        match self.compress_within(block, most as usize, output) {
+        match self.compress_within(block, self.compressed_max(block.len()), output) {
             Some(()) => self.compression(),
             None => Compression::None,
         }

@@ -91,6 +91,11 @@ impl BlockWriter {
         self.compressor.compression()
     }
 
+    /// Returns whether compression is tried for a block of this length.
+    pub(super) fn tries_compression(&self, length: usize) -> bool {
+        self.compressor.tries(length)
+    }
+
     /// Returns the compression types of the compressed blocks written so far.
     pub(super) fn compressions_used(&self) -> Vec<Compression> {
         self.compressed_any.then(|| self.compression()).into_iter().collect()

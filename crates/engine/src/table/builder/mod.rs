@@ -348,6 +348,7 @@ impl Builder {
             let is_warm = table_handover.end_block(self.output.offset(), &self.finished_block);
             self.output.set_warm(is_warm);
         }
+        let tries_compression = self.output.tries_compression(self.finished_block.len());
         let written = self.output.write(&mut self.finished_block)?;
         if self.format.alignment() > 0 {
             self.output.pad(self.format.alignment())?;
@@ -357,9 +358,10 @@ impl Builder {
         properties.num_data_blocks += 1;
         properties.data_size = self.output.offset();
         if written.compression == Compression::None {
-            match self.output.compression() {
-                Compression::None => properties.num_data_blocks_compression_bypassed += 1,
-                _ => properties.num_data_blocks_compression_rejected += 1,
+            if tries_compression {
+                properties.num_data_blocks_compression_rejected += 1;
+            } else {
+                properties.num_data_blocks_compression_bypassed += 1;
             }
         }
         Ok(())

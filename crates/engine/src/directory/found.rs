@@ -32,9 +32,9 @@ pub(crate) struct Locks {
     #[expect(dead_code, reason = "held until it is dropped")]
     home: Box<dyn FileLock>,
     outside: Vec<(FileIdentity, Box<dyn FileLock>)>,
-    /// The storage that guards the locked directories: it refuses to use a directory's path once
-    /// another directory has this path. Each directory locked later is added to it. `None` if
-    /// directories are not guarded.
+    /// The storage that guards the locked directories: if a directory was moved and another one is
+    /// now at its path, the storage refuses to use the path. Each directory locked later is added
+    /// to it. `None` if directories are not guarded.
     guard: Option<Arc<GuardedStorage>>,
 }
 

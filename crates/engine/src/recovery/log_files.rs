@@ -73,8 +73,8 @@ pub(super) fn sync_logs(storage: &dyn Storage, directory: &Path, logs: &[LiveLog
     Ok(())
 }
 
-/// Whether logs that an earlier opening left have the same contents on the device as in the page
-/// cache. A successful sync does not ensure this: if an earlier sync, in another process, failed,
+/// Whether the logs of earlier openings have the same contents on the device as in the page cache.
+/// A successful sync does not ensure this: if an earlier sync, in another process, failed,
 /// the kernel may have marked the pages clean although their bytes are not on the device.
 pub(super) fn are_on_device(
     storage: &dyn Storage,

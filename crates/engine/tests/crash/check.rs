@@ -17,7 +17,8 @@ use crate::run::contents;
 use crate::setup::Setup;
 use crate::workload::marker;
 
-/// Number of the extra write that a check makes to show that a recovered database accepts writes.
+/// The number by which the model identifies the extra write that a check makes to show that a
+/// recovered database accepts writes.
 const AFTERWARDS: u64 = 9_999_999;
 
 /// The state of a disk after a crash, and what it must contain.

@@ -378,8 +378,8 @@ impl<'a> Claims<'a> {
     }
 }
 
-/// Whether a batch was found in the database as a whole or not at all. `Unknown` if the contents of
-/// the database do not show whether the batch was applied.
+/// Which part of a batch was found in the database: the whole batch, or nothing of it. `Unknown` if
+/// the contents of the database do not show whether the batch was applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Presence {
     Whole,

@@ -216,8 +216,9 @@ impl Damaged<'_> {
         failed.map_or(Ok(batches.unwrap_or(BATCHES)), |error| Err(Trouble::Failed(error)))
     }
 
-    /// Whether verification has any finding, even if only a note that a damaged byte looks like an
-    /// unknown version. Checks that every finding is about the damaged file.
+    /// Whether verification has any finding. A note also counts, for example that the file has an
+    /// unknown version because the byte with its version is damaged. Checks that every finding is
+    /// about the damaged file.
     fn verify(&self, options: &OpenOptions) -> bool {
         let report = verify::verify(Path::new(DIRECTORY), options, &mut |_| {});
         for finding in &report.findings {

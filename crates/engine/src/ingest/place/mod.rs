@@ -126,7 +126,8 @@ impl FamilyContext<'_> {
 
     /// Returns the deepest level to which a file can go, among the levels with numbers less than
     /// `below`. Also returns whether a table or a running compaction prevents the file from going
-    /// deeper. If so, the file must be treated as hiding existing records.
+    /// deeper. In that case there may be older records of the file's keys, so the file needs a
+    /// sequence number of its own that hides them.
     fn deepest_level(
         &self,
         file: &ExternalFile,

@@ -96,6 +96,21 @@ impl ErrorState {
         if self.refuses.load(Ordering::Acquire) { self.refuse() } else { Ok(()) }
     }
 
+    /// Returns the error if a failure is latched after which the current log is never continued. A
+    /// write whose batch is already in the log must not fail for another reason: after
+    /// [`Self::clear`], the next write in this log would get the same sequence numbers.
+    pub(crate) fn check_log(&self) -> Result<()> {
+        if !self.refuses.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        match &self.lock().failure {
+            Some((part, error)) if *part >= FailedPart::Log => {
+                Err(error.clone().while_doing("writes are refused after an error"))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Like [`Self::check`], for a waiting writer: returns an error as soon as the database begins
     /// to close.
     pub(crate) fn check_waiting(&self) -> Result<()> {

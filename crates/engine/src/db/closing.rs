@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 
 use tailwater_io::sync::Mutex;
 
-use crate::background::{FailedPart, is_working_for};
+use crate::background::{FailedPart, WorkingThread, is_working_for};
 use crate::db::threads::Threads;
 use crate::db::{Database, Db};
 use crate::epoch;
@@ -146,6 +146,8 @@ impl Database {
     }
 
     fn close_once(&self, threads: &Mutex<Option<Threads>>) -> Result<()> {
+        // A callback that closing calls in this thread must not wait for closing to end.
+        let _own = WorkingThread::begin(self.context.shared.opening);
         let locks = self.locks.lock().take();
         self.context.errors.begin_closing();
         self.context.stall.wake();

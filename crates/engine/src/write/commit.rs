@@ -185,9 +185,11 @@ impl WritePath {
             if may_pipeline && appended.is_ok() { logs.begin_pipelined() } else { None };
         if log_write.is_none() && !leadership.is_quiesced() {
             drop(logs);
-            self.quiesce(leadership)?;
+            leadership.quiesce();
             logs = self.logs.lock();
         }
+        // A group that was in flight may have failed.
+        let appended = appended.and_then(|()| self.context.errors.check_log());
         let written = appended.and_then(|()| match durability {
             _ if log_write.is_some() => Ok(()),
             Durability::Synced => self.sync_logs(&mut logs),
@@ -218,7 +220,7 @@ impl WritePath {
         ended.inspect_err(|error| self.context.latch_log(error))?;
         // A group ahead of this group in the log may have failed to insert into a memtable. Then
         // this group must fail, too.
-        self.context.errors.check()
+        self.context.errors.check_log()
     }
 
     /// Performs steps 4 and 5 of the write path (see [`crate::write`]) for a group that is in the

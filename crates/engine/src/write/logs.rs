@@ -37,29 +37,15 @@ impl WritePath {
                 let active = family.active();
                 !active.is_empty() && active.earliest_log_number() <= oldest
             };
-            self.seal_where(leadership, holds_oldest, Flush::InAnyCase)?;
-            self.flush_sealed_of_log(&families, oldest);
+            let due: Vec<&ColumnFamily> = families.iter().filter(|it| holds_oldest(it)).collect();
+            let is_any_sealed = self.seal_only(leadership, &due, Flush::InAnyCase)?;
+            if request_flushes_of_log(&families, oldest) || is_any_sealed {
+                self.flushes.flush_soon();
+            }
             self.flushed_for_log.store(oldest, Ordering::Relaxed);
             return Ok(());
         }
         if is_due { self.switch_log(leadership).map(drop) } else { Ok(()) }
-    }
-
-    /// Requests a flush of each column family in which a sealed memtable has entries in log
-    /// `number` or in an earlier log. Without the request, a family is not flushed while it has
-    /// fewer than `min_write_buffer_number_to_merge` sealed memtables.
-    fn flush_sealed_of_log(&self, families: &FamilySet, number: u64) {
-        let mut is_any_due = false;
-        for family in families.iter() {
-            let sealed = family.sealed();
-            if sealed.iter().any(|sealed| sealed.memtable.earliest_log_number() <= number) {
-                family.request_flush(true);
-                is_any_due = true;
-            }
-        }
-        if is_any_due {
-            self.flushes.flush_soon();
-        }
     }
 
     /// Recomputes the maximum total length of the logs after the column families have changed.
@@ -132,4 +118,19 @@ impl WritePath {
         drop(logs);
         flushed.inspect_err(|error| self.context.latch_log(error))
     }
+}
+
+/// Requests flushes of the column families with sealed memtables that have entries in log `number`
+/// or in an earlier log. Such memtables may be fewer than `min_write_buffer_number_to_merge`, and
+/// would otherwise stay. Returns whether there are any.
+fn request_flushes_of_log(families: &FamilySet, number: u64) -> bool {
+    let mut is_any_due = false;
+    for family in families.iter() {
+        let sealed = family.sealed();
+        if sealed.iter().any(|sealed| sealed.memtable.earliest_log_number() <= number) {
+            family.request_flush(true);
+            is_any_due = true;
+        }
+    }
+    is_any_due
 }

@@ -200,6 +200,46 @@ fn a_failed_group_fails_the_groups_after_it() {
     }
 }
 
+/// Regression test: while a group was in flight, the MANIFEST failed. The group was refused
+/// although it was in the log. After `resume`, the next write got the same sequence numbers in the
+/// same log, and recovery stopped there.
+#[test]
+fn a_group_in_the_log_is_not_refused_for_a_failure_of_another_part() {
+    let disk = SimStorage::new(1);
+    let manifests = Gate::over(Arc::new(disk.clone()));
+    let gate = Gate::over(Arc::clone(&manifests) as Arc<dyn Storage>);
+    let mut options = gate.options("wal_io_mode=direct;write_buffer_size=64K");
+    options.set_clock(disk.clock());
+    let db = Db::open(Path::new(PATH), &options).expect("a database");
+    manifests.stop(Call::SyncManifest, 0);
+    let big = vec![b'v'; 70_000];
+    db.put_cf_opt(&default_family(&db), b"big", &big, &synced()).expect("a put");
+    // Begins a log, and the flush of the memtable with the big value.
+    put(&db, "before").expect("a put");
+    put(&db, "before").expect("a put");
+    manifests.wait();
+    gate.stop(Call::WriteDurably, 0);
+    thread::scope(|scope| {
+        let opening = Opening(&gate);
+        let ahead = scope.spawn(|| put(&db, "ahead"));
+        gate.wait();
+        manifests.open_to_fail();
+        while db.background_error().is_none() {
+            thread::yield_now();
+        }
+        drop(opening);
+        ahead.join().expect("a writer").expect("the log has not failed");
+    });
+    assert!(put(&db, "refused").is_err());
+    db.resume().expect("a new MANIFEST");
+    put(&db, "ahead").expect("a put");
+    let image = disk.crash_image(1);
+    let recovered = Db::open(Path::new(PATH), &simulated(&image, "")).expect("a database");
+    assert_eq!(recovered.left_out(), []);
+    let keys = ["big", "before", "ahead", "refused"];
+    assert_eq!(keys.map(|key| get(&recovered, key).is_some()), [true, true, true, false]);
+}
+
 /// Regression test: an unlogged write waited for a group in flight, which failed. The write was
 /// acknowledged although the log had failed, and got the sequence numbers of the failed group.
 #[test]

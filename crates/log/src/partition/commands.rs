@@ -28,7 +28,8 @@ pub(super) struct Command {
 #[derive(Debug)]
 pub(super) enum Effect {
     /// Persists all messages of an incarnation below an offset, and syncs them if `is_synced`.
-    /// Messages that were removed since the command was queued need not be persisted.
+    /// A truncation that is executed before it lowers the offset ([`Owner::truncate_flushes`]). If
+    /// the partition has another incarnation by then, a purge has removed the messages.
     Flush { incarnation: u64, offset: u64, is_synced: bool },
     /// Removes all messages: a new incarnation begins at offset 0.
     Purge,
@@ -74,7 +75,7 @@ impl Command {
     pub(super) fn persisted_before(&self, owner: &Owner) -> Option<u64> {
         match self.effect {
             Effect::Flush { incarnation, offset, .. } => {
-                (incarnation == owner.incarnation).then(|| offset.min(owner.next_offset))
+                (incarnation == owner.incarnation).then_some(offset)
             }
             Effect::Truncate { .. } | Effect::Close => Some(owner.next_offset),
             _ => None,
@@ -87,6 +88,15 @@ impl Owner {
     /// batch is not persisted.
     fn why_not_persisted(&self) -> Error {
         self.health.error(self.id).unwrap_or_else(|| Error::closed(self.id))
+    }
+
+    /// After a truncation, queued flushes need not persist the messages that were removed.
+    pub(super) fn truncate_flushes(&mut self, end: u64) {
+        for command in &mut self.schedule.commands {
+            if let Effect::Flush { offset, .. } = &mut command.effect {
+                *offset = (*offset).min(end);
+            }
+        }
     }
 
     /// Queues a command.

@@ -337,20 +337,23 @@ impl Partition {
         // segment, or is the first message of the next segment.
         let before = |segment: &Arc<Segment>| segment.start().base_timestamp_us < timestamp_us;
         let index = snapshot.segments.partition_point(before);
-        let first_in_memory = snapshot.chunks.first().map(|chunk| chunk.place().base_offset);
         let Some(segment) = index.checked_sub(1).and_then(|last| snapshot.segments.get(last))
         else {
             return Ok(Some(snapshot.start_offset));
         };
         let next = snapshot.segments.get(index).map(|next| next.base_offset());
+        let mut scanned_end = segment.base_offset();
         let mut scanner = segment.scan_for_timestamp(&self.env.segment_files, timestamp_us)?;
         while let Some((_, header)) = scanner.peek()? {
             if header.base_timestamp_us >= timestamp_us {
                 return Ok(Some(header.base_offset));
             }
+            scanned_end = header.base_offset + u64::from(header.count);
             scanner.skip();
         }
-        Ok(Some(next.or(first_in_memory).unwrap_or(end)))
+        // All messages in the segment are older. If it is the last segment, later messages are only
+        // in memory, and none of their chunks begins with an older message (see above).
+        Ok(Some(next.unwrap_or(scanned_end)))
     }
 }
 

@@ -81,6 +81,7 @@ impl Partition {
         owner.take_chunks();
         owner.next_offset = offset;
         owner.persisted.offset = offset;
+        owner.truncate_flushes(offset);
         owner.place = owner.next_segment();
         owner.persisted.end = owner.place;
         let segments: Vec<Arc<Segment>> = snapshot.segments.iter().take(stay).cloned().collect();

@@ -309,7 +309,7 @@ impl SegmentWriter {
 
     /// Truncates the file at `data_end`, the end of the last batch, and syncs it.
     fn cut(&mut self, data_end: u64) -> Result<()> {
-        if self.file.length()? != data_end {
+        if self.uncertain_cut.is_some() || self.file.length()? != data_end {
             self.file.truncate(data_end)?;
         }
         self.attempt(|file| file.sync_all(Purpose::LogAppend))?;

@@ -359,6 +359,24 @@ fn messages_after_a_cut_that_was_not_synced_do_not_reappear() {
     }
 }
 
+/// Regression test: a failed sync dropped batches that were not acknowledged. A flush of these
+/// batches, which was queued before, then succeeded, because there was nothing left to persist.
+#[test]
+fn a_flush_of_batches_that_a_failure_dropped_fails() {
+    let machine = Machine::new(13, false);
+    let log = machine.open();
+    let (_, partition) = create_topic(&log, Durability::Process);
+    append(&log, &partition, 0..1, 100);
+    fail(&machine, Fault::InputOutput, Operation::Sync, 0);
+    let first = partition.flush(true);
+    let appended = partition.try_append(&batch(1..2, 100)).expect("an append");
+    let second = partition.flush(false);
+    log.run_pending();
+    first.wait().expect_err("the sync fails");
+    second.wait().expect_err("its batch was dropped");
+    appended.ticket.wait().expect_err("it was dropped");
+}
+
 /// Regression test: a sync of a complete segment failed because the disk was full. The log took
 /// this for a temporary failure, and waited for space in order to retry. Since the log never
 /// repeats a failed sync, every retry returned the same error. A failed sync must fail the

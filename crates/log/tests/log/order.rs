@@ -98,6 +98,35 @@ fn an_offset_polled_before_a_purge_is_not_stored_after_it() {
     assert_eq!(store(&polled), Some(1));
 }
 
+/// Regression test: a poll by timestamp returned old messages, if all messages were older than the
+/// timestamp and the memory of the partition's first chunk had been given to another partition.
+#[test]
+fn a_poll_by_a_future_timestamp_finds_nothing_after_eviction() {
+    let machine = Machine::new(1, false);
+    let log = machine.open();
+    log.create_stream(Some(0), "stream").expect("a stream");
+    let (_, partition) = create_topic(&log);
+    let options = topic(Durability::Disk, PartialBlocks::Pad);
+    let others = log.create_topic(0, None, "others", &options, 3).expect("a topic");
+    let others = [0, 1, 2].map(|id| log.partition(others.partition(id)).expect("a partition"));
+    let append_to_others = || {
+        for (number, other) in (0..15).flat_map(|number| others.iter().map(move |it| (number, it)))
+        {
+            // The memory of all tails may become full.
+            let _ = other.try_append(&batch(number..number + 1, 60_000));
+        }
+    };
+    // The chunk is persisted while memory is scarce, so that it is closed, and evicted later.
+    drop(partition.append(&batch(0..3, 900)).expect("an append"));
+    append_to_others();
+    log.run_pending();
+    append_to_others();
+    log.run_pending();
+    assert!(partition.poll_memory(Strategy::First, 1).expect("a poll").is_none(), "evicted");
+    let polled = partition.poll(Strategy::Timestamp(u64::MAX), 10).expect("a poll");
+    assert_eq!((polled.count, polled.last_offset), (0, Some(2)));
+}
+
 #[test]
 fn topics_of_one_id_are_deleted_and_created_at_once() {
     let machine = Machine::new(2, false);

@@ -205,7 +205,15 @@ fn a_failed_group_fails_the_groups_after_it() {
 /// same log, and recovery stopped there.
 #[test]
 fn a_group_in_the_log_is_not_refused_for_a_failure_of_another_part() {
-    let disk = SimStorage::new(1);
+    // The gate may stop a write of the thread that preallocates the log instead of the group's
+    // write. The group is then refused before it is in the log, and the test begins again.
+    assert!((0..20).any(is_acknowledged_although_the_manifest_fails));
+}
+
+/// Makes the MANIFEST fail while the gate stops a write to the log. Returns false if the put that
+/// was made meanwhile is refused.
+fn is_acknowledged_although_the_manifest_fails(seed: u64) -> bool {
+    let disk = SimStorage::new(seed);
     let manifests = Gate::over(Arc::new(disk.clone()));
     let gate = Gate::over(Arc::clone(&manifests) as Arc<dyn Storage>);
     let mut options = gate.options("wal_io_mode=direct;write_buffer_size=64K");
@@ -219,7 +227,7 @@ fn a_group_in_the_log_is_not_refused_for_a_failure_of_another_part() {
     put(&db, "before").expect("a put");
     manifests.wait();
     gate.stop(Call::WriteDurably, 0);
-    thread::scope(|scope| {
+    let ahead = thread::scope(|scope| {
         let opening = Opening(&gate);
         let ahead = scope.spawn(|| put(&db, "ahead"));
         gate.wait();
@@ -228,16 +236,17 @@ fn a_group_in_the_log_is_not_refused_for_a_failure_of_another_part() {
             thread::yield_now();
         }
         drop(opening);
-        ahead.join().expect("a writer").expect("the log has not failed");
+        ahead.join().expect("a writer")
     });
     assert!(put(&db, "refused").is_err());
     db.resume().expect("a new MANIFEST");
     put(&db, "ahead").expect("a put");
-    let image = disk.crash_image(1);
+    let image = disk.crash_image(seed);
     let recovered = Db::open(Path::new(PATH), &simulated(&image, "")).expect("a database");
     assert_eq!(recovered.left_out(), []);
     let keys = ["big", "before", "ahead", "refused"];
     assert_eq!(keys.map(|key| get(&recovered, key).is_some()), [true, true, true, false]);
+    ahead.is_ok()
 }
 
 /// Regression test: an unlogged write waited for a group in flight, which failed. The write was

@@ -8,7 +8,7 @@
 //! iterator with the same snapshot, seeks a random key and steps over many entries. At a fixed
 //! interval, by default once a second, a new version of the column family is installed, so that
 //! refreshing iterators have a version to move to. Both kinds of iterators run at the same time,
-//! each on its own database, so that other load on the machine affects both.
+//! each on its own database, so that load of other processes affects both.
 
 use std::fmt::Write as _;
 use std::path::Path;

@@ -67,7 +67,7 @@ impl<V: Send + Sync + 'static> State<V> {
     }
 
     fn find(&self, hash: u64, key: Key) -> Option<&Node<V>> {
-        // SAFETY: whoever borrows the state holds the shard's lock, which every writer of the table
+        // SAFETY: the borrower of the state holds the shard's lock, which every writer of the table
         // holds, too.
         unsafe { self.table.find(hash, key) }
     }

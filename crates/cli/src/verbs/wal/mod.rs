@@ -23,7 +23,7 @@ use crate::text::counted;
 
 use summary::{Summary, verdict_name};
 
-/// What is needed to print each of the logs.
+/// The arguments of the functions that print a log.
 struct Walk<'a> {
     arguments: &'a WalArguments,
     mode: RecoveryMode,

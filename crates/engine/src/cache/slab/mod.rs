@@ -188,7 +188,7 @@ struct Cut {
 struct Region(NonNull<u8>);
 
 // SAFETY: the owner of a `Region` has exclusive access to the region's memory, except for slots in
-// use. These belong to whoever took them.
+// use. Slots in use belong to the entries that took them.
 unsafe impl Send for Region {}
 
 /// The mapped address space.

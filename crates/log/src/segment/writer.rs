@@ -7,8 +7,9 @@
 //!    and durable, the space is filled with zeros, because a durable write is faster if it
 //!    overwrites existing bytes and so changes no metadata. Otherwise the space is only reserved.
 //!    Space is preallocated in small pieces between writes, so that no write waits long for it.
-//! 3. Groups (the batches that are persisted together) are written one after the other, each with
-//!    one call.
+//! 3. Groups (the batches that are persisted together) are written one after the other, each
+//!    with one call. Before the first group in a recovered segment, the file is truncated once more
+//!    at its present length. A crash in between leaves the file as it was.
 //! 4. When the segment is sealed, its unused space is cut off, its file is synced, and its index is
 //!    written.
 //!

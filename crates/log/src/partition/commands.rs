@@ -5,7 +5,8 @@ use std::sync::Arc;
 use tailwater_format::message::name::Kind;
 
 use super::owner::{Completions, Health, Owner, SegmentPosition};
-use super::{Files, Partition, Snapshot, complete_all};
+use super::steps::complete_all;
+use super::{Files, Partition, Snapshot};
 use crate::env::Env;
 use crate::layout;
 use crate::offsets::Offsets;

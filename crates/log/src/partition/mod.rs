@@ -9,14 +9,14 @@
 //!
 //! - An append takes the lock, copies its batch to the position after the last batch, and returns.
 //!   It never waits for a persist.
-//! - Every change to files is a *step*, taken by a thread of the
+//! - Every change to files is a *step* ([`steps`]), taken by a thread of the
 //!   [`Scheduler`](crate::scheduler::Scheduler). Only one thread at a time takes steps for a
 //!   partition. A write in flight is therefore part of the order, and no other change to files
 //!   overtakes it.
 //! - A command that ends the current state of a partition (purge, truncate, delete, close) is a
 //!   *barrier*: from the time it is queued until it is done, [`Partition::try_append`] fails with
-//!   [`ErrorKind::Full`], and [`Partition::append`] waits. Before the command is executed, earlier
-//!   appends are persisted, unless a purge removes them.
+//!   [`ErrorKind::Full`](crate::ErrorKind::Full), and [`Partition::append`] waits. Before the
+//!   command is executed, earlier appends are persisted, unless a purge removes them.
 //! - Readers pin a [`Snapshot`]: the segments and chunks of one incarnation. A change replaces the
 //!   whole snapshot.
 //!
@@ -72,6 +72,7 @@ mod owner;
 mod poll;
 pub(crate) mod recovery;
 mod removal;
+mod steps;
 
 use std::fmt;
 use std::path::PathBuf;
@@ -81,23 +82,17 @@ pub use append::{Appended, VerifiedBatch};
 pub use poll::{Piece, Polled, Strategy};
 pub use recovery::Recovered;
 
-use tailwater_format::message::name::Kind;
+use owner::Owner;
 
-use commands::{Command, Effect};
-use owner::{Completions, Group, Owner};
-
+use crate::Error;
 use crate::catalog::{Catalog, PartitionId};
 use crate::env::Env;
-use crate::options::{Durability, TopicOptions};
-use crate::panics;
-use crate::scheduler::Scheduled;
-use crate::segment::dense::Advanced;
+use crate::options::TopicOptions;
 use crate::segment::{Segment, SegmentWriter, dense};
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Guard, Mutex, Published};
 use crate::tail::Chunk;
 use crate::tail::survivors::Survivor;
-use crate::{Error, ErrorKind, Result};
 
 /// A partition of an open log.
 ///
@@ -154,20 +149,6 @@ impl Progress {
     pub(crate) fn visible_end(&self) -> u64 {
         self.visible_end.load(Ordering::Acquire)
     }
-}
-
-/// The next step of the owner.
-enum Step {
-    Persist(Group),
-    /// Appends the batches that a dead process left in shared memory and that are not yet in a
-    /// segment because the disk was full.
-    Recover,
-    Command(Command),
-    Space,
-    Rewrite,
-    /// Releases the memory and the preallocated space of an idle partition.
-    Release,
-    Idle,
 }
 
 /// Figures of a partition at a point in time.
@@ -334,208 +315,6 @@ impl Partition {
             self.env.scheduler.wake_at(wake_ns, self.me.clone());
         }
     }
-
-    /// Persists a group, and records the outcome.
-    fn persist(&self, files: &mut Files, group: &Group) -> Result<()> {
-        let written = panics::catch("a persist", || self.write(files, group));
-        let mut owner = self.owner.lock();
-        let completions = match &written {
-            Ok(()) => owner.persisted(&self.env, group),
-            Err(error) => self.not_persisted(&mut owner, error),
-        };
-        if let (Ok(()), Some(writer)) = (&written, &files.writer) {
-            writer.segment().add_entries(group.entries.iter().copied());
-            writer.publish(owner.persisted.end.position);
-            owner.schedule.wants_space = writer.wants_space();
-            owner.schedule.wants_rewrite = files.rewriting.is_some() || !files.padded.is_empty();
-        }
-        self.publish_end(&owner);
-        drop(owner);
-        complete_all(completions);
-        self.env.backpressure.changed();
-        written
-    }
-
-    /// Records that a group of batches could not be persisted. Returns the signals of the appends
-    /// and commands that failed. The caller must complete these signals, which wakes the waiting
-    /// threads.
-    fn not_persisted(&self, owner: &mut Owner, error: &Error) -> Completions {
-        let mut completions = owner.not_persisted(&self.env, error);
-        completions.extend(owner.fail_commands(error));
-        // Readers must not keep the chunks of the dropped batches.
-        self.publish(owner, |_| ());
-        completions
-    }
-
-    /// Writes a group. If the group is the first of a segment, creates the segment.
-    fn write(&self, files: &mut Files, group: &Group) -> Result<()> {
-        let is_other =
-            files.writer.as_ref().is_none_or(|writer| writer.segment().start() != group.segment);
-        if is_other {
-            self.rotate(files, group.segment)?;
-        }
-        let Some(writer) = &mut files.writer else {
-            return Err(Error::new(ErrorKind::Internal, "there is no segment to write to"));
-        };
-        let parts: Vec<std::io::IoSlice<'_>> =
-            group.parts.iter().map(|part| std::io::IoSlice::new(part.bytes())).collect();
-        writer.write(&parts, group.position, group.batch_bytes)
-    }
-
-    /// Seals the last segment and begins another.
-    fn rotate(&self, files: &mut Files, start: crate::tail::SegmentStart) -> Result<()> {
-        let (data_end, incarnation, durability, segment_bytes) = {
-            let owner = self.owner.lock();
-            let options = &owner.options;
-            let durability = if owner.is_hardened { Durability::Disk } else { options.durability };
-            (owner.persisted.end, owner.incarnation, durability, options.segment_bytes)
-        };
-        let directory = self.directory(incarnation);
-        if let Some(writer) = &mut files.writer {
-            let segment = Arc::clone(writer.segment());
-            if segment.base_offset() > start.base_offset {
-                // An earlier segment must not be created again: creating a segment truncates its
-                // file.
-                let (last, next) = (segment.base_offset(), start.base_offset);
-                let message = format!("segment {next} of {} would follow segment {last}", self.id);
-                return Err(Error::new(ErrorKind::Internal, message));
-            }
-            let end = if data_end.segment == segment.start() { data_end.position } else { 0 };
-            writer.seal(&self.env.segment_files, end)?;
-            if writer.is_padded() {
-                files.padded.push(segment);
-            }
-            files.writer = None;
-        }
-        let writer = SegmentWriter::create(
-            &self.env.segment_files,
-            &directory,
-            start,
-            incarnation,
-            durability,
-            segment_bytes,
-        )?;
-        let segment = Arc::clone(writer.segment());
-        files.writer = Some(writer);
-        let mut owner = self.owner.lock();
-        // With another segment, the partition may exceed its size limit: retention is due.
-        owner.schedule.retains_ns = Some(0);
-        self.publish(&mut owner, |segments| {
-            // The new segment replaces an empty one that a failed write left.
-            let is_replaced = |other: &Arc<Segment>| other.base_offset() == start.base_offset;
-            let replaced = segments.iter().filter(|other| is_replaced(other));
-            let paths =
-                replaced.flat_map(|other| [Kind::Log, Kind::Index].map(|it| other.path(it)));
-            files.unused.extend(paths.filter(|path| *path != segment.path(Kind::Log)));
-            segments.retain(|other| !is_replaced(other));
-            segments.push(segment);
-        });
-        drop(owner);
-        // Files that cannot be removed now are removed by the next removal of files.
-        let _ = self.remove_unused(files);
-        Ok(())
-    }
-
-    fn directory(&self, incarnation: u64) -> PathBuf {
-        crate::layout::incarnation_directory(&self.env.directory, self.id, incarnation)
-    }
-
-    fn prepare_space(&self) {
-        let mut files = self.files.lock();
-        let wants_more = files.writer.as_mut().is_some_and(|writer| {
-            writer.prepare();
-            writer.wants_space()
-        });
-        self.owner.lock().schedule.wants_space = wants_more;
-    }
-
-    /// Releases the chunks and the preallocated space of an idle partition. Otherwise many idle
-    /// partitions would use up the memory and space that active partitions need.
-    fn release(&self, files: &mut Files) {
-        let is_idle = {
-            let mut owner = self.owner.lock();
-            let is_idle = owner.release_memory(&self.env);
-            self.publish(&mut owner, |_| ());
-            is_idle
-        };
-        if let (true, Some(writer)) = (is_idle, &mut files.writer) {
-            writer.release_space();
-        }
-    }
-
-    /// Copies the next part of a sealed segment without its gaps. When the copy is complete, queues
-    /// its installation. A segment that cannot be copied stays as it is.
-    fn rewrite_padded(&self) {
-        let mut files = self.files.lock();
-        let rewriting = files.rewriting.take().or_else(|| {
-            let segment = files.padded.pop()?;
-            dense::Rewriting::begin(&self.env.segment_files, &segment).ok()
-        });
-        let mut rewritten = None;
-        match rewriting.map(|rewriting| rewriting.advance(&self.env.segment_files)) {
-            Some(Ok(Advanced::Part(rest))) => files.rewriting = Some(rest),
-            Some(Ok(Advanced::Whole(whole))) => rewritten = Some(whole),
-            Some(Err(_)) | None => {}
-        }
-        let has_more = files.rewriting.is_some() || !files.padded.is_empty();
-        let mut owner = self.owner.lock();
-        owner.schedule.wants_rewrite = has_more;
-        if let Some(rewritten) = rewritten {
-            owner.schedule.commands.push_back(Command::unattended(Effect::Install(rewritten)));
-        }
-    }
-}
-
-impl Scheduled for Partition {
-    fn wake(&self) {
-        if self.env.memory.is_refused() {
-            // The system does not notify the log when memory is available again, so each wake-up of
-            // a partition lets waiting appends try again.
-            self.env.backpressure.changed();
-        }
-        let mut owner = self.owner.lock();
-        owner.woken();
-        self.schedule(owner);
-    }
-
-    fn run_step(&self) {
-        let step = || {
-            self.take_step();
-            Ok(())
-        };
-        if let Err(error) = panics::catch(format_args!("a step of {}", self.id), step) {
-            let completions = self.not_persisted(&mut self.owner.lock(), &error);
-            complete_all(completions);
-            self.env.backpressure.changed();
-        }
-        let mut owner = self.owner.lock();
-        owner.schedule.is_scheduled = false;
-        self.schedule(owner);
-    }
-}
-
-impl Partition {
-    /// Takes the next step of the partition's work, such as a write to a segment or a command.
-    fn take_step(&self) {
-        let step = self.owner.lock().next_step(&self.env);
-        match step {
-            Step::Persist(group) => {
-                let mut files = self.files.lock();
-                // Ignore the outcome: `persist` has already stored a failure in the owner's field
-                // `health`.
-                let _ = self.persist(&mut files, &group);
-            }
-            Step::Recover => self.retry_survivors(),
-            Step::Command(command) => self.execute(command),
-            Step::Space => self.prepare_space(),
-            Step::Rewrite => self.rewrite_padded(),
-            Step::Release => {
-                let mut files = self.files.lock();
-                self.release(&mut files);
-            }
-            Step::Idle => {}
-        }
-    }
 }
 
 impl Snapshot {
@@ -547,13 +326,6 @@ impl Snapshot {
             chunks: Vec::new(),
             progress: Arc::default(),
         }
-    }
-}
-
-/// Completes the tickets of appends and commands.
-fn complete_all(completions: Completions) {
-    for (signal, outcome) in completions {
-        signal.complete(outcome);
     }
 }
 

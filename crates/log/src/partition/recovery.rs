@@ -31,7 +31,8 @@ use tailwater_io::buffer::AlignedBuffer;
 use tailwater_io::{Create, IoMode, Purpose, Storage};
 
 use super::owner::{Health, Owner, SegmentPosition, resume_position};
-use super::{Files, Partition, complete_all};
+use super::steps::complete_all;
+use super::{Files, Partition};
 use crate::catalog::{Catalog, PartitionId};
 use crate::env::Env;
 use crate::options::{Durability, PartialBlocks, TopicOptions};

@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use super::{Health, Owner};
 use crate::env::Env;
-use crate::partition::Step;
 use crate::partition::commands::{Command, Effect};
+use crate::partition::steps::Step;
 
 /// The work that a partition has to do, other than persisting.
 #[derive(Debug, Default)]

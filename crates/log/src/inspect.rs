@@ -52,6 +52,7 @@ pub struct PartitionFiles<'a> {
 
 /// The file of a segment.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SegmentFile {
     /// The file's path.
     pub path: PathBuf,
@@ -81,6 +82,7 @@ pub enum Severity {
 
 /// A problem that a verification found.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Finding {
     /// The finding's severity.
     pub severity: Severity,
@@ -90,6 +92,7 @@ pub struct Finding {
 
 /// The result of a verification: the problems found, and how much was read.
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct VerifyReport {
     /// All problems found.
     pub findings: Vec<Finding>,
@@ -383,6 +386,7 @@ impl PartitionFiles<'_> {
 /// The outcome of [`compact`]: the number of rewritten segments, and their total size before and
 /// after.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CompactReport {
     /// Number of segments rewritten.
     pub segments: u64,

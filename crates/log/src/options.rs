@@ -10,6 +10,21 @@ use tailwater_io::{Clock, SharedMemory, Storage};
 
 use crate::{Error, Result};
 
+/// Defines setters. Each line contains the name of a method, the field that the method sets, and
+/// the type of the argument, which is converted to the field's type.
+macro_rules! setters {
+    ($($method:ident, $field:ident: $argument:ty;)*) => {
+        $(
+            #[doc = concat!("Sets [`", stringify!($field), "`](Self::", stringify!($field), ").")]
+            #[must_use]
+            pub fn $method(mut self, $field: $argument) -> Self {
+                self.$field = $field.into();
+                self
+            }
+        )*
+    };
+}
+
 /// What an acknowledged append survives. A later variant includes the earlier ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -50,8 +65,21 @@ pub enum PartialBlocks {
 }
 
 /// Options of a topic. They apply to all its partitions.
+///
+/// ```
+/// use tailwater_log::{Durability, TopicOptions};
+///
+/// let week_us = 7 * 24 * 3600 * 1_000_000;
+/// let options = TopicOptions::new()
+///     .with_durability(Durability::Disk)
+///     .with_segment_bytes(256 << 20)
+///     .with_message_expiry_us(week_us);
+/// assert_eq!(options.message_expiry_us, Some(week_us));
+/// assert_eq!(options.partition_bytes_max, None); // the default
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
+#[non_exhaustive]
 pub struct TopicOptions {
     /// What an acknowledged append survives.
     pub durability: Durability,
@@ -95,6 +123,25 @@ impl Default for TopicOptions {
 }
 
 impl TopicOptions {
+    /// Returns the default options.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    setters! {
+        with_durability, durability: Durability;
+        with_messages_required_to_save, messages_required_to_save: u32;
+        with_size_of_messages_required_to_save, size_of_messages_required_to_save: u64;
+        with_save_interval_us, save_interval_us: u64;
+        with_segment_bytes, segment_bytes: u64;
+        with_message_expiry_us, message_expiry_us: impl Into<Option<u64>>;
+        with_partition_bytes_max, partition_bytes_max: impl Into<Option<u64>>;
+        with_partial_blocks, partial_blocks: PartialBlocks;
+        with_are_offsets_durable, are_offsets_durable: bool;
+        with_attributes, attributes: impl Into<String>;
+    }
+
     /// Checks that every option has a valid value.
     ///
     /// # Errors
@@ -164,7 +211,22 @@ pub enum TailMemory {
 }
 
 /// Options of a log.
+///
+/// ```
+/// use tailwater_log::{Log, LogOptions, TailMemory};
+///
+/// # let directory = tempfile::tempdir()?;
+/// # let directory = directory.path();
+/// let options = LogOptions::new()
+///     .with_tail_memory(TailMemory::Private)
+///     .with_tail_bytes_max(256 << 20)
+///     .with_persisters(1);
+/// let log = Log::open(directory, &options)?;
+/// log.close()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct LogOptions {
     /// The storage that contains the log.
     pub storage: Arc<dyn Storage>,
@@ -220,5 +282,28 @@ impl Default for LogOptions {
             read_ahead_bytes_max: 64 << 20,
             boot_id: tailwater_io::boot_id(),
         }
+    }
+}
+
+impl LogOptions {
+    /// Returns the default options.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    setters! {
+        with_storage, storage: Arc<dyn Storage>;
+        with_clock, clock: Arc<dyn Clock>;
+        with_tail_memory, tail_memory: TailMemory;
+        with_append_io_mode, append_io_mode: IoModeChoice;
+        with_syncs_appends, syncs_appends: bool;
+        with_read_io_mode, read_io_mode: IoModeChoice;
+        with_tail_bytes_max, tail_bytes_max: usize;
+        with_partition_unpersisted_bytes_max, partition_unpersisted_bytes_max: u64;
+        with_batch_bytes_max, batch_bytes_max: usize;
+        with_persisters, persisters: usize;
+        with_read_ahead_bytes_max, read_ahead_bytes_max: usize;
+        with_boot_id, boot_id: impl Into<Option<String>>;
     }
 }

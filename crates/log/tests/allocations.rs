@@ -19,11 +19,11 @@ fn batch(count: u64) -> Vec<u8> {
 #[test]
 fn appends_and_polls_allocate_for_no_message() {
     let directory = tempfile::tempdir().expect("a directory");
-    let options = LogOptions { tail_memory: TailMemory::Private, ..LogOptions::default() };
+    let options = LogOptions::new().with_tail_memory(TailMemory::Private);
     let log = Log::open(directory.path(), &options).expect("the log opens");
     let stream = log.create_stream(None, "s").expect("a stream");
     for durability in [Durability::Memory, Durability::Disk] {
-        let options = TopicOptions { durability, ..TopicOptions::default() };
+        let options = TopicOptions::new().with_durability(durability);
         let name = durability.name();
         let topic = log.create_topic(stream, None, name, &options, 1).expect("a topic");
         let partition = log.partition(topic.partition(0)).expect("a partition");

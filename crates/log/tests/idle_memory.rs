@@ -25,16 +25,14 @@ fn a_thousand_idle_partitions_take_little_memory() {
     let directory = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
     let directory = directory.expect("a directory");
     let clock = SimStorage::new(1).clock();
-    let options = LogOptions {
-        clock: Arc::clone(&clock) as _,
-        tail_memory: TailMemory::Private,
-        persisters: 0,
-        ..LogOptions::default()
-    };
+    let options = LogOptions::new()
+        .with_clock(Arc::clone(&clock) as _)
+        .with_tail_memory(TailMemory::Private)
+        .with_persisters(0);
     let log = Log::open(directory.path(), &options).expect("the log opens");
     let Some(before) = anonymous() else { return eprintln!("skipped: memory is unknown") };
     let stream = log.create_stream(None, "s").expect("a stream");
-    let topic = TopicOptions { durability: Durability::Memory, ..TopicOptions::default() };
+    let topic = TopicOptions::new().with_durability(Durability::Memory);
     log.create_topic(stream, None, "t", &topic, PARTITIONS).expect("a topic");
     let mut batch = Builder::new(0);
     batch.push(0, 0, &[7; 100], b"").expect("a message");

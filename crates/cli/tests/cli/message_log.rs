@@ -21,11 +21,8 @@ fn batch(numbers: std::ops::Range<u64>) -> Vec<u8> {
 fn filled(directory: &Path) -> Log {
     let log = Log::open(directory, &LogOptions::default()).expect("the log opens");
     let stream = log.create_stream(None, "shop").expect("a stream");
-    let options = TopicOptions {
-        segment_bytes: 64 << 10,
-        messages_required_to_save: 1,
-        ..TopicOptions::default()
-    };
+    let options =
+        TopicOptions::new().with_segment_bytes(64 << 10).with_messages_required_to_save(1);
     let topic = log.create_topic(stream, None, "orders", &options, 1).expect("a topic");
     let partition = log.partition(topic.partition(0)).expect("the partition");
     for round in 0..40 {

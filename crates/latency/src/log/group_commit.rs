@@ -114,15 +114,13 @@ fn measure(
     let parent = &arguments.directory;
     tailwater_io::posix::PosixStorage::new().create_directory(parent)?;
     let directory = tempfile::Builder::new().prefix("log-").tempdir_in(parent)?;
-    let options = LogOptions {
-        append_io_mode: IoModeChoice::Direct,
-        tail_memory: TailMemory::Private,
-        persisters,
-        ..LogOptions::default()
-    };
+    let options = LogOptions::new()
+        .with_append_io_mode(IoModeChoice::Direct)
+        .with_tail_memory(TailMemory::Private)
+        .with_persisters(persisters);
     let log = Log::open(directory.path(), &options)?;
     let stream = log.create_stream(None, "commit")?;
-    let topic = TopicOptions { durability: Durability::Disk, ..TopicOptions::default() };
+    let topic = TopicOptions::new().with_durability(Durability::Disk);
     log.create_topic(stream, None, "commit", &topic, u32::try_from(partitions)?)?;
     let partitions = log.partitions();
     let mut builder = Builder::new(0);

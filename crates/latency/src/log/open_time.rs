@@ -76,11 +76,9 @@ pub(super) fn run(arguments: &OpenArguments) -> Result<String, Failure> {
 
 /// Opens the log and returns its row of the table.
 fn open(directory: &Path) -> Result<String, Failure> {
-    let options = LogOptions {
-        storage: Arc::new(PosixStorage::new()),
-        tail_memory: TailMemory::Private,
-        ..LogOptions::default()
-    };
+    let options = LogOptions::new()
+        .with_storage(Arc::new(PosixStorage::new()))
+        .with_tail_memory(TailMemory::Private);
     let began = Instant::now();
     let log = Log::open(directory, &options)?;
     let seconds = began.elapsed().as_secs_f64();
@@ -99,18 +97,12 @@ fn open(directory: &Path) -> Result<String, Failure> {
 }
 
 fn fill(arguments: &OpenArguments, directory: &Path) -> Result<(), Failure> {
-    let options = LogOptions {
-        tail_memory: TailMemory::Private,
-        persisters: PERSISTERS,
-        ..LogOptions::default()
-    };
+    let options =
+        LogOptions::new().with_tail_memory(TailMemory::Private).with_persisters(PERSISTERS);
     let log = Log::open(directory, &options)?;
     let stream = log.create_stream(None, "open")?;
-    let topic = TopicOptions {
-        durability: Durability::Memory,
-        segment_bytes: SEGMENT_BYTES,
-        ..TopicOptions::default()
-    };
+    let topic =
+        TopicOptions::new().with_durability(Durability::Memory).with_segment_bytes(SEGMENT_BYTES);
     let partitions = u32::try_from(arguments.partitions)?;
     let topic = log.create_topic(stream, None, "open", &topic, partitions)?;
     let mut batch = Builder::new(0);

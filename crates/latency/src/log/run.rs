@@ -27,23 +27,19 @@ pub(super) fn run(arguments: &LogBenchArguments, row: &Row) -> Result<Figures, F
     tailwater_io::Storage::create_directory(&tailwater_io::posix::PosixStorage::new(), parent)?;
     let directory = tempfile::Builder::new().prefix("log-").tempdir_in(parent)?;
     let mode = row.mode;
-    let options = LogOptions {
-        append_io_mode: mode.io_mode(),
-        read_io_mode: mode.io_mode(),
-        syncs_appends: mode.is_synced(),
-        tail_memory: mode.tail_memory(),
-        persisters: if mode.is_inline() { 0 } else { arguments.persisters },
-        ..LogOptions::default()
-    };
+    let options = LogOptions::new()
+        .with_append_io_mode(mode.io_mode())
+        .with_read_io_mode(mode.io_mode())
+        .with_syncs_appends(mode.is_synced())
+        .with_tail_memory(mode.tail_memory())
+        .with_persisters(if mode.is_inline() { 0 } else { arguments.persisters });
     let log = Log::open(directory.path(), &options)?;
-    let topic_options = TopicOptions {
-        durability: mode.durability(),
-        partial_blocks: mode.partial_blocks(),
-        messages_required_to_save: row.messages_required_to_save,
-        size_of_messages_required_to_save: row.size_of_messages_required_to_save,
-        segment_bytes: arguments.segment_size.0,
-        ..TopicOptions::default()
-    };
+    let topic_options = TopicOptions::new()
+        .with_durability(mode.durability())
+        .with_partial_blocks(mode.partial_blocks())
+        .with_messages_required_to_save(row.messages_required_to_save)
+        .with_size_of_messages_required_to_save(row.size_of_messages_required_to_save)
+        .with_segment_bytes(arguments.segment_size.0);
     let stream = log.create_stream(None, "bench")?;
     let count = arguments.partitions as u32;
     let topic = log.create_topic(stream, None, "bench", &topic_options, count)?;

@@ -170,24 +170,19 @@ fn log_bytes(figures: &Figures) -> f64 {
 }
 
 fn options(io_mode: IoModeChoice) -> LogOptions {
-    LogOptions {
-        append_io_mode: IoModeChoice::Direct,
-        read_io_mode: io_mode,
-        tail_memory: TailMemory::Private,
-        tail_bytes_max: 64 << 20,
-        ..LogOptions::default()
-    }
+    LogOptions::new()
+        .with_append_io_mode(IoModeChoice::Direct)
+        .with_read_io_mode(io_mode)
+        .with_tail_memory(TailMemory::Private)
+        .with_tail_bytes_max(64 << 20)
 }
 
 /// Creates a log with one partition and `bytes` of payload.
 fn fill(directory: &Path, bytes: u64) -> Result<(), Failure> {
     let log = Log::open(directory, &options(IoModeChoice::Direct))?;
     let stream = log.create_stream(None, "catch-up")?;
-    let topic = TopicOptions {
-        durability: Durability::Memory,
-        segment_bytes: 256 << 20,
-        ..TopicOptions::default()
-    };
+    let topic =
+        TopicOptions::new().with_durability(Durability::Memory).with_segment_bytes(256 << 20);
     let topic = log.create_topic(stream, None, "catch-up", &topic, 1)?;
     let partition = log.partition(topic.partition(0))?;
     let mut builder = Builder::new(0);

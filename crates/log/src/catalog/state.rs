@@ -50,6 +50,7 @@ impl std::fmt::Display for PartitionId {
 
 /// A stream, as recorded in the catalog.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct StreamInfo {
     /// The stream's name, unique in the log.
     pub name: String,
@@ -61,6 +62,7 @@ pub struct StreamInfo {
 
 /// A topic, as recorded in the catalog.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct TopicInfo {
     /// The topic's name, unique in its stream.
     pub name: String,
@@ -74,6 +76,7 @@ pub struct TopicInfo {
 
 /// A partition, as recorded in the catalog.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct PartitionInfo {
     /// Number of the partition's current incarnation. A purge replaces it by a new number.
     pub incarnation: u64,

@@ -26,6 +26,7 @@ use crate::{Error, ErrorKind, Result};
 
 /// What was found when a log was opened.
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct OpenReport {
     /// Warnings for the user.
     pub warnings: Vec<String>,
@@ -38,6 +39,7 @@ pub struct OpenReport {
 
 /// The I/O modes that are in effect for an open log.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Modes {
     /// I/O mode of writes to segments: `direct` or `buffered`.
     pub append: &'static str,

@@ -8,6 +8,7 @@ use crate::{Error, ErrorKind, Result};
 
 /// An accepted append.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Appended {
     /// Offset of the batch's first message.
     pub base_offset: u64,

@@ -153,6 +153,7 @@ impl Progress {
 
 /// Figures of a partition at a point in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PartitionStats {
     /// Incarnation of the partition.
     pub incarnation: u64,

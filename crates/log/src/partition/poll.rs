@@ -56,6 +56,7 @@ impl AsRef<[u8]> for Piece {
 
 /// The result of a poll: batches in wire format.
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct Polled {
     /// Incarnation of the partition that the messages belong to.
     pub incarnation: u64,

@@ -46,6 +46,7 @@ const SEARCH_BYTES: usize = 1 << 20;
 
 /// Findings of a partition's recovery.
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct Recovered {
     /// Number of bytes that were cut off after the last whole batch.
     pub cut_bytes: u64,

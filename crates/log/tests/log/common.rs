@@ -38,24 +38,21 @@ impl Machine {
     /// Returns options for a log without background threads. Tests call `run_pending` to do the
     /// work of these threads.
     pub(crate) fn options(&self) -> LogOptions {
-        LogOptions {
-            storage: Arc::clone(&self.storage) as Arc<dyn Storage>,
-            clock: self.storage.clock(),
-            tail_memory: match &self.memory {
-                Some(memory) => {
-                    TailMemory::Shared(Arc::new(memory.clone()) as Arc<dyn SharedMemory>)
-                }
-                None => TailMemory::Private,
-            },
-            append_io_mode: IoModeChoice::Direct,
-            read_io_mode: IoModeChoice::Direct,
-            tail_bytes_max: 4 << 20,
-            partition_unpersisted_bytes_max: 1 << 20,
-            persisters: 0,
-            read_ahead_bytes_max: 8 << 20,
-            boot_id: Some(format!("boot {}", self.boot)),
-            ..LogOptions::default()
-        }
+        let tail_memory = match &self.memory {
+            Some(memory) => TailMemory::Shared(Arc::new(memory.clone()) as Arc<dyn SharedMemory>),
+            None => TailMemory::Private,
+        };
+        LogOptions::new()
+            .with_storage(Arc::clone(&self.storage) as Arc<dyn Storage>)
+            .with_clock(self.storage.clock())
+            .with_tail_memory(tail_memory)
+            .with_append_io_mode(IoModeChoice::Direct)
+            .with_read_io_mode(IoModeChoice::Direct)
+            .with_tail_bytes_max(4 << 20)
+            .with_partition_unpersisted_bytes_max(1 << 20)
+            .with_persisters(0)
+            .with_read_ahead_bytes_max(8 << 20)
+            .with_boot_id(format!("boot {}", self.boot))
     }
 
     pub(crate) fn open(&self) -> Log {
@@ -65,7 +62,10 @@ impl Machine {
 
 /// Returns options for a topic with small segments, of 64 KiB.
 pub(crate) fn topic(durability: Durability, partial_blocks: PartialBlocks) -> TopicOptions {
-    TopicOptions { durability, partial_blocks, segment_bytes: 64 << 10, ..TopicOptions::default() }
+    TopicOptions::new()
+        .with_durability(durability)
+        .with_partial_blocks(partial_blocks)
+        .with_segment_bytes(64 << 10)
 }
 
 /// Returns the payload of message `number`: the number, padded to `length` bytes with a byte that

@@ -19,9 +19,7 @@ use crate::common::{Machine, Model, batch, read_all, rounds, topic};
 use tailwater_io::shared_memory::SimSharedMemory;
 use tailwater_io::sim::{Fault, FaultPlan, FaultRule, SimStorage};
 use tailwater_io::{Operation, Purpose, SharedMemory};
-use tailwater_log::{
-    Consumer, Durability, ErrorKind, Log, PartialBlocks, PartitionId, Recovered, TopicOptions,
-};
+use tailwater_log::{Consumer, Durability, ErrorKind, Log, PartialBlocks, PartitionId, Recovered};
 
 /// An operation on a partition, as recorded in its history.
 #[derive(Debug, Clone)]
@@ -195,11 +193,9 @@ impl Work {
         let mut name = String::new();
         for durability in [Durability::Disk, Durability::Process, Durability::Memory] {
             let partial = if rng.bool() { PartialBlocks::Pad } else { PartialBlocks::Carry };
-            let options = TopicOptions {
-                messages_required_to_save: rng.u32(1..100),
-                partition_bytes_max: Some(200_000),
-                ..topic(durability, partial)
-            };
+            let options = topic(durability, partial)
+                .with_messages_required_to_save(rng.u32(1..100))
+                .with_partition_bytes_max(200_000);
             let topic_name = format!("{durability:?}");
             let topic = log.create_topic(stream, None, &topic_name, &options, 1).expect("a topic");
             name.push_str(&format!("{durability:?} {partial:?} "));

@@ -19,8 +19,7 @@ fn filled(durability: Durability) -> (Machine, TopicId) {
     let machine = Machine::new(1, true);
     let log = machine.open();
     let stream = log.create_stream(None, "s").expect("a stream");
-    let options =
-        TopicOptions { messages_required_to_save: 10, ..topic(durability, PartialBlocks::Pad) };
+    let options = topic(durability, PartialBlocks::Pad).with_messages_required_to_save(10);
     let topic = log.create_topic(stream, None, "t", &options, 2).expect("a topic");
     for number in 0..2 {
         let partition = log.partition(topic.partition(number)).expect("a partition");
@@ -170,10 +169,8 @@ fn a_hole_in_the_last_segment_fences_only_its_partition() {
 fn a_fenced_partition_is_not_trimmed() {
     let (machine, topic) = filled(Durability::Disk);
     let log = machine.open();
-    let options = TopicOptions {
-        message_expiry_us: Some(1_000_000),
-        ..crate::common::topic(Durability::Disk, PartialBlocks::Pad)
-    };
+    let options = crate::common::topic(Durability::Disk, PartialBlocks::Pad)
+        .with_message_expiry_us(1_000_000);
     log.update_topic(topic, "t", &options).expect("an update");
     let partition = log.partition(topic.partition(0)).expect("a partition");
     for round in 60..64 {
@@ -371,8 +368,7 @@ fn a_full_disk_refuses_appends_and_service_resumes() {
         let machine = Machine::new(1, true);
         let log = machine.open();
         let stream = log.create_stream(None, "s").expect("a stream");
-        let options =
-            TopicOptions { messages_required_to_save: 1, ..topic(durability, PartialBlocks::Pad) };
+        let options = topic(durability, PartialBlocks::Pad).with_messages_required_to_save(1);
         let topic = log.create_topic(stream, None, "t", &options, 1).expect("a topic");
         let partition = log.partition(topic.partition(0)).expect("a partition");
         drop(partition.try_append(&batch(0..5, 100)).expect("an append"));
@@ -498,7 +494,7 @@ fn died_with_batches(partial_blocks: PartialBlocks, then: Durability) -> (Machin
     let id = topic.partition(0);
     drop(log.store_offset(id, Consumer::Single(1), 599, false).expect("an offset"));
     log.run_pending();
-    let options = TopicOptions { durability: then, ..options };
+    let options = options.with_durability(then);
     log.update_topic(topic, "t", &options).expect("an update");
     let storage = Arc::new(machine.storage.process_crash_image(1));
     let memory = machine.memory.as_ref().map(|memory| memory.snapshot().expect("a copy"));

@@ -196,7 +196,7 @@ fn a_failed_sync_is_not_retried() {
 fn a_log_opens_although_leftovers_fill_shared_memory() {
     let memory = SimSharedMemory::new(600_000);
     let machine = Machine { memory: Some(memory), ..Machine::new(7, false) };
-    let options = LogOptions { tail_bytes_max: 64 << 20, ..machine.options() };
+    let options = machine.options().with_tail_bytes_max(64 << 20);
     let log = Log::open(DIRECTORY, &options).expect("the log opens");
     let (topic, partition) = create_topic(&log, Durability::Process);
     let mut count = 0;
@@ -208,7 +208,7 @@ fn a_log_opens_although_leftovers_fill_shared_memory() {
     let storage = Arc::new(machine.storage.process_crash_image(1));
     let memory = machine.memory.as_ref().map(|memory| memory.snapshot().expect("a copy"));
     let left = Machine { storage, memory, boot: 1 };
-    let options = LogOptions { tail_bytes_max: 64 << 20, ..left.options() };
+    let options = left.options().with_tail_bytes_max(64 << 20);
     let log = Log::open(DIRECTORY, &options).expect("the log opens");
     let partition = log.partition(topic.partition(0)).expect("a partition");
     assert_eq!(numbers(&partition), (0..count).collect::<Vec<_>>());
@@ -222,8 +222,7 @@ fn a_log_opens_although_leftovers_fill_shared_memory() {
 fn an_append_waits_until_the_system_has_memory_again() {
     let memory = SimSharedMemory::new(1 << 30);
     let machine = Machine { memory: Some(memory.clone()), ..Machine::new(8, false) };
-    let options =
-        LogOptions { persisters: 1, clock: LogOptions::default().clock, ..machine.options() };
+    let options = machine.options().with_persisters(1).with_clock(LogOptions::default().clock);
     let log = Arc::new(Log::open(DIRECTORY, &options).expect("the log opens"));
     let (_, partition) = create_topic(&log, Durability::Process);
     // Another user of the shared memory takes all of it.
@@ -290,7 +289,7 @@ fn recovery_waits_for_memory_that_another_partition_holds() {
     let left = Machine { storage, memory, boot: 1 };
     let full = FaultRule::new(Fault::NoSpace).operation(Operation::Write).from(0);
     left.storage.set_faults(FaultPlan::none().with(full.purpose(Purpose::LogAppend)));
-    let options = LogOptions { tail_bytes_max: 512 << 10, ..left.options() };
+    let options = left.options().with_tail_bytes_max(512 << 10);
     let log = Log::open(DIRECTORY, &options).expect("the log opens");
     let first = log.partition(id.partition(0)).expect("a partition");
     let second = log.partition(id.partition(1)).expect("a partition");

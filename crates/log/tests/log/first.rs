@@ -63,7 +63,7 @@ fn messages_are_there_when_the_log_is_opened_again() {
 #[test]
 fn opening_refuses_a_log_in_use_and_a_directory_with_other_files() {
     let directory = tempfile::tempdir().expect("a directory");
-    let options = LogOptions { tail_memory: TailMemory::Private, ..LogOptions::default() };
+    let options = LogOptions::new().with_tail_memory(TailMemory::Private);
     let log = Log::open(directory.path(), &options).expect("the log opens");
     let error = Log::open(directory.path(), &options).expect_err("the log is open");
     assert_eq!(error.kind(), ErrorKind::Busy, "{error}");
@@ -127,7 +127,7 @@ fn messages_are_found_by_timestamp() {
 #[test]
 fn modes_are_reported_for_each_purpose() {
     let machine = crate::common::Machine::new(1, true);
-    let options = LogOptions { syncs_appends: true, ..machine.options() };
+    let options = machine.options().with_syncs_appends(true);
     let log = Log::open(crate::common::DIRECTORY, &options).expect("the log opens");
     let modes = log.modes();
     assert_eq!((modes.append, modes.append_sync, modes.read), ("direct", "dsync", "direct"));
@@ -139,7 +139,7 @@ fn modes_are_reported_for_each_purpose() {
 #[test]
 fn the_memory_of_tails_is_sized_automatically_by_default() {
     let directory = tempfile::tempdir().expect("a directory");
-    let options = LogOptions { tail_memory: TailMemory::Private, ..LogOptions::default() };
+    let options = LogOptions::new().with_tail_memory(TailMemory::Private);
     let log = Log::open(directory.path(), &options).expect("the log opens");
     let (used, limit) = log.tail_memory();
     assert!(used == 0 && (64 << 20..=1 << 30).contains(&limit), "{used} of {limit} bytes");
@@ -153,11 +153,9 @@ fn shared_memory_of_a_deleted_log_is_reported() {
     let Ok(shared) = tempfile::tempdir_in("/dev/shm") else {
         return eprintln!("skipped: there is no /dev/shm");
     };
-    let options = LogOptions {
-        tail_memory: TailMemory::Directory(shared.path().to_owned()),
-        persisters: 0,
-        ..LogOptions::default()
-    };
+    let options = LogOptions::new()
+        .with_tail_memory(TailMemory::Directory(shared.path().to_owned()))
+        .with_persisters(0);
     let gone = tempfile::tempdir().expect("a directory");
     let gone_path = gone.path().canonicalize().expect("a path");
     let log = match Log::open(gone.path(), &options) {

@@ -11,9 +11,7 @@ use crate::common::{Machine, batch, messages, read_all, topic};
 use tailwater_io::sim::SimStorage;
 use tailwater_io::thread::spawn;
 use tailwater_io::{Create, IoMode, Purpose, Result, Storage, WriteFile};
-use tailwater_log::{
-    Durability, Log, LogOptions, PartialBlocks, Partition, Strategy, Ticket, TopicOptions,
-};
+use tailwater_log::{Durability, Log, PartialBlocks, Partition, Strategy, Ticket};
 
 /// A gate that delays writes to segments while it is closed.
 #[derive(Debug, Default)]
@@ -139,14 +137,11 @@ fn held(durability: Durability, partial: PartialBlocks) -> Held {
     let machine = Machine::new(1, true);
     let gate = Arc::new(Gate::default());
     let storage = Gated { files: Arc::clone(&machine.storage), gate: Arc::clone(&gate) };
-    let options = LogOptions { storage: Arc::new(storage), persisters: 2, ..machine.options() };
+    let options = machine.options().with_storage(Arc::new(storage)).with_persisters(2);
     let log = Log::open(crate::common::DIRECTORY, &options).expect("the log opens");
     let stream = log.create_stream(None, "s").expect("a stream");
-    let options = TopicOptions {
-        messages_required_to_save: 1,
-        segment_bytes: 1 << 20,
-        ..topic(durability, partial)
-    };
+    let options =
+        topic(durability, partial).with_messages_required_to_save(1).with_segment_bytes(1 << 20);
     let topic = log.create_topic(stream, None, "t", &options, 1).expect("a topic");
     let partition = log.partition(topic.partition(0)).expect("a partition");
     Held { gate, log, partition }

@@ -6,9 +6,7 @@ use std::sync::Arc;
 use crate::common::{DIRECTORY, Machine, batch, read_all, topic};
 use tailwater_format::message::name::{FileName, Kind};
 use tailwater_io::{SharedMemory, Storage};
-use tailwater_log::{
-    Durability, ErrorKind, Log, LogOptions, PartialBlocks, Partition, TopicOptions,
-};
+use tailwater_log::{Durability, ErrorKind, Log, LogOptions, PartialBlocks, Partition};
 
 const PARTITIONS: u32 = 1000;
 /// Time after which a partition counts as idle, with a margin, in nanoseconds.
@@ -22,7 +20,7 @@ fn create(log: &Log, partitions: u32, save_interval_us: u64) -> Vec<Arc<Partitio
     let stream = log.create_stream(None, "s").expect("a stream");
     for durability in [Durability::Process, Durability::Disk] {
         for partial in [PartialBlocks::Pad, PartialBlocks::Carry] {
-            let options = TopicOptions { save_interval_us, ..topic(durability, partial) };
+            let options = topic(durability, partial).with_save_interval_us(save_interval_us);
             let name = format!("{durability:?} {partial:?}");
             log.create_topic(stream, None, &name, &options, partitions / 4).expect("a topic");
         }
@@ -114,7 +112,7 @@ fn a_thousand_idle_partitions_hold_no_tail_memory_or_disk_space() {
 }
 
 fn options_of(machine: &Machine) -> LogOptions {
-    LogOptions { tail_bytes_max: 64 << 20, ..machine.options() }
+    machine.options().with_tail_bytes_max(64 << 20)
 }
 
 /// Checks the memory, the disk space and the messages of a log that was opened again. The previous

@@ -36,11 +36,11 @@ struct Served {
 
 impl Served {
     fn new(durability: Durability, partial: PartialBlocks) -> Self {
-        Self::with_options(&TopicOptions {
-            messages_required_to_save: 1,
-            size_of_messages_required_to_save: 1,
-            ..topic(durability, partial)
-        })
+        Self::with_options(
+            &topic(durability, partial)
+                .with_messages_required_to_save(1)
+                .with_size_of_messages_required_to_save(1),
+        )
     }
 
     fn with_options(options: &TopicOptions) -> Self {
@@ -292,10 +292,7 @@ fn a_poll_by_timestamp_finds_a_visible_message() {
 fn retention_removes_no_message_that_is_appended_meanwhile() {
     for partial in [PartialBlocks::Pad, PartialBlocks::Carry] {
         explore(move || {
-            let options = TopicOptions {
-                message_expiry_us: Some(1_000_000),
-                ..topic(Durability::Disk, partial)
-            };
+            let options = topic(Durability::Disk, partial).with_message_expiry_us(1_000_000);
             let served = Served::with_options(&options);
             assert_eq!(append_all(&served.partition, 0..2), [0, 1]);
             served.machine.storage.clock().advance(5_000_000_000);

@@ -3,9 +3,7 @@
 
 use crate::common::{Machine, Model, batch, check, messages, topic};
 use tailwater_io::Clock as _;
-use tailwater_log::{
-    Durability, ErrorKind, Log, PartialBlocks, Partition, Strategy, TopicId, TopicOptions,
-};
+use tailwater_log::{Durability, ErrorKind, Log, PartialBlocks, Partition, Strategy, TopicId};
 
 const ROUNDS: usize = 60;
 const STEPS: usize = 120;
@@ -57,7 +55,7 @@ impl Round {
         let log = machine.open();
         let stream = log.create_stream(None, "stream").expect("a stream");
         let expiry_us = (rng.u32(..3) == 0).then(|| rng.u64(500_000..4_000_000));
-        let options = TopicOptions { message_expiry_us: expiry_us, ..topic(durability, partial) };
+        let options = topic(durability, partial).with_message_expiry_us(expiry_us);
         let topic = log.create_topic(stream, None, "topic", &options, 1).expect("a topic");
         let options = format!("{durability:?} {partial:?} expiry {expiry_us:?}");
         eprintln!("{options}, alignment {}", log.open_report().modes.block);

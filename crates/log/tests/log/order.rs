@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, Weak};
 use tailwater_io::sim::SimStorage;
 use tailwater_io::{Create, IoMode, Purpose, ReadFile, Result, Storage, WriteFile};
 use tailwater_log::{
-    Consumer, Durability, ErrorKind, Log, LogOptions, PartialBlocks, Partition, Polled, Strategy,
-    TopicId, TopicOptions,
+    Consumer, Durability, ErrorKind, Log, PartialBlocks, Partition, Polled, Strategy, TopicId,
+    TopicOptions,
 };
 
 use crate::common::{DIRECTORY, Machine, batch, read_all, topic};
@@ -130,7 +130,7 @@ fn a_poll_by_a_future_timestamp_finds_nothing_after_eviction() {
 #[test]
 fn topics_of_one_id_are_deleted_and_created_at_once() {
     let machine = Machine::new(2, false);
-    let options = LogOptions { persisters: 1, ..machine.options() };
+    let options = machine.options().with_persisters(1);
     let log = Log::open(DIRECTORY, &options).expect("the log opens");
     log.create_stream(Some(0), "stream").expect("a stream");
     let options = topic(Durability::Disk, PartialBlocks::Pad);
@@ -172,7 +172,7 @@ impl Watched {
     /// Opens the log of a machine on this storage.
     fn open_log(self: &Arc<Self>, machine: &Machine) -> Log {
         let storage = Arc::clone(self) as Arc<dyn Storage>;
-        Log::open(DIRECTORY, &LogOptions { storage, ..machine.options() }).expect("the log opens")
+        Log::open(DIRECTORY, &machine.options().with_storage(storage)).expect("the log opens")
     }
 
     /// Returns the number of segments open for reading.

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::common::{DIRECTORY, Machine, batch, read_all, topic};
 use tailwater_io::sim::SimStorage;
 use tailwater_io::{Create, IoMode, Purpose, Result, Storage, WriteFile};
-use tailwater_log::{Consumer, Durability, ErrorKind, Log, LogOptions, PartialBlocks};
+use tailwater_log::{Consumer, Durability, ErrorKind, Log, PartialBlocks};
 
 /// Flags that make the next storage call of one kind panic. The kinds are writes of segments,
 /// writes of the journal, and removals of files.
@@ -89,7 +89,7 @@ fn open() -> (Machine, Arc<Armed>, Log) {
     let machine = Machine::new(1, false);
     let armed = Arc::new(Armed::default());
     let storage = Panicking { files: Arc::clone(&machine.storage), armed: Arc::clone(&armed) };
-    let options = LogOptions { storage: Arc::new(storage), persisters: 1, ..machine.options() };
+    let options = machine.options().with_storage(Arc::new(storage)).with_persisters(1);
     let log = Log::open(DIRECTORY, &options).expect("the log opens");
     (machine, armed, log)
 }
@@ -172,7 +172,7 @@ fn offsets_are_stored_after_a_write_of_them_panicked() {
 #[test]
 fn a_waker_that_panics_keeps_no_other_from_waking() {
     let machine = Machine::new(1, false);
-    let options = LogOptions { partition_unpersisted_bytes_max: 64 << 10, ..machine.options() };
+    let options = machine.options().with_partition_unpersisted_bytes_max(64 << 10);
     let log = Log::open(DIRECTORY, &options).expect("the log opens");
     let stream = log.create_stream(None, "s").expect("a stream");
     let options = topic(Durability::Disk, PartialBlocks::Pad);

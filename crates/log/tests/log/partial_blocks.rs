@@ -9,7 +9,7 @@ use crate::common::{Machine, payload, read_all, topic};
 use tailwater_format::message::batch::{Builder, HEADER_BYTES, MESSAGE_HEADER_BYTES};
 use tailwater_format::message::name::{FileName, Kind};
 use tailwater_io::{IoMode, Purpose, Storage};
-use tailwater_log::{Durability, Log, PartialBlocks, Partition, TopicOptions};
+use tailwater_log::{Durability, Log, PartialBlocks, Partition};
 
 const BLOCK: u64 = 4096;
 const PARTITION: &str = "/log/streams/0/topics/0/partitions/0.0";
@@ -37,8 +37,7 @@ impl Scenario {
         let machine = Machine::new(1, false);
         let log = machine.open();
         let stream = log.create_stream(None, "s").expect("a stream");
-        let options =
-            TopicOptions { size_of_messages_required_to_save: 1, ..topic(durability, partial) };
+        let options = topic(durability, partial).with_size_of_messages_required_to_save(1);
         let topic = log.create_topic(stream, None, "t", &options, 1).expect("a topic");
         let partition = log.partition(topic.partition(0)).expect("a partition");
         Self { machine, log: Some(log), partition, next: 0 }
@@ -296,10 +295,7 @@ fn block_size_follows_the_device_alignment() {
         let log = machine.open();
         assert_eq!(log.open_report().modes.block, 16_384);
         let stream = log.create_stream(None, "s").expect("a stream");
-        let options = TopicOptions {
-            size_of_messages_required_to_save: 1,
-            ..topic(Durability::Memory, partial)
-        };
+        let options = topic(Durability::Memory, partial).with_size_of_messages_required_to_save(1);
         let topic = log.create_topic(stream, None, "t", &options, 1).expect("a topic");
         let partition = log.partition(topic.partition(0)).expect("a partition");
         drop(partition.try_append(&batch_of(16_384, 0)).expect("an append"));

@@ -90,18 +90,16 @@ fn open(directory: &Path) -> Result<Log> {
         Some(_) => TailMemory::Private,
         None => TailMemory::Automatic,
     };
-    let log = Log::open(directory, &LogOptions { tail_memory, ..LogOptions::default() })?;
+    let log = Log::open(directory, &LogOptions::new().with_tail_memory(tail_memory))?;
     if !log.streams().contains_key(&0) {
         log.create_stream(Some(0), "s")?;
     }
     for (number, (durability, partial_blocks)) in TOPICS.into_iter().enumerate() {
         let (id, name) = (number as u32, format!("t{number}"));
-        let options = TopicOptions {
-            durability,
-            partial_blocks,
-            segment_bytes: 256 << 10,
-            ..TopicOptions::default()
-        };
+        let options = TopicOptions::new()
+            .with_durability(durability)
+            .with_partial_blocks(partial_blocks)
+            .with_segment_bytes(256 << 10);
         let there = log.streams().get(&0).and_then(|stream| stream.topics.get(&id).cloned());
         match there {
             None => drop(log.create_topic(0, Some(id), &name, &options, 1)?),

@@ -274,18 +274,17 @@ impl Settings {
         let bounded = |value: u64| (value != UNLIMITED && config.is_retention_on).then_some(value);
         let share = |bytes: u64| (bytes / partitions.max(1) as u64).max(self.segment_bytes);
         let save_interval = defaults.save_interval.as_micros();
-        TopicOptions {
-            durability: self.durability,
-            messages_required_to_save: self.messages_required_to_save,
-            size_of_messages_required_to_save: self.size_of_messages_required_to_save,
-            save_interval_us: u64::try_from(save_interval).unwrap_or(u64::MAX),
-            segment_bytes: self.segment_bytes,
-            message_expiry_us: bounded(self.message_expiry_us),
-            partition_bytes_max: bounded(self.topic_bytes_max).map(share),
-            partial_blocks: defaults.partial_blocks,
-            are_offsets_durable: self.offset_durability == Durability::Disk,
-            attributes: serde_json::to_string(self).unwrap_or_default(),
-        }
+        TopicOptions::new()
+            .with_durability(self.durability)
+            .with_messages_required_to_save(self.messages_required_to_save)
+            .with_size_of_messages_required_to_save(self.size_of_messages_required_to_save)
+            .with_save_interval_us(u64::try_from(save_interval).unwrap_or(u64::MAX))
+            .with_segment_bytes(self.segment_bytes)
+            .with_message_expiry_us(bounded(self.message_expiry_us))
+            .with_partition_bytes_max(bounded(self.topic_bytes_max).map(share))
+            .with_partial_blocks(defaults.partial_blocks)
+            .with_are_offsets_durable(self.offset_durability == Durability::Disk)
+            .with_attributes(serde_json::to_string(self).unwrap_or_default())
     }
 
     /// Returns the stored settings of a topic. A topic that the server did not create has no stored

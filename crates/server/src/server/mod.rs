@@ -262,23 +262,19 @@ fn refuse_foreign_data(storage: &dyn Storage, path: &Path) -> Result<(), ServerE
 fn open_log(storage: &Arc<dyn Storage>, config: &Config) -> Result<Log, ServerError> {
     create_private_directory(&**storage, &config.path)?;
     let limits = &config.limits;
-    let options = LogOptions {
-        storage: Arc::clone(storage),
-        tail_memory: if config.segment.has_shared_memory {
-            TailMemory::Automatic
-        } else {
-            TailMemory::Private
-        },
-        append_io_mode: config.segment.append_io_mode,
-        syncs_appends: config.segment.syncs_appends,
-        read_io_mode: config.segment.read_io_mode,
-        tail_bytes_max: config.memory.tail_bytes_max,
-        partition_unpersisted_bytes_max: config.memory.partition_unpersisted_bytes_max,
-        batch_bytes_max: limits.frame_bytes_max.min(limits.connection_bytes_max),
-        persisters: config.segment.persisters,
-        read_ahead_bytes_max: config.memory.read_ahead_bytes_max,
-        ..LogOptions::default()
-    };
+    let is_shared = config.segment.has_shared_memory;
+    let tail_memory = if is_shared { TailMemory::Automatic } else { TailMemory::Private };
+    let options = LogOptions::new()
+        .with_storage(Arc::clone(storage))
+        .with_tail_memory(tail_memory)
+        .with_append_io_mode(config.segment.append_io_mode)
+        .with_syncs_appends(config.segment.syncs_appends)
+        .with_read_io_mode(config.segment.read_io_mode)
+        .with_tail_bytes_max(config.memory.tail_bytes_max)
+        .with_partition_unpersisted_bytes_max(config.memory.partition_unpersisted_bytes_max)
+        .with_batch_bytes_max(limits.frame_bytes_max.min(limits.connection_bytes_max))
+        .with_persisters(config.segment.persisters)
+        .with_read_ahead_bytes_max(config.memory.read_ahead_bytes_max);
     Ok(Log::open(config.path.join(LOG), &options)?)
 }
 

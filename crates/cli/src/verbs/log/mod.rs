@@ -139,7 +139,7 @@ fn verify(arguments: &LogVerifyArguments, output: &mut Output) -> Result<Outcome
         output.json_document(&verify_document(&report, outcome))?;
         return Ok(outcome);
     }
-    for Finding { severity, error } in &report.findings {
+    for Finding { severity, error, .. } in &report.findings {
         output.line(format_args!("{:11}  {error}", severity_name(*severity)))?;
     }
     let VerifyReport { partitions, segments, batches, messages, bytes, .. } = report;
@@ -162,7 +162,7 @@ fn verify_document(report: &VerifyReport, outcome: Outcome) -> Value {
     let findings: Vec<Value> = report
         .findings
         .iter()
-        .map(|Finding { severity, error }| {
+        .map(|Finding { severity, error, .. }| {
             json!({
                 "severity": severity_name(*severity),
                 "file": error.path().map(|path| path.display().to_string()),

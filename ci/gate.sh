@@ -34,9 +34,11 @@ cargo test --quiet --locked -p tailwater-tidy
 
 step "lints"
 cargo clippy --all-targets --locked -- -D warnings
+# Without the features for tests, which the line above enables everywhere.
+cargo clippy --locked -p tailwater-cli -- -D warnings
 
 step "documentation"
-RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --locked
+RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --locked --all-features
 
 if [ "$mode" = fast ]; then
     step "tests of the libraries"
@@ -59,7 +61,7 @@ step "tests"
 cargo test --locked
 
 step "examples"
-for example in first_program column_families migrating_from_rocksdb direct_io bulk_load_and_follow; do
+for example in first_program column_families migrating_from_rocksdb direct_io bulk_load_and_follow quota; do
     cargo run --quiet --locked -p tailwater --example "$example"
 done
 

@@ -7,7 +7,7 @@ use std::path::Path;
 use libfuzzer_sys::fuzz_target;
 use tailwater::options::{
     ColumnFamilyOptions, DbOptions, Options, UnknownOptions, change_column_family, change_database,
-    check_column_family, check_database, set_options,
+    check_column_family, check_database, set_from_string,
 };
 use tailwater_format::options_text::Document;
 
@@ -19,7 +19,7 @@ fuzz_target!(|bytes: &[u8]| {
         check(&options);
     }
     let (mut database, mut family) = (DbOptions::default(), ColumnFamilyOptions::default());
-    if set_options(&mut database, &mut family, text).is_ok() {
+    if set_from_string(&mut database, &mut family, text).is_ok() {
         check(&Options { database, column_families: vec![("default".to_owned(), family)] });
     }
     change(text);

@@ -218,7 +218,7 @@ pub fn options(storage: Arc<dyn Storage>, mode: RecoveryMode) -> OpenOptions {
     // With a limit on open files, a table is opened only when it is first read. A damaged table
     // then does not prevent the others from being read.
     let text = format!("wal_recovery_mode={mode};max_open_files=8");
-    options.set_options(&text).expect("valid options");
+    options.set_from_string(&text).expect("valid options");
     options.set_block_cache(Arc::new(BlockCache::new(BLOCK_CACHE)));
     options
 }
@@ -273,5 +273,5 @@ fn read_backward(db: &Db, family: &ColumnFamily) -> Result<()> {
 
 /// Returns read options for iterators that visit all keys, even with a prefix extractor.
 pub fn total_order() -> ReadOptions {
-    ReadOptions { total_order_seek: true, ..ReadOptions::default() }
+    ReadOptions::new().with_total_order_seek(true)
 }

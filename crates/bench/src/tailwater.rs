@@ -34,11 +34,11 @@ impl Store for Tailwater {
 
     fn create(directory: &Path, options: &str) -> Result<Self, Failure> {
         let mut open = OpenOptions::default();
-        open.set_options(options)?;
+        open.set_from_string(options)?;
         let db = Db::open(directory, &open)?;
         let family = db.cf_handle("default")?;
         let (reads, writes) = (ReadOptions::default(), WriteOptions::default());
-        let synced_writes = WriteOptions { sync: true, ..writes };
+        let synced_writes = writes.with_sync(true);
         Ok(Self { db, family, reads, writes, synced_writes })
     }
 
@@ -97,7 +97,7 @@ impl Store for Tailwater {
 
     fn compact(&self) -> Result<(), Failure> {
         let everything =
-            CompactRangeOptions { bottommost_level_compaction: BottommostRewrite::Force };
+            CompactRangeOptions::new().with_bottommost_level_compaction(BottommostRewrite::Force);
         Ok(self.db.compact_range_cf_opt(&self.family, None, None, &everything)?)
     }
 
@@ -128,7 +128,7 @@ impl ScanEngine for TailwaterScans {
 
     fn open(&self, directory: &Path, options: &str) -> Result<Box<dyn ScanSubject>, Failure> {
         let mut open = OpenOptions::default();
-        open.set_options(options)?;
+        open.set_from_string(options)?;
         let statistics = Arc::new(Statistics::new());
         open.set_statistics(Arc::clone(&statistics));
         let db = Db::open(directory, &open)?;
@@ -149,11 +149,9 @@ impl ScanSubject for Scanning {
     }
 
     fn scan(&self, scans: &Scans) -> Result<Scanned, Failure> {
-        let options = ReadOptions {
-            snapshot: Some(self.db.snapshot()),
-            auto_refresh_iterator_with_snapshot: scans.refreshes,
-            ..ReadOptions::default()
-        };
+        let options = ReadOptions::new()
+            .with_snapshot(self.db.snapshot())
+            .with_auto_refresh_iterator_with_snapshot(scans.refreshes);
         let mut scanned = Scanned::default();
         for key in scans.keys() {
             let mut iterator = self.db.raw_iterator_cf_opt(&self.family, &options)?;
@@ -170,12 +168,10 @@ impl ScanSubject for Scanning {
     }
 
     fn walk(&self, refreshes: bool, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), Failure> {
-        let options = ReadOptions {
-            snapshot: Some(self.db.snapshot()),
-            auto_refresh_iterator_with_snapshot: refreshes,
-            fill_cache: false,
-            ..ReadOptions::default()
-        };
+        let options = ReadOptions::new()
+            .with_snapshot(self.db.snapshot())
+            .with_auto_refresh_iterator_with_snapshot(refreshes)
+            .with_fill_cache(false);
         let mut iterator = self.db.raw_iterator_cf_opt(&self.family, &options)?;
         iterator.seek_to_first()?;
         while let Some((key, value)) = iterator.entry() {

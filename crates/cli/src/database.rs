@@ -100,14 +100,12 @@ pub(crate) fn storage() -> Arc<dyn Storage> {
 /// Returns the options for reading all entries once: from a snapshot, in key order, without
 /// inserting blocks into the block cache, and without pinning files that become obsolete.
 pub(crate) fn read_once(db: &Db) -> ReadOptions {
-    ReadOptions {
-        snapshot: Some(db.snapshot()),
-        auto_refresh_iterator_with_snapshot: true,
-        total_order_seek: true,
-        fill_cache: false,
-        readahead_size: READ_AHEAD_BYTES,
-        ..ReadOptions::default()
-    }
+    ReadOptions::new()
+        .with_snapshot(db.snapshot())
+        .with_auto_refresh_iterator_with_snapshot(true)
+        .with_total_order_seek(true)
+        .with_fill_cache(false)
+        .with_readahead_size(READ_AHEAD_BYTES)
 }
 
 /// Returns the files of one kind in a directory, with their numbers and paths, in the order of

@@ -48,7 +48,7 @@ impl Settings {
         self.effective.set_adopt_directories(given.adopt_directories);
         if let Some(text) = given.options {
             self.effective
-                .set_options(text)
+                .set_from_string(text)
                 .map_err(|error| Failure::Usage(format!("--options: {}", error.message())))?;
         }
         Ok(self)

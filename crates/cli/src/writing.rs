@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use tailwater::options::DbOptions;
 use tailwater::{ColumnFamily, Db, Error, ErrorKind, OpenOptions, WriteOptions};
 use tailwater_format::file_name::FileKind;
 use tailwater_io::Storage;
@@ -49,8 +48,7 @@ impl WritableDatabase {
             if !is_there {
                 refuse_orphans(&*storage, directory)?;
             }
-            let database = DbOptions { create_if_missing: true, ..options.database().clone() };
-            options.set_database(database);
+            options.database_mut().create_if_missing = true;
         }
         // The OPTIONS file is read by `Db::open` under the database's lock, when no other process
         // can change it.
@@ -109,7 +107,7 @@ pub(crate) fn change_and_close(
 ) -> Result<Outcome> {
     let database = WritableDatabase::open(directory, change.common.overrides(), absent)?;
     let family = database.column_family(&change.column_family)?;
-    let options = WriteOptions { sync: change.sync, ..WriteOptions::default() };
+    let options = WriteOptions::new().with_sync(change.sync);
     make(&database.db, &family, &options)?;
     database.close()
 }

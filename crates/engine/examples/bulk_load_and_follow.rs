@@ -22,7 +22,7 @@ fn main() -> Result<()> {
         writer.put(number.to_be_bytes(), "loaded")?;
     }
     let written = writer.finish()?;
-    let move_it = IngestOptions { move_files: true, ..IngestOptions::default() };
+    let move_it = IngestOptions::new().with_move_files(true);
     for ingested in db.ingest_external_file_opts(&[&file], &move_it)? {
         assert_eq!(ingested.entries, written.num_entries);
         println!("{} entries ingested into level {}", ingested.entries, ingested.level);

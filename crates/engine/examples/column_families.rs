@@ -61,13 +61,13 @@ fn main() -> Result<()> {
     let directory = std::env::temp_dir().join(format!("families-{}", std::process::id()));
     let expired = Arc::new(Expired { now_s: AtomicU64::new(0) });
     let mut options = OpenOptions::default();
-    options.set_options("create_if_missing=true;create_missing_column_families=true")?;
+    options.set_from_string("create_if_missing=true;create_missing_column_families=true")?;
     // Each user-defined object is registered once. Column families then refer to it by name in
     // their options.
     options.add_merge_operator(MergeOperator::Custom(Arc::new(Largest)));
     options.add_compaction_filter(CompactionFilter::Custom(expired.clone()));
-    options.set_options_cf("records", "merge_operator=example.Largest")?;
-    options.set_options_cf("sessions", "compaction_filter=example.Expired")?;
+    options.set_column_family_from_string("records", "merge_operator=example.Largest")?;
+    options.set_column_family_from_string("sessions", "compaction_filter=example.Expired")?;
 
     let db = Db::open(&directory, &options)?;
     let (records, sessions) = (db.cf_handle("records")?, db.cf_handle("sessions")?);

@@ -16,7 +16,7 @@ fn main() -> Result<()> {
     let parent = std::env::args_os().nth(1).map_or_else(std::env::temp_dir, PathBuf::from);
     let directory = parent.join(format!("direct-{}", std::process::id()));
     let mut options = OpenOptions::default();
-    options.set_options(
+    options.set_from_string(
         "create_if_missing=true;compaction_read_io_mode=direct;compaction_write_io_mode=direct",
     )?;
     let db = match Db::open(&directory, &options) {

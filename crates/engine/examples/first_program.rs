@@ -18,7 +18,7 @@ fn main() -> tailwater::Result<()> {
         let (key, value) = entry?;
         println!("{} is {}", key.escape_ascii(), value.escape_ascii());
     }
-    let as_before = ReadOptions { snapshot: Some(before), ..ReadOptions::new() };
+    let as_before = ReadOptions::new().with_snapshot(before);
     assert!(db.get_opt("apple", &as_before)?.is_some());
 
     db.close()?;

@@ -36,17 +36,18 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 fn make(directory: &Path, tables: u64) -> Result<(), Box<dyn Error>> {
     let mut options = OpenOptions::default();
-    options.set_options(OPTIONS)?;
-    options.set_options("max_open_files=1000")?;
+    options.set_from_string(OPTIONS)?;
+    options.set_from_string("max_open_files=1000")?;
     let db = Db::open(directory, &options)?;
     let family = db.cf_handle("default")?;
-    let write_options = WriteOptions { disable_wal: true, ..WriteOptions::default() };
+    let write_options = WriteOptions::new().with_disable_wal(true);
     for key in 0..tables {
         db.put_cf_opt(&family, format!("key{key:016}").as_bytes(), b"value", &write_options)?;
     }
     db.flush_cf(&family)?;
     // Without `Force`, a compaction of a single table would only move the table to the last level.
-    let rewrite = CompactRangeOptions { bottommost_level_compaction: BottommostRewrite::Force };
+    let rewrite =
+        CompactRangeOptions::new().with_bottommost_level_compaction(BottommostRewrite::Force);
     db.compact_range_cf_opt(&family, None, None, &rewrite)?;
     db.close()?;
     Ok(())
@@ -54,7 +55,7 @@ fn make(directory: &Path, tables: u64) -> Result<(), Box<dyn Error>> {
 
 fn open(directory: &Path, for_writing: bool, max_open_files: &str) -> Result<(), Box<dyn Error>> {
     let mut options = OpenOptions::load(directory)?;
-    options.set_options(&format!("max_open_files={max_open_files}"))?;
+    options.set_from_string(&format!("max_open_files={max_open_files}"))?;
     let begun = Instant::now();
     let db = if for_writing {
         Db::open(directory, &options)?

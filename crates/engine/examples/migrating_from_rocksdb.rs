@@ -16,7 +16,7 @@ fn main() -> Result<()> {
     let mut opts = OpenOptions::default();
     // rocksdb: opts.create_if_missing(true);
     // rocksdb: opts.set_write_buffer_size(1 << 20);
-    opts.set_options("create_if_missing=true;write_buffer_size=1M")?;
+    opts.set_from_string("create_if_missing=true;write_buffer_size=1M")?;
     // rocksdb: let db = DB::open(&opts, &path)?;
     let db = Db::open(&path, &opts)?;
 
@@ -34,7 +34,7 @@ fn main() -> Result<()> {
 
     // rocksdb: let mut write = WriteOptions::default();
     // rocksdb: write.set_sync(true);
-    let write = WriteOptions { sync: true, ..WriteOptions::default() };
+    let write = WriteOptions::new().with_sync(true);
     // rocksdb: db.put_cf_opt(&cf, b"a", b"1", &write)?;
     db.put_cf_opt(&cf, b"a", b"1", &write)?;
 
@@ -49,7 +49,7 @@ fn main() -> Result<()> {
 
     // rocksdb: let mut read = ReadOptions::default();
     // rocksdb: read.set_snapshot(&db.snapshot());
-    let read = ReadOptions { snapshot: Some(db.snapshot()), ..ReadOptions::default() };
+    let read = ReadOptions::new().with_snapshot(db.snapshot());
     // rocksdb: db.get_cf_opt(&cf, b"a", &read)?;
     assert!(db.get_cf_opt(&cf, b"a", &read)?.is_some());
 

@@ -30,7 +30,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let (refresh, scans): (bool, u64) = (refresh.parse()?, scans.parse()?);
     let mut options = OpenOptions::new(Arc::new(SimStorage::new(1)));
-    options.set_options("create_if_missing=true;compression=kNoCompression;block_based_table_factory={block_cache=1G}")?;
+    options.set_from_string("create_if_missing=true;compression=kNoCompression;block_based_table_factory={block_cache=1G}")?;
     let db = Db::open(Path::new("/db"), &options)?;
     let family = db.cf_handle("default")?;
     for number in 0..ENTRIES {
@@ -38,11 +38,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         db.put_cf_opt(&family, key.as_bytes(), [7; 512], &WriteOptions::default())?;
     }
     db.flush_cf(&family)?;
-    let read = ReadOptions {
-        snapshot: Some(db.snapshot()),
-        auto_refresh_iterator_with_snapshot: refresh,
-        ..ReadOptions::default()
-    };
+    let read = ReadOptions::new()
+        .with_snapshot(db.snapshot())
+        .with_auto_refresh_iterator_with_snapshot(refresh);
     let mut steps = 0_u64;
     for _ in 0..scans {
         let mut iterator = db.raw_iterator_cf_opt(&family, &read)?;

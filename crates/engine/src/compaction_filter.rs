@@ -80,7 +80,7 @@ pub enum FilterDecision {
 ///
 /// let mut options = OpenOptions::default();
 /// options.add_compaction_filter(CompactionFilter::Custom(Arc::new(Temporary)));
-/// options.set_options("create_if_missing=true;compaction_filter=example.Temporary")?;
+/// options.set_from_string("create_if_missing=true;compaction_filter=example.Temporary")?;
 /// let db = Db::open(directory, &options)?;
 /// db.put("temporary/1", "x")?;
 /// db.compact_range(None, None)?;
@@ -108,7 +108,7 @@ pub trait CustomCompactionFilter: Send + Sync {
 ///
 /// let mut options = OpenOptions::default();
 /// let text = "create_if_missing=true;compaction_filter=RemoveEmptyValueCompactionFilter";
-/// options.set_options(text)?;
+/// options.set_from_string(text)?;
 /// let db = Db::open(directory, &options)?;
 /// db.put("empty", "")?;
 /// db.put("full", "1")?;

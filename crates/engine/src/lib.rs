@@ -26,7 +26,7 @@
 //! | observe | [`Statistics`], [`Db::property_value`] |
 //! | handle failures | [`Error`], [`ErrorKind`] |
 //! | verify or inspect files | [`verify`], [`inspect`] |
-//! | keep files elsewhere | [`Storage`], [`io`] |
+//! | keep files elsewhere | [`storage`] |
 //!
 //! # User-defined objects
 //!
@@ -59,6 +59,7 @@ mod error;
 mod file_copy;
 mod file_numbers;
 mod flush;
+#[cfg(feature = "for-tests")]
 #[doc(hidden)]
 pub mod for_tests;
 mod handover;
@@ -79,8 +80,14 @@ mod read;
 mod record_log;
 mod recovery;
 mod sequence_times;
+mod setters;
 mod stall;
 mod stats;
+pub mod storage;
+#[cfg_attr(
+    not(feature = "for-tests"),
+    expect(unreachable_pub, dead_code, reason = "integration tests use the table builder")
+)]
 mod table;
 pub mod verify;
 mod version;
@@ -107,19 +114,21 @@ pub use prefix_extractor::{CustomPrefixExtractor, PrefixExtractor};
 pub use read::{ReadOptions, Snapshot};
 pub use stall::{StallCause, StallState};
 pub use stats::{HistogramData, Statistics};
+pub use storage::{IoMode, PosixStorage, Purpose, Storage};
 pub use table::PinnedValue;
+#[doc(inline)]
 pub use tailwater_format::batch::{AsColumnFamilyId, WriteBatch};
+#[doc(inline)]
 pub use tailwater_format::comparator::{Comparator, CustomComparator};
+#[doc(inline)]
 pub use tailwater_format::key::Sequence;
+#[doc(inline)]
+pub use tailwater_io::Clock;
+#[doc(inline)]
 pub use tailwater_io::clock::SystemClock;
+#[doc(inline)]
 pub use tailwater_io::pace::RateLimiter;
-pub use tailwater_io::posix::PosixStorage;
+#[doc(inline)]
 pub use tailwater_io::sizing::AutoSizes;
-pub use tailwater_io::{Clock, IoMode, Purpose, Storage};
 pub use wal::Updates;
 pub use write::WriteOptions;
-
-/// The crate of file formats, re-exported because [`inspect`] and [`verify`] return its types.
-pub use tailwater_format as format;
-/// The crate of storage, re-exported because implementations of [`Storage`] need its types.
-pub use tailwater_io as io;

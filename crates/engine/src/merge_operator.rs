@@ -41,7 +41,7 @@ use tailwater_format::user_code;
 ///
 /// let mut options = OpenOptions::default();
 /// options.add_merge_operator(MergeOperator::Custom(Arc::new(Longest)));
-/// options.set_options("create_if_missing=true;merge_operator=example.Longest")?;
+/// options.set_from_string("create_if_missing=true;merge_operator=example.Longest")?;
 /// let db = Db::open(directory, &options)?;
 /// db.merge("name", "Ada")?;
 /// db.merge("name", "Augusta Ada")?;
@@ -91,7 +91,7 @@ pub trait CustomMergeOperator: Send + Sync {
 ///
 /// let mut options = OpenOptions::default();
 /// // A built-in operator needs no registration.
-/// options.set_options("create_if_missing=true;merge_operator=uint64add")?;
+/// options.set_from_string("create_if_missing=true;merge_operator=uint64add")?;
 /// let db = Db::open(directory, &options)?;
 /// db.merge("visits", 1_u64.to_le_bytes())?;
 /// db.merge("visits", 2_u64.to_le_bytes())?;

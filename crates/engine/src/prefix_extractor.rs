@@ -29,7 +29,7 @@ use tailwater_format::user_code;
 ///
 /// let mut options = OpenOptions::default();
 /// options.add_prefix_extractor(PrefixExtractor::Custom(Arc::new(UpToColon)));
-/// options.set_options("prefix_extractor=example.UpToColon")?;
+/// options.set_from_string("prefix_extractor=example.UpToColon")?;
 /// # Ok(())
 /// # }
 /// ```
@@ -55,11 +55,11 @@ pub trait CustomPrefixExtractor: Send + Sync {
 /// assert_eq!(extractor.prefix(b"user42"), Some(&b"user"[..]));
 ///
 /// let mut options = OpenOptions::default();
-/// options.set_options("create_if_missing=true;prefix_extractor=fixed:4")?;
+/// options.set_from_string("create_if_missing=true;prefix_extractor=fixed:4")?;
 /// let db = Db::open(directory, &options)?;
 /// db.put("user1", "ada")?;
 /// db.put("zone1", "utc")?;
-/// let same_prefix = ReadOptions { prefix_same_as_start: true, ..ReadOptions::new() };
+/// let same_prefix = ReadOptions::new().with_prefix_same_as_start(true);
 /// let mut cursor = db.raw_iterator_opt(&same_prefix)?;
 /// cursor.seek("user")?;
 /// assert!(cursor.valid());

@@ -47,7 +47,7 @@ impl Warm {
     }
 
     fn iterator(&self, family: &ColumnFamily) -> DbIterator {
-        let options = ReadOptions { total_order_seek: true, ..ReadOptions::default() };
+        let options = ReadOptions::new().with_total_order_seek(true);
         self.db.raw_iterator_cf_opt(family, &options).expect("an iterator")
     }
 
@@ -177,7 +177,7 @@ fn written_blocks_and_filters_are_verified_if_the_options_ask_for_it() {
         options.set_inline_background(true);
         let table = format!("block_size=1M;filter_policy=bloomfilter:100;{table}");
         let table = format!("create_if_missing=true;block_based_table_factory={{{table}}}");
-        options.set_options(&table).expect("options");
+        options.set_from_string(&table).expect("options");
         let db = Db::open("/db", &options).expect("a new database");
         let family = db.cf_handle("default").expect("a column family");
         for key in 0..KEYS {

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use tailwater::options::{ColumnFamilyOptions, DbOptions, set_options};
+use tailwater::options::{ColumnFamilyOptions, DbOptions, set_from_string};
 use tailwater::{BlockCache, Db, ErrorKind, OpenOptions, ReadOptions, WriteOptions};
 use tailwater_io::sim::{Fault, FaultPlan, SimStorage};
 
@@ -73,7 +73,7 @@ fn until(context: &str, is_so: impl Fn(&[String]) -> bool) {
 fn options(disk: &SimStorage, text: &str) -> OpenOptions {
     let mut options = OpenOptions::new(Arc::new(disk.clone()));
     options.set_clock(disk.clock());
-    options.set_options(text).expect("options");
+    options.set_from_string(text).expect("options");
     options
 }
 
@@ -111,9 +111,9 @@ fn the_sizing_thread_lives_as_long_as_the_database() {
     assert!(!threads().contains(&SIZES.to_owned()), "a cache of a fixed size has a thread");
     drop(db);
     expect_none("after a cache of a fixed size");
-    options.set_options(AUTO).expect("options");
+    options.set_from_string(AUTO).expect("options");
     let mut second = ColumnFamilyOptions::default();
-    set_options(&mut DbOptions::default(), &mut second, AUTO).expect("options");
+    set_from_string(&mut DbOptions::default(), &mut second, AUTO).expect("options");
     options.set_column_family("second", second);
     for round in 0..5 {
         let db = Db::open(PATH, &options).expect("a database");

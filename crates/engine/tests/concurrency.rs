@@ -53,7 +53,7 @@ struct Run {
 impl Run {
     fn write_options(self, number: u64) -> WriteOptions {
         let sync = self.sync_every > 0 && number.is_multiple_of(self.sync_every);
-        WriteOptions { sync, ..WriteOptions::default() }
+        WriteOptions::new().with_sync(sync)
     }
 
     /// Runs the writers and readers twice: on simulated storage in memory and on real files. Checks

@@ -59,8 +59,8 @@ fn take_all_descriptors() -> Vec<std::os::fd::OwnedFd> {
 
 fn options(more: &str) -> OpenOptions {
     let mut options = OpenOptions::default();
-    options.set_options(OPTIONS).expect("options");
-    options.set_options(more).expect("more options");
+    options.set_from_string(OPTIONS).expect("options");
+    options.set_from_string(more).expect("more options");
     options
 }
 
@@ -84,7 +84,8 @@ fn many_tables(directory: &Path, more: &str) -> Db {
 /// move a single table to another level.
 fn compact(db: &Db) -> tailwater::Result<()> {
     let family = db.cf_handle("default")?;
-    let options = CompactRangeOptions { bottommost_level_compaction: BottommostRewrite::Force };
+    let options =
+        CompactRangeOptions::new().with_bottommost_level_compaction(BottommostRewrite::Force);
     db.compact_range_cf_opt(&family, None, None, &options)
 }
 
@@ -237,7 +238,7 @@ fn background_work_is_retried_until_descriptors_are_available() {
     // The puts do not wait for a flush. A flush may find no free descriptor before a put does. A
     // put that waited for this flush would wait forever, since this thread holds the descriptors
     // that the flush needs.
-    let impatient = WriteOptions { no_slowdown: true, ..WriteOptions::default() };
+    let impatient = WriteOptions::new().with_no_slowdown(true);
     for round in 0..40 {
         let taken = if round % 2 == 0 { take_all_descriptors() } else { Vec::new() };
         for number in 0..100 {

@@ -15,7 +15,7 @@ use tailwater_io::sim::SimStorage;
 
 fn options() -> OpenOptions {
     let mut options = OpenOptions::new(Arc::new(SimStorage::new(1)));
-    options.set_options("create_if_missing=true").expect("options");
+    options.set_from_string("create_if_missing=true").expect("options");
     options
 }
 
@@ -105,10 +105,8 @@ fn foreign_families_and_other_orders_yield_an_error_as_the_first_item() {
     let other = Db::open("/db", &options()).expect("a database");
     let mut options = options();
     options.add_comparator(Comparator::ReverseBytewise);
-    let reverse = ColumnFamilyOptions {
-        comparator: ObjectName::new("rocksdb.ReverseBytewiseComparator"),
-        ..ColumnFamilyOptions::default()
-    };
+    let mut reverse = ColumnFamilyOptions::default();
+    reverse.comparator = ObjectName::new("rocksdb.ReverseBytewiseComparator");
     let db = Db::open("/db", &options).expect("a database");
     let mut refused = db.range_cf(other.default_cf(), ..);
     let error = refused.next().expect("an item").expect_err("a foreign column family");
@@ -132,8 +130,7 @@ fn shorthand_methods_use_the_default_column_family() {
     batch.put_cf(&family, "key", "second").expect("a record");
     batch.put_cf(family.column_family_id(), "by ID", "second").expect("a record");
     db.write(&mut batch).expect("a write");
-    db.put_opt("synced", "1", &WriteOptions { sync: true, ..WriteOptions::default() })
-        .expect("a put");
+    db.put_opt("synced", "1", &WriteOptions::new().with_sync(true)).expect("a put");
     assert_eq!(db.get("key").expect("a get").as_deref(), Some(&b"default"[..]));
     assert_eq!(db.get_cf(&family, "key").expect("a get").as_deref(), Some(&b"second"[..]));
     assert_eq!(db.get_cf(&family, "by ID").expect("a get").as_deref(), Some(&b"second"[..]));
@@ -150,7 +147,8 @@ fn shorthand_methods_use_the_default_column_family() {
     // deletion.
     let estimated = || db.property_int_value("rocksdb.estimate-num-keys").expect("a property");
     assert_eq!(estimated(), Some(0));
-    let rewrite = CompactRangeOptions { bottommost_level_compaction: BottommostRewrite::Force };
+    let rewrite =
+        CompactRangeOptions::new().with_bottommost_level_compaction(BottommostRewrite::Force);
     db.compact_range_opt(None, None, &rewrite).expect("a compaction");
     assert_eq!(estimated(), Some(1));
     let error = db.property_int_value("rocksdb.levelstats").expect_err("a text");
@@ -161,17 +159,20 @@ fn shorthand_methods_use_the_default_column_family() {
 fn options_of_one_column_family_leave_the_others_alone() {
     let mut options = options();
     options
-        .set_options("create_missing_column_families=true;write_buffer_size=2M")
+        .set_from_string("create_missing_column_families=true;write_buffer_size=2M")
         .expect("options");
-    options.set_options_cf("small", "write_buffer_size=1M").expect("options");
-    let refused = options.set_options_cf("small", "max_open_files=7").expect_err("the database's");
+    options.set_column_family_from_string("small", "write_buffer_size=1M").expect("options");
+    let refused = options
+        .set_column_family_from_string("small", "max_open_files=7")
+        .expect_err("the database's");
     assert_eq!(refused.kind(), ErrorKind::InvalidArgument);
     assert_ne!(options.database().max_open_files, 7);
-    let refused = options.set_options_cf("small", "no_such_option=1").expect_err("unknown");
+    let refused =
+        options.set_column_family_from_string("small", "no_such_option=1").expect_err("unknown");
     assert_eq!(refused.kind(), ErrorKind::InvalidArgument);
     // An option that is set for all column families also changes column families that already have
     // options of their own.
-    options.set_options("level0_file_num_compaction_trigger=9").expect("options");
+    options.set_from_string("level0_file_num_compaction_trigger=9").expect("options");
 
     let db = Db::open("/db", &options).expect("a database");
     let small = db.cf_handle("small").expect("it was created");
@@ -190,7 +191,7 @@ fn a_system_error_keeps_its_errno() {
     assert_eq!(error.raw_os_error(), Some(rustix::io::Errno::EXIST.raw_os_error()), "{error:?}");
     assert_eq!(error.kind(), ErrorKind::Io);
     let source = std::error::Error::source(&error).expect("the storage's error");
-    assert!(source.downcast_ref::<tailwater::io::Error>().is_some());
+    assert!(source.downcast_ref::<tailwater::storage::Error>().is_some());
 
     let directory = tempfile::tempdir().expect("a directory");
     let error = Db::open_read_only(directory.path(), &OpenOptions::default())
@@ -208,7 +209,7 @@ fn a_system_error_keeps_its_errno() {
 fn the_built_in_compaction_filter_removes_empty_values() {
     let mut options = options();
     options
-        .set_options("compaction_filter=RemoveEmptyValueCompactionFilter;merge_operator=put")
+        .set_from_string("compaction_filter=RemoveEmptyValueCompactionFilter;merge_operator=put")
         .expect("options");
     let db = Db::open("/db", &options).expect("a database");
     assert_eq!(db.warnings(), &[] as &[String]);

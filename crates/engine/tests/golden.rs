@@ -24,7 +24,7 @@ fn check_database(name: &str) {
     let dump = golden::dump(name);
     for mode in RECOVERY_MODES {
         let mut options = OpenOptions::load(copy.path()).expect("an OPTIONS file");
-        options.set_options(&format!("wal_recovery_mode={mode}")).expect("a recovery mode");
+        options.set_from_string(&format!("wal_recovery_mode={mode}")).expect("a recovery mode");
         let db = Db::open_read_only(copy.path(), &options)
             .unwrap_or_else(|error| panic!("{name} under {mode}: {error}"));
         let left_out = db.left_out();
@@ -70,7 +70,7 @@ fn deferred_blobs_are_read_on_request() {
     let options = OpenOptions::load(copy.path()).expect("an OPTIONS file");
     let db = Db::open_read_only(copy.path(), &options).expect("the database");
     let dump = golden::dump("blobs");
-    let read = ReadOptions { allow_unprepared_value: true, ..ReadOptions::default() };
+    let read = ReadOptions::new().with_allow_unprepared_value(true);
     let mut deferred = None;
     for entry in &dump {
         let family = db.cf_handle(&entry.family).expect("a column family");
@@ -117,12 +117,10 @@ fn blobs_are_read_after_a_refresh() {
     for family in db.column_families() {
         let entries: Vec<_> = dump.iter().filter(|it| it.family == family.name()).collect();
         for allow_unprepared_value in [true, false] {
-            let read = ReadOptions {
-                snapshot: Some(db.snapshot()),
-                auto_refresh_iterator_with_snapshot: true,
-                allow_unprepared_value,
-                ..ReadOptions::default()
-            };
+            let read = ReadOptions::new()
+                .with_snapshot(db.snapshot())
+                .with_auto_refresh_iterator_with_snapshot(true)
+                .with_allow_unprepared_value(allow_unprepared_value);
             let mut iterator = db.raw_iterator_cf_opt(&family, &read).expect("an iterator");
             iterator.seek_to_first().expect("a seek");
             for (at, entry) in entries.iter().enumerate() {

@@ -32,7 +32,7 @@ struct Scene {
 impl Scene {
     fn new(directory: &Path, text: &str) -> Self {
         let mut options = OpenOptions::default();
-        options.set_options(&format!("{OPTIONS};{text}")).expect("options");
+        options.set_from_string(&format!("{OPTIONS};{text}")).expect("options");
         let statistics = std::sync::Arc::new(Statistics::new());
         options.set_statistics(std::sync::Arc::clone(&statistics));
         let db = Db::open(directory, &options).expect("a database");

@@ -136,8 +136,8 @@ impl Scene {
 
     fn options(&self, text: &str) -> OpenOptions {
         let mut options = OpenOptions::default();
-        options.set_options(SHAPE).expect("options");
-        options.set_options(text).expect("options");
+        options.set_from_string(SHAPE).expect("options");
+        options.set_from_string(text).expect("options");
         options.add_compaction_filter(CompactionFilter::Custom(self.watch.clone()));
         options
     }
@@ -207,7 +207,7 @@ fn compactions_of_every_kind(db: &Db) {
     settle(db);
     db.compact_range_cf_opt(&family(db), None, None, &CompactRangeOptions::default())
         .expect("a compaction");
-    let at_snapshot = ReadOptions { snapshot: Some(snapshot), ..ReadOptions::default() };
+    let at_snapshot = ReadOptions::new().with_snapshot(snapshot);
     for key in (0..10_000).step_by(97) {
         let key = format!("{key:08}");
         let value = db.get_cf_opt(&family(db), key.as_bytes(), &at_snapshot).expect("a get");
@@ -326,13 +326,12 @@ fn blob_reads_use_the_io_mode_of_the_reader() {
         let watch = Watch::new(&directory.path().canonicalize().expect("a path"));
         let mut options = OpenOptions::load(directory.path()).expect("options");
         options
-            .set_options(&format!("enable_blob_files=false;compaction_filter=Watch;{text}"))
+            .set_from_string(&format!("enable_blob_files=false;compaction_filter=Watch;{text}"))
             .expect("options");
         options.add_compaction_filter(CompactionFilter::Custom(watch.clone()));
         let db = Db::open(directory.path(), &options).expect("a database");
-        let compaction = CompactRangeOptions {
-            bottommost_level_compaction: tailwater::BottommostRewrite::Force,
-        };
+        let compaction = CompactRangeOptions::new()
+            .with_bottommost_level_compaction(tailwater::BottommostRewrite::Force);
         db.compact_range_cf_opt(&family(&db), None, None, &compaction).expect("a compaction");
         let seen: Vec<OpenFiles> = watch.take().into_values().flatten().collect();
         let opened = |files: &OpenFiles| !files.direct(".blob").is_empty();
@@ -357,8 +356,8 @@ fn live_in(directory: &Path, text: &str) -> String {
     let directory = directory.join("database");
     let watch = Watch::new(&directory);
     let mut options = OpenOptions::default();
-    options.set_options(SHAPE).expect("options");
-    options.set_options(text).expect("options");
+    options.set_from_string(SHAPE).expect("options");
+    options.set_from_string(text).expect("options");
     options.add_compaction_filter(CompactionFilter::Custom(watch.clone()));
     let db = Db::open(&directory, &options).unwrap_or_else(|error| panic!("{text}: {error}"));
     compactions_of_every_kind(&db);

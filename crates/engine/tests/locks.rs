@@ -23,7 +23,7 @@ fn warm(more: &str, statistics: bool) -> (Db, ColumnFamily) {
     let text = "create_if_missing=true;write_buffer_size=32K;target_file_size_base=16K;\
                 max_bytes_for_level_base=64K;level0_file_num_compaction_trigger=3;\
                 block_based_table_factory={filter_policy=bloomfilter:10:false;block_cache=64M;";
-    options.set_options(&format!("{text}{more}}}")).expect("options");
+    options.set_from_string(&format!("{text}{more}}}")).expect("options");
     options.set_inline_background(true);
     if statistics {
         options.set_statistics(Arc::new(Statistics::new()));
@@ -57,7 +57,7 @@ fn a_cached_get_takes_no_lock() {
     for (more, statistics) in placements.iter().flat_map(|more| [(*more, false), (*more, true)]) {
         let (db, family) = warm(more, statistics);
         let snapshot = db.snapshot();
-        let at_snapshot = ReadOptions { snapshot: Some(snapshot), ..ReadOptions::default() };
+        let at_snapshot = ReadOptions::new().with_snapshot(snapshot);
         let mut value = Vec::with_capacity(1000);
         for options in [&ReadOptions::default(), &at_snapshot] {
             for number in 0..KEYS + 5 {

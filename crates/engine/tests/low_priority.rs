@@ -58,7 +58,7 @@ impl Scene {
     fn new(directory: &Path, text: &str) -> Self {
         let watch = Arc::new(Watch::default());
         let mut options = OpenOptions::default();
-        options.set_options(&format!("{OPTIONS};{text}")).expect("options");
+        options.set_from_string(&format!("{OPTIONS};{text}")).expect("options");
         options.add_compaction_filter(CompactionFilter::Custom(watch.clone()));
         let db = Db::open(directory, &options).expect("a database");
         let family = db.cf_handle("default").expect("the default column family");

@@ -15,7 +15,7 @@ const ALWAYS: &str = "create_if_missing=true;compression=kNoCompression;\
 
 fn open(directory: &Path, more: &str) -> (Db, ColumnFamily) {
     let mut options = OpenOptions::default();
-    options.set_options(&format!("{ALWAYS};{more}")).expect("options");
+    options.set_from_string(&format!("{ALWAYS};{more}")).expect("options");
     let db = Db::open(directory, &options).expect("a database");
     let family = db.cf_handle("default").expect("a family");
     (db, family)

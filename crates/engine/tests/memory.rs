@@ -79,7 +79,7 @@ impl Work {
     fn run(self, database: &Path) {
         let mut options = OpenOptions::load(database).expect("an OPTIONS file");
         let cache = format!("block_based_table_factory={{block_cache={}}}", CACHE_MIB << 20);
-        options.set_options(&cache).expect("a cache");
+        options.set_from_string(&cache).expect("a cache");
         match self {
             Self::Dump => dump(database, &options),
             Self::Verify => {
@@ -95,12 +95,10 @@ impl Work {
 /// cache.
 fn dump(database: &Path, options: &OpenOptions) {
     let db = Db::open_read_only(database, options).expect("the database");
-    let read_options = ReadOptions {
-        fill_cache: false,
-        total_order_seek: true,
-        readahead_size: 512 << 10,
-        ..ReadOptions::default()
-    };
+    let read_options = ReadOptions::new()
+        .with_fill_cache(false)
+        .with_total_order_seek(true)
+        .with_readahead_size(512 << 10);
     let mut bytes = 0;
     for family in &db.column_families() {
         let mut iterator = db.raw_iterator_cf_opt(family, &read_options).expect("an iterator");

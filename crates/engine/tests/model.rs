@@ -34,7 +34,7 @@ fn check_database(name: &str) {
     let mut seed = seed::rng();
     for text in OPTIONS {
         let mut options = OpenOptions::load(copy.path()).expect("an OPTIONS file");
-        options.set_options(text).expect("options");
+        options.set_from_string(text).expect("options");
         let db = Db::open_read_only(copy.path(), &options).expect("the database");
         let context = format!("{name} '{text}', seed {}", seed.value());
         for _ in 0..seed::rounds() {

@@ -32,7 +32,7 @@ fn no_more_files_are_open_than_needed() {
     let entries = oracle.dump(script).expect("a database");
 
     let mut options = OpenOptions::load(directory.path()).expect("an OPTIONS file");
-    options.set_options("max_open_files=20").expect("a bound");
+    options.set_from_string("max_open_files=20").expect("a bound");
     let db = Db::open_read_only(directory.path(), &options).expect("the database");
     for entry in entries {
         let family = db.cf_handle(&entry.family).expect("a column family");

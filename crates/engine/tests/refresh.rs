@@ -37,7 +37,7 @@ impl Scene {
     fn with(text: &str) -> Self {
         let storage = SimStorage::new(1);
         let mut options = options(&storage);
-        options.set_options(text).expect("options");
+        options.set_from_string(text).expect("options");
         let db = Db::open(Path::new("/db"), &options).expect("a database");
         let family = db.cf_handle("default").expect("the default column family");
         Self { storage, db, family }
@@ -97,7 +97,7 @@ fn options(storage: &SimStorage) -> OpenOptions {
     let mut options = OpenOptions::new(Arc::new(storage.clone()));
     let text = "create_if_missing=true;write_buffer_size=64m;target_file_size_base=20000;\
                 disable_auto_compactions=true;compression=kNoCompression";
-    options.set_options(text).expect("options");
+    options.set_from_string(text).expect("options");
     options
 }
 
@@ -110,11 +110,9 @@ fn value(round: usize) -> Vec<u8> {
 }
 
 fn refreshing(db: &Db, refreshes: bool) -> ReadOptions {
-    ReadOptions {
-        snapshot: Some(db.snapshot()),
-        auto_refresh_iterator_with_snapshot: refreshes,
-        ..ReadOptions::default()
-    }
+    ReadOptions::new()
+        .with_snapshot(db.snapshot())
+        .with_auto_refresh_iterator_with_snapshot(refreshes)
 }
 
 /// Moves an iterator over the keys with numbers in `from..to`. Checks that they have the values of
@@ -192,7 +190,7 @@ fn a_refreshing_backward_scan_releases_obsolete_memtables_and_tables() {
 fn without_a_snapshot_the_option_has_no_effect() {
     let scene = Scene::new();
     scene.write(0);
-    let options = ReadOptions { snapshot: None, ..refreshing(&scene.db, true) };
+    let options = refreshing(&scene.db, true).with_snapshot(None);
     let mut iterator = scene.db.raw_iterator_cf_opt(&scene.family, &options).expect("an iterator");
     iterator.seek_to_first().expect("a seek");
     scene.replace(1);
@@ -319,12 +317,10 @@ fn iterator_properties_describe_the_iterator() {
         let value = iterator.property(&format!("rocksdb.iterator.{name}"));
         String::from_utf8(value.expect("a property")).expect("text")
     };
-    let read = ReadOptions {
-        snapshot: Some(scene.db.snapshot()),
-        auto_refresh_iterator_with_snapshot: true,
-        pin_data: true,
-        ..ReadOptions::default()
-    };
+    let read = ReadOptions::new()
+        .with_snapshot(scene.db.snapshot())
+        .with_auto_refresh_iterator_with_snapshot(true)
+        .with_pin_data(true);
     let mut iterator = scene.db.raw_iterator_cf_opt(&scene.family, &read).expect("an iterator");
     assert_eq!(text(&iterator, "is-key-pinned"), "Iterator is not valid.");
     iterator.seek_to_first().expect("a seek");

@@ -2,8 +2,8 @@
 //!
 //! Everything above this crate accesses the disk through [`Storage`]. Each open, read and write
 //! states its reason, a [`Purpose`], from which this crate alone chooses the I/O mode. [`Storage`]
-//! has two implementations: the real disk ([`posix`]) and a simulated one ([`sim`]), which fails,
-//! tears and loses writes on demand.
+//! has two implementations: the real disk ([`posix`]) and, with the feature `sim`, a simulated one
+//! (module `sim`), which fails, tears and loses writes on demand.
 //!
 //! [`stream`] reads and writes files from beginning to end with several requests in flight. It uses
 //! aligned memory from bounded pools ([`buffer`]), a rate limit ([`pace`]), and a limit on its
@@ -26,6 +26,7 @@ pub mod probe;
 pub mod purpose;
 mod shards;
 pub mod shared_memory;
+#[cfg(any(test, feature = "sim"))]
 pub mod sim;
 pub mod sizing;
 pub mod statistics;

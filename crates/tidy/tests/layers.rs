@@ -56,6 +56,8 @@ const LAYERS: &[(&str, &[&str])] = &[
             "opening",
             "error",
             "options",
+            "storage",
+            "setters",
         ],
     ),
     (

@@ -90,8 +90,8 @@ fn compact(
     let mut before = tables(database, family);
     // `ForceOptimized` rewrites the tables of the last level, too, except those that this
     // compaction itself wrote.
-    let options =
-        CompactRangeOptions { bottommost_level_compaction: BottommostRewrite::ForceOptimized };
+    let options = CompactRangeOptions::new()
+        .with_bottommost_level_compaction(BottommostRewrite::ForceOptimized);
     // Memtables are flushed first, so that `before` includes their contents as tables.
     let flushed = database.db.flush_cf(family);
     if flushed.is_ok() {

@@ -16,11 +16,8 @@ pub(crate) fn run(arguments: &IngestArguments, output: &mut Output) -> Result<Ou
     let IngestArguments { directory, files, column_family, moves, common } = arguments;
     let database = WritableDatabase::open(directory, common.overrides(), Absent::Refuse)?;
     let family = database.column_family(column_family)?;
-    let options = IngestOptions {
-        move_files: *moves,
-        verify_checksums_before_ingest: true,
-        ..IngestOptions::default()
-    };
+    let options =
+        IngestOptions::new().with_move_files(*moves).with_verify_checksums_before_ingest(true);
     let paths: Vec<&Path> = files.iter().map(|path| path.as_path()).collect();
     let ingested = database.db.ingest_external_file_cf_opts(&family, &paths, &options)?;
     let outcome = database.close()?;

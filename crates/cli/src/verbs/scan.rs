@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use serde_json::json;
-use tailwater::{ColumnFamily, DbIterator, ReadOptions};
+use tailwater::{ColumnFamily, DbIterator};
 use tailwater_format::Comparator;
 
 use super::key_bytes;
@@ -88,11 +88,13 @@ impl Range {
         let prefix = Some(self.prefix.clone()).filter(|prefix| !prefix.is_empty());
         let (first, end) =
             if is_reversed { (successor, None) } else { (prefix.clone(), successor) };
-        let options = ReadOptions {
-            iterate_lower_bound: outermost(comparator, Ordering::Greater, [&self.from, &first]),
-            iterate_upper_bound: outermost(comparator, Ordering::Less, [&self.to, &end]),
-            ..read_once(&database.db)
-        };
+        let options = read_once(&database.db)
+            .with_iterate_lower_bound(outermost(
+                comparator,
+                Ordering::Greater,
+                [&self.from, &first],
+            ))
+            .with_iterate_upper_bound(outermost(comparator, Ordering::Less, [&self.to, &end]));
         let mut iterator = database.db.raw_iterator_cf_opt(family, &options)?;
         match (self.reverse, is_reversed, &prefix) {
             (true, true, Some(prefix)) => iterator.seek_for_prev(prefix)?,

@@ -137,7 +137,7 @@ fn killed_with_recycled_log(options: &str, lengths: [usize; 2]) -> tempfile::Tem
     let copy = copy.expect("a directory");
     let mut asked = OpenOptions::default();
     asked
-        .set_options(&format!("create_if_missing=true;recycle_log_file_num=2;{options}"))
+        .set_from_string(&format!("create_if_missing=true;recycle_log_file_num=2;{options}"))
         .expect("options");
     let db = Db::open(home.path(), &asked).expect("a database");
     let family = db.cf_handle("default").expect("the default column family");

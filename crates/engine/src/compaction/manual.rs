@@ -5,6 +5,7 @@ use super::picker::{self, BottommostRewrite, ManualPick, ManualRange, ManualStep
 use super::scheduler::CompactionScheduler;
 use crate::column_family::ColumnFamily;
 use crate::error::{Error, ErrorKind, Result};
+use crate::setters::setters;
 
 /// Options of a manual compaction. Names and defaults are those of RocksDB's `CompactRangeOptions`.
 ///
@@ -20,17 +21,30 @@ use crate::error::{Error, ErrorKind, Result};
 ///
 /// // Tables of the last level are only rewritten on request, for example with a new compression.
 /// db.set_options(&[("compression", "kZSTD")])?;
-/// let rewrite = CompactRangeOptions { bottommost_level_compaction: BottommostRewrite::Force };
+/// let rewrite = CompactRangeOptions::new()
+///     .with_bottommost_level_compaction(BottommostRewrite::Force);
 /// db.compact_range_opt(Some(b"a"), Some(b"z"), &rewrite)?;
 /// assert_ne!(db.live_files().first().map(|file| file.number), number);
 /// # Ok(())
 /// # }
 /// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CompactRangeOptions {
     /// Whether the tables of the last level are rewritten.
     pub bottommost_level_compaction: BottommostRewrite,
 }
+
+impl CompactRangeOptions {
+    /// Returns the default options.
+    pub const fn new() -> Self {
+        Self { bottommost_level_compaction: BottommostRewrite::IfHaveCompactionFilter }
+    }
+}
+
+setters!(CompactRangeOptions {
+    with_bottommost_level_compaction(bottommost_level_compaction: BottommostRewrite),
+});
 
 impl CompactionScheduler {
     /// Compacts a range of keys, both ends included, level by level down to the last. The

@@ -16,6 +16,7 @@ use crate::column_family::{ColumnFamily, SuperVersion};
 use crate::db::Db;
 use crate::error::{Error, Result};
 use crate::memtable::{Cursor, MemTable};
+use crate::setters::setters;
 use crate::table::{FileMetadata, ReadProfile, TableIterator};
 use crate::version::Level;
 
@@ -29,6 +30,7 @@ const ENTRY_BYTES: u64 = 10;
 
 /// The kinds of files and memory that [`Db::approximate_sizes`] counts.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub struct SizeOptions {
     /// Whether the size of tables is included. Default: true.
     pub include_files: bool,
@@ -47,6 +49,13 @@ pub struct SizeOptions {
 
 impl Default for SizeOptions {
     fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl SizeOptions {
+    /// Returns the default options.
+    pub const fn new() -> Self {
         Self {
             include_files: true,
             include_memtables: false,
@@ -55,6 +64,13 @@ impl Default for SizeOptions {
         }
     }
 }
+
+setters!(SizeOptions {
+    with_include_files(include_files: bool),
+    with_include_memtables(include_memtables: bool),
+    with_include_blob_files(include_blob_files: bool),
+    with_files_size_error_margin(files_size_error_margin: f64),
+});
 
 /// The approximate contents of memtables in a range of keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -15,7 +15,7 @@ use std::sync::{Arc, MutexGuard};
 
 use crate::column_family::ColumnFamily;
 use crate::compaction::update_all_stalls;
-use crate::db::{Database, Db};
+use crate::db::{Access, Database, Db};
 use crate::error::{Error, Result};
 use crate::options::{
     ColumnFamilyOptions, DbOptions, OptionTable, change_column_family, change_database,
@@ -57,12 +57,12 @@ impl Db {
         self.write_side()?.set_database_options(changes)
     }
 
-    /// Returns the current options of the database.
-    ///
-    /// # Errors
-    /// Read-only, for a handle that was opened for reading.
-    pub fn database_options(&self) -> Result<Arc<DbOptions>> {
-        Ok(self.database()?.context.options.now())
+    /// Returns the current options of the database, as they were sanitized when it was opened.
+    pub fn database_options(&self) -> Arc<DbOptions> {
+        match &self.inner.access {
+            Access::Writing(writing) => writing.database.context.options.now(),
+            Access::Reading(options) => Arc::clone(options),
+        }
     }
 }
 

@@ -25,7 +25,7 @@ use tailwater_io::sync::Mutex;
 
 use crate::background::{FailedPart, WorkingThread, is_working_for};
 use crate::db::threads::Threads;
-use crate::db::{Database, Db};
+use crate::db::{Access, Database, Db};
 use crate::epoch;
 use crate::error::{Error, Result};
 use crate::panics;
@@ -46,9 +46,9 @@ impl Db {
     /// argument, if a callback of the database calls this, because closing would wait for the
     /// callback.
     pub fn close(&self) -> Result<()> {
-        match &self.inner.writing {
-            Some(writing) => writing.close(),
-            None => Ok(()),
+        match &self.inner.access {
+            Access::Writing(writing) => writing.close(),
+            Access::Reading(_) => Ok(()),
         }
     }
 }

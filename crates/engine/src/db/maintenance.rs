@@ -117,19 +117,21 @@ impl Db {
         Ok(())
     }
 
-    /// Returns the number of running compactions.
+    /// Returns the number of running compactions; 0 for a handle that was opened for reading.
     pub fn running_compactions(&self) -> usize {
         self.database().map_or(0, |database| database.context.background.running_compactions())
     }
 
     /// Whether a column family needs a compaction. Also true if the compaction cannot start at
-    /// present. False for a column family that was not obtained from this `Db` or a clone of it.
+    /// present. False for a handle that was opened for reading, and for a column family that was
+    /// not obtained from this `Db` or a clone of it.
     pub fn needs_compaction(&self, family: &ColumnFamily) -> bool {
         self.check_family(family).is_ok()
             && self.database().is_ok_and(|database| database.compactions.needs_compaction(family))
     }
 
-    /// Returns whether writes are delayed or stopped, and the reason.
+    /// Returns whether writes are delayed or stopped, and the reason. Always
+    /// [`StallState::Normal`] for a handle that was opened for reading.
     pub fn stall_state(&self) -> StallState {
         self.database().map_or(StallState::Normal, |database| database.context.stall.state())
     }

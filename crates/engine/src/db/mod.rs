@@ -45,6 +45,7 @@ use crate::iterator::DbIterator;
 use crate::left_out::LeftOut;
 use crate::open_options::OpenOptions;
 use crate::opening::OpeningId;
+use crate::options::DbOptions;
 use crate::read::{self, ReadOptions, ReadState, Snapshot, SnapshotList};
 use crate::recovery::{self, LogsReplayed};
 use crate::table::{PinnedValue, ReadProfile, Sink};
@@ -58,7 +59,7 @@ use crate::table::{PinnedValue, ReadProfile, Sink};
 /// use tailwater::{Db, OpenOptions};
 ///
 /// let mut options = OpenOptions::default();
-/// options.set_options("create_if_missing=true")?;
+/// options.set_from_string("create_if_missing=true")?;
 /// let db = Db::open(directory, &options)?;
 /// db.put("key", "value")?;
 ///
@@ -89,8 +90,15 @@ struct Inner {
     left_out: Vec<LeftOut>,
     warnings: Vec<String>,
     is_new: bool,
-    /// The components and threads for writing; `None` in a read-only handle.
-    writing: Option<Writing>,
+    access: Access,
+}
+
+/// What a handle was opened for.
+enum Access {
+    /// Reading only, with these options.
+    Reading(Arc<DbOptions>),
+    /// Reading and writing, with the components and threads for writing.
+    Writing(Writing),
 }
 
 impl fmt::Debug for Db {
@@ -132,13 +140,14 @@ impl Db {
         let (statistics, activity) = (recovered.statistics(), recovered.activity());
         let io_modes = recovered.io_modes();
         let opening = recovered.opening();
+        let access = Access::Reading(Arc::new(recovered.database_options().clone()));
         let LogsReplayed { storage, families, last_sequence, left_out, warnings, .. } = recovered;
         let families = FamilySet::new(families);
         let default_family = default_of(&families)?;
         let shared =
             ReadState::new(opening, families, last_sequence, activity, statistics, io_modes);
         let (directory, shared) = (directory.to_owned(), Arc::new(shared));
-        let (is_new, writing) = (false, None);
+        let is_new = false;
         let inner = Inner {
             default_family,
             opening,
@@ -148,7 +157,7 @@ impl Db {
             left_out,
             warnings,
             is_new,
-            writing,
+            access,
         };
         Ok(Self { inner: Arc::new(inner) })
     }
@@ -165,7 +174,7 @@ impl Db {
             left_out,
             warnings,
             is_new,
-            writing: Some(writing),
+            access: Access::Writing(writing),
         };
         Ok(Self { inner: Arc::new(inner) })
     }
@@ -349,7 +358,7 @@ impl Db {
         let source = family.super_version();
         let snapshot = self.read_sequence(options);
         let mut iterator = DbIterator::over(source, snapshot, options, &profile(options))?;
-        if self.inner.writing.is_some() {
+        if matches!(self.inner.access, Access::Writing(_)) {
             iterator.set_origin(family, &self.inner.shared, options);
         }
         Ok(iterator)

@@ -22,16 +22,14 @@ impl Db {
     /// starts with the oldest remaining batch); read-only, for a handle that was opened for
     /// reading; closed, for a handle that was closed; errors from reading the logs.
     pub fn updates_since(&self, sequence: Sequence) -> Result<Updates> {
-        let Some(writing) = &self.inner.writing else {
-            return Err(Error::read_only().while_doing("updates_since"));
-        };
+        let database = self.database().map_err(|error| error.while_doing("updates_since"))?;
         let published = self.latest_sequence_number();
         if sequence > published {
             let message =
                 format!("sequence number {sequence} is not yet written, the last is {published}");
             return Err(Error::new(ErrorKind::NotFound, message));
         }
-        let logs = writing.database.writes.logs();
+        let logs = database.writes.logs();
         let follower = logs.follow()?;
         let shared = Arc::clone(&self.inner.shared);
         let of = LogsOf {

@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use tailwater_format::batch::WriteBatch;
 
-use super::{Database, Db, Writing};
+use super::{Access, Database, Db, Writing};
 use crate::column_family::ColumnFamily;
 use crate::error::{Error, Result};
 use crate::write::WriteOptions;
@@ -223,7 +223,10 @@ impl Db {
     }
 
     pub(super) fn write_side(&self) -> Result<&Writing> {
-        self.inner.writing.as_ref().ok_or_else(Error::read_only)
+        match &self.inner.access {
+            Access::Writing(writing) => Ok(writing),
+            Access::Reading(_) => Err(Error::read_only()),
+        }
     }
 }
 

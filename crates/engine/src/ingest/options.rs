@@ -6,6 +6,7 @@ use tailwater_format::key::Sequence;
 
 use crate::column_family::ColumnFamily;
 use crate::error::{Error, Result};
+use crate::setters::setters;
 
 /// Options of an ingestion. Names and defaults are those of RocksDB's `IngestExternalFileOptions`.
 ///
@@ -26,7 +27,7 @@ use crate::error::{Error, Result};
 /// writer.finish()?;
 ///
 /// // The file becomes a table of the database, and loses its old name.
-/// let options = IngestOptions { move_files: true, ..IngestOptions::default() };
+/// let options = IngestOptions::new().with_move_files(true);
 /// let ingested = db.ingest_external_file_opts(&[&file], &options)?;
 /// assert!(!file.exists());
 /// println!("it is in level {}", ingested.first().expect("a file").level);
@@ -34,6 +35,7 @@ use crate::error::{Error, Result};
 /// # }
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct IngestOptions {
     /// Moves the files: they are linked into the database's directory, and their original names are
     /// removed at the end. If a name is a symbolic link, its target is linked, and the symbolic
@@ -69,6 +71,13 @@ pub struct IngestOptions {
 
 impl Default for IngestOptions {
     fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl IngestOptions {
+    /// Returns the default options.
+    pub const fn new() -> Self {
         Self {
             move_files: false,
             link_files: false,
@@ -83,9 +92,7 @@ impl Default for IngestOptions {
             allow_db_generated_files: false,
         }
     }
-}
 
-impl IngestOptions {
     /// Refuses unsupported and contradictory options. The error names the option.
     pub(super) fn check(&self) -> Result<()> {
         let refused = [
@@ -107,6 +114,20 @@ impl IngestOptions {
         self.move_files || self.link_files
     }
 }
+
+setters!(IngestOptions {
+    with_move_files(move_files: bool),
+    with_link_files(link_files: bool),
+    with_failed_move_fall_back_to_copy(failed_move_fall_back_to_copy: bool),
+    with_snapshot_consistency(snapshot_consistency: bool),
+    with_allow_global_seqno(allow_global_seqno: bool),
+    with_allow_blocking_flush(allow_blocking_flush: bool),
+    with_verify_checksums_before_ingest(verify_checksums_before_ingest: bool),
+    with_fail_if_not_bottommost_level(fail_if_not_bottommost_level: bool),
+    with_ingest_behind(ingest_behind: bool),
+    with_write_global_seqno(write_global_seqno: bool),
+    with_allow_db_generated_files(allow_db_generated_files: bool),
+});
 
 /// Files to ingest into one column family. If several of the files have the same key, the last of
 /// these files takes precedence.

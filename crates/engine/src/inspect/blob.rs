@@ -49,6 +49,7 @@ pub enum BlobItem {
 
 /// A record of a blob file.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct BlobRecord {
     /// Offset of the record in the file.
     pub offset: u64,

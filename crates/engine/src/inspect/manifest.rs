@@ -85,6 +85,7 @@ impl ManifestReader {
 
 /// The state of a database according to its MANIFEST.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct ManifestState {
     /// The path of the MANIFEST.
     pub path: PathBuf,
@@ -115,6 +116,7 @@ pub struct ManifestState {
 
 /// The state of a column family according to a MANIFEST.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct FamilyState {
     /// The id of the column family; 0 is `default`.
     pub id: u32,
@@ -134,6 +136,7 @@ pub struct FamilyState {
 
 /// The state of a blob file according to a MANIFEST.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct BlobFileState {
     /// The record of the version edit that added the blob file.
     pub added: BlobFileAddition,

@@ -20,6 +20,27 @@ pub mod record_log;
 pub mod table;
 pub mod wal;
 
+#[doc(inline)]
+pub use tailwater_format::Error as FormatError;
+#[doc(inline)]
+pub use tailwater_format::batch::Record;
+#[doc(inline)]
+pub use tailwater_format::blob::{BlobFileFooter, BlobFileHeader};
+#[doc(inline)]
+pub use tailwater_format::block::Layout;
+#[doc(inline)]
+pub use tailwater_format::compress::Compression;
+#[doc(inline)]
+pub use tailwater_format::key::ValueType;
+#[doc(inline)]
+pub use tailwater_format::log::{PredecessorWal, RecoveryMode, Verdict};
+#[doc(inline)]
+pub use tailwater_format::table::meta::MetaBlock;
+#[doc(inline)]
+pub use tailwater_format::table::{BlockHandle, Footer, Properties};
+#[doc(inline)]
+pub use tailwater_format::version_edit::{BlobFileAddition, NewFile, VersionEdit};
+
 use tailwater_io::{Purpose, ReadFile};
 
 use crate::error::{Error, Result};

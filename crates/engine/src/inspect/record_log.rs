@@ -23,6 +23,7 @@ const LEFT_BEHIND: &str = "remains of an earlier use of the file: the log ends b
 
 /// The location of a record in a log, and the way in which the record is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Placement {
     /// Offset of the record's first header in the file.
     pub offset: u64,

@@ -46,6 +46,7 @@ pub enum LogItem<'a> {
 
 /// A record of a log and the batch in it.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct LogBatch<'a> {
     /// The location of the record in the log, and the way in which the record is stored.
     pub placement: Placement,

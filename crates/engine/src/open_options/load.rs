@@ -72,7 +72,7 @@ impl OpenOptions {
 
     /// Makes [`Db::open`](crate::Db::open) load the options from the database's own files, in the
     /// way of [`OpenOptions::load`], and then apply the option string `over` on top of them, in the
-    /// way of [`OpenOptions::set_options`]. The options set on this object are used only if the
+    /// way of [`OpenOptions::set_from_string`]. The options set on this object are used only if the
     /// database does not exist yet and is created.
     ///
     /// Opening reads the files while it holds the database's lock. So it never overwrites options
@@ -99,7 +99,7 @@ impl OpenOptions {
         // later openings fail.
         let database = DbOptions { error_if_exists: false, ..database };
         let mut loaded = Self { database, families, other_families, warnings, ..self.clone() };
-        loaded.set_options(over)?;
+        loaded.set_from_string(over)?;
         // The OPTIONS file may name column families that were dropped later, or whose creation
         // failed.
         let families = manifest::current(&*self.storage, home)

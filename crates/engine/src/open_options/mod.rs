@@ -37,7 +37,7 @@ use crate::stats::Statistics;
 /// can only refer to by name.
 ///
 /// A column family without options of its own is opened with the options that
-/// [`OpenOptions::set_options`] and [`OpenOptions::other_column_families_mut`] set for all such
+/// [`OpenOptions::set_from_string`] and [`OpenOptions::other_column_families_mut`] set for all such
 /// families; by default these are RocksDB's defaults. Options that contradict each other are
 /// refused when the database is opened, whether they were set by name or by field.
 ///
@@ -48,10 +48,11 @@ use crate::stats::Statistics;
 /// use tailwater::{Db, MergeOperator, OpenOptions};
 ///
 /// let mut options = OpenOptions::default();
-/// options.set_options("create_if_missing=true;max_background_jobs=4;compression=kZSTD")?;
+/// options.set_from_string("create_if_missing=true;max_background_jobs=4;compression=kZSTD")?;
 /// // One column family gets options of its own. It is created if the database lacks it.
-/// options.set_options("create_missing_column_families=true")?;
-/// options.set_options_cf("counters", "merge_operator=uint64add;write_buffer_size=8M")?;
+/// options.set_from_string("create_missing_column_families=true")?;
+/// let counters = "merge_operator=uint64add;write_buffer_size=8M";
+/// options.set_column_family_from_string("counters", counters)?;
 /// assert!(MergeOperator::built_in("uint64add").is_some(), "it need not be registered");
 ///
 /// let db = Db::open(directory, &options)?;
@@ -163,13 +164,13 @@ impl OpenOptions {
     /// # Errors
     /// Invalid argument, naming the option: the string is malformed, a name is unknown, or a value
     /// is out of range. No option is changed then.
-    pub fn set_options(&mut self, text: &str) -> Result<()> {
+    pub fn set_from_string(&mut self, text: &str) -> Result<()> {
         let mut changed = self.clone();
         let mut database = self.database.clone();
         for (_, family) in &mut changed.families {
-            options::set_options(&mut database, family, text)?;
+            options::set_from_string(&mut database, family, text)?;
         }
-        options::set_options(&mut changed.database, &mut changed.other_families, text)?;
+        options::set_from_string(&mut changed.database, &mut changed.other_families, text)?;
         *self = changed;
         Ok(())
     }
@@ -178,11 +179,11 @@ impl OpenOptions {
     /// family, and creates it if it is missing and `create_missing_column_families` is set.
     ///
     /// # Errors
-    /// Invalid argument, naming the option: for the reasons that [`OpenOptions::set_options`]
+    /// Invalid argument, naming the option: for the reasons that [`OpenOptions::set_from_string`]
     /// lists, or because the option belongs to the whole database. No option is changed then.
-    pub fn set_options_cf(&mut self, name: &str, text: &str) -> Result<()> {
+    pub fn set_column_family_from_string(&mut self, name: &str, text: &str) -> Result<()> {
         let (mut database, mut family) = (self.database.clone(), self.column_family(name).clone());
-        options::set_options(&mut database, &mut family, text)?;
+        options::set_from_string(&mut database, &mut family, text)?;
         if database != self.database {
             let message = format!("'{text}' has options of the database");
             return Err(Error::invalid_argument(message));
@@ -221,9 +222,16 @@ impl OpenOptions {
         &mut self.families[index].1
     }
 
+    /// Removes the options of one column family, which is then like a column family without options
+    /// of its own. Does nothing if it has none. Options that were loaded with [`OpenOptions::load`]
+    /// may name column families that were dropped later; opening would create them again or fail.
+    pub fn remove_column_family(&mut self, name: &str) {
+        self.families.retain(|(family, _)| family != name);
+    }
+
     /// Returns a mutable reference to the options of all column families that do not have options
     /// of their own. Changes through it do not affect column families that have options of their
-    /// own. [`OpenOptions::set_options`], by contrast, changes those, too.
+    /// own. [`OpenOptions::set_from_string`], by contrast, changes those, too.
     pub fn other_column_families_mut(&mut self) -> &mut ColumnFamilyOptions {
         &mut self.other_families
     }
@@ -285,7 +293,7 @@ impl OpenOptions {
     /// // 64 MiB per second, in refills every 100 ms.
     /// let limiter = Arc::new(RateLimiter::new(64 << 20, 100_000, Arc::new(SystemClock), 1));
     /// let mut options = OpenOptions::default();
-    /// options.set_options("create_if_missing=true")?;
+    /// options.set_from_string("create_if_missing=true")?;
     /// options.set_rate_limiter(Arc::clone(&limiter));
     /// let db = Db::open(directory, &options)?;
     ///
@@ -343,7 +351,7 @@ impl OpenOptions {
     }
 
     /// Drops the options of all column families except the named ones.
-    pub fn retain_column_families(&mut self, names: &[String]) {
+    pub(crate) fn retain_column_families(&mut self, names: &[String]) {
         self.families.retain(|(name, _)| names.contains(name));
     }
 

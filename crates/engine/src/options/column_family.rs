@@ -300,7 +300,7 @@ option_table! {
     other_names {
         "cf_paths" => |options, text| set_paths(&mut options.cf_paths, text);
         "block_based_table_factory" => |options, text| {
-            OptionTable::set_options(&mut options.table_factory, text)
+            OptionTable::set_from_string(&mut options.table_factory, text)
         };
         "plain_table_factory" => |_, text| {
             Err(Error::refused(text, "only block-based tables are built"))

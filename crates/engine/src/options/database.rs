@@ -90,7 +90,7 @@ option_table! {
     ///
     /// // While the database is open, an option is changed by its name.
     /// db.set_database_options(&[("max_background_jobs", "8")])?;
-    /// assert_eq!(db.database_options()?.max_background_jobs, 8);
+    /// assert_eq!(db.database_options().max_background_jobs, 8);
     /// # Ok(())
     /// # }
     /// ```

@@ -132,7 +132,7 @@ fn print_section<T: OptionTable>(kind: SectionKind, options: &T) -> Section {
 ///
 /// # Errors
 /// For a malformed option string, an unknown name, or an invalid value.
-pub fn set_options(
+pub fn set_from_string(
     database: &mut DbOptions,
     column_family: &mut ColumnFamilyOptions,
     text: &str,

@@ -11,7 +11,7 @@
 //! - [`TailwaterOptions`] are the options that RocksDB does not have.
 //! - [`Options`] holds the options of a database and of all its column families. It is read from
 //!   and written to an OPTIONS file.
-//! - [`set_options`] applies an option string to the options of a database and a column family.
+//! - [`set_from_string`] applies an option string to the options of a database and a column family.
 //!   [`change_database`] and [`change_column_family`] change options while the database is open.
 //! - [`sanitize_database`] and [`sanitize_column_family`] replace values that are out of range by
 //!   valid ones, as RocksDB does. [`check_database`] and [`check_column_family`] then refuse
@@ -49,7 +49,7 @@ pub use choice::{
 };
 pub use column_family::ColumnFamilyOptions;
 pub use database::{DbOptions, DbPath};
-pub use document::{Options, UnknownOptions, set_options};
+pub use document::{Options, UnknownOptions, set_from_string};
 pub use error::{Error, Problem, Result};
 pub use group::{
     CompressionOptions, FifoCompactionOptions, FileTemperatureAge, UniversalCompactionOptions,
@@ -59,7 +59,16 @@ pub use object::{CacheCapacity, FilterPolicy, ObjectName, PrefixExtractor};
 pub use sanitize::{sanitize_column_family, sanitize_database};
 pub use schema::{Mutability, OptionInfo, OptionTable, OtherName, Verdict};
 pub use tailwater::TailwaterOptions;
+#[doc(inline)]
 pub use tailwater_format::block::IndexShortening;
+#[doc(inline)]
 pub use tailwater_format::checksum::ChecksumType;
+#[doc(inline)]
+pub use tailwater_format::log::RecoveryMode;
+#[doc(inline)]
+pub use tailwater_format::options_text::{Document, TextError};
+#[doc(inline)]
 pub use tailwater_format::table::IndexType;
+#[doc(inline)]
+pub use tailwater_format::version_edit::Temperature;
 pub use value::OptionValue;

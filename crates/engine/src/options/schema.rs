@@ -147,7 +147,7 @@ pub trait OptionTable: Sized + 'static {
     /// # Errors
     /// For a malformed option string, and the errors of [`OptionTable::set_option`]. Options before
     /// the one that failed have then been set.
-    fn set_options(&mut self, text: &str) -> Result<()> {
+    fn set_from_string(&mut self, text: &str) -> Result<()> {
         for assignment in parse_option_string(text)? {
             self.set_option(assignment.name, assignment.value)?;
         }
@@ -242,6 +242,7 @@ macro_rules! option_table {
     ) => {
         $(#[$meta])*
         #[derive(Debug, Clone, PartialEq)]
+        #[non_exhaustive]
         pub struct $group {
             $($(#[doc = $doc])+ pub $field: $type,)*
             $($(#[doc = $other_doc])+ pub $other_field: $other_type,)*
@@ -315,7 +316,7 @@ macro_rules! group_value {
         impl $crate::options::value::OptionValue for $group {
             fn set(&mut self, text: &str) -> $crate::options::Result<()> {
                 if text.contains('=') {
-                    return $crate::options::OptionTable::set_options(self, text);
+                    return $crate::options::OptionTable::set_from_string(self, text);
                 }
                 let set: fn(&mut Self, &str) -> $crate::options::Result<()> = $without_names;
                 set(self, tailwater_format::options_text::strip_outer_braces(text))

@@ -1,6 +1,7 @@
 //! Options of reads.
 
 use crate::read::Snapshot;
+use crate::setters::setters;
 
 /// Options of a get or an iterator. The names and defaults are those of RocksDB's `ReadOptions`.
 ///
@@ -15,16 +16,13 @@ use crate::read::Snapshot;
 ///     db.put(key, "")?;
 /// }
 /// // A scan that leaves the block cache to other reads.
-/// let options = ReadOptions {
-///     fill_cache: false,
-///     iterate_upper_bound: Some(b"c".to_vec()),
-///     ..ReadOptions::new()
-/// };
+/// let options = ReadOptions::new().with_fill_cache(false).with_iterate_upper_bound(b"c".to_vec());
 /// assert_eq!(db.range_opt(.., &options).count(), 2);
 /// # Ok(())
 /// # }
 /// ```
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct ReadOptions {
     /// The snapshot whose state is read; by default, the state at the time of the call.
     pub snapshot: Option<Snapshot>,
@@ -91,4 +89,36 @@ impl ReadOptions {
             auto_refresh_iterator_with_snapshot: false,
         }
     }
+
+    /// Sets [`snapshot`](Self::snapshot).
+    #[must_use]
+    pub fn with_snapshot(mut self, snapshot: impl Into<Option<Snapshot>>) -> Self {
+        self.snapshot = snapshot.into();
+        self
+    }
+
+    /// Sets [`iterate_lower_bound`](Self::iterate_lower_bound).
+    #[must_use]
+    pub fn with_iterate_lower_bound(mut self, bound: impl Into<Option<Vec<u8>>>) -> Self {
+        self.iterate_lower_bound = bound.into();
+        self
+    }
+
+    /// Sets [`iterate_upper_bound`](Self::iterate_upper_bound).
+    #[must_use]
+    pub fn with_iterate_upper_bound(mut self, bound: impl Into<Option<Vec<u8>>>) -> Self {
+        self.iterate_upper_bound = bound.into();
+        self
+    }
 }
+
+setters!(ReadOptions {
+    with_verify_checksums(verify_checksums: bool),
+    with_fill_cache(fill_cache: bool),
+    with_readahead_size(readahead_size: usize),
+    with_prefix_same_as_start(prefix_same_as_start: bool),
+    with_total_order_seek(total_order_seek: bool),
+    with_pin_data(pin_data: bool),
+    with_allow_unprepared_value(allow_unprepared_value: bool),
+    with_auto_refresh_iterator_with_snapshot(auto_refresh_iterator_with_snapshot: bool),
+});

@@ -55,7 +55,7 @@ impl HeldStill<'_> {
 /// db.put("key", "new")?;
 /// db.delete("another")?;
 ///
-/// let before = ReadOptions { snapshot: Some(snapshot), ..ReadOptions::new() };
+/// let before = ReadOptions::new().with_snapshot(snapshot);
 /// assert_eq!(db.get_opt("key", &before)?.as_deref(), Some(&b"old"[..]));
 /// assert_eq!(db.get("key")?.as_deref(), Some(&b"new"[..]));
 /// # Ok(())

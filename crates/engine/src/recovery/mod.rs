@@ -38,7 +38,7 @@ use crate::io_modes::IoModes;
 use crate::left_out::LeftOut;
 use crate::open_options::OpenOptions;
 use crate::opening::OpeningId;
-use crate::options::ColumnFamilyOptions;
+use crate::options::{ColumnFamilyOptions, DbOptions};
 use crate::stats::{Activity, Statistics};
 use crate::version::manifest::Manifest;
 use crate::version::{CompactCursors, Version};
@@ -124,6 +124,11 @@ pub(crate) struct LogsReplayed {
 }
 
 impl LogsReplayed {
+    /// Returns the options of the database.
+    pub(crate) fn database_options(&self) -> &DbOptions {
+        self.options.database()
+    }
+
     /// Returns the statistics object, if one was set.
     pub(crate) fn statistics(&self) -> Option<Arc<Statistics>> {
         self.options.statistics().cloned()

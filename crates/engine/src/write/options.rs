@@ -1,5 +1,7 @@
 //! Options of a write.
 
+use crate::setters::setters;
+
 /// Options of one write. The names and defaults are those of RocksDB's `WriteOptions`.
 ///
 /// ```
@@ -10,11 +12,12 @@
 /// use tailwater::WriteOptions;
 ///
 /// // When this returns, the write survives a crash of the machine.
-/// db.put_opt("key", "value", &WriteOptions { sync: true, ..WriteOptions::default() })?;
+/// db.put_opt("key", "value", &WriteOptions::new().with_sync(true))?;
 /// # Ok(())
 /// # }
 /// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct WriteOptions {
     /// Return when the write is on the device, so that it survives a crash of the machine. Default:
     /// false; the write then survives a crash of the process, but perhaps not of the machine.
@@ -25,3 +28,16 @@ pub struct WriteOptions {
     /// Fail instead of waiting while writes are stalled. Default: false.
     pub no_slowdown: bool,
 }
+
+impl WriteOptions {
+    /// Returns the default options.
+    pub const fn new() -> Self {
+        Self { sync: false, disable_wal: false, no_slowdown: false }
+    }
+}
+
+setters!(WriteOptions {
+    with_sync(sync: bool),
+    with_disable_wal(disable_wal: bool),
+    with_no_slowdown(no_slowdown: bool),
+});

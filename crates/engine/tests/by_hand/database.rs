@@ -56,7 +56,7 @@ impl Database {
 
     fn options(&self, text: &str) -> OpenOptions {
         let mut options = OpenOptions::new(Arc::new(self.storage.clone()));
-        options.set_options(text).expect("options");
+        options.set_from_string(text).expect("options");
         options
     }
 

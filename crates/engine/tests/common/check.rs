@@ -12,11 +12,7 @@ pub(crate) fn holds(db: &Db, dump: &[Entry], context: &str) {
 
 /// Like [`holds`]; reads at `snapshot` if one is given.
 pub(crate) fn holds_at(db: &Db, snapshot: Option<&Snapshot>, dump: &[Entry], context: &str) {
-    let options = ReadOptions {
-        snapshot: snapshot.cloned(),
-        total_order_seek: true,
-        ..ReadOptions::default()
-    };
+    let options = ReadOptions::new().with_snapshot(snapshot.cloned()).with_total_order_seek(true);
     let known = |entry: &Entry| db.cf_handle(&entry.family).is_ok();
     if let Some(entry) = dump.iter().find(|entry| !known(entry)) {
         panic!("{context}: there is no column family '{}'", entry.family);
@@ -24,8 +20,7 @@ pub(crate) fn holds_at(db: &Db, snapshot: Option<&Snapshot>, dump: &[Entry], con
     for family in &db.column_families() {
         let model = Family::new(family.name(), family.comparator().clone(), dump);
         let context = format!("{context}, family '{}'", family.name());
-        let otherwise =
-            ReadOptions { pin_data: true, allow_unprepared_value: true, ..options.clone() };
+        let otherwise = options.clone().with_pin_data(true).with_allow_unprepared_value(true);
         for options in [&options, &otherwise] {
             forward(db, family, options, &model, &context);
             backward(db, family, options, &model, &context);

@@ -21,19 +21,19 @@ pub(crate) fn simulated(disk: &SimStorage, text: &str) -> OpenOptions {
 }
 
 fn with_storage(mut options: OpenOptions, text: &str) -> OpenOptions {
-    options.set_options("create_if_missing=true").expect("options");
-    options.set_options(text).expect("options");
+    options.set_from_string("create_if_missing=true").expect("options");
+    options.set_from_string(text).expect("options");
     options
 }
 
 /// Returns the options of a synced write.
 pub(crate) fn synced() -> WriteOptions {
-    WriteOptions { sync: true, ..WriteOptions::default() }
+    WriteOptions::new().with_sync(true)
 }
 
 /// Returns the options of an unlogged write.
 pub(crate) fn unlogged() -> WriteOptions {
-    WriteOptions { disable_wal: true, ..WriteOptions::default() }
+    WriteOptions::new().with_disable_wal(true)
 }
 
 /// Returns the default column family.

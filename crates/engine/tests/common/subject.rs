@@ -105,15 +105,13 @@ impl Subject<'_> {
     /// Returns random read options. The latest state may also be read through a new snapshot.
     fn random_read_options(&self, rng: &mut Rng) -> ReadOptions {
         let snapshot = self.snapshot.cloned();
-        ReadOptions {
-            snapshot: snapshot.or_else(|| rng.bool().then(|| self.db.snapshot())),
-            verify_checksums: rng.bool(),
-            fill_cache: rng.bool(),
-            pin_data: rng.bool(),
-            allow_unprepared_value: rng.bool(),
-            auto_refresh_iterator_with_snapshot: rng.bool(),
-            ..ReadOptions::default()
-        }
+        ReadOptions::new()
+            .with_snapshot(snapshot.or_else(|| rng.bool().then(|| self.db.snapshot())))
+            .with_verify_checksums(rng.bool())
+            .with_fill_cache(rng.bool())
+            .with_pin_data(rng.bool())
+            .with_allow_unprepared_value(rng.bool())
+            .with_auto_refresh_iterator_with_snapshot(rng.bool())
     }
 
     fn check_gets(&self, count: usize, rng: &mut Rng) {

@@ -14,7 +14,7 @@ fn concurrent_readers_open_a_table_once() {
     let mut options = OpenOptions::default();
     // Because of the limit on open tables, the table is not opened with the database, but by the
     // readers.
-    options.set_options("create_if_missing=true;max_open_files=20").expect("options");
+    options.set_from_string("create_if_missing=true;max_open_files=20").expect("options");
     let db = Db::open(directory.path(), &options).expect("a database");
     let family = db.cf_handle("default").expect("the default column family");
     for key in 0..1000_u32 {

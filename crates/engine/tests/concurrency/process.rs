@@ -31,7 +31,7 @@ fn write_on(directory: &Path) {
                 loop {
                     let (number, mut batch) = ledger.begin(writer, ids);
                     let sync = number.is_multiple_of(20);
-                    let options = WriteOptions { sync, ..WriteOptions::default() };
+                    let options = WriteOptions::new().with_sync(sync);
                     db.write_opt(&mut batch, &options).expect("a write");
                     ledger.acknowledge(writer, number);
                     let mut out = std::io::stdout().lock();

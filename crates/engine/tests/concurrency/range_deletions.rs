@@ -31,11 +31,9 @@ fn check(db: &Db, family: &ColumnFamily, is_done: &AtomicBool, mut rng: Rng) {
         let is_last = is_done.load(Ordering::Acquire);
         let snapshot = db.snapshot();
         let expected = remaining(snapshot.sequence());
-        let read = ReadOptions {
-            snapshot: Some(snapshot),
-            auto_refresh_iterator_with_snapshot: rng.bool(),
-            ..ReadOptions::default()
-        };
+        let read = ReadOptions::new()
+            .with_snapshot(snapshot)
+            .with_auto_refresh_iterator_with_snapshot(rng.bool());
         let mut iterator = db.raw_iterator_cf_opt(family, &read).expect("an iterator");
         let mut backward = db.raw_iterator_cf_opt(family, &read).expect("an iterator");
         for _ in 0..20 {

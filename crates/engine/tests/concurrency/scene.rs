@@ -58,8 +58,8 @@ impl Place {
 /// Adds to `options` the options that every database in these tests has, the options in `more`, and
 /// the column families of the writers.
 pub(crate) fn with_families(mut options: OpenOptions, more: &str) -> OpenOptions {
-    options.set_options(OPTIONS).expect("options");
-    options.set_options(more).expect("options");
+    options.set_from_string(OPTIONS).expect("options");
+    options.set_from_string(more).expect("options");
     for name in FAMILIES {
         let family = options.column_family(name).clone();
         options.set_column_family(name, family);
@@ -170,12 +170,10 @@ impl<'a> Scene<'a> {
             let least = self.ledger.acknowledged();
             let snapshot = Some(self.db.snapshot());
             let most = self.ledger.begun();
-            let options = ReadOptions {
-                snapshot,
-                auto_refresh_iterator_with_snapshot: rng.bool(),
-                pin_data: rng.bool(),
-                ..ReadOptions::default()
-            };
+            let options = ReadOptions::new()
+                .with_snapshot(snapshot)
+                .with_auto_refresh_iterator_with_snapshot(rng.bool())
+                .with_pin_data(rng.bool());
             let state = read_all(self.db, &ALL, &options, rng.bool());
             self.check(&state, &ALL, &least, &most);
             // Waits, and then checks that the snapshot still shows the same state, even if

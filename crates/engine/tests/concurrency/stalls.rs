@@ -16,8 +16,7 @@ use tailwater_io::sim::{Fault, FaultPlan, FaultRule, SimStorage};
 use crate::ledger::Ledger;
 use crate::scene::{Place, Scene, after_process_crash, check_at_rest};
 
-const NO_SLOWDOWN: WriteOptions =
-    WriteOptions { sync: false, disable_wal: false, no_slowdown: true };
+const NO_SLOWDOWN: WriteOptions = WriteOptions::new().with_no_slowdown(true);
 
 /// Starts writers, each of which writes `batches` batches. No flush finds space, so the writers are
 /// stopped once all memtables are full; then `then` is called.

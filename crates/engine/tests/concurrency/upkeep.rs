@@ -114,10 +114,8 @@ fn writers_concurrent_with_flushes_checkpoints_and_family_changes() {
             let (scene, place) = (&scene, &place);
             let writers: Vec<_> = (0..ledger.writers())
                 .map(|writer| {
-                    let options = |number: u64| WriteOptions {
-                        sync: number.is_multiple_of(9),
-                        ..WriteOptions::default()
-                    };
+                    let options =
+                        |number: u64| WriteOptions::new().with_sync(number.is_multiple_of(9));
                     scope.spawn(move || scene.write(writer, batches, options))
                 })
                 .collect();
@@ -155,10 +153,10 @@ fn writes_that_are_not_logged_are_flushed_by_closing() {
                     // Half of the writers write without the log. The others use the log and sync
                     // some of their writes. Logged and unlogged batches are never in the same write
                     // group.
-                    let options = move |number: u64| WriteOptions {
-                        disable_wal: writer % 2 == 0,
-                        sync: writer % 2 == 1 && number.is_multiple_of(5),
-                        ..WriteOptions::default()
+                    let options = move |number: u64| {
+                        WriteOptions::new()
+                            .with_disable_wal(writer % 2 == 0)
+                            .with_sync(writer % 2 == 1 && number.is_multiple_of(5))
                     };
                     scope.spawn(move || scene.write(writer, 100, options))
                 })

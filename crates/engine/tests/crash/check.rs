@@ -148,7 +148,7 @@ impl Wreck<'_> {
         let failed = |doing: &str, error: Error| format!("after recovery {doing} failed: {error}");
         let key = marker(AFTERWARDS);
         let family = db.cf_handle(DEFAULT).map_err(|error| failed("a look", error))?;
-        let options = WriteOptions { sync: true, ..WriteOptions::default() };
+        let options = WriteOptions::new().with_sync(true);
         db.put_cf_opt(&family, &key, b"afterwards", &options)
             .map_err(|error| failed("a put", error))?;
         drop(family);

@@ -16,8 +16,8 @@ pub(crate) const PATH: &str = "/above/database";
 
 pub(crate) fn options(disk: &SimStorage, text: &str) -> OpenOptions {
     let mut options = OpenOptions::new(Arc::new(disk.clone()));
-    options.set_options("create_if_missing=true").expect("options");
-    options.set_options(text).expect("options");
+    options.set_from_string("create_if_missing=true").expect("options");
+    options.set_from_string(text).expect("options");
     options.set_inline_background(true);
     options.set_clock(disk.clock());
     options
@@ -29,7 +29,7 @@ pub(crate) fn open(disk: &SimStorage, text: &str) -> Db {
 
 pub(crate) fn put(db: &Db, family: &str, key: &str, sync: bool) {
     let family = db.cf_handle(family).expect("a column family");
-    let options = WriteOptions { sync, ..WriteOptions::default() };
+    let options = WriteOptions::new().with_sync(sync);
     db.put_cf_opt(&family, key.as_bytes(), b"value", &options).expect("a put");
 }
 
@@ -267,7 +267,7 @@ fn an_ingested_file_whose_sync_failed_is_copied() {
         writer.finish().expect("a table");
         copy(&disk, "/made.sst", "/copy.sst");
         let family = db.cf_handle(DEFAULT).expect("a column family");
-        let moving = IngestOptions { move_files: true, ..IngestOptions::default() };
+        let moving = IngestOptions::new().with_move_files(true);
         let ingest =
             || db.ingest_external_file_cf_opts(&family, &[Path::new("/copy.sst")], &moving);
         let rule = FaultRule::new(Fault::InputOutput).operation(Operation::Sync).at(0);

@@ -217,7 +217,8 @@ fn a_claim_is_removed_after_the_files_that_it_protects() {
     let db = open(&disk, "");
     let default = db.cf_handle(DEFAULT).expect("the default column family");
     let cf_paths = vec![DbPath { path: place.to_path_buf(), target_size: 0 }];
-    let family_options = ColumnFamilyOptions { cf_paths, ..(*default.options()).clone() };
+    let mut family_options = ColumnFamilyOptions::clone(&default.options());
+    family_options.cf_paths = cf_paths;
     db.create_cf("other", &family_options).expect("a column family");
     put(&db, "other", "key", true);
     let other = db.cf_handle("other").expect("a column family");
@@ -251,7 +252,8 @@ fn the_directories_of_a_column_family_are_recorded() {
     let db = open(&disk, "");
     let default = db.cf_handle(DEFAULT).expect("the default column family");
     let cf_paths = vec![DbPath { path: PathBuf::from("/family"), target_size: 0 }];
-    let family_options = ColumnFamilyOptions { cf_paths, ..(*default.options()).clone() };
+    let mut family_options = ColumnFamilyOptions::clone(&default.options());
+    family_options.cf_paths = cf_paths;
     disk.start_recording();
     db.create_cf("other", &family_options).expect("a column family");
     let created = Cell::new(0);
@@ -379,7 +381,7 @@ fn an_ingested_file_that_is_moved_is_durable() {
     let copy = disk.create(path, Create::New, IoMode::Buffered, Purpose::Wal);
     copy.expect("a file").write_all_at(&bytes, 0, Purpose::Wal).expect("a write");
     let db = open(&disk, "");
-    let moves = IngestOptions { move_files: true, ..IngestOptions::default() };
+    let moves = IngestOptions::new().with_move_files(true);
     ingest(&db, OUTSIDE, &moves).expect("a file");
     for seed in 0..30 {
         assert!(has(&open(&disk.crash_image(seed), ""), "ingested"), "image {seed}");

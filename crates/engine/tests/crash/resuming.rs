@@ -29,8 +29,7 @@ fn write(db: &Db, batches: &mut Batches, key: &str, families: &[u32], sync: bool
         // The value is longer than a sector, so that a crash can tear the log record of the batch.
         batch.put_cf(family, key.as_bytes(), [b'v'; 3000]).expect("a small key");
     }
-    let written =
-        db.write_opt(&mut batch, &WriteOptions { sync, ..WriteOptions::default() }).is_ok();
+    let written = db.write_opt(&mut batch, &WriteOptions::new().with_sync(sync)).is_ok();
     batches.insert(key.to_owned(), (families.to_vec(), sync && written));
     written
 }

@@ -181,9 +181,8 @@ impl Run {
             }
             Action::Compact(name) => {
                 if let Some(family) = self.family(&db, &name)? {
-                    let options = CompactRangeOptions {
-                        bottommost_level_compaction: BottommostRewrite::Force,
-                    };
+                    let options = CompactRangeOptions::new()
+                        .with_bottommost_level_compaction(BottommostRewrite::Force);
                     self.record(Step::Flush(vec![name]), |_| {
                         db.compact_range_cf_opt(&family, None, None, &options)
                     })?;
@@ -235,11 +234,9 @@ impl Run {
     }
 
     fn write(&mut self, db: &Db, batch: Batch, single: bool) -> Checked<()> {
-        let options = WriteOptions {
-            sync: batch.durability == Durability::Synced,
-            disable_wal: batch.durability == Durability::Unlogged,
-            ..WriteOptions::default()
-        };
+        let options = WriteOptions::new()
+            .with_sync(batch.durability == Durability::Synced)
+            .with_disable_wal(batch.durability == Durability::Unlogged);
         let mut families = Vec::new();
         for part in &batch.parts {
             let Some(family) = self.family(db, &part.family)? else { return Ok(()) };
@@ -279,7 +276,7 @@ impl Run {
                 ingestion::write(&mut writer, &path, &part.changes)?;
                 paths.push(path);
             }
-            let options = IngestOptions { move_files: moves, ..IngestOptions::default() };
+            let options = IngestOptions::new().with_move_files(moves);
             let paths: Vec<[&Path; 1]> = paths.iter().map(|path| [path.as_path()]).collect();
             let files: Vec<ExternalFiles<'_>> = families
                 .iter()
@@ -417,11 +414,9 @@ impl Run {
 /// Returns all contents of a database, read forward. Also reads them backward and key by key, and
 /// checks that both give the same result.
 pub(crate) fn contents(db: &Db, snapshot: Option<&Snapshot>) -> tailwater::Result<State> {
-    let options = ReadOptions {
-        snapshot: snapshot.cloned(),
-        auto_refresh_iterator_with_snapshot: true,
-        ..ReadOptions::default()
-    };
+    let options = ReadOptions::new()
+        .with_snapshot(snapshot.cloned())
+        .with_auto_refresh_iterator_with_snapshot(true);
     let mut state = State::new();
     for family in db.column_families() {
         let table = state.entry(family.name().to_owned()).or_default();

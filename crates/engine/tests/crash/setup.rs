@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use fastrand::Rng;
 use tailwater::OpenOptions;
-use tailwater::options::{DbOptions, DbPath};
+use tailwater::options::DbPath;
 use tailwater_format::log::RecoveryMode;
 use tailwater_io::sim::SimStorage;
 
@@ -165,10 +165,10 @@ impl Setup {
     pub(crate) fn options(&self, storage: &SimStorage) -> OpenOptions {
         let mut options = OpenOptions::new(Arc::new(storage.clone()));
         let text = format!("{};{}", self.text, self.io_modes);
-        options.set_options(&text).unwrap_or_else(|error| panic!("{text}: {error}"));
+        options.set_from_string(&text).unwrap_or_else(|error| panic!("{text}: {error}"));
         if self.tables_elsewhere {
             let path = DbPath { path: PathBuf::from(TABLES), target_size: 1 << 40 };
-            options.set_database(DbOptions { db_paths: vec![path], ..options.database().clone() });
+            options.database_mut().db_paths = vec![path];
         }
         options.set_inline_background(true);
         options.set_clock(storage.clock());
@@ -186,16 +186,15 @@ impl Setup {
         let mut options = self.options(storage);
         let name = MODES.iter().find(|(known, _)| *known == mode).expect("all are there").1;
         let text = format!("wal_recovery_mode={name};create_if_missing={create}");
-        options.set_options(&text).expect("options");
+        options.set_from_string(&text).expect("options");
         options
     }
 
     /// Returns the options with which a checkpoint of the database is opened.
     pub(crate) fn options_of_checkpoint(&self, storage: &SimStorage) -> OpenOptions {
         let mut options = self.options(storage);
-        options.set_options("wal_dir=;create_if_missing=false").expect("options");
-        let database = options.database().clone();
-        options.set_database(DbOptions { db_paths: Vec::new(), ..database });
+        options.set_from_string("wal_dir=;create_if_missing=false").expect("options");
+        options.database_mut().db_paths.clear();
         options
     }
 

@@ -119,11 +119,9 @@ fn write_batch(db: &Db, storage: &SimStorage, batch: Batch) -> Checked<Written> 
         let family = db.cf_handle(&part.family).map_err(|error| error.to_string())?;
         part.changes.iter().for_each(|change| change.add_to(&mut bytes, family.id()));
     }
-    let options = WriteOptions {
-        sync: batch.durability == Durability::Synced,
-        disable_wal: batch.durability == Durability::Unlogged,
-        ..WriteOptions::default()
-    };
+    let options = WriteOptions::new()
+        .with_sync(batch.durability == Durability::Synced)
+        .with_disable_wal(batch.durability == Durability::Unlogged);
     let start = storage.call_count();
     db.write_opt(&mut bytes, &options).map_err(|error| format!("a write failed: {error}"))?;
     let end = storage.call_count();

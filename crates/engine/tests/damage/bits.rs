@@ -74,8 +74,8 @@ fn options(disk: &SimStorage, text: &str) -> OpenOptions {
     let mut options = OpenOptions::new(Arc::new(disk.clone()));
     options.set_clock(disk.clock());
     options.set_inline_background(true);
-    options.set_options("create_if_missing=true").expect("options");
-    options.set_options(text).expect("options");
+    options.set_from_string("create_if_missing=true").expect("options");
+    options.set_from_string(text).expect("options");
     options
 }
 
@@ -113,7 +113,7 @@ impl Killed {
         let disk = SimStorage::new(1);
         let db = Db::open(DIRECTORY, &options(&disk, text)).expect("a database");
         let family = db.cf_handle("default").expect("the default column family");
-        let synced = WriteOptions { sync: true, ..WriteOptions::default() };
+        let synced = WriteOptions::new().with_sync(true);
         let is_recycled = text.contains("recycle_log_file_num");
         if is_recycled {
             // The old records have other lengths than the new ones, so that the new log ends inside

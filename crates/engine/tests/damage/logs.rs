@@ -29,7 +29,7 @@ fn batches(db: &Db, damaged: &Damaged<'_>) -> Vec<u32> {
 /// `None` if the mode refuses to open the database.
 fn open(damaged: &Damaged<'_>, mode: &str) -> Option<Vec<u32>> {
     let mut options = damaged.options();
-    options.set_options(&format!("wal_recovery_mode={mode}")).expect("a mode");
+    options.set_from_string(&format!("wal_recovery_mode={mode}")).expect("a mode");
     let db = match Db::open_read_only(Path::new(DIRECTORY), &options) {
         Ok(db) => db,
         Err(error) => {

@@ -20,7 +20,7 @@ fn database() -> (World, OpenOptions) {
     let options = world.options(&layout, "create_if_missing=true", &[]);
     let db = Db::open(Path::new("/a"), &options).expect("a new database");
     let family = db.cf_handle(DEFAULT).expect("a column family");
-    let synced = WriteOptions { sync: true, ..WriteOptions::default() };
+    let synced = WriteOptions::new().with_sync(true);
     db.put_cf_opt(&family, b"key", b"value", &synced).expect("a put");
     (world, options)
 }
@@ -136,7 +136,8 @@ fn a_new_column_family_takes_no_directory_that_holds_files() {
         [("/nobodys", "000007.sst"), ("/b-logs", "claimed"), ("/b", "CURRENT")]
     {
         let path = DbPath { path: PathBuf::from(directory), target_size: u64::MAX };
-        let own = ColumnFamilyOptions { cf_paths: vec![path], ..ColumnFamilyOptions::default() };
+        let mut own = ColumnFamilyOptions::default();
+        own.cf_paths = vec![path];
         let error = db.create_cf("family", &own).expect_err("files of somebody else");
         let text = error.to_string();
         assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{text}");
@@ -174,7 +175,8 @@ fn a_directory_of_a_new_column_family_is_claimed_at_once() {
     let (mut world, options) = database();
     let db = Db::open(Path::new("/a"), &options).expect("a database");
     let cf_paths = vec![DbPath { path: PathBuf::from("/f"), target_size: u64::MAX }];
-    let own = ColumnFamilyOptions { cf_paths, ..ColumnFamilyOptions::default() };
+    let mut own = ColumnFamilyOptions::default();
+    own.cf_paths = cf_paths;
     db.create_cf("family", &own).expect("a column family");
     let mut layout = Layout::at(PathBuf::from("/b"));
     layout.logs = Some(PathBuf::from("/f"));

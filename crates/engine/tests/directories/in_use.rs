@@ -21,7 +21,7 @@ fn directories_that_are_in_use_are_not_adopted() {
     let mut options = world.options(&layout("/a"), "create_if_missing=true", &[]);
     let original = Db::open(Path::new("/a"), &options).expect("a database");
     let family = original.cf_handle(DEFAULT).expect("a column family");
-    let synced = WriteOptions { sync: true, ..WriteOptions::default() };
+    let synced = WriteOptions::new().with_sync(true);
     original.put_cf_opt(&family, b"key", b"value", &synced).expect("a put");
     world.copy(Path::new("/a"), Path::new("/b"));
     options.set_adopt_directories(true);
@@ -48,7 +48,7 @@ fn a_copy_of_a_database_that_is_open_leaves_its_directories_alone() {
     let options = world.options(&layout("/a"), "create_if_missing=true", &[]);
     let original = Db::open(Path::new("/a"), &options).expect("a database");
     let family = original.cf_handle(DEFAULT).expect("a column family");
-    let synced = WriteOptions { sync: true, ..WriteOptions::default() };
+    let synced = WriteOptions::new().with_sync(true);
     original.put_cf_opt(&family, b"key", b"value", &synced).expect("a put");
     original.flush_cf(&family).expect("a flush");
     original.put_cf_opt(&family, b"other", b"value", &synced).expect("a put");

@@ -28,7 +28,7 @@ impl World {
         let families = self.families(database);
         let mut options = self.options(&database.layout, &database.tuning, &families);
         let create = manner == Manner::Create;
-        options.set_options(&format!("create_if_missing={create}")).expect("options");
+        options.set_from_string(&format!("create_if_missing={create}")).expect("options");
         if manner == Manner::Adopt {
             options.set_adopt_directories(true);
         }

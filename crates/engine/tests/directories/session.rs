@@ -96,7 +96,7 @@ impl World {
                 table.insert(key, value);
             }
         }
-        db.write_opt(&mut batch, &WriteOptions { sync: true, ..WriteOptions::default() })
+        db.write_opt(&mut batch, &WriteOptions::new().with_sync(true))
     }
 
     fn create_family(
@@ -114,11 +114,8 @@ impl World {
         let directory = fresh(self, 'f');
         known.push(vec![Place { directory, target_size: u64::MAX }]);
         let places = self.rng.choice(known).expect("a list");
-        let cf_paths = self.paths(&places);
-        let own = tailwater::options::ColumnFamilyOptions {
-            cf_paths,
-            ..options.column_family(DEFAULT).clone()
-        };
+        let mut own = options.column_family(DEFAULT).clone();
+        own.cf_paths = self.paths(&places);
         session.family_tables.insert(name.clone(), places);
         state.insert(name.clone(), BTreeMap::new());
         db.create_cf(&name, &own).map(drop)
@@ -147,7 +144,7 @@ impl World {
         }
         writer.finish()?;
         state.entry(DEFAULT.to_owned()).or_default().extend(entries);
-        let options = IngestOptions { move_files: self.rng.bool(), ..IngestOptions::default() };
+        let options = IngestOptions::new().with_move_files(self.rng.bool());
         let path = self.spelled(&path);
         db.ingest_external_file_cf_opts(&db.cf_handle(DEFAULT)?, &[&path], &options).map(drop)
     }
@@ -177,7 +174,8 @@ impl World {
 }
 
 fn compact(db: &Db) -> tailwater::Result<()> {
-    let options = CompactRangeOptions { bottommost_level_compaction: BottommostRewrite::Force };
+    let options =
+        CompactRangeOptions::new().with_bottommost_level_compaction(BottommostRewrite::Force);
     for family in db.column_families() {
         db.compact_range_cf_opt(&family, None, None, &options)?;
     }

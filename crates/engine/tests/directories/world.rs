@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use fastrand::Rng;
 use tailwater::inspect::manifest;
-use tailwater::options::{ColumnFamilyOptions, DbOptions, DbPath};
+use tailwater::options::DbPath;
 use tailwater::{Db, OpenOptions};
 use tailwater_format::file_name::FileKind;
 use tailwater_io::sim::SimStorage;
@@ -175,20 +175,15 @@ impl World {
         let mut options = OpenOptions::new(Arc::new(self.disk.clone()));
         options.set_inline_background(true);
         options.set_clock(self.disk.clock());
-        options.set_options(tuning).expect("options");
+        options.set_from_string(tuning).expect("options");
         let logs = layout.logs.as_ref();
         let wal_dir = logs.map(|logs| self.spelled(logs).display().to_string());
-        let db_paths = self.paths(&layout.tables);
-        options.set_database(DbOptions {
-            wal_dir: wal_dir.unwrap_or_default(),
-            db_paths,
-            ..options.database().clone()
-        });
+        let database = options.database_mut();
+        database.wal_dir = wal_dir.unwrap_or_default();
+        database.db_paths = self.paths(&layout.tables);
         for family in families {
             let places = layout.family_tables.get(family).cloned().unwrap_or_default();
-            let cf_paths = self.paths(&places);
-            let own = ColumnFamilyOptions { cf_paths, ..options.column_family(family).clone() };
-            options.set_column_family(family, own);
+            options.column_family_mut(family).cf_paths = self.paths(&places);
         }
         options
     }

@@ -25,7 +25,7 @@ fn several_full_levels() {
         let seed = laboratory.rng.u32(..);
         script.line(&[&"fill", &"default", &ENTRIES, &(2 * ENTRIES), &20, &seed]);
         let tables = laboratory.compare(&path, script, "leveled", |options| {
-            options.set_options("max_open_files=20").expect("a bound");
+            options.set_from_string("max_open_files=20").expect("a bound");
         });
         assert!(tables > 40, "{tables} tables are not many");
     });
@@ -52,7 +52,7 @@ fn universal_and_fifo_with_many_tables() {
         let mut script = Script::open(&path, "", &families);
         workload::write(&mut script, &mut laboratory.rng, &plans, 6000);
         let tables = laboratory.compare(&path, script, "four styles", |options| {
-            options.set_options("max_open_files=20").expect("a bound");
+            options.set_from_string("max_open_files=20").expect("a bound");
         });
         assert!(tables > 40, "{tables} tables are not many");
     });

@@ -88,14 +88,15 @@ fn replacement(error: &str) -> &'static str {
 }
 
 fn set(family: &mut ColumnFamilyOptions, text: &str) {
-    options::set_options(&mut DbOptions::default(), family, text)
+    options::set_from_string(&mut DbOptions::default(), family, text)
         .unwrap_or_else(|error| panic!("{text}: {error}"));
 }
 
 /// Compacts all column families completely with Tailwater. Checks that every old table was
 /// replaced, and that each column family has tables in at most one level.
 fn compact(path: &Path, options: &OpenOptions, dump: &[Entry], context: &str) {
-    let force = CompactRangeOptions { bottommost_level_compaction: BottommostRewrite::Force };
+    let force =
+        CompactRangeOptions::new().with_bottommost_level_compaction(BottommostRewrite::Force);
     let db = Db::open(path, options).unwrap_or_else(|error| panic!("{context}: {error}"));
     check::holds(&db, dump, context);
     db.flush_all().unwrap_or_else(|error| panic!("{context}: {error}"));

@@ -11,7 +11,7 @@ fn options() -> OpenOptions {
     let mut options = OpenOptions::default();
     let text = "num_levels=4;disable_auto_compactions=true;level0_file_num_compaction_trigger=2;\
                 level_compaction_dynamic_level_bytes=false";
-    options.set_options(text).expect("options");
+    options.set_from_string(text).expect("options");
     options.set_inline_background(true);
     options
 }

@@ -179,8 +179,8 @@ fn compact_some(db: &Db, rng: &mut Rng, context: &str) {
         BottommostRewrite::Force,
         BottommostRewrite::ForceOptimized,
     ];
-    let options =
-        CompactRangeOptions { bottommost_level_compaction: rewrites[rng.usize(..rewrites.len())] };
+    let options = CompactRangeOptions::new()
+        .with_bottommost_level_compaction(rewrites[rng.usize(..rewrites.len())]);
     db.compact_range_cf_opt(family, begin.as_deref(), end.as_deref(), &options).unwrap_or_else(
         |error| {
             panic!("{context}: '{}' from {begin:?} to {end:?}, {options:?}: {error}", family.name())

@@ -63,11 +63,9 @@ fn ours_takes_in(laboratory: &mut Laboratory, maker: Maker, (database, family): 
         laboratory::ours_does(&db, &mut model, &mut laboratory.rng, STEPS, &context);
         let tables = make(laboratory, &shape, &model, maker, &context);
         let snapshot = laboratory.rng.bool().then(|| (db.snapshot(), model.clone()));
-        let options = IngestOptions {
-            move_files: laboratory.rng.bool(),
-            verify_checksums_before_ingest: laboratory.rng.bool(),
-            ..IngestOptions::default()
-        };
+        let options = IngestOptions::new()
+            .with_move_files(laboratory.rng.bool())
+            .with_verify_checksums_before_ingest(laboratory.rng.bool());
         let family = db.cf_handle(&tables[0].family).expect("a family");
         let paths: Vec<&Path> = tables.iter().map(ExternalTable::path).collect();
         let ingested = db
@@ -271,7 +269,8 @@ fn make(
 }
 
 fn compact_everything(db: &Db, context: &str) {
-    let options = CompactRangeOptions { bottommost_level_compaction: BottommostRewrite::Force };
+    let options =
+        CompactRangeOptions::new().with_bottommost_level_compaction(BottommostRewrite::Force);
     for family in db.column_families() {
         db.compact_range_cf_opt(&family, None, None, &options)
             .unwrap_or_else(|error| panic!("{context}: {error}"));

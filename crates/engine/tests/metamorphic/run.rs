@@ -222,17 +222,10 @@ impl<'a> Run<'a> {
 
     /// Writes the changes, either as one batch or one by one.
     fn write(&mut self, writes: &[Write]) {
-        let options = WriteOptions {
-            sync: self.rng.u8(..10) == 0,
-            disable_wal: false,
-            ..WriteOptions::default()
-        };
+        let options = WriteOptions::new().with_sync(self.rng.u8(..10) == 0);
         let skips_log = self.setup.may_skip_log() && self.rng.u8(..10) == 0;
-        let options = if skips_log {
-            WriteOptions { sync: false, disable_wal: true, ..options }
-        } else {
-            options
-        };
+        let options =
+            if skips_log { options.with_sync(false).with_disable_wal(true) } else { options };
         let Open { db, families, .. } = self.open.as_ref().expect("an open database");
         if self.rng.bool() {
             let mut batch = WriteBatch::new();
@@ -262,11 +255,9 @@ impl<'a> Run<'a> {
         for (path, changes) in paths.iter().zip(files) {
             must(ingestion::write(&mut writer, path, changes), "making a file");
         }
-        let asked = IngestOptions {
-            move_files: self.rng.bool(),
-            verify_checksums_before_ingest: self.rng.u8(..4) == 0,
-            ..IngestOptions::default()
-        };
+        let asked = IngestOptions::new()
+            .with_move_files(self.rng.bool())
+            .with_verify_checksums_before_ingest(self.rng.u8(..4) == 0);
         let asked_paths: Vec<&Path> = paths.iter().map(PathBuf::as_path).collect();
         let ingested = db.ingest_external_file_cf_opts(&families[family], &asked_paths, &asked);
         let ingested = must(ingested, "ingesting");
@@ -282,7 +273,7 @@ impl<'a> Run<'a> {
     fn compact(&mut self, step: &Step) {
         let Step::Compact { family, begin, end, rewrite } = step else { return };
         let Open { db, families, .. } = self.opened();
-        let options = CompactRangeOptions { bottommost_level_compaction: *rewrite };
+        let options = CompactRangeOptions::new().with_bottommost_level_compaction(*rewrite);
         let family = &families[*family];
         match db.compact_range_cf_opt(family, begin.as_deref(), end.as_deref(), &options) {
             Ok(()) => self.tally.compactions += 1,

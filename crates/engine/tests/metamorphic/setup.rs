@@ -322,5 +322,5 @@ fn choose(factors: &[&[&str]], rng: &mut Rng) -> String {
 }
 
 fn set(options: &mut OpenOptions, text: &str) {
-    options.set_options(text).unwrap_or_else(|error| panic!("{text}: {error}"));
+    options.set_from_string(text).unwrap_or_else(|error| panic!("{text}: {error}"));
 }

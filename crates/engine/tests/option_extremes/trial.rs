@@ -159,10 +159,12 @@ fn options(
     let mut options = OpenOptions::new(Arc::new(disk.clone()));
     options.set_clock(Arc::new(Hurrying(disk.clock())));
     options.set_inline_background(true);
-    options.set_options("create_if_missing=true").map_err(|error| refusal(&error, candidates))?;
-    options.set_options(base).map_err(|error| refusal(&error, candidates))?;
+    options
+        .set_from_string("create_if_missing=true")
+        .map_err(|error| refusal(&error, candidates))?;
+    options.set_from_string(base).map_err(|error| refusal(&error, candidates))?;
     for candidate in candidates {
-        options.set_options(&candidate.text).map_err(|error| refusal(&error, candidates))?;
+        options.set_from_string(&candidate.text).map_err(|error| refusal(&error, candidates))?;
     }
     Ok(options)
 }
@@ -198,7 +200,7 @@ fn work(db: &Db, model: &mut Model, round: usize) -> Result<(), String> {
     model.insert(b"large".to_vec(), large);
     db.flush_cf(&family).map_err(say("a flush"))?;
     check(db, model)?;
-    let synced = WriteOptions { sync: true, ..WriteOptions::default() };
+    let synced = WriteOptions::new().with_sync(true);
     db.delete_cf_opt(&family, b"key00007", &synced).map_err(say("a deletion"))?;
     model.remove(&b"key00007"[..]);
     db.put_cf_opt(&family, b"after", b"the flush", &synced).map_err(say("a synced put"))?;
@@ -215,7 +217,7 @@ fn work(db: &Db, model: &mut Model, round: usize) -> Result<(), String> {
 /// Compares the database with the model.
 fn check(db: &Db, model: &Model) -> Result<(), String> {
     let family = db.cf_handle("default").map_err(|error| error.to_string())?;
-    let reads = ReadOptions { total_order_seek: true, ..ReadOptions::default() };
+    let reads = ReadOptions::new().with_total_order_seek(true);
     check_scan(db, &family, model, &reads).map_err(|error| format!("a scan: {error}"))?;
     for (key, value) in model.iter().step_by(9) {
         match db.get_cf_opt(&family, key, &reads) {

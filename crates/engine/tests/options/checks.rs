@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tailwater::options::{
     ColumnFamilyOptions, DbOptions, DbPath, Problem, check_column_family, check_database,
-    check_for_reading, set_options,
+    check_for_reading, set_from_string,
 };
 use tailwater::{Db, ErrorKind, OpenOptions};
 use tailwater_io::sim::SimStorage;
@@ -13,7 +13,7 @@ use tailwater_io::sim::SimStorage;
 /// rejection, if any.
 fn open(text: &str) -> Result<(), String> {
     let (mut database, mut family) = (DbOptions::default(), ColumnFamilyOptions::default());
-    set_options(&mut database, &mut family, text).unwrap();
+    set_from_string(&mut database, &mut family, text).unwrap();
     check_database(&database)
         .and_then(|()| check_column_family(&family, &database))
         .map_err(|error| error.to_string())
@@ -253,10 +253,12 @@ fn values_that_contradict_each_other_are_refused() {
 #[test]
 fn tables_go_to_four_directories_at_most() {
     let path = DbPath { path: "/data".into(), target_size: 1 };
-    let database = DbOptions { db_paths: vec![path.clone(); 5], ..DbOptions::default() };
+    let mut database = DbOptions::default();
+    database.db_paths = vec![path.clone(); 5];
     let error = check_database(&database).unwrap_err();
     assert!(matches!(error.problem, Problem::Invalid { .. }));
-    let mut family = ColumnFamilyOptions { cf_paths: vec![path; 2], ..Default::default() };
+    let mut family = ColumnFamilyOptions::default();
+    family.cf_paths = vec![path; 2];
     assert_eq!(check_column_family(&family, &DbOptions::default()), Ok(()));
     family.set("compaction_style=kCompactionStyleFIFO");
     assert!(check_column_family(&family, &DbOptions::default()).is_err());
@@ -269,7 +271,7 @@ trait SetAll {
 
 impl SetAll for ColumnFamilyOptions {
     fn set(&mut self, text: &str) {
-        set_options(&mut DbOptions::default(), self, text).unwrap();
+        set_from_string(&mut DbOptions::default(), self, text).unwrap();
     }
 }
 
@@ -277,7 +279,7 @@ impl SetAll for ColumnFamilyOptions {
 fn opening_read_only_checks_only_the_options_it_uses() {
     let check = |text| {
         let (mut database, mut family) = (DbOptions::default(), ColumnFamilyOptions::default());
-        set_options(&mut database, &mut family, text).unwrap();
+        set_from_string(&mut database, &mut family, text).unwrap();
         check_for_reading(&database).map_err(|error| error.option)
     };
     assert_eq!(check("allow_2pc=true;keep_log_file_num=0;WAL_ttl_seconds=5"), Ok(()));
@@ -394,7 +396,7 @@ fn options_set_by_field_are_refused_like_options_set_by_name() {
     Db::open("/db", &defaults()).expect("defaults are accepted");
     for (text, set) in cases {
         let (mut by_name, mut by_field) = (defaults(), defaults());
-        by_name.set_options(text).expect(text);
+        by_name.set_from_string(text).expect(text);
         set(&mut by_field);
         let [by_name, by_field] = [by_name, by_field].map(|options| {
             let error = Db::open("/db", &options).expect_err(text);
@@ -416,7 +418,7 @@ fn a_column_family_begins_with_the_options_of_the_others() {
     let own = options.column_family_mut("own").clone();
     assert_eq!((own.num_levels, own.write_buffer_size), (5, 1 << 20));
     assert_eq!(options.column_family("other").num_levels, 4);
-    options.set_options("num_levels=3").expect("an option");
-    assert_eq!(options.column_family("own").num_levels, 3, "set_options reaches every family");
+    options.set_from_string("num_levels=3").expect("an option");
+    assert_eq!(options.column_family("own").num_levels, 3, "set_from_string reaches every family");
     assert_eq!(options.column_family("other").num_levels, 3);
 }

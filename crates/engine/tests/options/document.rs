@@ -6,7 +6,7 @@ use std::path::Path;
 
 use tailwater::options::{
     ColumnFamilyOptions, DbOptions, OptionTable, Options, Problem, UnknownOptions,
-    sanitize_column_family, sanitize_database, set_options,
+    sanitize_column_family, sanitize_database, set_from_string,
 };
 use tailwater_format::options_text::Document;
 
@@ -120,8 +120,8 @@ fn values_are_parsed_and_sanitized_as_by_rocksdb() {
     assert!(cases.len() > 25);
     for (database_string, family_string, expected) in cases {
         let (mut database, mut family) = (DbOptions::default(), ColumnFamilyOptions::default());
-        set_options(&mut database, &mut family, database_string).unwrap();
-        set_options(&mut database, &mut family, family_string).unwrap();
+        set_from_string(&mut database, &mut family, database_string).unwrap();
+        set_from_string(&mut database, &mut family, family_string).unwrap();
         let found = lines(&opened(database, family));
         let found: BTreeSet<&str> = found.difference(&defaults).map(String::as_str).collect();
         assert_eq!(found, expected, "{database_string} | {family_string}");
@@ -202,7 +202,8 @@ fn the_first_of_two_lines_for_an_option_applies() {
 #[test]
 fn wal_dir_is_normalized() {
     let wal_dir = |given: &str| {
-        let mut database = DbOptions { wal_dir: given.to_owned(), ..DbOptions::default() };
+        let mut database = DbOptions::default();
+        database.wal_dir = given.to_owned();
         sanitize_database(&mut database, Path::new("/data/db"));
         database.wal_dir
     };

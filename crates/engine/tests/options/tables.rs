@@ -78,7 +78,8 @@ fn unwritten_options_are_not_printed() {
 #[test]
 fn differences_list_the_changed_options() {
     let before = DbOptions::default();
-    let after = DbOptions { max_open_files: 5, ..before.clone() };
+    let mut after = before.clone();
+    after.max_open_files = 5;
     let differences: Vec<_> = before.differences(&after).collect();
     assert_eq!(differences, [("max_open_files", "-1".to_owned(), "5".to_owned())]);
 }

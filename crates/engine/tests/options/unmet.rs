@@ -16,9 +16,9 @@ fn options(disk: &SimStorage, text: &str) -> OpenOptions {
     options.set_clock(disk.clock());
     options.set_inline_background(true);
     options
-        .set_options("create_if_missing=true;create_missing_column_families=true")
+        .set_from_string("create_if_missing=true;create_missing_column_families=true")
         .expect("text");
-    options.set_options(text).expect(text);
+    options.set_from_string(text).expect(text);
     options
 }
 
@@ -179,8 +179,8 @@ fn options_shared_by_column_families_are_reported_once() {
     for name in ["default", "one", "two"] {
         options.set_column_family(name, common.clone());
     }
-    let own = ColumnFamilyOptions { bloom_locality: 3, ..common };
-    options.set_column_family("three", own);
+    options.set_column_family("three", common);
+    options.column_family_mut("three").bloom_locality = 3;
     let db = Db::open(DB, &options).expect("a new database");
     drop(db);
     let db = Db::open(DB, &options).expect("the database");

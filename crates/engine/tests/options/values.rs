@@ -4,7 +4,8 @@ use std::path::Path;
 
 use tailwater::options::{
     CacheCapacity, ColumnFamilyOptions, CompressionType, DbOptions, FilterPolicy, ObjectName,
-    OptionTable, OptionValue, PrefixExtractor, change_column_family, change_database, set_options,
+    OptionTable, OptionValue, PrefixExtractor, change_column_family, change_database,
+    set_from_string,
 };
 
 fn set<T: OptionValue + Default>(text: &str) -> Option<T> {
@@ -159,7 +160,7 @@ fn a_string_may_set_database_and_column_family_options() {
                 use_direct_reads_for_compaction=true;memtable=skip_list;\
                 experimental_mempurge_threshold=0.5;max_mem_compaction_level=7;\
                 preserve_deletes=yes";
-    set_options(&mut database, &mut family, text).unwrap();
+    set_from_string(&mut database, &mut family, text).unwrap();
     assert_eq!(database.max_open_files, 100);
     assert!(database.use_direct_io_for_compaction_reads);
     assert_eq!(family.write_buffer_size, 1 << 20);
@@ -197,7 +198,7 @@ fn a_string_that_is_refused_changes_nothing() {
             "option plain_table_factory: '{}' is not supported: only block-based tables are built",
         ),
     ] {
-        let error = set_options(&mut database, &mut family, text).unwrap_err();
+        let error = set_from_string(&mut database, &mut family, text).unwrap_err();
         assert_eq!(error.to_string(), message);
     }
     assert_eq!(database, DbOptions::default());
@@ -300,7 +301,7 @@ fn no_text_makes_the_parsers_panic() {
         let _ = database.set_option(&format!("{name}{part}"), &value);
         let _ = family.set_option(&format!("{name}{part}"), &value);
         let _ = family.table_factory.set_option(&format!("filter_policy{part}"), &value);
-        let _ = set_options(&mut database, &mut family, &format!("{name}{part}={value}"));
+        let _ = set_from_string(&mut database, &mut family, &format!("{name}{part}={value}"));
     }
     // Some of the random values were accepted. Their text form must be accepted as well.
     for (name, value) in database.print_options() {

@@ -63,8 +63,8 @@ fn say(line: &str) {
 
 fn open(directory: &Path, options: &str) -> Result<Db, Error> {
     let mut open = OpenOptions::default();
-    open.set_options("create_if_missing=true")?;
-    open.set_options(options)?;
+    open.set_from_string("create_if_missing=true")?;
+    open.set_from_string(options)?;
     Db::open(directory, &open)
 }
 
@@ -82,7 +82,7 @@ fn write(
         for number in first[writer].. {
             let put = plan.put(writer, number);
             let sync = put.sync && syncs == AS_PLANNED;
-            let options = WriteOptions { sync, ..WriteOptions::default() };
+            let options = WriteOptions::new().with_sync(sync);
             match db.put_cf_opt(&family, &put.key, &put.value, &options) {
                 Ok(()) => say(&format!("{RETURNED}{writer} {number}")),
                 Err(error) => return say(&format!("{FAILED}{error}")),

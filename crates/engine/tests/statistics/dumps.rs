@@ -9,7 +9,7 @@ use tailwater::{Db, OpenOptions, Statistics, WriteOptions};
 fn the_log_gets_statistics_every_period() {
     let directory = tempfile::tempdir().expect("a directory");
     let mut options = OpenOptions::default();
-    options.set_options("create_if_missing=true;stats_dump_period_sec=1").expect("options");
+    options.set_from_string("create_if_missing=true;stats_dump_period_sec=1").expect("options");
     options.set_statistics(Arc::new(Statistics::new()));
     let db = Db::open(directory.path(), &options).expect("a new database");
     let family = db.cf_handle("default").expect("a family");

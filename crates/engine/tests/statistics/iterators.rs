@@ -73,7 +73,7 @@ fn readahead_is_counted_and_charged() {
     }
     counted.flush();
     counted.moved();
-    let options = ReadOptions { readahead_size: 64 << 10, ..ReadOptions::default() };
+    let options = ReadOptions::new().with_readahead_size(64 << 10);
     let mut iterator =
         counted.db.raw_iterator_cf_opt(&counted.family(), &options).expect("an iterator");
     iterator.seek_to_first().expect("a seek");

@@ -40,7 +40,9 @@ fn approximate_sizes_cover_the_requested_sources() {
     let family = counted.family();
     let all: [(&[u8], &[u8]); 2] = [(b"", b"x"), (b"0250", b"0750")];
     let sizes = |include_files, include_memtables| {
-        let options = SizeOptions { include_files, include_memtables, ..SizeOptions::default() };
+        let options = SizeOptions::new()
+            .with_include_files(include_files)
+            .with_include_memtables(include_memtables);
         counted.db.approximate_sizes(&family, &all, &options).expect("sizes")
     };
     assert_eq!((sizes(true, false), sizes(false, true)), (vec![0, 0], vec![114_000, 57_000]));
@@ -49,7 +51,7 @@ fn approximate_sizes_cover_the_requested_sources() {
     assert_eq!((sizes(true, false)[0], sizes(false, true)), (file, vec![0, 0]));
     let half = sizes(true, true)[1];
     assert!(half.abs_diff(file / 2) < file / 20, "{half} of {file}");
-    let nothing = SizeOptions { include_files: false, ..SizeOptions::default() };
+    let nothing = SizeOptions::new().with_include_files(false);
     let refused = counted.db.approximate_sizes(&family, &all, &nothing).expect_err("nothing");
     assert_eq!(refused.kind(), ErrorKind::InvalidArgument);
     let backward: [(&[u8], &[u8]); 1] = [(b"b", b"a")];

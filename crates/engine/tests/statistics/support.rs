@@ -80,8 +80,8 @@ pub(crate) fn options(disk: &SimStorage, text: &str) -> OpenOptions {
     let mut options = OpenOptions::new(Arc::new(disk.clone()));
     options.set_clock(disk.clock());
     options.set_inline_background(true);
-    options.set_options("create_if_missing=true").expect("options");
-    options.set_options(text).expect("options");
+    options.set_from_string("create_if_missing=true").expect("options");
+    options.set_from_string(text).expect("options");
     options
 }
 

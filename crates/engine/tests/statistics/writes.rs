@@ -19,7 +19,7 @@ fn a_write_counts_its_batch() {
     let counted = Counted::new("");
     let mut batch = batch();
     let bytes = batch.data_size() as u64;
-    let synced = WriteOptions { sync: true, ..WriteOptions::default() };
+    let synced = WriteOptions::new().with_sync(true);
     counted.db.write_opt(&mut batch, &synced).expect("a write");
     assert_eq!(counted.measured("bytes.per.write"), (1, bytes));
     assert_eq!(counted.measured("db.write.micros").0, 1);
@@ -33,7 +33,7 @@ fn a_write_counts_its_batch() {
         ("wal.synced", 1),
     ];
     assert_eq!(counted.moved(), tickers(logged));
-    let unlogged = WriteOptions { disable_wal: true, ..WriteOptions::default() };
+    let unlogged = WriteOptions::new().with_disable_wal(true);
     counted.db.write_opt(&mut batch, &unlogged).expect("a write");
     let not_logged = [("number.keys.written", 2), ("bytes.written", bytes), ("write.self", 1)];
     assert_eq!(counted.moved(), tickers(not_logged));
@@ -52,7 +52,7 @@ fn concurrent_writers_count_each_batch_once() {
     let directory = tempfile::tempdir().expect("a directory");
     let statistics = Arc::new(Statistics::new());
     let mut options = OpenOptions::default();
-    options.set_options("create_if_missing=true").expect("options");
+    options.set_from_string("create_if_missing=true").expect("options");
     options.set_statistics(Arc::clone(&statistics));
     let db = Db::open(directory.path(), &options).expect("a new database");
     const THREADS: u64 = 4;
@@ -109,7 +109,7 @@ fn a_stall_counts_its_duration() {
     options.set_inline_background(true);
     let text = "create_if_missing=true;level0_file_num_compaction_trigger=1;\
                 level0_slowdown_writes_trigger=1;delayed_write_rate=10000";
-    options.set_options(text).expect("options");
+    options.set_from_string(text).expect("options");
     options.set_statistics(Arc::clone(&statistics));
     let db = Db::open(directory.path(), &options).expect("a new database");
     db.pause_compactions().expect("a pause");

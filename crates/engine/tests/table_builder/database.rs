@@ -58,7 +58,7 @@ pub(crate) struct Cut {
 /// of a database does.
 pub(crate) fn family_options(text: &str) -> ColumnFamilyOptions {
     let (mut database, mut family) = (DbOptions::default(), ColumnFamilyOptions::default());
-    options::set_options(&mut database, &mut family, text)
+    options::set_from_string(&mut database, &mut family, text)
         .unwrap_or_else(|error| panic!("{text}: {error}"));
     sanitize_column_family(&mut family, &database, false);
     check_column_family(&family, &database).unwrap_or_else(|error| panic!("{text}: {error}"));

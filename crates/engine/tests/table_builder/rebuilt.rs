@@ -323,17 +323,13 @@ fn compression(properties: &Properties) -> TableCompression {
         value.parse::<i64>().ok()
     };
     let kind = value("_type").expect("a configured compression") as u8;
-    TableCompression {
-        kind: Compression::from_byte(kind).expect("a compression"),
-        options: CompressionOptions {
-            level: value("level").expect("a level") as i32,
-            max_compressed_bytes_per_kb: value("max_compressed_bytes_per_kb").expect("a share")
-                as i32,
-            checksum: value("checksum") == Some(1),
-            enabled: value("enabled") == Some(1),
-            ..CompressionOptions::default()
-        },
-    }
+    let share = value("max_compressed_bytes_per_kb").expect("a share");
+    let mut options = CompressionOptions::default();
+    options.level = value("level").expect("a level") as i32;
+    options.max_compressed_bytes_per_kb = share as i32;
+    options.checksum = value("checksum") == Some(1);
+    options.enabled = value("enabled") == Some(1);
+    TableCompression { kind: Compression::from_byte(kind).expect("a compression"), options }
 }
 
 fn decompressed(kind: Compression, bytes: &[u8]) -> Vec<u8> {

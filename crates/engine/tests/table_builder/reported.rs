@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tailwater::for_tests::Builder;
 use tailwater::for_tests::{Origin, TableCompression};
-use tailwater::options::CompressionOptions;
+
 use tailwater_format::Comparator;
 use tailwater_format::blob::{BlobIndex, BlobLocation};
 use tailwater_format::compress::Compression;
@@ -106,8 +106,7 @@ fn compression_is_chosen_by_level() {
         "compression=kSnappyCompression;bottommost_compression=kZSTD;\
          compression_per_level=kNoCompression:kLZ4Compression:kZlibCompression",
     );
-    by_level.bottommost_compression_opts =
-        CompressionOptions { enabled: true, ..CompressionOptions::default() };
+    by_level.bottommost_compression_opts.enabled = true;
     assert_eq!(chosen(&TableCompression::for_flush(&by_level)), (None, false));
     for (level, base_level, bottommost, kind) in [
         (0, 1, false, None),

@@ -25,7 +25,7 @@ fn write_all(db: &Db, writer: u32, mut rng: fastrand::Rng) {
             let length = if rng.u8(..50) == 0 { 40_000 } else { rng.usize(..300) };
             batch.put_cf(family.id(), &key, vec![rng.u8(..); length]).expect("a put");
         }
-        let options = WriteOptions { sync: rng.u8(..40) == 0, ..WriteOptions::default() };
+        let options = WriteOptions::new().with_sync(rng.u8(..40) == 0);
         db.write_opt(&mut batch, &options).expect("a write");
     }
 }

@@ -93,7 +93,7 @@ impl Scene {
             batch.put_log_data(&self.history.len().to_le_bytes()).expect("log data");
         }
         let sync = rng.u8(..10) == 0;
-        let options = WriteOptions { sync, ..WriteOptions::default() };
+        let options = WriteOptions::new().with_sync(sync);
         self.db.write_opt(&mut batch, &options).expect("a write");
         self.history.add(batch);
         if sync || !self.is_manual {

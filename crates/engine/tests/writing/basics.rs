@@ -1,6 +1,6 @@
 //! Writing to a database, reading it and reopening it.
 
-use tailwater::{Db, WriteBatch, WriteOptions};
+use tailwater::{Db, ReadOptions, WriteBatch, WriteOptions};
 
 use crate::support::{default_family, findings, get, get_from, options, synced};
 
@@ -93,7 +93,7 @@ fn snapshots_stay_consistent_across_flushes() {
     db.flush_cf(&family).expect("a flush");
     assert_eq!(get(&db, "key"), None);
     for (round, snapshot) in snapshots.into_iter().enumerate() {
-        let read = tailwater::ReadOptions { snapshot: Some(snapshot), ..Default::default() };
+        let read = ReadOptions::new().with_snapshot(snapshot);
         let value = db.get_cf_opt(&family, b"key", &read).expect("a get");
         assert_eq!(value, Some(format!("{round}!").into_bytes()));
     }

@@ -50,7 +50,7 @@ fn a_change_is_reported_written_and_kept() {
         assert!(log.contains(line), "{line} is not in {log}");
     }
     assert_eq!(default_family(&db).options().write_buffer_size, 1 << 20);
-    assert_eq!(db.database_options().expect("options").bytes_per_sync, 64 << 10);
+    assert_eq!(db.database_options().bytes_per_sync, 64 << 10);
     // Simulates a power cut while the database is open. The changed options must be in the OPTIONS
     // file.
     let image = disk.crash_image(1);
@@ -65,7 +65,7 @@ fn nothing_is_changed_by_changes_that_are_refused() {
     let disk = SimStorage::new(1);
     let db = open(&disk, "");
     let family = default_family(&db);
-    let (options, database) = (family.options(), db.database_options().expect("options"));
+    let (options, database) = (family.options(), db.database_options());
     let files = options_files(&disk);
     let refused = |changes: &[(&str, &str)]| {
         let (kind, text) = failure(db.set_options_cf(&family, changes));
@@ -91,7 +91,7 @@ fn nothing_is_changed_by_changes_that_are_refused() {
     let (_, text) = failure(foreign.set_options_cf(&family, &[("ttl", "1")]));
     assert!(text.contains("does not belong to this opening of the database"), "{text}");
     assert_eq!((options, files), (family.options(), options_files(&disk)));
-    assert_eq!(database, db.database_options().expect("options"));
+    assert_eq!(database, db.database_options());
     db.close().expect("closed");
     let (_, text) = failure(db.set_options_cf(&family, &[("ttl", "1")]));
     assert!(text.contains("the database was closed"), "{text}");
@@ -310,7 +310,7 @@ fn a_running_compaction_keeps_its_initial_options() {
     let mut options = options(text);
     let filter = Arc::new(Halting::default());
     options.add_compaction_filter(tailwater::CompactionFilter::Custom(filter.clone()));
-    options.set_options("compaction_filter=halting").expect("options");
+    options.set_from_string("compaction_filter=halting").expect("options");
     let db = Db::open(directory.path(), &options).expect("a new database");
     for _ in 0..2 {
         for key in 0..2000 {
@@ -471,7 +471,7 @@ fn options_changed_before_the_lock_is_taken_are_kept() {
         let options = default_family(&db).options();
         assert_eq!(options.write_buffer_size, 1 << 20);
         assert_ne!(options.ttl, 60, "that is for a database that is made");
-        assert_eq!(db.database_options().expect("options").max_background_jobs, 7);
+        assert_eq!(db.database_options().max_background_jobs, 7);
         let counters = db.cf_handle("counters").expect("a column family");
         let one = 1_u64.to_le_bytes();
         db.merge_cf_opt(&counters, b"k", one, &WriteOptions::default()).expect("a merge");
@@ -480,6 +480,7 @@ fn options_changed_before_the_lock_is_taken_are_kept() {
         db.close().expect("closed");
         let db = Db::open_read_only(DB, &late).expect("a database");
         assert_eq!(default_family(&db).options().write_buffer_size, 1 << 20);
+        assert_eq!(db.database_options().max_background_jobs, 7);
         let counters = db.cf_handle("counters").expect("a column family");
         assert!(db.get_cf_opt(&counters, b"k", &ReadOptions::default()).expect("a read").is_some());
     }

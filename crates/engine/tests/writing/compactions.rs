@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use tailwater::{BottommostRewrite, CompactRangeOptions, Db, ErrorKind, StallCause, StallState};
+use tailwater::{
+    BottommostRewrite, CompactRangeOptions, Db, ErrorKind, ReadOptions, StallCause, StallState,
+};
 use tailwater_io::sim::{Fault, FaultPlan, FaultRule, SimStorage};
 use tailwater_io::{Create, IoMode, Operation, Purpose, Storage};
 
@@ -14,7 +16,7 @@ const PATH: &str = "/db";
 const SMALL: &str = "level0_file_num_compaction_trigger=2;max_bytes_for_level_base=20000;\
                      target_file_size_base=5000;compression=kNoCompression";
 const FORCE: CompactRangeOptions =
-    CompactRangeOptions { bottommost_level_compaction: BottommostRewrite::Force };
+    CompactRangeOptions::new().with_bottommost_level_compaction(BottommostRewrite::Force);
 
 fn open(disk: &SimStorage, text: &str) -> Db {
     Db::open(PATH, &simulated(disk, text)).expect("a database")
@@ -104,7 +106,7 @@ fn iterators_and_snapshots_stay_valid_across_a_compaction() {
         iterator.next().expect("a step");
     }
     assert_eq!(count, 100);
-    let read = tailwater::ReadOptions { snapshot: Some(snapshot), ..Default::default() };
+    let read = ReadOptions::new().with_snapshot(snapshot);
     let value = db.get_cf_opt(&family, b"007", &read).expect("a get").expect("a value");
     assert!(value.starts_with(b"old"));
     drop((read, iterator));

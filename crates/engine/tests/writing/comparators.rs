@@ -112,10 +112,8 @@ fn check(
     rng: &mut Rng,
     context: &str,
 ) {
-    let read = |total_order_seek| ReadOptions {
-        snapshot: snapshot.cloned(),
-        total_order_seek,
-        ..ReadOptions::default()
+    let read = |total_order_seek| {
+        ReadOptions::new().with_snapshot(snapshot.cloned()).with_total_order_seek(total_order_seek)
     };
     let keys: Vec<Vec<u8>> = (0..60).map(|_| key(rng)).collect();
     let asked: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();

@@ -47,7 +47,7 @@ fn closing_waits_for_an_ingestion() {
     thread::scope(|scope| {
         let ingesting = scope.spawn(|| {
             let files: Vec<&Path> = files.iter().map(PathBuf::as_path).collect();
-            let options = IngestOptions { link_files: true, ..IngestOptions::default() };
+            let options = IngestOptions::new().with_link_files(true);
             db.ingest_external_file_cf_opts(&default_family(&db), &files, &options)
         });
         gate.wait();

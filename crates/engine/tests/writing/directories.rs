@@ -120,7 +120,8 @@ fn tables_may_have_leveldb_names() {
     holds_all(&db);
     db.checkpoint("/copy").expect("a checkpoint");
     let bottommost_level_compaction = BottommostRewrite::Force;
-    let rewrite = CompactRangeOptions { bottommost_level_compaction };
+    let rewrite =
+        CompactRangeOptions::new().with_bottommost_level_compaction(bottommost_level_compaction);
     db.compact_range_cf_opt(&default_family(&db), None, None, &rewrite).expect("compacting");
     holds_all(&db);
     drop(db);

@@ -52,7 +52,7 @@ fn use_it(db: &Db, round: &str) {
     assert_eq!(values.iter().filter(|value| matches!(value, Ok(Some(_)))).count(), 2);
     let snapshot = Some(db.snapshot());
     let mut iterator =
-        db.raw_iterator_cf_opt(&family, &ReadOptions { snapshot, ..none }).expect("an iterator");
+        db.raw_iterator_cf_opt(&family, &none.with_snapshot(snapshot)).expect("an iterator");
     iterator.seek_to_first().expect("a first key");
     assert!(iterator.valid());
     db.flush_all().expect("a flush");
@@ -108,8 +108,8 @@ fn a_thread_that_ends_can_use_the_database() {
 /// flushes a second table, which starts a compaction.
 fn open(disk: &SimStorage, fuse: &Arc<Fuse>, text: &str) -> Db {
     let mut options = options(disk, fuse);
-    options.set_options("level0_file_num_compaction_trigger=2").expect("options");
-    options.set_options(text).expect("options");
+    options.set_from_string("level0_file_num_compaction_trigger=2").expect("options");
+    options.set_from_string(text).expect("options");
     let db = Db::open(PATH, &options).expect("a database");
     for key in ["a", "b"] {
         put(&db, key, "1").expect("a put");

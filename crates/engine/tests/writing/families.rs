@@ -79,7 +79,7 @@ fn missing_families_are_created_only_if_the_options_ask_for_it() {
     let (kind, text) = failure(Db::open(path, &naming));
     assert_eq!(kind, ErrorKind::InvalidArgument);
     assert!(text.contains("'wanted'") && text.contains("create_missing"), "{text}");
-    naming.set_options("create_missing_column_families=true").expect("options");
+    naming.set_from_string("create_missing_column_families=true").expect("options");
     let db = Db::open(path, &naming).expect("the database");
     put(&db, "a", "1").expect("a put");
     let wanted = db.cf_handle("wanted").expect("the family");

@@ -175,7 +175,7 @@ fn flushes_drop_range_deletions_that_no_snapshot_distinguishes() {
         tombstone("00101", 402, "00901"),
     ];
     assert_eq!(stored(&disk, &db), expected);
-    let at_snapshot = ReadOptions { snapshot: Some(seen), ..ReadOptions::default() };
+    let at_snapshot = ReadOptions::new().with_snapshot(seen);
     let get = |key: &str| db.get_cf_opt(&family, key.as_bytes(), &at_snapshot).expect("a get");
     assert_eq!((get("00500").as_deref(), get("00501")), (Some(&b"seen"[..]), None));
 

@@ -211,5 +211,5 @@ pub(crate) fn install(options: &mut OpenOptions, clock: Arc<dyn Clock>, fuse: &A
     let text = "comparator=tests.Fused;merge_operator=tests.Fused;prefix_extractor=tests.Fused;\
                 compaction_filter=tests.Fused;\
                 block_based_table_factory={filter_policy=bloomfilter:10:false}";
-    options.set_options(text).expect("options");
+    options.set_from_string(text).expect("options");
 }

@@ -75,8 +75,8 @@ impl Gate {
     /// missing.
     pub(crate) fn options(self: &Arc<Self>, text: &str) -> OpenOptions {
         let mut options = OpenOptions::new(Arc::clone(self) as Arc<dyn Storage>);
-        options.set_options("create_if_missing=true").expect("options");
-        options.set_options(text).expect("options");
+        options.set_from_string("create_if_missing=true").expect("options");
+        options.set_from_string(text).expect("options");
         options
     }
 

@@ -15,7 +15,7 @@ use crate::support::{default_family, findings, get, logs, names, property, simul
 
 const PATH: &str = "/db";
 const DIRECT: &str = "wal_io_mode=direct";
-const UNLOGGED: WriteOptions = WriteOptions { disable_wal: true, sync: false, no_slowdown: false };
+const UNLOGGED: WriteOptions = WriteOptions::new().with_disable_wal(true);
 
 /// Opens a database whose log uses direct I/O, on a simulated disk behind a gate that can stop a
 /// call.

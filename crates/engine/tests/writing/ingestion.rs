@@ -106,10 +106,10 @@ fn snapshots_see_no_ingested_file_unless_consistency_is_off() {
     let file = ingest(&db, FILE, &IngestOptions::default()).expect("a file");
     assert_eq!((file.level, file.sequence), (6, 1));
     make(&simulated(&disk, ""), FILE, &["c"], "ingested");
-    let careless = IngestOptions { snapshot_consistency: false, ..IngestOptions::default() };
+    let careless = IngestOptions::new().with_snapshot_consistency(false);
     let file = ingest(&db, FILE, &careless).expect("a file");
     assert_eq!((file.level, file.sequence), (6, 0));
-    let options = ReadOptions { snapshot: Some(snapshot), ..ReadOptions::default() };
+    let options = ReadOptions::new().with_snapshot(snapshot);
     let family = default_family(&db);
     assert_eq!(db.get_cf_opt(&family, b"a", &options).expect("a get"), None);
     assert_eq!(db.get_cf_opt(&family, b"c", &options).expect("a get"), Some(b"ingested".to_vec()));
@@ -140,12 +140,12 @@ fn files_are_linked_moved_or_copied() {
     let disk = disk();
     let db = open(&disk, "");
     let options = simulated(&disk, "");
-    let moves = IngestOptions { move_files: true, ..IngestOptions::default() };
+    let moves = IngestOptions::new().with_move_files(true);
     make(&options, FILE, &["a"], "moved");
     assert!(!ingest(&db, FILE, &moves).expect("a file").is_copy);
     assert!(disk.metadata(Path::new(FILE)).is_err(), "the first name goes");
     make(&options, FILE, &["b"], "linked");
-    let links = IngestOptions { link_files: true, ..IngestOptions::default() };
+    let links = IngestOptions::new().with_link_files(true);
     assert!(!ingest(&db, FILE, &links).expect("a file").is_copy);
     assert!(disk.metadata(Path::new(FILE)).is_ok(), "the first name stays");
     // The file is now also a table of the database, by a hard link. Its outside name is removed, so
@@ -154,7 +154,7 @@ fn files_are_linked_moved_or_copied() {
     make(&options, FILE, &["c"], "copied");
     let no_links = FaultRule::new(Fault::InputOutput).operation(Operation::Link).from(0);
     disk.set_faults(FaultPlan::none().with(no_links));
-    let only_moves = IngestOptions { failed_move_fall_back_to_copy: false, ..moves };
+    let only_moves = moves.with_failed_move_fall_back_to_copy(false);
     let (_, message) = refused(&disk, &db, &only_moves);
     assert!(message.contains("link"), "{message}");
     assert!(ingest(&db, FILE, &moves).expect("a file").is_copy);
@@ -188,7 +188,7 @@ fn a_table_of_the_database_is_not_moved() {
         by_directory.join(name),
         Path::new("/outside/../database").join(name),
     ];
-    let moves = IngestOptions { move_files: true, ..IngestOptions::default() };
+    let moves = IngestOptions::new().with_move_files(true);
     make(&options, "/outside/other.sst", &["b"], "moved with it");
     for path in &paths {
         for family in [&default_family(&db), &family] {
@@ -202,7 +202,7 @@ fn a_table_of_the_database_is_not_moved() {
     assert_eq!(db.live_files().len(), 1);
     // A table file of the database may be ingested by linking or copying, since the file keeps its
     // original name. Moving it was refused above.
-    let links = IngestOptions { link_files: true, ..IngestOptions::default() };
+    let links = IngestOptions::new().with_link_files(true);
     for (path, options) in paths.iter().zip([links, IngestOptions::default()]) {
         db.ingest_external_file_cf_opts(&family, &[path], &options).expect("a file");
     }
@@ -226,10 +226,11 @@ fn a_table_that_is_still_read_is_not_moved() {
     let mut iterator =
         db.raw_iterator_cf_opt(&default_family(&db), &ReadOptions::default()).expect("an iterator");
     put(&db, "a", "newer").expect("a put");
-    let force = CompactRangeOptions { bottommost_level_compaction: BottommostRewrite::Force };
+    let force =
+        CompactRangeOptions::new().with_bottommost_level_compaction(BottommostRewrite::Force);
     db.compact_range_cf_opt(&default_family(&db), None, None, &force).expect("a compaction");
     assert!(db.live_files().iter().all(|file| file.path != table));
-    let moves = IngestOptions { move_files: true, ..IngestOptions::default() };
+    let moves = IngestOptions::new().with_move_files(true);
     let (kind, _) =
         failure(db.ingest_external_file_cf_opts(&default_family(&db), &[&table], &moves));
     assert_eq!(kind, ErrorKind::InvalidArgument);
@@ -246,7 +247,7 @@ fn a_file_named_twice_is_ingested_twice() {
     let link = Path::new("/outside/link.sst");
     disk.create_symbolic_link(Path::new(FILE), link).expect("a symbolic link");
     let other = db.create_cf("other", &Default::default()).expect("a column family");
-    let moves = IngestOptions { move_files: true, ..IngestOptions::default() };
+    let moves = IngestOptions::new().with_move_files(true);
     let (twice, once) = ([Path::new(FILE), link, Path::new(FILE)], [Path::new(FILE)]);
     let family = default_family(&db);
     let requests = [(&family, &twice[..]), (&other, &once[..])]
@@ -272,8 +273,7 @@ fn ingesting_a_symbolic_link_ingests_its_target() {
         let db = Db::open(&path, &options("")).expect("a database");
         make_file(&options(""), &file, &["a"], "value");
         std::os::unix::fs::symlink(&file, &link).expect("a symbolic link");
-        let moving =
-            IngestOptions { move_files: moves, link_files: !moves, ..IngestOptions::default() };
+        let moving = IngestOptions::new().with_move_files(moves).with_link_files(!moves);
         let taken_in = db
             .ingest_external_file_cf_opts(&default_family(&db), &[&link], &moving)
             .expect("a file");
@@ -296,28 +296,27 @@ fn ingestions_that_their_options_forbid_are_refused() {
     let all = IngestOptions::default();
     make(&simulated(&disk, ""), FILE, &["a", "c"], "ingested");
     put(&db, "b", "older").expect("a put");
-    let (kind, message) =
-        refused(&disk, &db, &IngestOptions { allow_blocking_flush: false, ..all });
+    let (kind, message) = refused(&disk, &db, &all.with_allow_blocking_flush(false));
     assert_eq!(kind, ErrorKind::InvalidArgument);
     assert!(message.contains("allow_blocking_flush") && message.contains(FILE), "{message}");
     db.flush_all().expect("a flush");
-    let (kind, message) = refused(&disk, &db, &IngestOptions { allow_global_seqno: false, ..all });
+    let (kind, message) = refused(&disk, &db, &all.with_allow_global_seqno(false));
     assert_eq!(kind, ErrorKind::InvalidArgument);
     assert!(message.contains("allow_global_seqno") && message.contains(FILE), "{message}");
-    let last = IngestOptions { fail_if_not_bottommost_level: true, ..all };
+    let last = all.with_fail_if_not_bottommost_level(true);
     let (kind, message) = refused(&disk, &db, &last);
     assert_eq!(kind, ErrorKind::Busy);
     assert!(message.contains("level 0") && message.contains(FILE), "{message}");
     let not_built = [
-        (IngestOptions { ingest_behind: true, ..all }, "ingest_behind"),
-        (IngestOptions { write_global_seqno: true, ..all }, "write_global_seqno"),
-        (IngestOptions { allow_db_generated_files: true, ..all }, "allow_db_generated_files"),
+        (all.with_ingest_behind(true), "ingest_behind"),
+        (all.with_write_global_seqno(true), "write_global_seqno"),
+        (all.with_allow_db_generated_files(true), "allow_db_generated_files"),
     ];
     for (options, name) in not_built {
         let (kind, message) = refused(&disk, &db, &options);
         assert!(kind == ErrorKind::NotSupported && message.contains(name), "{message}");
     }
-    let both = IngestOptions { move_files: true, link_files: true, ..all };
+    let both = all.with_move_files(true).with_link_files(true);
     assert_eq!(refused(&disk, &db, &both).0, ErrorKind::InvalidArgument);
 }
 
@@ -328,8 +327,7 @@ fn files_unsuitable_for_the_column_family_are_refused_by_name() {
     let family = default_family(&db);
     let other = db.create_cf("other", &family.options()).expect("a column family");
     let mine = simulated(&disk, "");
-    let careful =
-        IngestOptions { verify_checksums_before_ingest: true, ..IngestOptions::default() };
+    let careful = IngestOptions::new().with_verify_checksums_before_ingest(true);
     let refused = |expected: ErrorKind, part: &str| {
         let (kind, message) = refused(&disk, &db, &careful);
         assert!(kind == expected && message.contains(part), "{message}");
@@ -454,7 +452,7 @@ fn an_existing_file_with_the_ingested_files_name_stays() {
         let taken_in = ingest(&db, FILE, &IngestOptions::default()).expect("a file");
         let next = Path::new(PATH).join(format!("{:06}.sst", taken_in.number + 1));
         disk.link(Path::new(FILE), &next).expect("a file of somebody's");
-        let options = IngestOptions { link_files: links, ..IngestOptions::default() };
+        let options = IngestOptions::new().with_link_files(links);
         let (kind, reported) = refused(&disk, &db, &options);
         assert_eq!(kind, ErrorKind::Io, "{reported}");
         ingest(&db, FILE, &options).expect("the database goes on");
@@ -506,7 +504,7 @@ fn ingestions_are_atomic_to_concurrent_readers_and_writers() {
                 let files = families.iter().zip(&paths).map(|(family, paths)| ExternalFiles {
                     family,
                     paths,
-                    options: IngestOptions { move_files: true, ..IngestOptions::default() },
+                    options: IngestOptions::new().with_move_files(true),
                 });
                 let files: Vec<_> = files.collect();
                 db.ingest_external_files(&files).expect("an ingestion");
@@ -550,7 +548,7 @@ fn write_until(db: &Db, families: &[ColumnFamily], is_done: &AtomicBool) {
 
 /// Asserts that at a new snapshot all ingested keys have the same value in all column families.
 fn check_whole(db: &Db, families: &[ColumnFamily]) {
-    let options = ReadOptions { snapshot: Some(db.snapshot()), ..ReadOptions::default() };
+    let options = ReadOptions::new().with_snapshot(db.snapshot());
     let mut seen = Vec::new();
     for family in families {
         for key in 0..KEYS {

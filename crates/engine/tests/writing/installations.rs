@@ -313,7 +313,7 @@ fn a_snapshot_is_taken_while_an_ingestion_opens_its_tables() {
         ingestion.join().expect("a thread").expect("an ingestion");
         taking.join().expect("a thread")
     });
-    let before = ReadOptions { snapshot: Some(snapshot), ..ReadOptions::default() };
+    let before = ReadOptions::new().with_snapshot(snapshot);
     let seen = scene.db.get_cf_opt(&scene.first, b"m", &before).expect("a get");
     assert_eq!(seen, None, "the snapshot is older");
     drop(before);

@@ -5,7 +5,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::thread;
 
-use tailwater::{CompactRangeOptions, Db, ErrorKind, OpenOptions, WriteOptions};
+use tailwater::{CompactRangeOptions, Db, ErrorKind, OpenOptions};
 use tailwater_io::posix::PosixStorage;
 use tailwater_io::sim::{Fault, FaultPlan, FaultRule, SimStorage};
 use tailwater_io::{DirectoryEntry, Operation, Storage};
@@ -240,7 +240,7 @@ fn unsupported_options_are_refused_by_name() {
     let (kind, error) = failure(db.put_cf_opt(&default_family(&db), b"a", b"1", &unlogged()));
     assert_eq!(kind, ErrorKind::InvalidArgument);
     assert!(error.contains("recycle_log_file_num"), "{error}");
-    let contradicting = WriteOptions { sync: true, ..unlogged() };
+    let contradicting = unlogged().with_sync(true);
     let (kind, error) = failure(db.put_cf_opt(&default_family(&db), b"a", b"1", &contradicting));
     assert_eq!(kind, ErrorKind::InvalidArgument);
     assert!(error.contains("sync"), "{error}");

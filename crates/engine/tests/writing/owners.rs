@@ -171,7 +171,7 @@ fn handles_of_another_database_or_opening_are_refused() {
 fn handles_of_the_writer_are_refused_by_a_reader() {
     let (_disk, db, _, _, reader) = scene(Origin::ReadOnly);
     let (own, snapshot) = (family(&db), db.snapshot());
-    let with_snapshot = ReadOptions { snapshot: Some(snapshot), ..ReadOptions::default() };
+    let with_snapshot = ReadOptions::new().with_snapshot(snapshot);
     for (name, call) in READS {
         expect_refused(call(&reader, &own, &ReadOptions::default()), name);
     }
@@ -184,7 +184,7 @@ fn handles_of_the_writer_are_refused_by_a_reader() {
 fn snapshots_of_another_database_or_opening_are_refused() {
     for origin in ORIGINS {
         let (_disk, db, _, snapshot, _other) = scene(origin);
-        let options = ReadOptions { snapshot: Some(snapshot), ..ReadOptions::default() };
+        let options = ReadOptions::new().with_snapshot(snapshot);
         for (name, call) in &READS[..SNAPSHOT_READS] {
             expect_refused(call(&db, &family(&db), &options), &format!("{name}, {origin:?}"));
         }
@@ -196,7 +196,7 @@ fn snapshots_of_another_database_or_opening_are_refused() {
 #[test]
 fn the_databases_own_handles_are_accepted() {
     let (_disk, db, _, _, _other) = scene(Origin::OtherDatabase);
-    let options = ReadOptions { snapshot: Some(db.snapshot()), ..ReadOptions::default() };
+    let options = ReadOptions::new().with_snapshot(db.snapshot());
     for (name, call) in READS.iter().chain(&CHANGES) {
         call(&db, &family(&db), &options).unwrap_or_else(|error| panic!("{name}: {error}"));
     }

@@ -247,7 +247,8 @@ fn a_panic_while_removing_files_is_reported() {
     put(&db, "a", "1").expect("a put");
     db.flush_all().expect("a flush");
     scene.fuse.arm(Object::Storage, "tailwater-clean");
-    let force = CompactRangeOptions { bottommost_level_compaction: BottommostRewrite::Force };
+    let force =
+        CompactRangeOptions::new().with_bottommost_level_compaction(BottommostRewrite::Force);
     // The compaction makes one table obsolete. The thread that removes obsolete files therefore
     // calls the storage once, and panics.
     db.compact_range_cf_opt(&default_family(&db), None, None, &force).expect("a compaction");
@@ -365,7 +366,7 @@ fn a_panicking_writer_releases_the_write_queue() {
                         .put_cf(0, format!("{writer} {round} {key}").as_bytes(), b"")
                         .expect("a put");
                 }
-                let options = WriteOptions { sync: writer == 1, ..WriteOptions::default() };
+                let options = WriteOptions::new().with_sync(writer == 1);
                 if let Err(error) = db.write_opt(&mut batch, &options) {
                     assert_eq!(error.kind(), ErrorKind::Panicked, "{error}");
                 }

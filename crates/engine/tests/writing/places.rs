@@ -49,10 +49,8 @@ fn levels_go_to_the_first_directory_that_has_room() {
     let mut options = simulated(&disk, text);
     let db = Db::open("/db", &options).expect("a database");
     let default = default_family(&db);
-    let own = ColumnFamilyOptions {
-        cf_paths: vec![DbPath { path: "/own".into(), target_size: 1 << 40 }],
-        ..default.options().as_ref().clone()
-    };
+    let mut own = ColumnFamilyOptions::clone(&default.options());
+    own.cf_paths = vec![DbPath { path: "/own".into(), target_size: 1 << 40 }];
     options.set_column_family("own", own.clone());
     let own = db.create_cf("own", &own).expect("a column family");
     let mut places = BTreeSet::new();

@@ -7,7 +7,7 @@ use crate::support::{default_family, property, put, simulated};
 
 fn open(disk: &SimStorage, text: &str) -> (Db, ColumnFamily) {
     let mut options = simulated(disk, "disable_auto_compactions=true");
-    options.set_options(text).expect("options");
+    options.set_from_string(text).expect("options");
     let db = Db::open("/db", &options).expect("a database");
     let family = default_family(&db);
     (db, family)

@@ -32,7 +32,7 @@ fn many_tables_in_level_0_slow_writes_down_and_then_refuse_them() {
         other => panic!("{other:?}"),
     }
     assert_eq!(property(&db, "rocksdb.actual-delayed-write-rate"), "1000000");
-    let hasty = WriteOptions { no_slowdown: true, ..WriteOptions::default() };
+    let hasty = WriteOptions::new().with_no_slowdown(true);
     // Writes are delayed only after they have used up an allowance of bytes. This write is large
     // enough to do so.
     let (kind, text) = failure(db.put_cf_opt(&default_family(&db), b"a", [b'1'; 100_000], &hasty));

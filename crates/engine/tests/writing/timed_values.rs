@@ -97,7 +97,8 @@ fn tables_record_write_times_if_they_are_preserved() {
     }
     // A compaction into the last level gives each value its preferred sequence number. It may set
     // sequence numbers to zero, but keeps those from which a write time must still be derived.
-    let options = CompactRangeOptions { bottommost_level_compaction: BottommostRewrite::Force };
+    let options =
+        CompactRangeOptions::new().with_bottommost_level_compaction(BottommostRewrite::Force);
     let compact = || {
         db.compact_range_cf_opt(&default_family(&db), None, None, &options).expect("a compaction");
     };

@@ -5,15 +5,18 @@
 //! filesystem. All memory of a region is allocated when the region is created. Creation fails if
 //! there is too little space, but writing to a region never does.
 //!
-//! In simulations, [`SimSharedMemory`] survives a crash of the simulated process.
+//! With the feature `sim`, `SimSharedMemory` replaces it in simulations. It survives a crash of the
+//! simulated process.
 
 mod posix;
+#[cfg(any(test, feature = "sim"))]
 mod sim;
 
 use std::fmt::Debug;
 use std::path::Path;
 
 pub use posix::{PosixSharedMemory, Sibling, siblings};
+#[cfg(any(test, feature = "sim"))]
 pub use sim::SimSharedMemory;
 
 use crate::Result;

@@ -206,7 +206,7 @@ mod tests {
     #[test]
     fn tailwater_accepts_the_options_of_every_configuration() {
         for configuration in Configuration::value_variants() {
-            tailwater::OpenOptions::default().set_options(configuration.options()).unwrap();
+            tailwater::OpenOptions::default().set_from_string(configuration.options()).unwrap();
         }
     }
 }

@@ -117,14 +117,14 @@ impl Source {
         moves_down: bool,
     ) -> Result<(), Failure> {
         let mut open = OpenOptions::default();
-        open.set_options(&format!(
+        open.set_from_string(&format!(
             "create_if_missing=true;{};{options}",
             self.tree_options.options()
         ))?;
         let db = Db::open(directory, &open)?;
         let family = db.cf_handle("default")?;
         let values = RandomValues::new(self.value_bytes, self.keys);
-        let writes = WriteOptions { disable_wal: true, ..WriteOptions::default() };
+        let writes = WriteOptions::new().with_disable_wal(true);
         let mut reported_at = Instant::now();
         for number in keys {
             db.put_cf_opt(&family, key(number), values.get(number), &writes)?;

@@ -24,7 +24,7 @@ impl TailEngine for TailwaterEngine {
 
     fn open(&self, directory: &Path, options: &str) -> Result<Box<dyn TailDatabase>, Failure> {
         let mut open = OpenOptions::default();
-        open.set_options(options)?;
+        open.set_from_string(options)?;
         let statistics = Arc::new(Statistics::new());
         open.set_statistics(Arc::clone(&statistics));
         let db = Db::open(directory, &open)?;

@@ -120,8 +120,8 @@ const OVERTAKINGS: [Overtaking; 4] = [
         what: "a command overtakes a persist that has taken its group",
         file: "partition/mod.rs",
         changes: &[(
-            "if owner.is_scheduled {",
-            "if owner.is_scheduled && !({on} && !owner.commands.is_empty()) {",
+            "if owner.schedule.is_scheduled {",
+            "if owner.schedule.is_scheduled && !({on} && !owner.schedule.commands.is_empty()) {",
         )],
         test: INTERLEAVINGS,
     },

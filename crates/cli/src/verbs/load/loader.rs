@@ -60,7 +60,7 @@ impl<'a> Loader<'a> {
             batch: WriteBatch::new(),
             waiting: 0,
             batch_items: arguments.batch,
-            options: WriteOptions { sync, ..WriteOptions::default() },
+            options: WriteOptions::new().with_sync(sync),
             acknowledgements,
             loaded: Loaded::default(),
             progress: Progress::counting(item_names(arguments.format).1),

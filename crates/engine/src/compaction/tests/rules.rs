@@ -186,7 +186,7 @@ fn operands_replace_an_entity_if_the_operator_drops_its_columns() {
         }
     }
     let mut options = OpenOptions::default();
-    options.set_options("merge_operator=tests.Newest").unwrap();
+    options.set_from_string("merge_operator=tests.Newest").unwrap();
     options.add_merge_operator(MergeOperator::Custom(Arc::new(Newest)));
     for (base, folded) in [(&[("", "v"), ("x", "w")][..], "vz"), (&[("x", "w")][..], "z")] {
         let mut scene = Scene::opened(&options);

@@ -106,7 +106,7 @@ impl Scene {
     /// Creates a scene without tables, in a temporary directory.
     pub(super) fn new(options: &str) -> Self {
         let mut open = OpenOptions::new(Arc::new(PosixStorage::new()));
-        open.set_options(options).unwrap();
+        open.set_from_string(options).unwrap();
         Self::opened(&open)
     }
 
@@ -125,7 +125,7 @@ impl Scene {
         let directory = PathBuf::from("/database");
         storage.create_directory(&directory).unwrap();
         let mut open = OpenOptions::new(Arc::new(storage.clone()));
-        open.set_options(options).unwrap();
+        open.set_from_string(options).unwrap();
         Self::of(directory, &open, Arc::new(Version::with_levels(LEVELS)))
     }
 

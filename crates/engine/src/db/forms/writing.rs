@@ -7,7 +7,7 @@ use crate::db::Db;
 use crate::error::Result;
 use crate::write::WriteOptions;
 
-static WRITE: WriteOptions = WriteOptions { sync: false, disable_wal: false, no_slowdown: false };
+static WRITE: WriteOptions = WriteOptions::new();
 
 impl Db {
     /// Sets the value of `key` in the column family `default`.

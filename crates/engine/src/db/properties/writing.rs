@@ -35,9 +35,7 @@ impl Db {
             }
             "oldest-snapshot-time" => self.snapshots().oldest_time_s().unwrap_or(0),
             "is-file-deletions-enabled" => 1,
-            "min-log-number-to-keep" => {
-                self.inner.writing.as_ref()?.database.versions.lock().min_log_number()
-            }
+            "min-log-number-to-keep" => self.database().ok()?.versions.lock().min_log_number(),
             "obsolete-sst-files-size" => self.obsolete_table_bytes(),
             _ => return None,
         })
@@ -45,17 +43,12 @@ impl Db {
 
     /// Returns the number of obsolete tables that have not been removed yet.
     pub(super) fn obsolete_files(&self) -> usize {
-        self.inner
-            .writing
-            .as_ref()
-            .map_or(0, |writing| writing.database.versions.obsolete().list().len())
+        self.database().map_or(0, |database| database.versions.obsolete().list().len())
     }
 
     /// Returns the total size of obsolete tables that have not been removed yet, in bytes.
     fn obsolete_table_bytes(&self) -> u64 {
-        let Some(writing) = &self.inner.writing else { return 0 };
-        saturating_sum(
-            writing.database.versions.obsolete().list().iter().map(|table| table.file.size()),
-        )
+        let Ok(database) = self.database() else { return 0 };
+        saturating_sum(database.versions.obsolete().list().iter().map(|table| table.file.size()))
     }
 }

@@ -14,6 +14,7 @@ use crate::inspect::read_exactly;
 
 /// A block of entries, as stored in the file.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct BlockReport {
     /// The location of the block in the file.
     pub handle: BlockHandle,
@@ -39,6 +40,7 @@ pub struct BlockContents {
 
 /// An entry of a data block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Entry<'a> {
     /// Offset of the entry in the uncompressed block, in bytes.
     pub offset: u32,

@@ -9,6 +9,7 @@ use crate::error::Result;
 
 /// Facts about a table's filter.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FilterFacts {
     /// The name of the family of filter policies that can read the filter, such as
     /// `rocksdb.BuiltinBloomFilter`.

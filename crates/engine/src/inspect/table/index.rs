@@ -9,6 +9,7 @@ use crate::error::{Error, Result};
 
 /// A table's index, as far as it could be decoded.
 #[derive(Debug, Default)]
+#[non_exhaustive]
 pub struct Index {
     /// The location of the index or, if it has two levels, of its root.
     pub root: BlockHandle,
@@ -25,6 +26,7 @@ pub struct Index {
 
 /// A partition of a two-level index.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct IndexPartition {
     /// The key of the partition in the root of the index.
     pub key: Vec<u8>,
@@ -36,6 +38,7 @@ pub struct IndexPartition {
 
 /// An entry that refers to a data block.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct IndexEntry {
     /// A key that is at or above the last key of the data block, and below the first key of the
     /// next one.

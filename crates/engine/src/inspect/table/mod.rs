@@ -40,6 +40,7 @@ pub struct TableFile {
 
 /// A block that the metaindex names.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct MetaEntry {
     /// The name of the block, such as `rocksdb.properties`.
     pub name: Vec<u8>,

@@ -127,8 +127,7 @@ pub(crate) fn ours_does(db: &Db, model: &mut Model, rng: &mut Rng, count: usize,
 fn shows(db: &Db, snapshot: Snapshot, model: &Model, context: &str) {
     let fail = |error: Error| -> ! { panic!("{context}: {error}") };
     let family = db.cf_handle("default").unwrap_or_else(|error| fail(error));
-    let options =
-        ReadOptions { snapshot: Some(snapshot), total_order_seek: true, ..ReadOptions::default() };
+    let options = ReadOptions::new().with_snapshot(snapshot).with_total_order_seek(true);
     let mut iterator =
         db.raw_iterator_cf_opt(&family, &options).unwrap_or_else(|error| fail(error));
     iterator.seek_to_first().unwrap_or_else(|error| fail(error));

@@ -81,7 +81,7 @@ impl Shape {
     pub(crate) fn open_options(&self, place: &Place, model: &Model, more: &str) -> OpenOptions {
         let text = place.expand(&join(&[&self.database, &self.ours, more]));
         let mut database = DbOptions::default();
-        options::set_options(&mut database, &mut ColumnFamilyOptions::default(), &text)
+        options::set_from_string(&mut database, &mut ColumnFamilyOptions::default(), &text)
             .unwrap_or_else(|error| panic!("{text}: {error}"));
         database.db_paths = self
             .table_directories(place)

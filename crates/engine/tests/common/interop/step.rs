@@ -47,7 +47,7 @@ pub(crate) enum Durability {
 /// Returns the default options of a column family, changed by an option string.
 pub(crate) fn family_options(text: &str) -> ColumnFamilyOptions {
     let mut family = ColumnFamilyOptions::default();
-    options::set_options(&mut DbOptions::default(), &mut family, text)
+    options::set_from_string(&mut DbOptions::default(), &mut family, text)
         .unwrap_or_else(|error| panic!("{text}: {error}"));
     family
 }
@@ -75,11 +75,9 @@ impl Step {
 }
 
 fn perform_writes(db: &Db, writes: &[Write], durability: Durability) -> Result<()> {
-    let options = WriteOptions {
-        sync: durability == Durability::Synced,
-        disable_wal: durability == Durability::Unlogged,
-        ..WriteOptions::default()
-    };
+    let options = WriteOptions::new()
+        .with_sync(durability == Durability::Synced)
+        .with_disable_wal(durability == Durability::Unlogged);
     // A batch of one write is written by the method for that kind of write, if there is one.
     if let [Write { family, record }] = writes
         && !matches!(record, Record::TimedPut(..))

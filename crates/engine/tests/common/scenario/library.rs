@@ -59,8 +59,8 @@ impl Library {
             Work::Put(entries) => put(db, entries)?,
             Work::Flush => db.flush_all()?,
             Work::Compact => {
-                let rewrite =
-                    CompactRangeOptions { bottommost_level_compaction: BottommostRewrite::Force };
+                let rewrite = CompactRangeOptions::new()
+                    .with_bottommost_level_compaction(BottommostRewrite::Force);
                 for family in db.column_families() {
                     db.compact_range_cf_opt(&family, None, None, &rewrite)?;
                 }
@@ -71,7 +71,7 @@ impl Library {
             Work::DropFamily(name) => db.drop_cf(&db.cf_handle(name)?)?,
             Work::Ingest(file) | Work::Move(file) => {
                 let move_files = matches!(work, Work::Move(_));
-                let options = IngestOptions { move_files, ..IngestOptions::default() };
+                let options = IngestOptions::new().with_move_files(move_files);
                 let family = db.cf_handle("default")?;
                 db.ingest_external_file_cf_opts(&family, &[Path::new(file)], &options)?;
             }
@@ -97,8 +97,8 @@ impl Library {
                 }
             }
         }
-        options.set_options(&format!("create_if_missing={create}"))?;
-        options.set_options(job.options)?;
+        options.set_from_string(&format!("create_if_missing={create}"))?;
+        options.set_from_string(job.options)?;
         if *job.work == Work::Adopt {
             options.set_adopt_directories(true);
         }

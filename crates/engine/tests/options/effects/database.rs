@@ -24,7 +24,7 @@ effects! {
         let mut options = options(&disk, "");
         options.set_column_family("other", options.column_family("other").clone());
         assert!(Db::open(DB, &options).is_err());
-        options.set_options("create_missing_column_families=true").expect("options");
+        options.set_from_string("create_missing_column_families=true").expect("options");
         let db = Db::open(DB, &options).expect("a database");
         db.cf_handle("other").expect("a column family");
     }
@@ -53,7 +53,7 @@ effects! {
     closing_flushes shows "avoid_flush_during_shutdown" {
         for (text, found) in [("", true), ("avoid_flush_during_shutdown=true", false)] {
             let scene = open(text);
-            let unlogged = WriteOptions { disable_wal: true, ..WriteOptions::default() };
+            let unlogged = WriteOptions::new().with_disable_wal(true);
             scene.db.put_cf_opt(&scene.family(), b"a", b"1", &unlogged).expect("a put");
             scene.db.close().expect("closed");
             assert_eq!(scene.reopen("").get("a").is_some(), found, "{text}");

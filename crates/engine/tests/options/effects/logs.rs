@@ -11,7 +11,7 @@ use super::support::{DB, Scene, names_in, open, read, try_open};
 use super::watched::watched;
 
 fn synced_put(scene: &Scene, key: &str, value: &str) {
-    let synced = WriteOptions { sync: true, ..WriteOptions::default() };
+    let synced = WriteOptions::new().with_sync(true);
     let (key, value) = (key.as_bytes(), value.as_bytes());
     scene.db.put_cf_opt(&scene.family(), key, value, &synced).expect("a put");
 }
@@ -137,11 +137,11 @@ effects! {
         for (text, is_full) in [("", false), ("use_fsync=true", true)] {
             let (storage, full_syncs) = watched(&SimStorage::new(1));
             let mut options = OpenOptions::new(storage);
-            options.set_options("create_if_missing=true").expect("options");
-            options.set_options(text).expect("options");
+            options.set_from_string("create_if_missing=true").expect("options");
+            options.set_from_string(text).expect("options");
             let db = Db::open(DB, &options).expect("a new database");
             let family = db.cf_handle("default").expect("a column family");
-            let synced = WriteOptions { sync: true, ..WriteOptions::default() };
+            let synced = WriteOptions::new().with_sync(true);
             let before = full_syncs.load(Ordering::Relaxed);
             db.put_cf_opt(&family, b"a", b"1", &synced).expect("a put");
             assert_eq!(full_syncs.load(Ordering::Relaxed) > before, is_full, "{text}");

@@ -150,7 +150,7 @@ effects! {
             let mut options = OpenOptions::load(copy.path()).expect("an OPTIONS file");
             let table = format!("cache_index_and_filter_blocks=1;{table}");
             let text = format!("block_based_table_factory={{{table}}}");
-            options.set_options(&text).expect("options");
+            options.set_from_string(&text).expect("options");
             let statistics = Arc::new(Statistics::new());
             options.set_statistics(Arc::clone(&statistics));
             let db = Db::open_read_only(copy.path(), &options).expect("the database");
@@ -190,7 +190,7 @@ effects! {
         let usual = ReadOptions::default();
         assert!(!seek("", &usual), "no key has the prefix");
         assert!(seek("prefix_seek_opt_in_only=true", &usual));
-        let asked = ReadOptions { prefix_same_as_start: true, ..ReadOptions::default() };
+        let asked = ReadOptions::new().with_prefix_same_as_start(true);
         assert!(!seek("prefix_seek_opt_in_only=true", &asked));
     }
 

@@ -206,9 +206,7 @@ effects! {
             let db = tailwater::Db::open(DB, &options).expect("a new database");
             let family = db.cf_handle("default").expect("a column family");
             db.put_cf_opt(&family, b"a", b"1", &WriteOptions::default()).expect("a put");
-            let all = CompactRangeOptions {
-                bottommost_level_compaction: BottommostRewrite::Force,
-            };
+            let all = CompactRangeOptions::new().with_bottommost_level_compaction(BottommostRewrite::Force);
             db.compact_range_cf_opt(&family, None, None, &all).expect("a compaction");
             let value = db.get_cf_opt(&family, b"a", &ReadOptions::default()).expect("a get");
             assert_eq!(value.is_some(), is_kept, "{text}");

@@ -109,12 +109,10 @@ impl Contents {
 }
 
 fn read_family(db: &Db, family: &ColumnFamily) -> Result<Vec<Pair>, String> {
-    let options = ReadOptions {
-        total_order_seek: true,
-        fill_cache: false,
-        iterate_upper_bound: Some(EXTRA_KEYS.to_vec()),
-        ..ReadOptions::default()
-    };
+    let options = ReadOptions::new()
+        .with_total_order_seek(true)
+        .with_fill_cache(false)
+        .with_iterate_upper_bound(EXTRA_KEYS.to_vec());
     let doing = format!("reading all of column family '{}'", family.name());
     let doing = text(&doing);
     let mut pairs = Vec::new();

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use fastrand::Rng;
-use tailwater::options::DbOptions;
+
 use tailwater::{CustomMergeOperator, Db, MergeOperator, OpenOptions};
 
 use crate::extra::EXTRA_FAMILY;
@@ -122,13 +122,14 @@ pub(crate) fn of_directory(directory: &Path, given: Option<&str>) -> Result<Open
     // A killed run may have left the extra family, which has no options here. The first round drops
     // it.
     names.retain(|name| name != EXTRA_FAMILY);
-    options.retain_column_families(&names);
-    options.set_database(DbOptions {
-        create_if_missing: false,
-        error_if_exists: false,
-        create_missing_column_families: false,
-        ..options.database().clone()
-    });
+    let recorded: Vec<String> = options.column_families().map(str::to_owned).collect();
+    for name in recorded.iter().filter(|name| !names.contains(name)) {
+        options.remove_column_family(name);
+    }
+    let database = options.database_mut();
+    database.create_if_missing = false;
+    database.error_if_exists = false;
+    database.create_missing_column_families = false;
     // db_stress may change `block_size` to any number in an open database with aligned blocks.
     // RocksDB records the new size. After that, neither RocksDB nor Tailwater opens the database
     // with the recorded options, because the size of an aligned block must be a power of two.
@@ -141,7 +142,7 @@ pub(crate) fn of_directory(directory: &Path, given: Option<&str>) -> Result<Open
         }
     }
     if let Some(given) = given {
-        options.set_options(given).map_err(text(given))?;
+        options.set_from_string(given).map_err(text(given))?;
     }
     Ok(options)
 }
@@ -163,7 +164,7 @@ pub(crate) fn other(own: &OpenOptions, rng: &mut Rng) -> Result<(OpenOptions, St
         choose(&OF_FAMILY, rng)
     );
     let mut options = own.clone();
-    options.set_options(&text).map_err(|error| format!("setting {text}: {error}"))?;
+    options.set_from_string(&text).map_err(|error| format!("setting {text}: {error}"))?;
     Ok((options, text))
 }
 

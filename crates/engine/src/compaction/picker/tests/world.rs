@@ -9,7 +9,7 @@ use tailwater_format::version_edit::{DeletedFile, NewFile, VersionEdit};
 
 use crate::compaction::picker::{PickContext, next_cursor};
 use crate::options::{
-    ColumnFamilyOptions, DbOptions, sanitize_column_family, sanitize_database, set_options,
+    ColumnFamilyOptions, DbOptions, sanitize_column_family, sanitize_database, set_from_string,
 };
 use crate::table::FileMetadata;
 use crate::version::{CompactCursors, Compaction, Version, VersionBuilder};
@@ -34,7 +34,7 @@ impl World {
     pub(super) fn new(options: &str) -> Self {
         let mut database = DbOptions::default();
         let mut family = ColumnFamilyOptions::default();
-        set_options(&mut database, &mut family, options).unwrap_or_else(|e| panic!("{e}"));
+        set_from_string(&mut database, &mut family, options).unwrap_or_else(|e| panic!("{e}"));
         sanitize_database(&mut database, std::path::Path::new("/database"));
         sanitize_column_family(&mut family, &database, false);
         let levels = usize::try_from(family.num_levels).unwrap();

@@ -17,7 +17,7 @@ fn redundant_inserts_and_compaction_misses_have_their_own_counts() {
     let statistics = Arc::new(Statistics::new());
     let mut options = OpenOptions::new(Arc::new(SimStorage::new(1)));
     options.set_inline_background(true);
-    options.set_options("create_if_missing=true").expect("options");
+    options.set_from_string("create_if_missing=true").expect("options");
     options.set_statistics(Arc::clone(&statistics));
     let db = Db::open("/db", &options).expect("a database");
     let family = db.cf_handle("default").expect("a family");

@@ -131,14 +131,14 @@ impl<'a> Work<'a> {
     fn write_options(&self, rng: &mut Rng) -> WriteOptions {
         let disable_wal = self.may_skip_log && rng.u8(..10) == 0;
         let sync = !disable_wal && rng.u8(..50) == 0;
-        WriteOptions { sync, disable_wal, ..WriteOptions::default() }
+        WriteOptions::new().with_sync(sync).with_disable_wal(disable_wal)
     }
 }
 
 /// Deletes all extra keys, which do not belong to `db_stress`, and drops the extra column family. A
 /// killed run may have left both.
 pub(crate) fn remove_extras(db: &Db) -> Result<(), String> {
-    let options = ReadOptions { total_order_seek: true, ..ReadOptions::default() };
+    let options = ReadOptions::new().with_total_order_seek(true);
     for family in db.column_families() {
         if family.name() == EXTRA_FAMILY {
             db.drop_cf(&family).map_err(text("dropping the extra column family"))?;

@@ -31,12 +31,10 @@ impl Work<'_> {
         let start = rng.usize(..pairs.len());
         let end = pairs.len().min(start + rng.usize(1..KEYS));
         let wanted = &pairs[start..end];
-        let options = ReadOptions {
-            snapshot: rng.bool().then(|| self.db.snapshot()),
-            fill_cache: rng.bool(),
-            readahead_size: if rng.u8(..4) == 0 { 65536 } else { 0 },
-            ..ReadOptions::default()
-        };
+        let options = ReadOptions::new()
+            .with_snapshot(rng.bool().then(|| self.db.snapshot()))
+            .with_fill_cache(rng.bool())
+            .with_readahead_size(if rng.u8(..4) == 0 { 65536 } else { 0 });
         match rng.u8(..4) {
             0 => self.get(family, wanted, &options)?,
             1 => self.multi_get(family, wanted, &options)?,
@@ -90,12 +88,10 @@ impl Work<'_> {
     ) -> Result<(), String> {
         let doing = text("scanning a range");
         let bound = pairs.get(end).map_or(EXTRA_KEYS.to_vec(), |(key, _)| key.to_vec());
-        let options = ReadOptions {
-            total_order_seek: true,
-            iterate_lower_bound: rng.bool().then(|| pairs[start].0.to_vec()),
-            iterate_upper_bound: Some(bound),
-            ..options
-        };
+        let options = options
+            .with_total_order_seek(true)
+            .with_iterate_lower_bound(rng.bool().then(|| pairs[start].0.to_vec()))
+            .with_iterate_upper_bound(bound);
         let mut iterator = self.db.raw_iterator_cf_opt(family, &options).map_err(&doing)?;
         let forward = rng.bool();
         if forward {

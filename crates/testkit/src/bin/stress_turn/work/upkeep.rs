@@ -48,9 +48,8 @@ impl Work<'_> {
     fn compact(&self, family: &ColumnFamily, rng: &mut Rng) -> Result<(), String> {
         use BottommostRewrite::{Force, ForceOptimized, IfHaveCompactionFilter, Skip};
         let rewrites = [Skip, IfHaveCompactionFilter, Force, ForceOptimized];
-        let options = CompactRangeOptions {
-            bottommost_level_compaction: rewrites[rng.usize(..rewrites.len())],
-        };
+        let options = CompactRangeOptions::new()
+            .with_bottommost_level_compaction(rewrites[rng.usize(..rewrites.len())]);
         let pairs = self.reference.family(family.name());
         let mut bounds = [None, None];
         if !pairs.is_empty() && rng.bool() {
@@ -157,7 +156,7 @@ impl Work<'_> {
         }
         writer.finish().map_err(&doing)?;
         let moves = rng.bool();
-        let options = IngestOptions { move_files: moves, ..IngestOptions::default() };
+        let options = IngestOptions::new().with_move_files(moves);
         self.db.ingest_external_file_cf_opts(family, &[&path], &options).map_err(&doing)?;
         if !moves {
             self.remove(&path)?;

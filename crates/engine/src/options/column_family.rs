@@ -34,22 +34,15 @@ option_table! {
     /// # fn main() -> tailwater::Result<()> {
     /// # let directory = tempfile::tempdir().expect("a temporary directory");
     /// # let db = tailwater::Db::open_default(directory.path())?;
-    /// use tailwater::options::{
-    ///     BlockBasedTableOptions, ColumnFamilyOptions, CompressionType, FilterPolicy, ObjectName,
-    /// };
+    /// use tailwater::options::{ColumnFamilyOptions, CompressionType, FilterPolicy, ObjectName};
     ///
-    /// let options = ColumnFamilyOptions {
-    ///     write_buffer_size: 16 << 20,
-    ///     compression: CompressionType::Zstd,
-    ///     // Objects are named: this one is built in, a user's must be registered.
-    ///     merge_operator: ObjectName::new("uint64add"),
-    ///     table_factory: BlockBasedTableOptions {
-    ///         block_size: 16 << 10,
-    ///         filter_policy: FilterPolicy::Bloom { bits_per_key: 10.0 },
-    ///         ..BlockBasedTableOptions::default()
-    ///     },
-    ///     ..ColumnFamilyOptions::default()
-    /// };
+    /// let mut options = ColumnFamilyOptions::default();
+    /// options.write_buffer_size = 16 << 20;
+    /// options.compression = CompressionType::Zstd;
+    /// // Objects are named: this one is built in, a user's must be registered.
+    /// options.merge_operator = ObjectName::new("uint64add");
+    /// options.table_factory.block_size = 16 << 10;
+    /// options.table_factory.filter_policy = FilterPolicy::Bloom { bits_per_key: 10.0 };
     /// let visits = db.create_cf("visits", &options)?;
     /// db.merge_cf(&visits, "page", 1_u64.to_le_bytes())?;
     ///

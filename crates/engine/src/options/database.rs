@@ -76,16 +76,13 @@ option_table! {
     /// # fn main() -> tailwater::Result<()> {
     /// # let directory = tempfile::tempdir().expect("a temporary directory");
     /// # let directory = directory.path();
-    /// use tailwater::options::DbOptions;
     /// use tailwater::{Db, OpenOptions};
     ///
     /// let mut options = OpenOptions::default();
-    /// options.set_database(DbOptions {
-    ///     create_if_missing: true,
-    ///     max_background_jobs: 4,
-    ///     rate_limiter_bytes_per_sec: 64 << 20,
-    ///     ..DbOptions::default()
-    /// });
+    /// let database = options.database_mut();
+    /// database.create_if_missing = true;
+    /// database.max_background_jobs = 4;
+    /// database.rate_limiter_bytes_per_sec = 64 << 20;
     /// let db = Db::open(directory, &options)?;
     ///
     /// // While the database is open, an option is changed by its name.

@@ -24,7 +24,8 @@ impl DbOptions {
     /// use tailwater::options::{DbOptions, IoModeChoice};
     ///
     /// // RocksDB's flag applies to all reads of tables; Tailwater's options exempt a purpose.
-    /// let mut options = DbOptions { use_direct_reads: true, ..DbOptions::default() };
+    /// let mut options = DbOptions::default();
+    /// options.use_direct_reads = true;
     /// options.tailwater.user_read_io_mode = IoModeChoice::Buffered;
     ///
     /// let compactions = options.io_mode(Purpose::CompactionRead);

@@ -19,21 +19,15 @@ option_table! {
     /// # fn main() -> tailwater::Result<()> {
     /// # let directory = tempfile::tempdir().expect("a temporary directory");
     /// # let directory = directory.path();
-    /// use tailwater::options::{DbOptions, IoModeChoice, TailwaterOptions};
+    /// use tailwater::options::IoModeChoice;
     /// use tailwater::{Db, OpenOptions};
     ///
-    /// // Compactions bypass the page cache where the filesystem permits it.
-    /// let tailwater = TailwaterOptions {
-    ///     compaction_read_io_mode: IoModeChoice::Auto,
-    ///     compaction_write_io_mode: IoModeChoice::Auto,
-    ///     ..TailwaterOptions::default()
-    /// };
     /// let mut options = OpenOptions::default();
-    /// options.set_database(DbOptions {
-    ///     create_if_missing: true,
-    ///     tailwater,
-    ///     ..DbOptions::default()
-    /// });
+    /// let database = options.database_mut();
+    /// database.create_if_missing = true;
+    /// // Compactions bypass the page cache where the filesystem permits it.
+    /// database.tailwater.compaction_read_io_mode = IoModeChoice::Auto;
+    /// database.tailwater.compaction_write_io_mode = IoModeChoice::Auto;
     /// let db = Db::open(directory, &options)?;
     ///
     /// // For each purpose: the requested mode, the option that requests it, the mode in effect.

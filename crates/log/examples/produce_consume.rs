@@ -1,7 +1,7 @@
 //! Produces two messages and consumes them. Run it with
 //! `cargo run -p tailwater-log --example produce_consume`.
 
-use tailwater_format::message::batch::{Batch, Builder};
+use tailwater_log::batch::{Batch, Builder};
 use tailwater_log::{Consumer, Log, LogOptions, Strategy, TopicOptions};
 
 #[cfg_attr(test, test)]

@@ -6,7 +6,7 @@
 //! protocol, in memory and on disk.
 //!
 //! ```
-//! use tailwater_format::message::batch::{Batch, Builder};
+//! use tailwater_log::batch::{Batch, Builder};
 //! use tailwater_log::{Log, LogOptions, Strategy, TopicOptions};
 //!
 //! # let directory = tempfile::tempdir()?;
@@ -71,3 +71,8 @@ pub use partition::{
     Appended, Partition, PartitionStats, Piece, Polled, Recovered, Strategy, VerifiedBatch,
 };
 pub use ticket::Ticket;
+
+#[doc(inline)]
+pub use tailwater_format::message::batch;
+#[doc(inline)]
+pub use tailwater_io::{Clock, SharedMemory, Storage};

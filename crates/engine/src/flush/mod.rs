@@ -23,7 +23,7 @@
 
 mod contents;
 mod job;
-mod logs;
+mod needed_wals;
 mod scheduler;
 mod table;
 mod timed_values;

@@ -11,7 +11,7 @@ use tailwater_io::Storage;
 use tailwater_io::stream::Workers;
 use tailwater_io::sync::Mutex;
 
-use super::log_files::{are_on_device, set_aside, sync_logs};
+use super::wal_files::{are_on_device, set_aside, sync_logs};
 
 use super::LogsReplayed;
 use super::recovered::{Recovered, needed_files};
@@ -38,7 +38,7 @@ use crate::version::{
     CompactCursors, CompactionState, FamilyVersion, ManifestLimits, VersionSetBeginning, Versions,
 };
 use crate::wal::{LiveLog, LogSet};
-use crate::write::{WritePath, log_options};
+use crate::write::{WritePath, wal_options};
 
 /// The state of recovery from which the components are created.
 struct Begun {
@@ -190,7 +190,7 @@ impl LogsReplayed {
         owns_old_logs: bool,
     ) -> Result<LogSet> {
         let io_modes = self.factory.io_modes();
-        let mut options = log_options(&self.home, &self.options, io_modes, self.families.iter());
+        let mut options = wal_options(&self.home, &self.options, io_modes, self.families.iter());
         if !owns_old_logs {
             options.first_removable = number;
         }

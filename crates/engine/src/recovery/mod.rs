@@ -14,12 +14,12 @@
 
 mod components;
 mod files;
-mod log_files;
-mod logs;
 mod manifest;
 mod new_database;
 mod open;
 mod recovered;
+mod wal_files;
+mod wal_replay;
 pub(crate) mod warnings;
 
 use std::collections::BTreeSet;
@@ -44,9 +44,9 @@ use crate::version::manifest::Manifest;
 use crate::version::{CompactCursors, Version};
 use crate::wal::replay::ReplayedLog;
 
-pub(crate) use log_files::LOST;
 pub(crate) use open::open;
 pub(crate) use recovered::Recovered;
+pub(crate) use wal_files::LOST;
 
 /// Maximum number of attempts to read a database while another process writes it.
 const ATTEMPTS: usize = 16;

@@ -36,13 +36,13 @@
 mod commit;
 mod counts;
 mod flush_request;
-mod log_options;
-mod logs;
 mod memtables;
 mod options;
 mod path;
 pub(crate) mod queue;
+mod wal_options;
+mod wal_switch;
 
-pub(crate) use log_options::log_options;
 pub use options::WriteOptions;
 pub(crate) use path::WritePath;
+pub(crate) use wal_options::wal_options;

@@ -152,7 +152,7 @@ const NOT_MISSED: [(&str, &str, &str); 5] = [
         "makes durable writes cheap: otherwise they also write the file's length and extents",
     ),
     (
-        "recovery/log_files.rs",
+        "recovery/wal_files.rs",
         "storage.sync_directory(directory)",
         "the sync of the next log's name in that directory also syncs the names of kept logs \
          before anything relies on them",

@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::wal::LogSet;
 use crate::write::memtables::Flush;
 use crate::write::queue::Leadership;
-use crate::write::{WritePath, log_options};
+use crate::write::{WritePath, wal_options};
 
 impl WritePath {
     /// Locks the logs.
@@ -97,7 +97,7 @@ impl WritePath {
     /// sizes.
     pub(crate) fn update_logs(&self) {
         let families = self.context.shared.family_set();
-        let options = log_options(
+        let options = wal_options(
             &self.context.directory,
             &self.context.options.open(),
             &self.context.shared.io_modes,

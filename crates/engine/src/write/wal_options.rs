@@ -16,7 +16,7 @@ use crate::wal::{LogMode, LogOptions};
 const SMALLEST_FULL_LOG: u64 = 1 << 20;
 
 /// Returns the options of the logs for a database with these options and column families.
-pub(crate) fn log_options<'a>(
+pub(crate) fn wal_options<'a>(
     directory: &Path,
     options: &OpenOptions,
     io_modes: &IoModes,

@@ -1,5 +1,6 @@
 //! Translates a program that uses crate `rocksdb`, call by call. `docs/migrating.md` lists all
-//! calls and the differences.
+//! calls and the differences. The translated program needs that crate's feature
+//! `multi-threaded-cf`.
 //!
 //! ```sh
 //! cargo run -p tailwater --example migrating_from_rocksdb
@@ -48,7 +49,8 @@ fn main() -> Result<()> {
     db.write(&mut batch)?;
 
     // rocksdb: let mut read = ReadOptions::default();
-    // rocksdb: read.set_snapshot(&db.snapshot());
+    // rocksdb: let snapshot = db.snapshot();
+    // rocksdb: read.set_snapshot(&snapshot);
     let read = ReadOptions::new().with_snapshot(db.snapshot());
     // rocksdb: db.get_cf_opt(&cf, b"a", &read)?;
     assert!(db.get_cf_opt(&cf, b"a", &read)?.is_some());
@@ -80,6 +82,7 @@ fn main() -> Result<()> {
     // rocksdb: db.drop_cf("cf")?;
     db.drop_cf(&cf)?;
 
+    // rocksdb: drop((snapshot, iterator, cf));
     // rocksdb: drop(db);
     db.close()?;
     // rocksdb: DB::destroy(&opts, &path)?;

@@ -5,10 +5,8 @@
 use std::path::Path;
 
 use libfuzzer_sys::fuzz_target;
-use tailwater::options::{
-    ColumnFamilyOptions, DbOptions, Options, UnknownOptions, change_column_family, change_database,
-    check_column_family, check_database, set_from_string,
-};
+use tailwater::for_tests::{change_column_family, change_database, check_column_family, check_database};
+use tailwater::options::{ColumnFamilyOptions, DbOptions, Options, UnknownOptions, set_from_string};
 use tailwater_format::options_text::Document;
 
 fuzz_target!(|bytes: &[u8]| {

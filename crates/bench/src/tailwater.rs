@@ -84,12 +84,12 @@ impl Store for Tailwater {
         }
         let mut scanned = Scanned::default();
         while scanned.entries < limit
-            && let Some((key, value)) = iterator.entry()
+            && let Some((key, value)) = iterator.item()
         {
             scanned.add(key, value);
             match direction {
                 Direction::Forward => iterator.next()?,
-                Direction::Backward => iterator.previous()?,
+                Direction::Backward => iterator.prev()?,
             }
         }
         Ok(scanned)
@@ -112,7 +112,8 @@ impl Store for Tailwater {
 
 fn settle(db: &Db, family: &ColumnFamily) -> Result<(), Failure> {
     db.flush_cf(family)?;
-    while db.needs_compaction(family) || db.running_compactions() > 0 {
+    while db.needs_compaction_cf(family).expect("its column family") || db.running_compactions() > 0
+    {
         thread::sleep(Duration::from_millis(10));
     }
     Ok(())
@@ -158,7 +159,7 @@ impl ScanSubject for Scanning {
             iterator.seek(key)?;
             let end = scanned.entries + scans.steps;
             while scanned.entries < end
-                && let Some((key, value)) = iterator.entry()
+                && let Some((key, value)) = iterator.item()
             {
                 scanned.add(key, value);
                 iterator.next()?;
@@ -174,7 +175,7 @@ impl ScanSubject for Scanning {
             .with_fill_cache(false);
         let mut iterator = self.db.raw_iterator_cf_opt(&self.family, &options)?;
         iterator.seek_to_first()?;
-        while let Some((key, value)) = iterator.entry() {
+        while let Some((key, value)) = iterator.item() {
             visit(key, value);
             iterator.next()?;
         }

@@ -41,7 +41,7 @@ fn main() -> Result<()> {
     let mut updates = db.updates_since(follower.latest_sequence_number() + 1)?;
     for batch in &mut updates {
         let mut batch = batch?;
-        println!("batch {} has {} operations", batch.sequence(), batch.count());
+        println!("batch {} has {} operations", batch.sequence(), batch.len());
         follower.write(&mut batch)?;
     }
     assert_eq!(follower.latest_sequence_number(), db.latest_sequence_number());

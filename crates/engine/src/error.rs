@@ -29,7 +29,7 @@ use crate::options;
 #[non_exhaustive]
 pub enum ErrorKind {
     /// Bytes on disk do not match their checksum or contradict each other: restore the file, from a
-    /// copy or by repair.
+    /// copy.
     Corruption,
     /// The call or an option is wrong: correct it.
     InvalidArgument,

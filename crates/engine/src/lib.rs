@@ -84,10 +84,6 @@ mod setters;
 mod stall;
 mod stats;
 pub mod storage;
-#[cfg_attr(
-    not(feature = "for-tests"),
-    expect(unreachable_pub, dead_code, reason = "integration tests use the table builder")
-)]
 mod table;
 pub mod verify;
 mod version;
@@ -116,6 +112,9 @@ pub use stall::{StallCause, StallState};
 pub use stats::{HistogramData, Statistics};
 pub use storage::{IoMode, PosixStorage, Purpose, Storage};
 pub use table::PinnedValue;
+pub use tailwater_format::Error as FormatError;
+#[doc(inline)]
+pub use tailwater_format::batch;
 #[doc(inline)]
 pub use tailwater_format::batch::{AsColumnFamilyId, WriteBatch};
 #[doc(inline)]

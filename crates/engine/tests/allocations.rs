@@ -84,7 +84,7 @@ fn pass(iterator: &mut DbIterator, forward: bool) -> (u64, u64) {
     let mut steps = 0;
     let (allocated, _) = allocations(|| {
         while iterator.valid() {
-            let stepped = if forward { iterator.next() } else { iterator.previous() };
+            let stepped = if forward { iterator.next() } else { iterator.prev() };
             stepped.expect("a step");
             steps += 1;
         }

@@ -148,7 +148,7 @@ fn an_open_iterator_keeps_the_sizing_thread() {
         drop((family, db));
         expect_sizing(1);
         iterator.seek_to_first().expect("a key");
-        assert_eq!(iterator.entry(), Some((&b"a"[..], &b"value"[..])));
+        assert_eq!(iterator.item(), Some((&b"a"[..], &b"value"[..])));
         drop(iterator);
         expect_none(&format!("read only: {read_only}"));
     }

@@ -145,8 +145,8 @@ fn blobs_are_read_after_a_refresh() {
             iterator.seek_to_last().expect("a seek");
             for entry in entries.iter().rev() {
                 iterator.prepare_value().expect("a blob");
-                assert_eq!(iterator.entry(), Some((&entry.key[..], &entry.value[..])));
-                iterator.previous().expect("a step");
+                assert_eq!(iterator.item(), Some((&entry.key[..], &entry.value[..])));
+                iterator.prev().expect("a step");
             }
             assert!(!iterator.valid());
             drop(iterator);

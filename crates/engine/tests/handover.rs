@@ -166,7 +166,9 @@ fn no_handover_happens_near_a_stall() {
             scene.put_in_level_0((0..KEYS).filter(|key| key % 9 == round));
         }
         scene.db.continue_compactions().expect("going on");
-        while scene.db.needs_compaction(&scene.family) || scene.db.running_compactions() > 0 {
+        while scene.db.needs_compaction_cf(&scene.family).expect("its column family")
+            || scene.db.running_compactions() > 0
+        {
             std::thread::sleep(std::time::Duration::from_millis(5));
         }
         let handed_over = scene.ticker("tailwater.handover.blocks");

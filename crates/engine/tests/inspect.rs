@@ -29,7 +29,7 @@ fn batch(sequence: u64, value_length: usize) -> Vec<u8> {
     let mut batch = WriteBatch::new();
     batch.put_cf(0, b"key", vec![b'v'; value_length]).expect("a batch with room");
     batch.set_sequence(sequence);
-    batch.as_bytes().to_vec()
+    batch.data().to_vec()
 }
 
 /// Returns the items that a `LogReader` finds in a log, each as text.
@@ -280,7 +280,7 @@ fn tables_match_their_properties() {
     for name in ["formats", "records", "packages"] {
         let directory = golden::unpack(name);
         for file in golden::files(name).keys().filter(|file| file.ends_with(".sst")) {
-            let table = TableFile::open(&storage, &directory.path().join(file)).unwrap();
+            let table = TableFile::open(&storage, directory.path().join(file)).unwrap();
             assert!(table.damage().is_empty());
             let properties = table.properties().as_ref().unwrap();
             let index = table.index().unwrap();

@@ -175,7 +175,9 @@ fn put(db: &Db, keys: std::ops::Range<u64>, round: u64) {
 
 fn settle(db: &Db) {
     db.flush_cf(&family(db)).expect("a flush");
-    while db.needs_compaction(&family(db)) || db.running_compactions() > 0 {
+    while db.needs_compaction_cf(&family(db)).expect("its column family")
+        || db.running_compactions() > 0
+    {
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
 }

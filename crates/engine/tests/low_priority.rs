@@ -81,7 +81,9 @@ impl Scene {
 
     fn settle(&self) {
         self.db.flush_cf(&self.family).expect("a flush");
-        while self.db.needs_compaction(&self.family) || self.db.running_compactions() > 0 {
+        while self.db.needs_compaction_cf(&self.family).expect("its column family")
+            || self.db.running_compactions() > 0
+        {
             std::thread::sleep(std::time::Duration::from_millis(5));
         }
     }

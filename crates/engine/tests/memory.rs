@@ -103,7 +103,7 @@ fn dump(database: &Path, options: &OpenOptions) {
     for family in &db.column_families() {
         let mut iterator = db.raw_iterator_cf_opt(family, &read_options).expect("an iterator");
         iterator.seek_to_first().expect("a seek");
-        while let Some((key, value)) = iterator.entry() {
+        while let Some((key, value)) = iterator.item() {
             bytes += key.len() + value.len();
             iterator.next().expect("a step");
         }

@@ -119,7 +119,7 @@ fn refreshing(db: &Db, refreshes: bool) -> ReadOptions {
 /// round 0.
 fn step(iterator: &mut DbIterator, from: usize, to: usize) {
     for number in from..to {
-        assert_eq!(iterator.entry(), Some((&key(number)[..], &value(0)[..])));
+        assert_eq!(iterator.item(), Some((&key(number)[..], &value(0)[..])));
         iterator.next().expect("a step");
     }
 }
@@ -170,11 +170,11 @@ fn a_refreshing_backward_scan_releases_obsolete_memtables_and_tables() {
             .expect("an iterator");
         iterator.seek_to_last().expect("a seek");
         for number in (0..KEYS).rev() {
-            assert_eq!(iterator.entry(), Some((&key(number)[..], &value(0)[..])));
+            assert_eq!(iterator.item(), Some((&key(number)[..], &value(0)[..])));
             if number % 500 == 250 {
                 scene.replace(1 + number / 500);
             }
-            iterator.previous().expect("a step");
+            iterator.prev().expect("a step");
             if number % 500 == 250 && refreshes {
                 assert!(scene.keeps_nothing(), "key {number}: {:?}", scene.kept());
             }
@@ -214,12 +214,12 @@ fn a_refresh_shows_the_current_state_or_that_of_a_snapshot() {
     iterator.next().expect("a step from nowhere");
     assert!(!iterator.valid());
     iterator.seek(key(7)).expect("a seek");
-    assert_eq!(iterator.entry(), Some((&key(7)[..], &value(1)[..])));
+    assert_eq!(iterator.item(), Some((&key(7)[..], &value(1)[..])));
     // The explicit refresh took away the iterator's snapshot. Without a snapshot the iterator does
     // not refresh itself.
     scene.replace(2);
     iterator.next().expect("a step");
-    assert_eq!(iterator.entry(), Some((&key(8)[..], &value(1)[..])));
+    assert_eq!(iterator.item(), Some((&key(8)[..], &value(1)[..])));
     assert!(scene.kept().1 > 0);
     iterator.refresh_at(&snapshot).expect("a refresh");
     iterator.seek_to_first().expect("a seek");
@@ -399,11 +399,38 @@ fn a_retried_refresh_uses_the_latest_requested_sequence_number() {
         iterator.seek_to_first().expect("a seek");
         let round = if with_snapshot { 1 } else { 2 };
         for number in 0..KEYS {
-            assert_eq!(iterator.entry(), Some((&key(number)[..], &value(round)[..])));
+            assert_eq!(iterator.item(), Some((&key(number)[..], &value(round)[..])));
             iterator.next().expect("a step");
         }
         assert!(!iterator.valid());
     }
+}
+
+/// Regression test: a refresh failed, and the database was closed. The next seek returned an error
+/// and forgot the refresh, so that the seek after it searched at a sequence number whose records
+/// may have been dropped.
+#[test]
+fn a_failed_refresh_is_not_forgotten_when_the_database_is_closed() {
+    let scene = Scene::with("max_open_files=1");
+    scene.write(0);
+    scene.db.flush_cf(&scene.family).expect("a flush");
+    let mut iterator =
+        scene.db.raw_iterator_cf_opt(&scene.family, &ReadOptions::default()).expect("an iterator");
+    for _ in 0..25 {
+        scene.write(1);
+        scene.db.flush_cf(&scene.family).expect("a flush");
+    }
+    let rule = FaultRule::new(Fault::InputOutput).operation(Operation::Open).from(0);
+    scene.storage.set_faults(FaultPlan::none().with(rule.path_containing(".sst")));
+    iterator.refresh().expect_err("a table that cannot be opened");
+    scene.storage.set_faults(FaultPlan::none());
+    let Scene { db, family, .. } = scene;
+    drop(db);
+    for _ in 0..2 {
+        let error = iterator.seek_to_first().expect_err("a seek without the database");
+        assert_eq!(error.kind(), ErrorKind::Closed);
+    }
+    drop(family);
 }
 
 /// Regression test: iterators kept tables open, and used the prefix extractor that was set when
@@ -491,7 +518,7 @@ fn an_error_partway_neither_skips_a_key_nor_repeats_one() {
             let rule = FaultRule::new(Fault::InputOutput).operation(Operation::Open).at(index);
             scene.storage.set_faults(FaultPlan::none().with(rule.path_containing(".sst")));
             let step = |iterator: &mut DbIterator| {
-                if goes_forward { iterator.next() } else { iterator.previous() }
+                if goes_forward { iterator.next() } else { iterator.prev() }
             };
             let moved = step(&mut iterator);
             scene.storage.set_faults(FaultPlan::none());
@@ -503,7 +530,7 @@ fn an_error_partway_neither_skips_a_key_nor_repeats_one() {
             }
             for distance in 0..20 {
                 let at = if goes_forward { first + distance } else { first - distance };
-                assert_eq!(iterator.entry(), Some((&key(at)[..], &value(0)[..])));
+                assert_eq!(iterator.item(), Some((&key(at)[..], &value(0)[..])));
                 step(&mut iterator).expect("a step");
             }
             scene.replace(1);

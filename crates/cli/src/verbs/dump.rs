@@ -48,7 +48,7 @@ fn dump(
     let push = if output.is_hex() { push_hex } else { push_escaped };
     let mut line = String::new();
     let mut count = 0;
-    while let Some((key, value)) = iterator.entry() {
+    while let Some((key, value)) = iterator.item() {
         if output.is_json() {
             output.json_line(&json!({
                 "column_family": family.name(),

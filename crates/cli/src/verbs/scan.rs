@@ -41,7 +41,7 @@ pub(crate) fn run(arguments: &ScanArguments, output: &mut Output) -> Result<Outc
     let limit = arguments.limit.unwrap_or(u64::MAX);
     let progress = Progress::counting("entries");
     let mut count = 0;
-    while let Some((key, value)) = iterator.entry() {
+    while let Some((key, value)) = iterator.item() {
         if !key.starts_with(&range.prefix) || count == limit {
             break;
         }
@@ -53,7 +53,7 @@ pub(crate) fn run(arguments: &ScanArguments, output: &mut Output) -> Result<Outc
             progress.add(PROGRESS_STEP);
         }
         if range.reverse {
-            iterator.previous()?
+            iterator.prev()?
         } else {
             iterator.next()?
         };
@@ -105,7 +105,7 @@ impl Range {
         // smallest key, in byte order, that is greater than all keys with the prefix. The successor
         // itself does not have the prefix. An iterator's lower bound is inclusive, so a forward
         // scan must skip the successor.
-        let on_successor = iterator.entry().is_some_and(|(key, _)| Some(key) == first.as_deref());
+        let on_successor = iterator.item().is_some_and(|(key, _)| Some(key) == first.as_deref());
         if is_reversed && !self.reverse && on_successor {
             iterator.next()?;
         }

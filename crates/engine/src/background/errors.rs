@@ -168,6 +168,8 @@ impl ErrorState {
 
     /// Refuses writes permanently, because the database was closed. A latched failure is kept.
     pub(crate) fn close(&self) {
+        // A concurrent `clear` could otherwise see the database open and permit writes afterwards.
+        let _latched = self.lock();
         self.is_closed.store(true, Ordering::Release);
         self.refuses.store(true, Ordering::Release);
     }

@@ -91,7 +91,7 @@ impl Db {
     /// Invalid argument, if no `include_` option is set, if a range ends before it begins, or if
     /// the column family was not obtained from this `Db` or a clone of it; errors from opening
     /// tables and reading their indexes.
-    pub fn approximate_sizes(
+    pub fn approximate_sizes_cf_opt(
         &self,
         family: &ColumnFamily,
         ranges: &[(&[u8], &[u8])],
@@ -130,7 +130,7 @@ impl Db {
     /// # Errors
     /// Invalid argument, if the range ends before it begins, or if the column family was not
     /// obtained from this `Db` or a clone of it.
-    pub fn approximate_memtable_stats(
+    pub fn approximate_memtable_stats_cf(
         &self,
         family: &ColumnFamily,
         begin: &[u8],

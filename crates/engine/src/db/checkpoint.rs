@@ -10,9 +10,9 @@
 //! 3. MANIFEST, both options files, IDENTITY and CURRENT are written there and synced. The options
 //!    name no directories, because all files of the checkpoint are in its own directory.
 //! 4. The directory is renamed to its final name, and then the mark is removed. The rename fails if
-//!    a file or directory with the final name has been created meanwhile. If the rename or the
-//!    removal of the mark cannot be made durable, both are undone, and only then are the staged
-//!    files removed.
+//!    a file, or a directory that is not empty, has been created with the final name meanwhile; an
+//!    empty directory is replaced. If the rename or the removal of the mark cannot be made durable,
+//!    both are undone, and only then are the staged files removed.
 //!
 //! A crash before step 4 leaves a marked directory whose name ends in `.tmp`. The next checkpoint
 //! with the same final name replaces this directory. A directory without the mark was not made by a

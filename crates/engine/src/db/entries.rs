@@ -294,7 +294,7 @@ impl Range {
                 self.front.insert(cursor)
             }
         };
-        let Some((key, value)) = cursor.entry() else { return Ok(None) };
+        let Some((key, value)) = cursor.item() else { return Ok(None) };
         let is_after_end = match &self.end {
             Bound::Included(end) => comparator.compare(key, end).is_gt(),
             Bound::Excluded(_) | Bound::Unbounded => false,
@@ -308,7 +308,7 @@ impl Range {
         let comparator = self.source.tables().comparator();
         let cursor = match &mut self.back {
             Some(cursor) => {
-                cursor.previous()?;
+                cursor.prev()?;
                 cursor
             }
             None => {
@@ -320,7 +320,7 @@ impl Range {
                 self.back.insert(cursor)
             }
         };
-        let Some((key, value)) = cursor.entry() else { return Ok(None) };
+        let Some((key, value)) = cursor.item() else { return Ok(None) };
         let is_before_start = match &self.start {
             Bound::Excluded(start) => comparator.compare(key, start).is_le(),
             Bound::Included(_) | Bound::Unbounded => false,

@@ -123,11 +123,13 @@ impl Db {
     }
 
     /// Whether a column family needs a compaction. Also true if the compaction cannot start at
-    /// present. False for a handle that was opened for reading, and for a column family that was
-    /// not obtained from this `Db` or a clone of it.
-    pub fn needs_compaction(&self, family: &ColumnFamily) -> bool {
-        self.check_family(family).is_ok()
-            && self.database().is_ok_and(|database| database.compactions.needs_compaction(family))
+    /// present. False for a handle that was opened for reading.
+    ///
+    /// # Errors
+    /// Invalid argument, for a column family that was not obtained from this `Db` or a clone of it.
+    pub fn needs_compaction_cf(&self, family: &ColumnFamily) -> Result<bool> {
+        self.check_family(family)?;
+        Ok(self.database().is_ok_and(|database| database.compactions.needs_compaction(family)))
     }
 
     /// Returns whether writes are delayed or stopped, and the reason. Always

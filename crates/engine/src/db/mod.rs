@@ -386,7 +386,10 @@ impl Db {
     }
 
     fn read_sequence(&self, options: &ReadOptions) -> Sequence {
-        options.snapshot.as_ref().map_or_else(|| self.latest_sequence_number(), Snapshot::sequence)
+        options
+            .snapshot
+            .as_ref()
+            .map_or_else(|| self.latest_sequence_number(), Snapshot::sequence_number)
     }
 }
 

@@ -204,7 +204,7 @@ impl Db {
         batch.clear();
         add(&mut batch, family.id())?;
         let written = self.write_opt(&mut batch, options);
-        if batch.data_size() <= SINGLE_BYTES_KEPT {
+        if batch.size_in_bytes() <= SINGLE_BYTES_KEPT {
             let _ = SINGLE.try_with(|single| single.set(batch));
         }
         written

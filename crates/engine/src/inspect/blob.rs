@@ -75,7 +75,8 @@ impl BlobFileReader {
     ///
     /// # Errors
     /// I/O errors.
-    pub fn open(storage: &dyn Storage, path: &Path) -> Result<Self> {
+    pub fn open(storage: &dyn Storage, path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
         let file = storage.open(path, IoMode::Buffered, Purpose::Verification)?;
         let length = file.length()?;
         let read = |offset, length| read_exactly(&*file, offset, length, Purpose::Verification);

@@ -45,8 +45,8 @@ impl ManifestReader {
     ///
     /// # Errors
     /// I/O errors.
-    pub fn open(storage: &dyn Storage, path: &Path) -> Result<Self> {
-        let file = storage.open(path, IoMode::Buffered, Purpose::Manifest)?;
+    pub fn open(storage: &dyn Storage, path: impl AsRef<Path>) -> Result<Self> {
+        let file = storage.open(path.as_ref(), IoMode::Buffered, Purpose::Manifest)?;
         Ok(Self { items: Items::open(file, Some(0), Purpose::Manifest)?, records: 0 })
     }
 
@@ -191,7 +191,8 @@ impl BlobFileState {
 ///
 /// # Errors
 /// Not found, if there is no CURRENT and so no database; corruption, if it names no MANIFEST.
-pub fn current(storage: &dyn Storage, directory: &Path) -> Result<u64> {
+pub fn current(storage: &dyn Storage, directory: impl AsRef<Path>) -> Result<u64> {
+    let directory = directory.as_ref();
     manifest::current(storage, directory).map_err(|error| {
         if !error.is_not_found() {
             return error;
@@ -207,7 +208,12 @@ pub fn current(storage: &dyn Storage, directory: &Path) -> Result<u64> {
 /// # Errors
 /// Corruption, with file, record and offset, if a database with this MANIFEST could not be opened;
 /// not found, if the MANIFEST does not exist.
-pub fn state(storage: &dyn Storage, directory: &Path, number: u64) -> Result<ManifestState> {
+pub fn state(
+    storage: &dyn Storage,
+    directory: impl AsRef<Path>,
+    number: u64,
+) -> Result<ManifestState> {
+    let directory = directory.as_ref();
     let path = directory.join(FileKind::Manifest(number).to_string());
     storage.metadata(&path)?;
     let manifest = Manifest::read(storage, directory, number)?;

@@ -21,10 +21,6 @@ pub mod table;
 pub mod wal;
 
 #[doc(inline)]
-pub use tailwater_format::Error as FormatError;
-#[doc(inline)]
-pub use tailwater_format::batch::Record;
-#[doc(inline)]
 pub use tailwater_format::blob::{BlobFileFooter, BlobFileHeader};
 #[doc(inline)]
 pub use tailwater_format::block::Layout;

@@ -83,7 +83,8 @@ impl LogReader {
     ///
     /// # Errors
     /// I/O errors. An empty file is a log without records.
-    pub fn open(storage: &dyn Storage, path: &Path) -> Result<Self> {
+    pub fn open(storage: &dyn Storage, path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
         let number = match name.as_deref().and_then(FileKind::parse) {
             Some(FileKind::Wal(number)) => Some(number),

@@ -26,7 +26,7 @@ impl OpenOptions {
     ///
     /// # Errors
     /// The errors of [`OpenOptions::load_from`].
-    pub fn load(directory: &Path) -> Result<Self> {
+    pub fn load(directory: impl AsRef<Path>) -> Result<Self> {
         Self::load_from(Arc::new(PosixStorage::new()), directory)
     }
 
@@ -36,7 +36,8 @@ impl OpenOptions {
     /// # Errors
     /// - Corruption, with file and line: the file is malformed, or has an unknown option or value.
     /// - Not supported: a value enables a feature that Tailwater does not have.
-    pub fn load_from(storage: Arc<dyn Storage>, directory: &Path) -> Result<Self> {
+    pub fn load_from(storage: Arc<dyn Storage>, directory: impl AsRef<Path>) -> Result<Self> {
+        let directory = directory.as_ref();
         let mut attempts = 1..ATTEMPTS;
         loop {
             match Self::load_once(Arc::clone(&storage), directory) {

@@ -158,6 +158,19 @@ impl OpenOptions {
         }
     }
 
+    /// Sets whether the open call creates the database if it does not exist. Default: false.
+    pub fn create_if_missing(&mut self, create: bool) -> &mut Self {
+        self.database.create_if_missing = create;
+        self
+    }
+
+    /// Sets whether the open call creates the column families that have options of their own and do
+    /// not exist. Default: false.
+    pub fn create_missing_column_families(&mut self, create: bool) -> &mut Self {
+        self.database.create_missing_column_families = create;
+        self
+    }
+
     /// Applies an option string of the form `name=value;name=value`. Options of column families
     /// apply to every column family.
     ///

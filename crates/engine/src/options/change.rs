@@ -21,7 +21,7 @@ use super::tailwater::TailwaterOptions;
 /// # Errors
 /// For a name that is not a column family option, an option that cannot be changed while the
 /// database is open, an invalid value, or a value that is refused.
-pub fn change_column_family(
+pub(crate) fn change_column_family(
     options: &ColumnFamilyOptions,
     database: &DbOptions,
     changes: &[(&str, &str)],
@@ -54,7 +54,7 @@ pub fn change_column_family(
 ///
 /// # Errors
 /// The errors of [`change_column_family`], for database options instead.
-pub fn change_database(
+pub(crate) fn change_database(
     options: &DbOptions,
     directory: &Path,
     changes: &[(&str, &str)],

@@ -47,7 +47,7 @@ const PROTECTION_BYTES: [u32; 5] = [0, 1, 2, 4, 8];
 ///
 /// # Errors
 /// For the first refused option, with the reason.
-pub fn check_for_reading(options: &DbOptions) -> Result<()> {
+pub(crate) fn check_for_reading(options: &DbOptions) -> Result<()> {
     check_direct_io(options)?;
     check_paths(options)?;
     let threads = &options.read_io_executor_threads;
@@ -67,7 +67,7 @@ pub(crate) fn check_family_for_reading(options: &ColumnFamilyOptions) -> Result<
 ///
 /// # Errors
 /// For the first refused option, with the reason.
-pub fn check_database(options: &DbOptions) -> Result<()> {
+pub(crate) fn check_database(options: &DbOptions) -> Result<()> {
     options.check_verdicts()?;
     options.tailwater.check_verdicts()?;
     check_for_reading(options)?;
@@ -170,7 +170,10 @@ fn is_time_range(text: &str) -> bool {
 ///
 /// # Errors
 /// For the first refused option, with the reason.
-pub fn check_column_family(options: &ColumnFamilyOptions, database: &DbOptions) -> Result<()> {
+pub(crate) fn check_column_family(
+    options: &ColumnFamilyOptions,
+    database: &DbOptions,
+) -> Result<()> {
     options.check_verdicts()?;
     let own = &options.compression_opts;
     own.check_verdicts().map_err(|error| error.within("compression_opts"))?;

@@ -12,11 +12,12 @@
 //! - [`Options`] holds the options of a database and of all its column families. It is read from
 //!   and written to an OPTIONS file.
 //! - [`set_from_string`] applies an option string to the options of a database and a column family.
-//!   [`change_database`] and [`change_column_family`] change options while the database is open.
-//! - [`sanitize_database`] and [`sanitize_column_family`] replace values that are out of range by
-//!   valid ones, as RocksDB does. [`check_database`] and [`check_column_family`] then refuse
-//!   contradictory values and unsupported features. For a database that is opened read-only,
-//!   [`check_for_reading`] is used instead. It checks only options that affect reading.
+//!   [`crate::Db::set_options`] changes options while the database is open.
+//!
+//! When a database is opened, values that are out of range are replaced by valid ones, as RocksDB
+//! does (`sanitize.rs`). Then contradictory values and unsupported features are refused
+//! (`check.rs`). For a database that is opened read-only, only options that affect reading are
+//! checked.
 //!
 //! [`DbOptions::io_mode`] returns the I/O mode that RocksDB's and Tailwater's options request for a
 //! purpose of I/O.
@@ -39,9 +40,10 @@ mod tailwater;
 mod value;
 
 pub use block_based_table::{BlockBasedTableOptions, MetadataCacheOptions};
-pub use change::{change_column_family, change_database};
-pub(crate) use check::{LEVELS_MAX, check_family_for_reading};
-pub use check::{check_column_family, check_database, check_for_reading};
+pub(crate) use change::{change_column_family, change_database};
+pub(crate) use check::{
+    LEVELS_MAX, check_column_family, check_database, check_family_for_reading, check_for_reading,
+};
 pub use choice::{
     CacheTier, CompactionPriority, CompactionStyle, CompressionType, DataBlockIndexType,
     IndexSearchType, InfoLogLevel, IoModeChoice, PinningTier, PrepopulateBlobCache,
@@ -56,7 +58,7 @@ pub use group::{
 };
 pub use io_mode::AskedIoMode;
 pub use object::{CacheCapacity, FilterPolicy, ObjectName, PrefixExtractor};
-pub use sanitize::{sanitize_column_family, sanitize_database};
+pub(crate) use sanitize::{sanitize_column_family, sanitize_database};
 pub use schema::{Mutability, OptionInfo, OptionTable, OtherName, Verdict};
 pub use tailwater::TailwaterOptions;
 #[doc(inline)]

@@ -22,7 +22,7 @@ const MONTH_S: u64 = 30 * 24 * 60 * 60;
 /// directory.
 ///
 /// Does not take the system's limit on open files into account.
-pub fn sanitize_database(options: &mut DbOptions, directory: &Path) {
+pub(crate) fn sanitize_database(options: &mut DbOptions, directory: &Path) {
     if options.max_open_files != -1 {
         options.max_open_files = options.max_open_files.max(20);
     }
@@ -65,7 +65,7 @@ pub fn sanitize_database(options: &mut DbOptions, directory: &Path) {
 
 /// Replaces values of column family options that are out of range. `database` must already be
 /// sanitized.
-pub fn sanitize_column_family(
+pub(crate) fn sanitize_column_family(
     options: &mut ColumnFamilyOptions,
     database: &DbOptions,
     read_only: bool,

@@ -151,7 +151,7 @@ impl Snapshot {
     }
 
     /// Returns the highest sequence number visible to the snapshot.
-    pub fn sequence(&self) -> Sequence {
+    pub fn sequence_number(&self) -> Sequence {
         self.entry.sequence
     }
 }

@@ -3,6 +3,10 @@
 //! Reading has three stages: `reader::BlockFile` reads a block from the file, the block cache keeps
 //! it, and `TableReader` and `TableIterator` search it.
 
+#[cfg_attr(
+    not(feature = "for-tests"),
+    expect(unreachable_pub, dead_code, reason = "integration tests use the builder")
+)]
 pub(crate) mod builder;
 mod file;
 mod iterator;
@@ -16,7 +20,7 @@ mod sink;
 mod table_cache;
 mod warm_installation;
 
-pub use builder::Builder;
+pub(crate) use builder::Builder;
 pub(crate) use file::{FileMetadata, FileStatistics};
 pub(crate) use iterator::{ReadPlan, Streaming, TableIterator};
 pub(crate) use lookup::{Lookup, PlainValue, Step, fold, plain_value};

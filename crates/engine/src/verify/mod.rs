@@ -157,10 +157,11 @@ struct Family {
 ///
 /// The directory must not be written to while this runs.
 pub fn verify(
-    directory: &Path,
+    directory: impl AsRef<Path>,
     options: &OpenOptions,
     progress: &mut dyn FnMut(&Progress),
 ) -> Report {
+    let directory = directory.as_ref();
     let storage = Arc::clone(options.storage());
     let report = Report::default();
     let mut verification = Verification {

@@ -177,10 +177,10 @@ impl LogFile {
     /// Appends a batch, in memory.
     pub(super) fn append(&mut self, batch: &WriteBatch) -> Result<()> {
         self.encoder
-            .add_record(batch.as_bytes(), &mut self.buffer)
+            .add_record(batch.data(), &mut self.buffer)
             .map_err(|error| Error::decoding(&self.path, self.written, error))?;
         self.last_batch = batch.sequence();
-        self.holds_operations |= batch.count() > 0;
+        self.holds_operations |= !batch.is_empty();
         Ok(())
     }
 

@@ -113,7 +113,7 @@ fn found(path: &Path, record: Record<'_>) -> Result<FoundBatch> {
     let offset = record.start;
     match batch::check(record.payload, None) {
         Ok(checked) => {
-            let batch = WriteBatch::from_bytes(record.payload.to_vec());
+            let batch = WriteBatch::from_data(record.payload.to_vec());
             let batch = batch.map_err(|error| Error::decoding(path, offset, error))?;
             Ok(FoundBatch { batch, offset, next_sequence: checked.next_sequence })
         }

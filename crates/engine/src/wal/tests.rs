@@ -39,7 +39,7 @@ fn follow(mut file: Box<dyn WriteFile>, disk: &SimStorage, writer: &mut Writer, 
     let mut group = Vec::new();
     for sequence in 1..=BATCHES {
         let length = if rng.u8(..30) == 0 { rng.usize(..50_000) } else { rng.usize(..500) };
-        writer.add_record(batch(sequence, length).as_bytes(), &mut out).expect("a record");
+        writer.add_record(batch(sequence, length).data(), &mut out).expect("a record");
         group.push(sequence);
         if rng.bool() {
             writer.pad(&mut out);
@@ -86,7 +86,7 @@ fn zeros_after_the_end_and_padding_are_ignored() {
 fn remains_of_an_older_log_are_ignored() {
     let (mut older, mut before) = (Writer::new(5, true), Vec::new());
     while before.len() < LENGTH {
-        older.add_record(batch(1, 333).as_bytes(), &mut before).expect("a record");
+        older.add_record(batch(1, 333).data(), &mut before).expect("a record");
     }
     let (file, disk) = log_over(&before);
     follow(file, &disk, &mut Writer::new(9, true), Vec::new());

@@ -55,10 +55,12 @@ use crate::error::{Error, ErrorKind, Result};
 /// # fn main() -> tailwater::Result<()> {
 /// # let directory = tempfile::tempdir().expect("a temporary directory");
 /// # let db = tailwater::Db::open_default(directory.path())?;
+/// use tailwater::batch::RecordKind;
+///
 /// db.put("apple", "red")?;
 /// let mut updates = db.updates_since(db.latest_sequence_number())?;
 /// let batch = updates.next().expect("a batch")?;
-/// assert_eq!((batch.sequence(), batch.count()), (db.latest_sequence_number(), 1));
+/// assert_eq!((batch.sequence(), batch.len()), (db.latest_sequence_number(), 1));
 /// assert!(updates.next().is_none(), "nothing more has been written");
 ///
 /// // The iterator continues with later writes.
@@ -67,7 +69,11 @@ use crate::error::{Error, ErrorKind, Result};
 ///     let batch = batch?;
 ///     for record in batch.reader()? {
 ///         let record = record?;
-///         println!("{}: {:?} {}", batch.sequence(), record.kind, record.key.escape_ascii());
+///         match record.kind {
+///             RecordKind::Put => println!("put {}", record.key.escape_ascii()),
+///             RecordKind::Delete => println!("delete {}", record.key.escape_ascii()),
+///             kind => println!("{kind:?}"),
+///         }
 ///     }
 /// }
 /// # Ok(())

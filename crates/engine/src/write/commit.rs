@@ -26,7 +26,7 @@ use crate::write::{WriteOptions, WritePath};
 const SMALL_BATCH_SHARE: usize = 8;
 /// Minimum number of operations in a batch that a group's member inserts itself. The leader inserts
 /// smaller batches, because waking the member would take longer.
-const OWN_INSERT_OPERATIONS: u32 = 64;
+const OWN_INSERT_OPERATIONS: u64 = 64;
 
 impl WritePath {
     /// Writes a batch atomically. On return, the batch holds its sequence number.
@@ -104,7 +104,7 @@ impl WritePath {
         durability: Durability,
         options: &WriteOptions,
     ) -> Result<()> {
-        let own = batch.data_size();
+        let own = batch.size_in_bytes();
         self.prepare(&leadership, own, options)?;
         let max_group = self.context.options.fixed().max_write_batch_group_size_bytes as usize;
         let bytes = if own <= max_group / SMALL_BATCH_SHARE {
@@ -121,7 +121,7 @@ impl WritePath {
         let group = leadership.take_group(durability, bytes);
         self.context
             .stall
-            .charge(|| group.iter().map(|member| member.batch().data_size() as u64).sum());
+            .charge(|| group.iter().map(|member| member.batch().size_in_bytes() as u64).sum());
         let panic_latch = PanicLatch { path: self, is_pipelined: false };
         let written = match self.log(&leadership, batch, &group, durability, may_pipeline) {
             Ok(Logged::Done(numbers)) => {
@@ -261,16 +261,16 @@ impl WritePath {
         self.context.errors.check()?;
         let last = if is_quiesced { &self.context.shared.published } else { &self.numbered };
         let first = last.load(Ordering::Relaxed) + 1;
-        let operations = group.iter().map(|member| u64::from(member.operations)).sum::<u64>()
-            + u64::from(batch.count());
+        let operations =
+            group.iter().map(|member| member.operations).sum::<u64>() + batch.len() as u64;
         if first + operations > MAX_SEQUENCE {
             return Err(Error::no_sequence_left());
         }
         batch.set_sequence(first);
-        let mut next = first + u64::from(batch.count());
+        let mut next = first + batch.len() as u64;
         for member in group.iter() {
             member.batch().set_sequence(next);
-            next += u64::from(member.operations);
+            next += member.operations;
         }
         self.numbered.store(next - 1, Ordering::Relaxed);
         Ok(first..next)

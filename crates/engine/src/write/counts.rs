@@ -19,8 +19,8 @@ impl WritePath {
     ) {
         // The members' headers are subtracted, because RocksDB logs a group as one batch with one
         // header.
-        let sizes = group.iter().map(|member| member.batch().data_size() - HEADER_LENGTH);
-        let bytes = (batch.data_size() + sizes.sum::<usize>()) as u64;
+        let sizes = group.iter().map(|member| member.batch().size_in_bytes() - HEADER_LENGTH);
+        let bytes = (batch.size_in_bytes() + sizes.sum::<usize>()) as u64;
         let others = group.iter().count() as u64;
         let logged = if durability == Durability::Unlogged { 0 } else { others + 1 };
         let logged_bytes = if logged > 0 { bytes } else { 0 };

@@ -138,7 +138,7 @@ pub(crate) fn log_by(mut writer: Writer, puts: &[(u64, &str)]) -> Vec<u8> {
         let mut batch = WriteBatch::new();
         batch.put_cf(0, key.as_bytes(), b"value").expect("the batch has room");
         batch.set_sequence(*sequence);
-        writer.add_record(batch.as_bytes(), &mut log).expect("it is not compressed");
+        writer.add_record(batch.data(), &mut log).expect("it is not compressed");
     }
     log
 }

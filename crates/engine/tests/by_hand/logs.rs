@@ -109,7 +109,7 @@ fn an_empty_batch_at_sequence_zero_opens() {
     let mut bytes = Vec::new();
     let mut batch = WriteBatch::new();
     batch.set_sequence(0);
-    Writer::new(5, false).add_record(batch.as_bytes(), &mut bytes).expect("room");
+    Writer::new(5, false).add_record(batch.data(), &mut bytes).expect("room");
     let edit = VersionEdit { last_sequence: Some(0), ..first_edit() };
     let database = Database::new().with_manifest(&[edit]).with("000005.log", &bytes);
     let db = database.open().expect("nothing is wrong with it");
@@ -133,7 +133,7 @@ fn logs_with_references_to_unrecorded_blob_files_prevent_opening_for_writing() {
     batch.put_blob_index_cf(0, b"large", &index).expect("room");
     batch.set_sequence(101);
     let mut bytes = Vec::new();
-    Writer::new(5, false).add_record(batch.as_bytes(), &mut bytes).expect("room");
+    Writer::new(5, false).add_record(batch.data(), &mut bytes).expect("room");
     let database = || {
         let database = Database::new().with_manifest(&[first_edit()]);
         database.with("000005.log", &bytes).with("000009.blob", b"not closed yet")
@@ -180,7 +180,7 @@ fn a_log_recorded_as_the_predecessor_of_another_must_match() {
     let mut batch = WriteBatch::new();
     batch.put_cf(0, b"new", b"value").expect("room");
     batch.set_sequence(102);
-    writer.add_record(batch.as_bytes(), &mut after).expect("room");
+    writer.add_record(batch.data(), &mut after).expect("room");
     let database = |before: &[u8]| {
         let database = Database::new().with_manifest(&[first_edit()]);
         database.with("000005.log", before).with("000006.log", &after)
@@ -236,7 +236,7 @@ fn a_timed_put_too_short_for_its_time_is_damage() {
         let mut batch = WriteBatch::new();
         batch.put_cf(0, b"key", value).expect("room");
         batch.set_sequence(102);
-        let mut bytes = batch.as_bytes().to_vec();
+        let mut bytes = batch.data().to_vec();
         bytes[HEADER_LENGTH] = tag;
         let mut log = log(5, &[(101, "whole")]);
         let offset = log.len();

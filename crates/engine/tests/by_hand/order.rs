@@ -74,5 +74,5 @@ fn backward_iteration_ends_at_keys_out_of_order() {
     let versions: Vec<Put<'_>> =
         (1..=VERSIONS).rev().map(|sequence| ("b", sequence, "v")).collect();
     let db = database(&[(&[("x", 50, "1")], "a"), (&versions, "z")]);
-    follow(&db, DbIterator::seek_to_last, DbIterator::previous);
+    follow(&db, DbIterator::seek_to_last, DbIterator::prev);
 }

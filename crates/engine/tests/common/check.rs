@@ -35,7 +35,7 @@ fn forward(db: &Db, family: &ColumnFamily, options: &ReadOptions, model: &Family
     iterator.seek_to_first().unwrap_or_else(|error| fail(error));
     for (at, (key, value)) in model.entries.iter().enumerate() {
         iterator.prepare_value().unwrap_or_else(|error| fail(error));
-        let found = iterator.entry();
+        let found = iterator.item();
         assert!(
             found == Some((key, value)),
             "{context}, forward: {}",
@@ -52,13 +52,13 @@ fn backward(db: &Db, family: &ColumnFamily, options: &ReadOptions, model: &Famil
     iterator.seek_to_last().unwrap_or_else(|error| fail(error));
     for (at, (key, value)) in model.entries.iter().enumerate().rev() {
         iterator.prepare_value().unwrap_or_else(|error| fail(error));
-        let found = iterator.entry();
+        let found = iterator.item();
         assert!(
             found == Some((key, value)),
             "{context}, backward: {}",
             difference(at, key, value, found)
         );
-        iterator.previous().unwrap_or_else(|error| fail(error));
+        iterator.prev().unwrap_or_else(|error| fail(error));
     }
     assert!(!iterator.valid(), "{context}, backward: more than was written");
 }

@@ -51,7 +51,7 @@ pub(crate) fn check(
             if !cursor.is_binding() {
                 break;
             }
-            assert_eq!(iterator.entry(), cursor.entry(), "{}", context());
+            assert_eq!(iterator.item(), cursor.entry(), "{}", context());
         }
     }
 }
@@ -112,7 +112,7 @@ fn go(iterator: &mut DbIterator, cursor: &mut Cursor<'_>, by: &Move) -> tailwate
         }
         Move::Previous(_) => {
             cursor.previous();
-            iterator.previous()
+            iterator.prev()
         }
     }
 }

@@ -49,7 +49,7 @@ fn read(db: &Db, family: &ColumnFamily, written: &AtomicU64, is_done: &AtomicBoo
         let first = rng.u64(..KEYS);
         iterator.seek(key(first)).expect("a seek");
         for number in first..KEYS.min(first + 100) {
-            let (found, value) = iterator.entry().expect("an entry");
+            let (found, value) = iterator.item().expect("an entry");
             assert_eq!(found, key(number));
             assert!(round_of(number, value) >= least);
             iterator.next().expect("a step");

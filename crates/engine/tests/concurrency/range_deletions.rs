@@ -30,7 +30,7 @@ fn check(db: &Db, family: &ColumnFamily, is_done: &AtomicBool, mut rng: Rng) {
     loop {
         let is_last = is_done.load(Ordering::Acquire);
         let snapshot = db.snapshot();
-        let expected = remaining(snapshot.sequence());
+        let expected = remaining(snapshot.sequence_number());
         let read = ReadOptions::new()
             .with_snapshot(snapshot)
             .with_auto_refresh_iterator_with_snapshot(rng.bool());
@@ -54,7 +54,7 @@ fn check(db: &Db, family: &ColumnFamily, is_done: &AtomicBool, mut rng: Rng) {
         backward.seek_to_last().expect("a seek");
         while backward.valid() {
             reversed.push(backward.key().to_vec());
-            backward.previous().expect("a step");
+            backward.prev().expect("a step");
         }
         reversed.reverse();
         let expected: Vec<_> = expected.iter().map(|&number| key(number).to_vec()).collect();

@@ -85,7 +85,7 @@ pub(crate) fn read_all(
         let mut iterator = db.raw_iterator_cf_opt(&handles[family], options).expect("an iterator");
         if backwards { iterator.seek_to_last() } else { iterator.seek_to_first() }.expect("a seek");
         let mut last: Option<Vec<u8>> = None;
-        while let Some((key, value)) = iterator.entry() {
+        while let Some((key, value)) = iterator.item() {
             let goes_on = |last: &[u8]| if backwards { key < last } else { key > last };
             assert!(
                 last.as_deref().is_none_or(goes_on),
@@ -94,7 +94,7 @@ pub(crate) fn read_all(
             );
             last = Some(key.to_vec());
             state.insert((family, key.to_vec()), value.to_vec());
-            if backwards { iterator.previous() } else { iterator.next() }.expect("a step");
+            if backwards { iterator.prev() } else { iterator.next() }.expect("a step");
         }
     }
     state
@@ -159,7 +159,7 @@ impl<'a> Scene<'a> {
             let result = self.db.write_opt(&mut batch, &options(number));
             self.must(result.map_err(|error| format!("writer {writer}: {error}")));
             self.ledger.acknowledge(writer, number);
-            written.push((batch.sequence(), u64::from(batch.count())));
+            written.push((batch.sequence(), batch.len() as u64));
         }
         written
     }

@@ -64,7 +64,7 @@ fn no_slowdown_writes_are_refused_while_others_wait() {
             batch.put_cf(0, b"impatient", b"").expect("a put");
             let error = db.write_opt(&mut batch, &NO_SLOWDOWN).expect_err("a stall");
             assert_eq!(error.kind(), ErrorKind::Busy, "{error}");
-            assert_eq!(batch.count(), 1, "the batch is still there");
+            assert_eq!(batch.len(), 1, "the batch is still there");
             thread::sleep(Duration::from_millis(round / 4));
         }
         storage.set_faults(FaultPlan::none());

@@ -422,7 +422,7 @@ pub(crate) fn contents(db: &Db, snapshot: Option<&Snapshot>) -> tailwater::Resul
         let table = state.entry(family.name().to_owned()).or_default();
         let mut iterator = db.raw_iterator_cf_opt(&family, &options)?;
         iterator.seek_to_first()?;
-        while let Some((key, value)) = iterator.entry() {
+        while let Some((key, value)) = iterator.item() {
             table.insert(key.to_vec(), value.to_vec());
             iterator.next()?;
         }

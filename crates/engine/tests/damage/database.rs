@@ -306,9 +306,9 @@ pub(crate) fn iterate(db: &Db, family: &ColumnFamily, forward: bool) -> tailwate
         iterator.seek_to_last()?
     }
     let mut entries = Vec::new();
-    while let Some((key, value)) = iterator.entry() {
+    while let Some((key, value)) = iterator.item() {
         entries.push((key.to_vec(), value.to_vec()));
-        if forward { iterator.next()? } else { iterator.previous()? }
+        if forward { iterator.next()? } else { iterator.prev()? }
     }
     if !forward {
         entries.reverse();

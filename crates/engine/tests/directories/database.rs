@@ -117,7 +117,7 @@ pub(crate) fn state_of(db: &Db) -> tailwater::Result<State> {
         let table = state.entry(family.name().to_owned()).or_default();
         let mut iterator = db.raw_iterator_cf_opt(&family, &ReadOptions::default())?;
         iterator.seek_to_first()?;
-        while let Some((key, value)) = iterator.entry() {
+        while let Some((key, value)) = iterator.item() {
             let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
             table.insert(text(key), text(value));
             iterator.next()?;

@@ -4,6 +4,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use tailwater::for_tests;
 use tailwater::options::{self, ColumnFamilyOptions, DbOptions};
 use tailwater::verify;
 use tailwater::{BottommostRewrite, ColumnFamily, CompactRangeOptions, Db, OpenOptions};
@@ -69,7 +70,7 @@ fn written_options(name: &str, path: &Path) -> OpenOptions {
     let families: Vec<String> = options.column_families().map(str::to_owned).collect();
     for family in families {
         let mut changed = options.column_family(&family).clone();
-        while let Err(error) = options::check_column_family(&changed, options.database()) {
+        while let Err(error) = for_tests::check_column_family(&changed, options.database()) {
             let text = replacement(&error.to_string());
             // Writes to stderr directly, since the test harness shows the output of `eprintln!`
             // only if the test fails.

@@ -117,7 +117,7 @@ impl Groups<'_> {
         let write = Write { family: "default".to_owned(), record: Record::Put(key, value) };
         self.model.apply(&Step::Write(vec![write], Durability::Logged));
         let begin = self.beside.offset() as usize;
-        self.beside.add_record(batch.as_bytes(), &mut self.bytes).expect("a record");
+        self.beside.add_record(batch.data(), &mut self.bytes).expect("a record");
         let end = self.beside.offset() as usize;
         self.beside.pad(&mut self.bytes);
         self.bytes.clear();

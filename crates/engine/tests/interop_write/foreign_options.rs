@@ -131,7 +131,7 @@ fn goes_on(laboratory: &mut Laboratory, shape: &Shape, place: &Place, context: &
     for round in 0..2 {
         let context = format!("{context}, round {round}");
         let (_, before) = newest(place);
-        let options = OpenOptions::load(&place.database())
+        let options = OpenOptions::load(place.database())
             .unwrap_or_else(|error| panic!("{context}: {error}"));
         let db = Db::open(place.database(), &options)
             .unwrap_or_else(|error| panic!("{context}: {error}"));

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use crate::laboratory::{self, CREATE, in_laboratory};
 use crate::place::Place;
 use crate::shape::Shape;
-use tailwater::options::{self, ColumnFamilyOptions, DbOptions, OptionTable, Options};
+use tailwater::for_tests;
+use tailwater::options::{ColumnFamilyOptions, DbOptions, OptionTable, Options};
 use tailwater::{Db, OpenOptions};
 use tailwater_testkit::oracle::Script;
 
@@ -161,7 +162,7 @@ fn each_engine_continues_with_the_options_file_of_the_other() {
             laboratory.rocksdb_finds(steps, &model, &context);
             laboratory.rocksdb_closes(&context);
 
-            let options = OpenOptions::load(&place.database())
+            let options = OpenOptions::load(place.database())
                 .unwrap_or_else(|error| panic!("{context}: {error}"));
             let db = Db::open(place.database(), &options)
                 .unwrap_or_else(|error| panic!("{context}: {error}"));
@@ -223,20 +224,21 @@ fn every_accepted_option_is_printed_as_by_rocksdb() {
         laboratory.rocksdb_does(&script, &context);
 
         let (mut database, mut family) = (DbOptions::default(), ColumnFamilyOptions::default());
-        let mut count = turn_over(&mut database, |turned| options::check_database(turned).is_err());
+        let mut count =
+            turn_over(&mut database, |turned| for_tests::check_database(turned).is_err());
         count += turn_over(&mut family, |turned| {
-            options::check_column_family(turned, &database).is_err()
+            for_tests::check_column_family(turned, &database).is_err()
         });
         let mut table = family.table_factory.clone();
         count += turn_over(&mut table, |turned| {
             let mut family = family.clone();
             family.table_factory = turned.clone();
-            options::check_column_family(&family, &database).is_err()
+            for_tests::check_column_family(&family, &database).is_err()
         });
         family.table_factory = table;
         assert!(count > 120, "{context}: only {count} options are turned over");
-        options::sanitize_database(&mut database, &place.database());
-        options::sanitize_column_family(&mut family, &database, true);
+        for_tests::sanitize_database(&mut database, &place.database());
+        for_tests::sanitize_column_family(&mut family, &database, true);
         let column_families = vec![("default".to_owned(), family)];
         let ours = Options { database, column_families }.to_document().to_text();
         let (path, _) = newest(&place);

@@ -29,7 +29,7 @@ fn ours(db: &Db, sequence: u64) -> Followed<Result<(), Error>> {
     let mut batches = Vec::new();
     let end = db.updates_since(sequence).and_then(|updates| {
         for batch in updates {
-            batches.push(batch?.as_bytes().to_vec());
+            batches.push(batch?.data().to_vec());
         }
         Ok(())
     });

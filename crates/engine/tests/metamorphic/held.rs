@@ -107,7 +107,7 @@ impl HeldIterator {
                         must(self.iterator.next(), "next");
                         self.at = self.at.map(|at| at + 1).filter(|&at| at < count);
                     } else {
-                        must(self.iterator.previous(), "previous");
+                        must(self.iterator.prev(), "previous");
                         self.at = self.at.and_then(|at| at.checked_sub(1));
                     }
                 }
@@ -127,7 +127,7 @@ impl HeldIterator {
     fn check(&self, what: &str) {
         let expected = self.at.and_then(|at| self.expected.get(at));
         let expected = expected.map(|(key, value)| (&key[..], &value[..]));
-        assert_eq!(self.iterator.entry(), expected, "a held iterator, after {what}");
+        assert_eq!(self.iterator.item(), expected, "a held iterator, after {what}");
     }
 
     /// Iterates over all entries, forward and then backward, and checks them.
@@ -135,14 +135,14 @@ impl HeldIterator {
         let iterator = &mut self.iterator;
         must(iterator.seek_to_first(), "an iterator that was held");
         for (key, value) in &self.expected {
-            assert_eq!(iterator.entry(), Some((&key[..], &value[..])), "a held iterator");
+            assert_eq!(iterator.item(), Some((&key[..], &value[..])), "a held iterator");
             must(iterator.next(), "an iterator that was held");
         }
         assert!(!iterator.valid(), "a held iterator has more than was written");
         must(iterator.seek_to_last(), "an iterator that was held");
         for (key, value) in self.expected.iter().rev() {
-            assert_eq!(iterator.entry(), Some((&key[..], &value[..])), "a held iterator, back");
-            must(iterator.previous(), "an iterator that was held");
+            assert_eq!(iterator.item(), Some((&key[..], &value[..])), "a held iterator, back");
+            must(iterator.prev(), "an iterator that was held");
         }
         assert!(!iterator.valid(), "a held iterator has more than was written, going back");
         self.at = None;

@@ -359,7 +359,7 @@ impl<'a> Run<'a> {
         check::holds(db, &present, "the present");
         subject::ask(db, &present, EFFORT, &mut self.rng, "the present");
         for (at, HeldSnapshot { snapshot, dump }) in self.snapshots.iter().enumerate() {
-            let context = format!("snapshot {at} of sequence {}", snapshot.sequence());
+            let context = format!("snapshot {at} of sequence {}", snapshot.sequence_number());
             let snapshot = Some(snapshot);
             check::holds_at(db, snapshot, dump, &context);
             subject::ask_at(db, snapshot, dump, EFFORT, &mut self.rng, &context);

@@ -175,7 +175,7 @@ fn open(options: &OpenOptions, candidates: &[Candidate]) -> Result<Db, Refusal> 
 
 /// Returns the options recorded in the OPTIONS file of the database.
 fn loaded(disk: &SimStorage) -> Result<OpenOptions, String> {
-    let mut loaded = OpenOptions::load_from(Arc::new(disk.clone()), "/db".as_ref())
+    let mut loaded = OpenOptions::load_from(Arc::new(disk.clone()), "/db")
         .map_err(|error| format!("loading the OPTIONS file: {error}"))?;
     loaded.set_clock(Arc::new(Hurrying(disk.clock())));
     loaded.set_inline_background(true);
@@ -240,7 +240,7 @@ fn check_scan(
     let mut iterator = db.raw_iterator_cf_opt(family, reads).map_err(|error| error.to_string())?;
     iterator.seek_to_first().map_err(|error| error.to_string())?;
     let mut found = Model::new();
-    while let Some((key, value)) = iterator.entry() {
+    while let Some((key, value)) = iterator.item() {
         found.insert(key.to_vec(), value.to_vec());
         iterator.next().map_err(|error| error.to_string())?;
     }

@@ -2,10 +2,8 @@
 
 use std::sync::Arc;
 
-use tailwater::options::{
-    ColumnFamilyOptions, DbOptions, DbPath, Problem, check_column_family, check_database,
-    check_for_reading, set_from_string,
-};
+use tailwater::for_tests::{check_column_family, check_database, check_for_reading};
+use tailwater::options::{ColumnFamilyOptions, DbOptions, DbPath, Problem, set_from_string};
 use tailwater::{Db, ErrorKind, OpenOptions};
 use tailwater_io::sim::SimStorage;
 

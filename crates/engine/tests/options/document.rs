@@ -4,9 +4,9 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use tailwater::for_tests::{sanitize_column_family, sanitize_database};
 use tailwater::options::{
-    ColumnFamilyOptions, DbOptions, OptionTable, Options, Problem, UnknownOptions,
-    sanitize_column_family, sanitize_database, set_from_string,
+    ColumnFamilyOptions, DbOptions, OptionTable, Options, Problem, UnknownOptions, set_from_string,
 };
 use tailwater_format::options_text::Document;
 

@@ -24,8 +24,7 @@ fn options(disk: &SimStorage, text: &str) -> OpenOptions {
 
 /// Returns the options recorded in the OPTIONS file of the database.
 fn loaded(disk: &SimStorage) -> OpenOptions {
-    let mut options =
-        OpenOptions::load_from(Arc::new(disk.clone()), DB.as_ref()).expect("the OPTIONS file");
+    let mut options = OpenOptions::load_from(Arc::new(disk.clone()), DB).expect("the OPTIONS file");
     options.set_clock(disk.clock());
     options.set_inline_background(true);
     options

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
+use tailwater::for_tests::{change_column_family, change_database};
 use tailwater::options::{
     CacheCapacity, ColumnFamilyOptions, CompressionType, DbOptions, FilterPolicy, ObjectName,
-    OptionTable, OptionValue, PrefixExtractor, change_column_family, change_database,
-    set_from_string,
+    OptionTable, OptionValue, PrefixExtractor, set_from_string,
 };
 
 fn set<T: OptionValue + Default>(text: &str) -> Option<T> {

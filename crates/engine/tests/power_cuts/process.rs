@@ -105,7 +105,7 @@ fn read(directory: &Path, options: &str, output: &Path) -> Result<(), Error> {
     let mut entries = Vec::new();
     let mut iterator = db.raw_iterator_cf_opt(&family, &ReadOptions::default())?;
     iterator.seek_to_first()?;
-    while let Some((key, value)) = iterator.entry() {
+    while let Some((key, value)) = iterator.item() {
         let (key, value) = (key.to_vec(), value.to_vec());
         entries.push(Entry { family: "default".to_owned(), key, value });
         iterator.next()?;

@@ -65,10 +65,10 @@ fn range_sizes_match_those_of_rocksdb() {
     for (name, family, tables, memtables) in SIZES {
         let (_directory, db) = golden(name);
         let family = db.cf_handle(family).expect("a column family");
-        let found = db.approximate_sizes(&family, &RANGES, &SizeOptions::default());
+        let found = db.approximate_sizes_cf_opt(&family, &RANGES, &SizeOptions::default());
         assert_eq!(found.expect("sizes"), tables, "{name}/{}", family.name());
         let (begin, end) = RANGES[0];
-        let found = db.approximate_memtable_stats(&family, begin, end).expect("figures");
+        let found = db.approximate_memtable_stats_cf(&family, begin, end).expect("figures");
         assert_eq!((found.entries, found.bytes), memtables, "{name}/{}", family.name());
     }
 }

@@ -27,7 +27,7 @@ fn seeks_and_steps_count_the_keys_and_bytes_they_return() {
         [("number.db.seek", 5), ("number.db.seek.found", 4), ("db.iter.bytes.read", 3 + 4 + 4 + 2)];
     assert_eq!(counted.moved(), tickers(seeks));
     iterator.next().expect("a step");
-    iterator.previous().expect("a step");
+    iterator.prev().expect("a step");
     iterator.next().expect("a step");
     iterator.next().expect("a step");
     iterator.next().expect("a step behind the end");

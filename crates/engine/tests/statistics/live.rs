@@ -43,7 +43,7 @@ fn approximate_sizes_cover_the_requested_sources() {
         let options = SizeOptions::new()
             .with_include_files(include_files)
             .with_include_memtables(include_memtables);
-        counted.db.approximate_sizes(&family, &all, &options).expect("sizes")
+        counted.db.approximate_sizes_cf_opt(&family, &all, &options).expect("sizes")
     };
     assert_eq!((sizes(true, false), sizes(false, true)), (vec![0, 0], vec![114_000, 57_000]));
     counted.flush();
@@ -52,10 +52,11 @@ fn approximate_sizes_cover_the_requested_sources() {
     let half = sizes(true, true)[1];
     assert!(half.abs_diff(file / 2) < file / 20, "{half} of {file}");
     let nothing = SizeOptions::new().with_include_files(false);
-    let refused = counted.db.approximate_sizes(&family, &all, &nothing).expect_err("nothing");
+    let refused =
+        counted.db.approximate_sizes_cf_opt(&family, &all, &nothing).expect_err("nothing");
     assert_eq!(refused.kind(), ErrorKind::InvalidArgument);
     let backward: [(&[u8], &[u8]); 1] = [(b"b", b"a")];
-    let refused = counted.db.approximate_sizes(&family, &backward, &SizeOptions::default());
+    let refused = counted.db.approximate_sizes_cf_opt(&family, &backward, &SizeOptions::default());
     assert_eq!(refused.expect_err("backward").kind(), ErrorKind::InvalidArgument);
 }
 

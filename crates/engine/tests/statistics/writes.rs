@@ -18,7 +18,7 @@ fn batch() -> WriteBatch {
 fn a_write_counts_its_batch() {
     let counted = Counted::new("");
     let mut batch = batch();
-    let bytes = batch.data_size() as u64;
+    let bytes = batch.size_in_bytes() as u64;
     let synced = WriteOptions::new().with_sync(true);
     counted.db.write_opt(&mut batch, &synced).expect("a write");
     assert_eq!(counted.measured("bytes.per.write"), (1, bytes));
@@ -72,7 +72,7 @@ fn concurrent_writers_count_each_batch_once() {
     assert_eq!(own + others, total);
     assert_eq!(ticker("rocksdb.write.wal"), total);
     assert_eq!(ticker("rocksdb.number.keys.written"), 2 * total);
-    let payload = (batch().data_size() - HEADER_LENGTH) as u64;
+    let payload = (batch().size_in_bytes() - HEADER_LENGTH) as u64;
     let bytes = total * payload + own * HEADER_LENGTH as u64;
     assert_eq!(ticker("rocksdb.bytes.written"), bytes);
     assert_eq!(ticker("rocksdb.wal.bytes"), bytes);

@@ -6,9 +6,8 @@ use std::sync::Arc;
 
 use tailwater::for_tests::Builder;
 use tailwater::for_tests::{FinishedTable, Format, Origin, TableCompression};
-use tailwater::options::{
-    self, ColumnFamilyOptions, DbOptions, check_column_family, sanitize_column_family,
-};
+use tailwater::for_tests::{check_column_family, sanitize_column_family};
+use tailwater::options::{self, ColumnFamilyOptions, DbOptions};
 use tailwater::{OpenOptions, PrefixExtractor};
 use tailwater_format::Comparator;
 use tailwater_format::file_name::{self, FileKind};

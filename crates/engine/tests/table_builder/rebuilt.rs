@@ -12,9 +12,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use tailwater::for_tests::Builder;
+use tailwater::for_tests::check_column_family;
 use tailwater::for_tests::{FinishedTable, Origin, TableCompression};
 use tailwater::inspect::manifest;
-use tailwater::options::{ColumnFamilyOptions, CompressionOptions, DbOptions, check_column_family};
+use tailwater::options::{ColumnFamilyOptions, CompressionOptions, DbOptions};
 use tailwater_format::block::{Cursor, IndexCursor, IndexFormat, Layout};
 use tailwater_format::compress::{Compression, Decompressor};
 use tailwater_format::filter::COMPATIBILITY_NAME;

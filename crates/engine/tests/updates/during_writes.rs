@@ -45,7 +45,7 @@ fn follow(db: &Db, mut updates: Updates) {
         let batch = batch.expect("a batch");
         last_came = Instant::now();
         assert_eq!(batch.sequence(), due);
-        due += u64::from(batch.count());
+        due += batch.len() as u64;
         assert!(due - 1 <= db.latest_sequence_number(), "{due} is not published");
         let first = batch.reader().expect("a batch").next().expect("a put").expect("a put");
         let words: Vec<u32> = first

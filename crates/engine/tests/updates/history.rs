@@ -48,12 +48,12 @@ impl History {
 
     /// Returns the sequence number of the last operation in the history.
     pub(crate) fn last_sequence(&self) -> u64 {
-        self.batches.iter().map(|batch| u64::from(batch.count())).sum()
+        self.batches.iter().map(|batch| batch.len() as u64).sum()
     }
 
     /// Returns the index of the batch whose sequence numbers include `sequence`.
     fn holder(&self, sequence: u64) -> usize {
-        let holds = |batch: &WriteBatch| batch.sequence() + u64::from(batch.count()) > sequence;
+        let holds = |batch: &WriteBatch| batch.sequence() + batch.len() as u64 > sequence;
         self.batches.iter().position(holds).expect("a batch that holds it")
     }
 
@@ -61,7 +61,7 @@ impl History {
     /// not count if they are empty: a follower may return them only when another batch follows.
     fn visible(&self) -> usize {
         let mut handed_on = self.batches[..self.handed_on].iter();
-        handed_on.rposition(|batch| batch.count() > 0).map_or(0, |last| last + 1)
+        handed_on.rposition(|batch| !batch.is_empty()).map_or(0, |last| last + 1)
     }
 
     /// Creates a follower that begins with the batch that contains `sequence`. With sequence number
@@ -117,7 +117,7 @@ impl Follower {
     }
 
     fn take(&mut self, batch: &WriteBatch, history: &History, context: &str) {
-        let same = |known: &WriteBatch| known.as_bytes() == batch.as_bytes();
+        let same = |known: &WriteBatch| known.data() == batch.data();
         let at = self.at.unwrap_or_else(|| {
             history.batches.iter().position(same).unwrap_or_else(|| {
                 panic!("{context}: nobody wrote the batch of {}", batch.sequence())

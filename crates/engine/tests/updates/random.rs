@@ -88,9 +88,9 @@ impl Scene {
             };
             added.expect("a record");
         }
-        if batch.count() == 0 {
+        if batch.is_empty() {
             // Batches without operations take no sequence number. This log data distinguishes them.
-            batch.put_log_data(&self.history.len().to_le_bytes()).expect("log data");
+            batch.put_log_data(self.history.len().to_le_bytes()).expect("log data");
         }
         let sync = rng.u8(..10) == 0;
         let options = WriteOptions::new().with_sync(sync);

@@ -115,9 +115,9 @@ fn an_empty_batch_is_followed_once_another_batch_is_after_it() {
     let mut updates = db.updates_since(0).expect("the logs");
     put(&db, "a");
     db.write_opt(&mut WriteBatch::new(), &WriteOptions::default()).expect("a write");
-    let mut seen = || -> Vec<(u64, u32)> {
+    let mut seen = || -> Vec<(u64, usize)> {
         let batches = updates.by_ref().map(|batch| batch.expect("a batch"));
-        batches.map(|batch| (batch.sequence(), batch.count())).collect()
+        batches.map(|batch| (batch.sequence(), batch.len())).collect()
     };
     assert_eq!(seen(), [(1, 1)]);
     put(&db, "b");

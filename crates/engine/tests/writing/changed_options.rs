@@ -54,7 +54,7 @@ fn a_change_is_reported_written_and_kept() {
     // Simulates a power cut while the database is open. The changed options must be in the OPTIONS
     // file.
     let image = disk.crash_image(1);
-    let loaded = OpenOptions::load_from(Arc::new(image), DB.as_ref()).expect("options");
+    let loaded = OpenOptions::load_from(Arc::new(image), DB).expect("options");
     assert_eq!(loaded.column_family("default").write_buffer_size, 1 << 20);
     assert_eq!(loaded.column_family("default").table_factory.block_size, 8192);
     assert_eq!(loaded.database().bytes_per_sync, 64 << 10);
@@ -121,7 +121,7 @@ fn nothing_is_changed_where_the_options_file_cannot_be_written() {
         assert_eq!(size == 1 << 20, changed.is_ok(), "call {call}");
         assert!(db.background_error().is_none());
         put(&db, "a", "1").expect("writes go on");
-        let loaded = OpenOptions::load_from(Arc::new(disk), DB.as_ref());
+        let loaded = OpenOptions::load_from(Arc::new(disk), DB);
         let loaded = loaded.expect("options").column_family("default").write_buffer_size;
         assert_eq!(loaded, size, "call {call}");
     }

@@ -80,7 +80,7 @@ fn a_checkpoint_names_no_directory_of_the_original() {
     put(&db, "a", "1").expect("a put");
     db.checkpoint("/checkpoint").expect("a checkpoint");
     put(&db, "a", "later").expect("a put");
-    let load = || OpenOptions::load_from(Arc::new(disk.clone()), "/checkpoint".as_ref());
+    let load = || OpenOptions::load_from(Arc::new(disk.clone()), "/checkpoint");
     let loaded = load().expect("options");
     assert_eq!(loaded.database().wal_dir, "");
     let reader = Db::open_read_only("/checkpoint", &loaded).expect("a reader");

@@ -135,7 +135,7 @@ fn check(
         iterator.seek_for_prev(key).expect("a seek");
         let before = model.range(..=small(key)).next_back();
         assert_eq!(
-            iterator.entry().map(|(key, value)| (small(key), value.to_vec())),
+            iterator.item().map(|(key, value)| (small(key), value.to_vec())),
             before.map(|(key, (_, value))| (key.clone(), value.clone())),
             "{context}: seek for previous of {shown}"
         );
@@ -145,9 +145,9 @@ fn check(
         let mut found = Vec::new();
         if is_forward { iterator.seek_to_first() } else { iterator.seek_to_last() }
             .expect("a seek");
-        while let Some((key, value)) = iterator.entry() {
+        while let Some((key, value)) = iterator.item() {
             found.push((key.to_vec(), value.to_vec()));
-            if is_forward { iterator.next() } else { iterator.previous() }.expect("a step");
+            if is_forward { iterator.next() } else { iterator.prev() }.expect("a step");
         }
         if !is_forward {
             found.reverse();

@@ -18,7 +18,7 @@ fn all(db: &Db, family: &ColumnFamily) -> Vec<(String, String)> {
     let mut iterator =
         db.raw_iterator_cf_opt(family, &ReadOptions::default()).expect("an iterator");
     iterator.seek_to_first().expect("a seek");
-    while let Some((key, value)) = iterator.entry() {
+    while let Some((key, value)) = iterator.item() {
         found.push((text(key), text(value)));
         iterator.next().expect("a step");
     }

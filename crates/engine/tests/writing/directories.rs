@@ -282,7 +282,7 @@ fn a_missing_recorded_log_directory_falls_back_to_the_home() {
     assert!(text.contains("/moved"), "{text}");
     let mut file = disk.create(&newest, Create::Truncate, mode, purpose).expect("OPTIONS");
     file.write_all_at(text.as_bytes(), 0, purpose).expect("a write");
-    let load = || OpenOptions::load_from(std::sync::Arc::new(disk.clone()), DB.as_ref());
+    let load = || OpenOptions::load_from(std::sync::Arc::new(disk.clone()), DB);
     let db = Db::open_read_only(DB, &load().expect("options")).expect("a reader");
     holds_all(&db);
     assert!(db.warnings()[0].contains("/moved does not exist"), "{:?}", db.warnings());

@@ -235,7 +235,7 @@ fn a_table_that_is_still_read_is_not_moved() {
         failure(db.ingest_external_file_cf_opts(&default_family(&db), &[&table], &moves));
     assert_eq!(kind, ErrorKind::InvalidArgument);
     iterator.seek(b"b").expect("a seek");
-    assert_eq!(iterator.entry(), Some((&b"b"[..], &b"ingested"[..])));
+    assert_eq!(iterator.item(), Some((&b"b"[..], &b"ingested"[..])));
 }
 
 #[test]

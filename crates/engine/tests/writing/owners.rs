@@ -42,10 +42,10 @@ const READS: [Call; 8] = [
     }),
     ("iterator", |db, family, options| db.raw_iterator_cf_opt(family, options).map(drop)),
     ("approximate_sizes", |db, family, _| {
-        db.approximate_sizes(family, &[(b"a", b"z")], &SizeOptions::default()).map(drop)
+        db.approximate_sizes_cf_opt(family, &[(b"a", b"z")], &SizeOptions::default()).map(drop)
     }),
     ("approximate_memtable_stats", |db, family, _| {
-        db.approximate_memtable_stats(family, b"a", b"z").map(drop)
+        db.approximate_memtable_stats_cf(family, b"a", b"z").map(drop)
     }),
     ("property", |db, family, _| db.property_value_cf(family, "rocksdb.levelstats").map(drop)),
 ];
@@ -159,7 +159,7 @@ fn handles_of_another_database_or_opening_are_refused() {
         for (name, call) in READS.iter().chain(&CHANGES) {
             expect_refused(call(&db, &foreign, &none), &format!("{name}, {origin:?}"));
         }
-        assert!(!db.needs_compaction(&foreign));
+        assert!(db.needs_compaction_cf(&foreign).is_err());
         assert_eq!(get_from(&other, &foreign, "key").as_deref(), Some("1"), "it is as it was");
         assert_eq!(get_from(&other, &foreign, "changed"), None);
         assert_eq!(get_from(&db, &family(&db), "key").as_deref(), Some("1"));

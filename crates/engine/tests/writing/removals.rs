@@ -41,5 +41,5 @@ fn a_moved_table_stays_while_an_older_version_is_read() {
     db.flush_all().expect("a flush, after which tables are removed");
 
     older.seek_to_first().expect("the table of the older version");
-    assert_eq!(older.entry(), Some((&b"a"[..], &b"1"[..])));
+    assert_eq!(older.item(), Some((&b"a"[..], &b"1"[..])));
 }

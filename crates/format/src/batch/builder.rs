@@ -17,13 +17,12 @@ use super::{
 /// A method that returns an error leaves the batch unchanged.
 ///
 /// ```
-/// use tailwater_format::batch::{RecordKind, WriteBatch};
-///
+/// # use tailwater_format::batch::{RecordKind, WriteBatch};
 /// let mut batch = WriteBatch::new();
 /// batch.put("apple", "red")?;
 /// batch.delete("pear")?;
 /// batch.put_cf(7, "melon", "green")?; // a column family's handle, or its ID
-/// assert_eq!(batch.count(), 3);
+/// assert_eq!(batch.len(), 3);
 ///
 /// let first = batch.reader()?.next().expect("a record")?;
 /// assert_eq!((first.kind, first.key), (RecordKind::Put, &b"apple"[..]));
@@ -44,11 +43,11 @@ impl Default for WriteBatch {
 impl WriteBatch {
     /// Creates an empty batch.
     pub fn new() -> Self {
-        Self::with_capacity(HEADER_LENGTH)
+        Self::with_capacity_bytes(HEADER_LENGTH)
     }
 
     /// Creates an empty batch with a capacity of `capacity` bytes, header included.
-    pub fn with_capacity(capacity: usize) -> Self {
+    pub fn with_capacity_bytes(capacity: usize) -> Self {
         let mut bytes = Vec::with_capacity(capacity.max(HEADER_LENGTH));
         bytes.resize(HEADER_LENGTH, 0);
         Self { bytes, count: 0 }
@@ -59,7 +58,7 @@ impl WriteBatch {
     /// # Errors
     /// Corruption if the bytes are not a batch, and the errors of
     /// [`Record::check`](super::Record::check).
-    pub fn from_bytes(bytes: Vec<u8>) -> Result<Self> {
+    pub fn from_data(bytes: Vec<u8>) -> Result<Self> {
         let mut reader = BatchReader::new(&bytes)?;
         reader.try_for_each(|record| record?.check())?;
         let count = reader.record_count();
@@ -74,22 +73,22 @@ impl WriteBatch {
     }
 
     /// Returns the number of records that change a key or a range of keys.
-    pub fn count(&self) -> u32 {
-        self.count
+    pub fn len(&self) -> usize {
+        self.count as usize
     }
 
-    /// Returns whether the batch has no record of any kind.
+    /// Whether the batch has no record that changes a key or a range of keys.
     pub fn is_empty(&self) -> bool {
-        self.bytes.len() == HEADER_LENGTH
+        self.count == 0
     }
 
     /// Returns the length of the batch in bytes, header included.
-    pub fn data_size(&self) -> usize {
+    pub fn size_in_bytes(&self) -> usize {
         self.bytes.len()
     }
 
     /// Returns the encoded batch, as the write-ahead log stores it.
-    pub fn as_bytes(&self) -> &[u8] {
+    pub fn data(&self) -> &[u8] {
         &self.bytes
     }
 
@@ -239,10 +238,10 @@ impl WriteBatch {
     pub fn put_entity_cf(
         &mut self,
         family: impl AsColumnFamilyId,
-        key: &[u8],
-        entity: &[u8],
+        key: impl AsRef<[u8]>,
+        entity: impl AsRef<[u8]>,
     ) -> Result<()> {
-        self.add(RecordKind::Entity, family.column_family_id(), key, entity)
+        self.add(RecordKind::Entity, family.column_family_id(), key.as_ref(), entity.as_ref())
     }
 
     /// Sets the value of `key` in a column family to a reference to a value in a blob file. `index`
@@ -253,10 +252,10 @@ impl WriteBatch {
     pub fn put_blob_index_cf(
         &mut self,
         family: impl AsColumnFamilyId,
-        key: &[u8],
-        index: &[u8],
+        key: impl AsRef<[u8]>,
+        index: impl AsRef<[u8]>,
     ) -> Result<()> {
-        self.add(RecordKind::BlobIndex, family.column_family_id(), key, index)
+        self.add(RecordKind::BlobIndex, family.column_family_id(), key.as_ref(), index.as_ref())
     }
 
     /// Sets the value of `key` in a column family, with the explicit write time `write_time_s`, in
@@ -267,10 +266,11 @@ impl WriteBatch {
     pub fn timed_put_cf(
         &mut self,
         family: impl AsColumnFamilyId,
-        key: &[u8],
-        value: &[u8],
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
         write_time_s: u64,
     ) -> Result<()> {
+        let (key, value) = (key.as_ref(), value.as_ref());
         check_length("a value", value.len(), VALUE_LENGTH_MAX - timed_value::NUMBER_LENGTH)?;
         self.begin(RecordKind::TimedPut, family.column_family_id(), key.len())?;
         put_length_prefixed(&mut self.bytes, key);
@@ -284,8 +284,8 @@ impl WriteBatch {
     ///
     /// # Errors
     /// See [`WriteBatch::put`].
-    pub fn put_log_data(&mut self, data: &[u8]) -> Result<()> {
-        self.add(RecordKind::LogData, 0, &[], data)
+    pub fn put_log_data(&mut self, data: impl AsRef<[u8]>) -> Result<()> {
+        self.add(RecordKind::LogData, 0, &[], data.as_ref())
     }
 
     /// Appends the records of another batch to this one.

@@ -90,7 +90,7 @@ pub(crate) fn write_batch(example: &Example) -> Answer {
         }
         says.push(format!("{line}, column family {family}"));
     }
-    Answer { says, encoded: Some(batch.as_bytes().to_vec()) }
+    Answer { says, encoded: Some(batch.data().to_vec()) }
 }
 
 pub(crate) fn version_edit(example: &Example) -> Answer {

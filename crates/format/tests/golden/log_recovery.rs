@@ -30,7 +30,7 @@ fn put(number: u64, length: usize) -> Vec<u8> {
     let mut batch = WriteBatch::new();
     batch.put_cf(0, format!("k{number:03}").as_bytes(), value(number, length)).unwrap();
     batch.set_sequence(number + 1);
-    batch.as_bytes().to_vec()
+    batch.data().to_vec()
 }
 
 /// The records from which logs are composed: three that are whole fragments, and the payload of a

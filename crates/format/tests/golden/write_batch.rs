@@ -41,9 +41,9 @@ fn a_batch_is_built_byte_for_byte_as_rocksdb_builds_it() {
     let (name, golden) = support::named_bytes(BATCHES).remove(0);
     assert_eq!(name, "every-kind");
     let batch = every_kind();
-    assert_eq!(batch.as_bytes(), golden);
-    assert_eq!((batch.count(), batch.data_size()), (10, golden.len()));
-    assert_eq!(WriteBatch::from_bytes(golden).unwrap(), batch);
+    assert_eq!(batch.data(), golden);
+    assert_eq!((batch.len(), batch.size_in_bytes()), (10, golden.len()));
+    assert_eq!(WriteBatch::from_data(golden).unwrap(), batch);
 }
 
 #[test]
@@ -110,10 +110,10 @@ fn blob_index() -> Vec<u8> {
 
 #[test]
 fn record_kinds_unsupported_by_rocksdbs_java_library_round_trip() {
-    let mut batch = WriteBatch::with_capacity(200);
+    let mut batch = WriteBatch::with_capacity_bytes(200);
     for family in [0, 3, 300, u32::MAX] {
-        batch.put_entity_cf(family, b"e", &entity()).unwrap();
-        batch.put_blob_index_cf(family, b"b", &blob_index()).unwrap();
+        batch.put_entity_cf(family, b"e", entity()).unwrap();
+        batch.put_blob_index_cf(family, b"b", blob_index()).unwrap();
         batch.timed_put_cf(family, b"t", b"value", 0x0102_0304).unwrap();
     }
     batch.set_sequence(77);
@@ -129,10 +129,10 @@ fn record_kinds_unsupported_by_rocksdbs_java_library_round_trip() {
     }
     // The type bytes of the records. Records of the default column family and of other column
     // families have different type bytes.
-    assert_eq!(batch.as_bytes()[HEADER_LENGTH], 0x16);
+    assert_eq!(batch.data()[HEADER_LENGTH], 0x16);
     let lengths = [3 + 1 + entity().len(), 3 + 1 + blob_index().len(), 17];
     assert_eq!(records[3].offset, HEADER_LENGTH + lengths.iter().sum::<usize>());
-    let tag = |record: &Record<'_>| batch.as_bytes()[record.offset];
+    let tag = |record: &Record<'_>| batch.data()[record.offset];
     let tags: Vec<u8> = records.iter().take(6).map(tag).collect();
     assert_eq!(tags, [0x16, 0x11, 0x18, 0x17, 0x10, 0x19]);
 }
@@ -142,34 +142,34 @@ fn appending_joins_records_and_counts() {
     let mut batch = every_kind();
     let other = every_kind();
     batch.append(&other).unwrap();
-    assert_eq!(batch.count(), 20);
-    assert_eq!(read(batch.as_bytes()).unwrap().len(), 22);
+    assert_eq!(batch.len(), 20);
+    assert_eq!(read(batch.data()).unwrap().len(), 22);
     batch.clear();
     assert!(batch.is_empty());
     assert_eq!(batch, WriteBatch::new());
-    assert_eq!(read(batch.as_bytes()), Ok(Vec::new()));
+    assert_eq!(read(batch.data()), Ok(Vec::new()));
 }
 
 #[test]
 fn a_wrong_count_is_found_at_the_end() {
-    let mut bytes = every_kind().as_bytes().to_vec();
+    let mut bytes = every_kind().data().to_vec();
     bytes[8] = 11;
     let records: Vec<Result<Record<'_>>> = BatchReader::new(&bytes).unwrap().collect();
     assert!(records[..11].iter().all(Result::is_ok));
     assert!(matches!(records[11], Err(Error::Corruption { offset: 8, .. })));
     assert_eq!(records.len(), 12);
-    assert!(WriteBatch::from_bytes(bytes).is_err());
+    assert!(WriteBatch::from_data(bytes).is_err());
 }
 
 #[test]
 fn damage_is_reported_with_its_offset() {
     let batch = every_kind();
-    let length = batch.data_size();
-    let error = read(&batch.as_bytes()[..length - 1]).unwrap_err();
+    let length = batch.size_in_bytes();
+    let error = read(&batch.data()[..length - 1]).unwrap_err();
     let Error::Corruption { offset, .. } = error else { panic!("{error}") };
     assert_eq!(offset as usize, length - 4);
     for tag in [0x14, 0x1A, 0x7F, 0x80, 0xFF] {
-        let mut bytes = batch.as_bytes().to_vec();
+        let mut bytes = batch.data().to_vec();
         bytes[HEADER_LENGTH] = tag;
         let error = read(&bytes).unwrap_err();
         assert!(matches!(error, Error::Corruption { offset: 12, .. }), "{error}");
@@ -185,9 +185,9 @@ fn values_that_do_not_decode_are_refused() {
         for family in [0, 1] {
             let mut batch = WriteBatch::new();
             batch.put_cf(0, b"before", b"value").unwrap();
-            let offset = batch.data_size();
+            let offset = batch.size_in_bytes();
             batch.put_cf(family, b"key", b"7bytes.").unwrap();
-            let mut bytes = batch.as_bytes().to_vec();
+            let mut bytes = batch.data().to_vec();
             bytes[offset] = match (kind, family) {
                 (RecordKind::TimedPut, 0) => 0x18,
                 (RecordKind::TimedPut, _) => 0x19,
@@ -196,14 +196,14 @@ fn values_that_do_not_decode_are_refused() {
                 (_, 0) => 0x11,
                 (_, _) => 0x10,
             };
-            let error = WriteBatch::from_bytes(bytes).expect_err("a value that does not decode");
+            let error = WriteBatch::from_data(bytes).expect_err("a value that does not decode");
             let Error::Corruption { offset: found, .. } = &error else { panic!("{error}") };
             assert_eq!(*found as usize, offset, "{kind:?}: {error}");
         }
     }
     let mut shortest = WriteBatch::new();
     shortest.timed_put_cf(0, b"key", b"", 7).unwrap();
-    assert_eq!(WriteBatch::from_bytes(shortest.as_bytes().to_vec()), Ok(shortest));
+    assert_eq!(WriteBatch::from_data(shortest.data().to_vec()), Ok(shortest));
 }
 
 #[test]

@@ -64,7 +64,7 @@ impl TailDatabase for Opened {
         let mut iterator = self.db.raw_iterator_cf_opt(&self.family, &self.reads)?;
         iterator.seek_to_first()?;
         while !is_over()
-            && let Some(entry) = iterator.entry()
+            && let Some(entry) = iterator.item()
         {
             std::hint::black_box(entry);
             iterator.next()?;

@@ -93,7 +93,7 @@ impl<'a> Loader<'a> {
     /// batch was written.
     pub(super) fn item_done(&mut self) -> Result<()> {
         self.waiting += 1;
-        let is_full = self.waiting >= self.batch_items || self.batch.data_size() >= BATCH_BYTES;
+        let is_full = self.waiting >= self.batch_items || self.batch.size_in_bytes() >= BATCH_BYTES;
         if is_full { self.write() } else { Ok(()) }
     }
 
@@ -113,7 +113,7 @@ impl<'a> Loader<'a> {
         }
         self.database.db.write_opt(&mut self.batch, &self.options)?;
         self.loaded.items += self.waiting;
-        self.loaded.entries += u64::from(self.batch.count());
+        self.loaded.entries += self.batch.len() as u64;
         self.loaded.batches += 1;
         self.progress.add(self.waiting);
         self.waiting = 0;

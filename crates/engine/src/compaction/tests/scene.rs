@@ -351,7 +351,7 @@ impl Scene {
         if forward { iterator.seek_to_first() } else { iterator.seek_to_last() }.unwrap();
         while iterator.valid() {
             found.push((iterator.key().to_vec(), iterator.value().to_vec()));
-            if forward { iterator.next() } else { iterator.previous() }.unwrap();
+            if forward { iterator.next() } else { iterator.prev() }.unwrap();
         }
         if !forward {
             found.reverse();

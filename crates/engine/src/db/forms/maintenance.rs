@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::column_family::ColumnFamily;
 use crate::compaction::CompactRangeOptions;
-use crate::db::Db;
+use crate::db::{Db, MemTableStatistics, SizeOptions};
 use crate::error::{Error, Result};
 use crate::ingest::{IngestOptions, IngestedFile};
 
@@ -165,5 +165,78 @@ impl Db {
             .parse()
             .map_err(|_| Error::invalid_argument(format!("property '{name}' is not a number")))?;
         Ok(Some(number))
+    }
+
+    /// Whether the column family `default` needs a compaction. Also true if the compaction cannot
+    /// start at present.
+    ///
+    /// Like [`Db::needs_compaction_cf`].
+    #[inline]
+    pub fn needs_compaction(&self) -> bool {
+        self.needs_compaction_cf(self.default_cf()).is_ok_and(|needs| needs)
+    }
+
+    /// Returns the approximate size of the tables in each range of keys of the column family
+    /// `default`, in bytes. A range includes its first key and excludes its second.
+    ///
+    /// Like [`Db::approximate_sizes_cf_opt`] with default options.
+    ///
+    /// # Errors
+    /// Invalid argument, if a range ends before it begins; errors from opening tables and reading
+    /// their indexes: see [`Db::approximate_sizes_cf_opt`].
+    #[inline]
+    pub fn approximate_sizes(&self, ranges: &[(&[u8], &[u8])]) -> Result<Vec<u64>> {
+        self.approximate_sizes_cf_opt(self.default_cf(), ranges, &SizeOptions::new())
+    }
+
+    /// Returns the approximate size of each range of keys of the column family `default`, in bytes.
+    /// A range includes its first key and excludes its second.
+    ///
+    /// Like [`Db::approximate_sizes_cf_opt`], with the given options.
+    ///
+    /// # Errors
+    /// Invalid argument, if no `include_` option is set or a range ends before it begins; errors
+    /// from opening tables and reading their indexes: see [`Db::approximate_sizes_cf_opt`].
+    #[inline]
+    pub fn approximate_sizes_opt(
+        &self,
+        ranges: &[(&[u8], &[u8])],
+        options: &SizeOptions,
+    ) -> Result<Vec<u64>> {
+        self.approximate_sizes_cf_opt(self.default_cf(), ranges, options)
+    }
+
+    /// Returns the approximate size of the tables in each range of keys of `family`, in bytes. A
+    /// range includes its first key and excludes its second.
+    ///
+    /// Like [`Db::approximate_sizes_cf_opt`] with default options.
+    ///
+    /// # Errors
+    /// Invalid argument, if a range ends before it begins or the column family was not obtained
+    /// from this `Db`; errors from opening tables and reading their indexes: see
+    /// [`Db::approximate_sizes_cf_opt`].
+    #[inline]
+    pub fn approximate_sizes_cf(
+        &self,
+        family: &ColumnFamily,
+        ranges: &[(&[u8], &[u8])],
+    ) -> Result<Vec<u64>> {
+        self.approximate_sizes_cf_opt(family, ranges, &SizeOptions::new())
+    }
+
+    /// Returns the approximate number and size of the entries that the memtables of the column
+    /// family `default` have in a range of keys. Visits every entry in the range.
+    ///
+    /// Like [`Db::approximate_memtable_stats_cf`].
+    ///
+    /// # Errors
+    /// Invalid argument, if the range ends before it begins.
+    #[inline]
+    pub fn approximate_memtable_stats(
+        &self,
+        begin: &[u8],
+        end: &[u8],
+    ) -> Result<MemTableStatistics> {
+        self.approximate_memtable_stats_cf(self.default_cf(), begin, end)
     }
 }

@@ -24,7 +24,9 @@ impl Db {
                 stall_conditions(family).pending_compaction_bytes
             }
             "num-running-compactions" => self.running_compactions() as u64,
-            "compaction-pending" => u64::from(self.needs_compaction(family)),
+            "compaction-pending" => {
+                u64::from(self.needs_compaction_cf(family).is_ok_and(|needs| needs))
+            }
             "base-level" => {
                 let source = family.super_version();
                 LevelTargets::new(source.version(), &family.options()).base_level as u64

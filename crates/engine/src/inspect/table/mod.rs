@@ -62,7 +62,8 @@ impl TableFile {
     /// # Errors
     /// Corruption, for a file without a valid footer; not supported, for other table formats; I/O
     /// errors.
-    pub fn open(storage: &dyn Storage, path: &Path) -> Result<Self> {
+    pub fn open(storage: &dyn Storage, path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
         let file = storage.open(path, IoMode::Buffered, Purpose::Verification)?;
         let length = file.length()?;
         let start = length.saturating_sub(FOOTER_LENGTH as u64);

@@ -51,7 +51,7 @@ impl DbIterator {
         counts.statistics.record_since(Histogram::DbSeek, begun);
         let recorder = counts.statistics.recorder();
         recorder.add(Ticker::DbSeek, 1);
-        if let Some((key, value)) = self.entry() {
+        if let Some((key, value)) = self.item() {
             recorder.add(Ticker::DbSeekFound, 1);
             recorder.add(Ticker::IterBytesRead, (key.len() + value.len()) as u64);
         }
@@ -59,7 +59,7 @@ impl DbIterator {
 
     /// Counts a step to the next or previous key.
     pub(super) fn count_step(&mut self, direction: Direction) {
-        let bytes = self.entry().map(|(key, value)| (key.len() + value.len()) as u64);
+        let bytes = self.item().map(|(key, value)| (key.len() + value.len()) as u64);
         let Some(counts) = &mut self.counts else { return };
         let (steps, found) = match direction {
             Direction::Forward => (&mut counts.next, &mut counts.next_found),

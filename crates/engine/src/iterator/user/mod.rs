@@ -57,7 +57,7 @@ const FIRST_TRAILER: u64 = key::pack_trailer(MAX_SEQUENCE, 0xff);
 /// }
 /// let mut cursor = db.raw_iterator()?;
 /// cursor.seek("b")?;
-/// while let Some((key, value)) = cursor.entry() {
+/// while let Some((key, value)) = cursor.item() {
 ///     println!("{} = {}", key.escape_ascii(), value.escape_ascii());
 ///     cursor.next()?;
 /// }
@@ -252,7 +252,7 @@ impl DbIterator {
 
     /// Returns the current key and value; `None` if the iterator is not at an entry.
     #[inline]
-    pub fn entry(&self) -> Option<(&[u8], &[u8])> {
+    pub fn item(&self) -> Option<(&[u8], &[u8])> {
         self.valid().then(|| (self.key(), self.value()))
     }
 
@@ -389,7 +389,7 @@ impl DbIterator {
 
     /// Moves to the previous key. Does nothing if the iterator has no position.
     #[inline]
-    pub fn previous(&mut self) -> Result<()> {
+    pub fn prev(&mut self) -> Result<()> {
         if !self.valid() {
             return Ok(());
         }

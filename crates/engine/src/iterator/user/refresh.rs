@@ -41,6 +41,7 @@ pub(super) struct Origin {
 
 /// The state that a refresh moves an iterator to: that of a snapshot or, with `None`, the current
 /// state.
+#[derive(Clone)]
 pub(super) struct Refresh(Option<Snapshot>);
 
 impl DbIterator {
@@ -105,7 +106,7 @@ impl DbIterator {
         origin.snapshot = snapshot.filter(|_| origin.is_asked).cloned();
         self.refreshes = origin.snapshot.is_some();
         let sequence = match snapshot {
-            Some(snapshot) => snapshot.sequence(),
+            Some(snapshot) => snapshot.sequence_number(),
             None => shared.published(),
         };
         self.place = EntryLocation::Nowhere;
@@ -139,7 +140,7 @@ impl DbIterator {
     /// iterator refreshes itself, moves the iterator to the newest super version.
     #[inline]
     pub(super) fn refresh_before_seek(&mut self) -> Result<()> {
-        if let Some(refresh) = self.unfinished.take() {
+        if let Some(refresh) = self.unfinished.clone() {
             return self.refresh_to(refresh);
         }
         if self.is_incomplete || self.is_outdated() {

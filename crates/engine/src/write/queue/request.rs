@@ -34,7 +34,7 @@ pub(crate) struct Request {
     /// Size of the batch in bytes.
     pub(crate) bytes: usize,
     /// Number of operations in the batch.
-    pub(crate) operations: u32,
+    pub(crate) operations: u64,
     /// The durability that the writer asked for.
     pub(crate) durability: Durability,
     /// Whether the writer wants to be refused instead of waiting while writes are stalled.
@@ -64,8 +64,8 @@ impl Request {
     /// instead of waiting while writes are stalled.
     pub(crate) fn new(batch: WriteBatch, durability: Durability, no_slowdown: bool) -> Self {
         Self {
-            bytes: batch.data_size(),
-            operations: batch.count(),
+            bytes: batch.size_in_bytes(),
+            operations: batch.len() as u64,
             batch: Mutex::new(batch),
             durability,
             no_slowdown,

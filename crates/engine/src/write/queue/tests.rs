@@ -120,7 +120,7 @@ fn at_most_one_writer_leads() {
 
 #[test]
 fn a_group_ends_before_the_first_request_that_does_not_fit() {
-    let header = batch(0).data_size();
+    let header = batch(0).size_in_bytes();
     let small: MakeRequest = || request(1, LOGGED);
     let synced: MakeRequest = || request(1, SYNCED);
     let unlogged: MakeRequest = || request(1, UNLOGGED);
@@ -171,11 +171,11 @@ fn members_get_the_error_of_their_group() {
 #[test]
 fn the_writer_gets_its_batch_back_from_the_leader() {
     let request = request(3, LOGGED);
-    assert_eq!((request.operations, request.bytes), (3, batch(3).data_size()));
+    assert_eq!((request.operations, request.bytes), (3, batch(3).size_in_bytes()));
     request.batch().set_sequence(7);
     let mut back = WriteBatch::new();
     request.swap_batch(&mut back);
-    assert_eq!((back.count(), back.sequence()), (3, 7));
+    assert_eq!((back.len(), back.sequence()), (3, 7));
 }
 
 #[test]

@@ -133,7 +133,7 @@ fn shows(db: &Db, snapshot: Snapshot, model: &Model, context: &str) {
     iterator.seek_to_first().unwrap_or_else(|error| fail(error));
     for entry in model.dump().iter().filter(|entry| entry.family == "default") {
         let expected = Some((entry.key.as_slice(), entry.value.as_slice()));
-        assert_eq!(iterator.entry(), expected, "{context}");
+        assert_eq!(iterator.item(), expected, "{context}");
         iterator.next().unwrap_or_else(|error| fail(error));
     }
     assert!(!iterator.valid(), "{context}: more than was written");
@@ -164,7 +164,7 @@ pub(crate) fn ours_finds(options: &OpenOptions, place: &Place, model: &Model, co
     let recycles = options.database().recycle_log_file_num > 0;
     let is_bad =
         |severity| severity == Severity::Damage || (severity == Severity::TornTail && !recycles);
-    let report = verify::verify(&place.database(), options, &mut |_| {});
+    let report = verify::verify(place.database(), options, &mut |_| {});
     let bad: Vec<_> = report.findings.iter().filter(|finding| is_bad(finding.severity)).collect();
     assert!(bad.is_empty(), "{context}: {bad:#?}");
 }

@@ -127,7 +127,7 @@ pub(crate) fn contents(db: &Db) -> Result<Contents> {
     for family in db.column_families() {
         let mut iterator = db.raw_iterator_cf_opt(&family, &ReadOptions::default())?;
         iterator.seek_to_first()?;
-        while let Some((key, value)) = iterator.entry() {
+        while let Some((key, value)) = iterator.item() {
             let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
             let key = match family.name() {
                 "default" => text(key),

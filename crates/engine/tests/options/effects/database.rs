@@ -34,9 +34,9 @@ effects! {
         assert_eq!(open("write_identity_file=false").names("IDENTITY").len(), 0);
         let reported = |text: &str| {
             let scene = open(text);
-            let number = tailwater::inspect::manifest::current(&scene.disk, DB.as_ref());
+            let number = tailwater::inspect::manifest::current(&scene.disk, DB);
             let number = number.expect("a MANIFEST");
-            let state = tailwater::inspect::manifest::state(&scene.disk, DB.as_ref(), number);
+            let state = tailwater::inspect::manifest::state(&scene.disk, DB, number);
             state.expect("a MANIFEST").database_id.is_some()
         };
         assert!(reported(""));

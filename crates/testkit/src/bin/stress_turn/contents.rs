@@ -118,7 +118,7 @@ fn read_family(db: &Db, family: &ColumnFamily) -> Result<Vec<Pair>, String> {
     let mut pairs = Vec::new();
     let mut iterator = db.raw_iterator_cf_opt(family, &options).map_err(&doing)?;
     iterator.seek_to_first().map_err(&doing)?;
-    while let Some((key, value)) = iterator.entry() {
+    while let Some((key, value)) = iterator.item() {
         pairs.push((key.into(), value.into()));
         iterator.next().map_err(&doing)?;
     }

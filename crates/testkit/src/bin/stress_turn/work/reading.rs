@@ -111,11 +111,11 @@ impl Work<'_> {
             if forward {
                 iterator.next().map_err(&doing)?
             } else {
-                iterator.previous().map_err(&doing)?
+                iterator.prev().map_err(&doing)?
             }
         }
         let is_at_end = forward || options.iterate_lower_bound.is_some();
-        match iterator.entry().filter(|_| is_at_end) {
+        match iterator.item().filter(|_| is_at_end) {
             Some((key, _)) => {
                 Err(format!("{}: an iterator shows '{}'", family.name(), key.escape_ascii()))
             }

@@ -1,6 +1,6 @@
-//! Tailwater is a key-value engine, drop-in for RocksDB, whose reads keep a flat tail latency while
-//! it writes and compacts. A [`Db`] is a directory in RocksDB's own format: both engines read and
-//! write the same files. Methods have the names of crate `rocksdb`.
+//! Tailwater is a key-value engine for Linux, drop-in for RocksDB, whose reads keep a flat tail
+//! latency while it writes and compacts. A [`Db`] is a directory in RocksDB's own format: both
+//! engines read and write the same files. Methods have the names of crate `rocksdb`.
 //!
 //! ```
 #![doc = include_str!("../examples/first_program.rs")]

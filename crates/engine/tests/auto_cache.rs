@@ -1,7 +1,7 @@
 //! The thread of a block cache that sizes itself. The thread exists while a database uses the
 //! cache. It ends with the last of these databases, whether that database was closed, was dropped,
 //! or failed to open.
-#![cfg(all(target_os = "linux", not(loom)))]
+#![cfg(not(loom))]
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,7 +1,7 @@
 //! Warm handover: if users read blocks of a compaction's inputs, the compaction puts the matching
 //! blocks of its outputs into the page cache. The tests ask the kernel how much of the outputs is
 //! in the page cache.
-#![cfg(all(target_os = "linux", not(loom)))]
+#![cfg(not(loom))]
 
 use std::path::Path;
 

@@ -1,6 +1,6 @@
 //! Tests which files are open for direct I/O while a database works, according to the flags in
 //! `/proc/self/fdinfo`.
-#![cfg(all(target_os = "linux", not(loom)))]
+#![cfg(not(loom))]
 #![expect(clippy::disallowed_methods, reason = "the kernel's reports are not a database's files")]
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,6 +1,6 @@
 //! Tests which compactions run in low-priority threads, and that these threads share no lock with
 //! user calls.
-#![cfg(all(target_os = "linux", not(loom)))]
+#![cfg(not(loom))]
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};

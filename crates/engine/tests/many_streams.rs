@@ -1,6 +1,6 @@
 //! Compactions that merge many tables. With direct I/O each input needs a buffer of its own, so a
 //! fixed number of buffers would not suffice.
-#![cfg(all(target_os = "linux", not(loom)))]
+#![cfg(not(loom))]
 
 use std::path::Path;
 use std::time::Duration;

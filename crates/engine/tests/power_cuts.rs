@@ -13,7 +13,7 @@
 //! number of disks for each filesystem and each set of options. The power of each disk is cut
 //! [`LIVES`] times. Without root, FUSE, a loop device or the tools of a filesystem, the test
 //! reports what it skips, and why.
-#![cfg(all(target_os = "linux", not(loom)))]
+#![cfg(not(loom))]
 
 #[path = "power_cuts/ledger.rs"]
 mod ledger;

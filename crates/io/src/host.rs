@@ -10,8 +10,9 @@ pub fn boot_id() -> Option<String> {
     crate::kernel::System::default().word("/proc/sys/kernel/random/boot_id")
 }
 
-/// Returns to the system the memory that was freed but that the allocator retains.
-#[cfg(all(target_os = "linux", target_env = "gnu"))]
+/// Returns to the system the memory that was freed but that the allocator retains. Only glibc's
+/// allocator supports this; with another one the function does nothing.
+#[cfg(target_env = "gnu")]
 #[expect(unsafe_code, reason = "the allocator is C's")]
 pub fn release_free_memory() {
     // SAFETY: `malloc_trim` accesses only the allocator's own memory, and may be called at any time
@@ -19,5 +20,6 @@ pub fn release_free_memory() {
     unsafe { libc::malloc_trim(0) };
 }
 
-#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+/// Does nothing: only glibc's allocator can return memory to the system on request.
+#[cfg(not(target_env = "gnu"))]
 pub fn release_free_memory() {}

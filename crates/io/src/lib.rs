@@ -1,4 +1,4 @@
-//! File I/O.
+//! File I/O on Linux.
 //!
 //! Everything above this crate accesses the disk through [`Storage`]. Each open, read and write
 //! states its reason, a [`Purpose`], from which this crate alone chooses the I/O mode. [`Storage`]
@@ -11,6 +11,9 @@
 //! effects on the page cache, the device and the processors. Time ([`clock`]) and threads
 //! ([`thread`]) also come only from this crate. [`sizing`] decides the capacity of caches that
 //! adapt their size.
+
+#[cfg(not(target_os = "linux"))]
+compile_error!("tailwater-io supports Linux only");
 
 pub mod buffer;
 pub mod clock;

@@ -158,7 +158,6 @@ pub fn spawn_with<T: Send + 'static>(
 }
 
 /// Gives this thread low priority for processors and devices, permanently. Errors are ignored.
-#[cfg(target_os = "linux")]
 #[expect(unsafe_code, reason = "rustix has no wrapper for sched_setscheduler and ioprio_set")]
 fn become_low_priority() {
     /// `IOPRIO_WHO_PROCESS`: the next argument of the call is a thread id. The id 0 means the
@@ -173,9 +172,6 @@ fn become_low_priority() {
     // SAFETY: the call accesses no memory of this process.
     let _ = unsafe { libc::syscall(libc::SYS_ioprio_set, THREAD, 0, LAST) };
 }
-
-#[cfg(not(target_os = "linux"))]
-fn become_low_priority() {}
 
 impl<T> Thread<T> {
     /// Waits for the thread to end and returns its result, or the payload of its panic.

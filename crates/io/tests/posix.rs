@@ -117,7 +117,6 @@ fn opening_a_locked_file_keeps_the_lock() {
     assert_seen_by_another_process(&path, true);
 }
 
-#[cfg(target_os = "linux")]
 #[test]
 fn refused_direct_io_names_the_path_and_the_filesystem() {
     let storage = PosixStorage::new();

@@ -1,6 +1,5 @@
 //! Streams that use io_uring: short and failed requests, and streams that end with requests in
 //! flight.
-#![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 
 use std::io::{ErrorKind, Write};

@@ -1,5 +1,5 @@
-//! A message log. Appends do not wait for the disk unless the requested durability requires it, and
-//! a topic's durability states which failures an acknowledged append survives.
+//! A message log for Linux. Appends do not wait for the disk unless the requested durability
+//! requires it, and a topic's durability states which failures an acknowledged append survives.
 //!
 //! Streams contain topics, topics contain partitions, and a partition is a sequence of messages
 //! that grows at its end and can be read from any offset. Batches have the layout of Apache Iggy's

@@ -10,10 +10,7 @@
 //!   tables in a document.
 //! - [`filesystem`]: small filesystems of several kinds, mounted for a test.
 //! - [`seed`]: random numbers from seeds, so that a failed test can be repeated.
-#![cfg_attr(
-    target_os = "linux",
-    doc = "- [`volatile_disk`]: disks that lose unflushed writes when their power is cut."
-)]
+//! - [`volatile_disk`]: disks that lose unflushed writes when their power is cut.
 //!
 //! Nothing here is part of a release. A failure in these functions is a failure of the calling
 //! test, so they panic with a description instead of returning errors.
@@ -28,5 +25,4 @@ pub mod mutation;
 pub mod oracle;
 pub mod scenario;
 pub mod seed;
-#[cfg(target_os = "linux")]
 pub mod volatile_disk;

@@ -2,7 +2,6 @@
 //!
 //! The tests write files with `dd` and read them with `cat`, because the process that serves the
 //! disk must not use the filesystem itself.
-#![cfg(target_os = "linux")]
 #![expect(clippy::disallowed_methods, reason = "accesses files that are not a database's")]
 
 use std::panic::AssertUnwindSafe;

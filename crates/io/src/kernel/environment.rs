@@ -106,15 +106,9 @@ impl Environment {
 
 /// Returns the number of scheduler ticks per second. The resolution of the coarse clock is one
 /// tick.
-#[cfg(target_os = "linux")]
 fn ticks_per_second() -> Option<u32> {
     let tick = rustix::time::clock_getres(rustix::time::ClockId::MonotonicCoarse);
     u32::try_from(1_000_000_000_i64.checked_div(tick.tv_nsec)?).ok()
-}
-
-#[cfg(not(target_os = "linux"))]
-fn ticks_per_second() -> Option<u32> {
-    None
 }
 
 /// Returns the preemption model, from the first of these sources that states it: the scheduler's

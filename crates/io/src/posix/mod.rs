@@ -3,10 +3,9 @@
 //! Every read and write names its offset. Descriptors are not inherited by other programs
 //! (`O_CLOEXEC`). A call that is interrupted by a signal is repeated.
 //!
-//! Linux supports all of [`crate::Storage`]. On other systems direct I/O is refused, and reserving
-//! space and starting writeback do nothing. When Linux refuses direct I/O on a new file, it has
-//! already created the file. With [`crate::Create::New`] the file is removed again; with
-//! [`crate::Create::Truncate`] an empty file may remain.
+//! When Linux refuses direct I/O on a new file, it has already created the file. With
+//! [`crate::Create::New`] the file is removed again; with [`crate::Create::Truncate`] an empty file
+//! may remain.
 
 mod file;
 mod lock;

@@ -1,14 +1,11 @@
-//! System calls that differ between operating systems.
-#![cfg_attr(
-    target_os = "linux",
-    expect(
-        unsafe_code,
-        reason = "rustix has no safe wrapper for sync_file_range, cachestat and F_OFD_SETLK"
-    )
+//! System calls of Linux.
+#![expect(
+    unsafe_code,
+    reason = "rustix has no safe wrapper for sync_file_range, cachestat and F_OFD_SETLK"
 )]
 
 use std::io;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
 use rustix::fs::{Mode, OFlags};
@@ -22,19 +19,10 @@ use crate::storage::DirectIo;
 /// Permissions of new files, from which the process's umask is subtracted.
 const FILE_MODE: Mode = Mode::from_raw_mode(0o644);
 
-#[cfg(target_os = "linux")]
-const DIRECT: Option<OFlags> = Some(OFlags::DIRECT);
-#[cfg(not(target_os = "linux"))]
-const DIRECT: Option<OFlags> = None;
-
 // Numbers that identify the type of a filesystem in the result of `statfs`.
-#[cfg(target_os = "linux")]
 const EXT4: u32 = 0xEF53;
-#[cfg(target_os = "linux")]
 const XFS: u32 = 0x5846_5342;
-#[cfg(target_os = "linux")]
 const BTRFS: u32 = 0x9123_683E;
-#[cfg(target_os = "linux")]
 const F2FS: u32 = 0xF2F5_2010;
 
 /// Opens the file at `path`. If the filesystem refuses direct I/O, the error is of kind
@@ -44,10 +32,7 @@ pub(crate) fn open(path: &Path, flags: OFlags, mode: IoMode) -> io::Result<Owned
     if mode != IoMode::Direct {
         return Ok(with_relief(|| rustix::fs::open(path, flags, FILE_MODE))?);
     }
-    let Some(direct) = DIRECT else {
-        return Err(direct_refused(path));
-    };
-    match with_relief(|| rustix::fs::open(path, flags | direct, FILE_MODE)) {
+    match with_relief(|| rustix::fs::open(path, flags | OFlags::DIRECT, FILE_MODE)) {
         Ok(descriptor) => Ok(descriptor),
         Err(Errno::INVAL) => {
             // Linux creates a file before it checks whether the filesystem supports direct I/O.
@@ -71,19 +56,16 @@ fn direct_refused(path: &Path) -> io::Error {
 
 /// Returns what the filesystem reports about direct I/O on the file at `path`, from
 /// `STATX_DIOALIGN` (Linux 6.1).
-#[cfg(target_os = "linux")]
 pub(super) fn direct_io(path: &Path) -> io::Result<DirectIo> {
     use rustix::fs::{AtFlags, CWD, statx};
     let status = statx(CWD, path, AtFlags::empty(), wanted_of_direct_io())?;
     Ok(said_of_direct_io(&status))
 }
 
-#[cfg(target_os = "linux")]
 fn wanted_of_direct_io() -> rustix::fs::StatxFlags {
     rustix::fs::StatxFlags::TYPE | rustix::fs::StatxFlags::DIOALIGN
 }
 
-#[cfg(target_os = "linux")]
 fn said_of_direct_io(status: &rustix::fs::Statx) -> DirectIo {
     use rustix::fs::{FileType, StatxFlags};
     let is_file = FileType::from_raw_mode(status.stx_mode.into()) == FileType::RegularFile;
@@ -95,14 +77,8 @@ fn said_of_direct_io(status: &rustix::fs::Statx) -> DirectIo {
     }
 }
 
-#[cfg(not(target_os = "linux"))]
-pub(super) fn direct_io(_path: &Path) -> io::Result<DirectIo> {
-    Ok(DirectIo::Unknown)
-}
-
 /// Returns the alignment of direct I/O on an open file, in bytes. If the file requires an alignment
 /// that buffers cannot have, the error is of kind `Unsupported`.
-#[cfg(target_os = "linux")]
 pub(super) fn alignment(descriptor: BorrowedFd<'_>) -> io::Result<usize> {
     use rustix::fs::{AtFlags, statx};
     match statx(descriptor, "", AtFlags::EMPTY_PATH, wanted_of_direct_io()) {
@@ -110,11 +86,6 @@ pub(super) fn alignment(descriptor: BorrowedFd<'_>) -> io::Result<usize> {
         // Some sandboxes forbid `statx`, because they know only older system calls.
         Err(_) => Ok(ALIGNMENT),
     }
-}
-
-#[cfg(not(target_os = "linux"))]
-pub(super) fn alignment(_descriptor: BorrowedFd<'_>) -> io::Result<usize> {
-    Ok(ALIGNMENT)
 }
 
 fn usable_alignment(said: DirectIo) -> io::Result<usize> {
@@ -131,7 +102,6 @@ fn usable_alignment(said: DirectIo) -> io::Result<usize> {
 
 /// Returns the name of a filesystem type as `mount` prints it. The numbers come from Linux's
 /// `include/uapi/linux/magic.h`.
-#[cfg(target_os = "linux")]
 pub(super) fn filesystem_name(path: &Path) -> String {
     let there = rustix::fs::statfs(path).or_else(|error| match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => rustix::fs::statfs(parent),
@@ -157,38 +127,18 @@ pub(super) fn filesystem_name(path: &Path) -> String {
     name.to_owned()
 }
 
-#[cfg(not(target_os = "linux"))]
-pub(super) fn filesystem_name(_path: &Path) -> String {
-    "this system".to_owned()
-}
-
 /// Makes a file's bytes durable, and the metadata that is needed to read them, such as its length.
-#[cfg(target_os = "linux")]
 pub(crate) fn sync_data(descriptor: BorrowedFd<'_>) -> rustix::io::Result<()> {
     rustix::fs::fdatasync(descriptor)
 }
 
-#[cfg(not(target_os = "linux"))]
-pub(crate) fn sync_data(descriptor: BorrowedFd<'_>) -> rustix::io::Result<()> {
-    sync_all(descriptor)
-}
-
 /// Makes a file's bytes and all its metadata durable.
-#[cfg(not(target_vendor = "apple"))]
 pub(super) fn sync_all(descriptor: BorrowedFd<'_>) -> rustix::io::Result<()> {
     rustix::fs::fsync(descriptor)
 }
 
-/// Makes a file's bytes and all its metadata durable. On Apple's systems `fsync` alone leaves them
-/// in the device's cache.
-#[cfg(target_vendor = "apple")]
-pub(super) fn sync_all(descriptor: BorrowedFd<'_>) -> rustix::io::Result<()> {
-    rustix::fs::fcntl_fullfsync(descriptor)
-}
-
 /// Reserves blocks for a span of a file without changing the file's length. Does nothing if the
 /// filesystem does not support this.
-#[cfg(target_os = "linux")]
 pub(super) fn allocate(descriptor: BorrowedFd<'_>, offset: u64, length: u64) -> io::Result<()> {
     use rustix::fs::{FallocateFlags, fallocate};
     if length == 0 {
@@ -200,13 +150,7 @@ pub(super) fn allocate(descriptor: BorrowedFd<'_>, offset: u64, length: u64) -> 
     }
 }
 
-#[cfg(not(target_os = "linux"))]
-pub(super) fn allocate(_descriptor: BorrowedFd<'_>, _offset: u64, _length: u64) -> io::Result<()> {
-    Ok(())
-}
-
 /// Starts writeback of the dirty pages of a span of a file, without waiting.
-#[cfg(target_os = "linux")]
 pub(super) fn start_writeback(
     descriptor: BorrowedFd<'_>,
     offset: u64,
@@ -217,7 +161,6 @@ pub(super) fn start_writeback(
 
 /// Writes back the dirty pages of a span of a file, and waits until they have been written. This is
 /// not a sync: the device may still hold the bytes in its volatile cache.
-#[cfg(target_os = "linux")]
 pub(super) fn finish_writeback(
     descriptor: BorrowedFd<'_>,
     offset: u64,
@@ -229,14 +172,12 @@ pub(super) fn finish_writeback(
     sync_span(descriptor, offset, length, flags)
 }
 
-#[cfg(target_os = "linux")]
 fn sync_span(
     descriptor: BorrowedFd<'_>,
     offset: u64,
     length: u64,
     flags: libc::c_uint,
 ) -> io::Result<()> {
-    use std::os::fd::AsRawFd;
     // To the kernel, a length of zero would mean "to the end of the file".
     if length == 0 {
         return Ok(());
@@ -259,27 +200,8 @@ fn sync_span(
     }
 }
 
-#[cfg(not(target_os = "linux"))]
-pub(super) fn start_writeback(
-    _descriptor: BorrowedFd<'_>,
-    _offset: u64,
-    _length: u64,
-) -> io::Result<()> {
-    Ok(())
-}
-
-#[cfg(not(target_os = "linux"))]
-pub(super) fn finish_writeback(
-    _descriptor: BorrowedFd<'_>,
-    _offset: u64,
-    _length: u64,
-) -> io::Result<()> {
-    Ok(())
-}
-
 /// Advises the kernel to drop the clean pages of a span from the page cache. A length of zero means
 /// "to the end of the file". A failure is ignored.
-#[cfg(target_os = "linux")]
 pub(super) fn drop_pages(descriptor: BorrowedFd<'_>, offset: u64, length: u64) {
     use std::num::NonZeroU64;
     let advice = rustix::fs::Advice::DontNeed;
@@ -287,34 +209,23 @@ pub(super) fn drop_pages(descriptor: BorrowedFd<'_>, offset: u64, length: u64) {
 }
 
 /// Advises the kernel not to read ahead in a file.
-#[cfg(target_os = "linux")]
 pub(super) fn advise_random(descriptor: BorrowedFd<'_>) {
     let _ = rustix::fs::fadvise(descriptor, 0, None, rustix::fs::Advice::Random);
 }
 
-#[cfg(not(target_os = "linux"))]
-pub(super) fn advise_random(_descriptor: BorrowedFd<'_>) {}
-
-#[cfg(not(target_os = "linux"))]
-pub(super) fn drop_pages(_descriptor: BorrowedFd<'_>, _offset: u64, _length: u64) {}
-
 /// Flag for reads and writes of [`IoMode::Uncached`], since Linux 6.14 (`include/uapi/linux/fs.h`).
-#[cfg(target_os = "linux")]
 pub(crate) const RWF_DONTCACHE: u32 = 0x80;
 
-#[cfg(target_os = "linux")]
 const UNCACHED: rustix::io::ReadWriteFlags =
     rustix::io::ReadWriteFlags::from_bits_retain(RWF_DONTCACHE);
 
 /// Returns an error for the offset -1, which `preadv2` and `pwritev2` interpret as the file's
 /// current position.
-#[cfg(target_os = "linux")]
 fn refuse_no_offset(offset: u64) -> rustix::io::Result<()> {
     if offset == u64::MAX { Err(Errno::INVAL) } else { Ok(()) }
 }
 
 /// Reads bytes through the page cache. Pages that the read adds to the cache are dropped again.
-#[cfg(target_os = "linux")]
 pub(super) fn read_uncached(
     descriptor: BorrowedFd<'_>,
     buffer: &mut [u8],
@@ -325,18 +236,8 @@ pub(super) fn read_uncached(
     rustix::io::preadv2(descriptor, buffers, offset, UNCACHED)
 }
 
-#[cfg(not(target_os = "linux"))]
-pub(super) fn read_uncached(
-    _descriptor: BorrowedFd<'_>,
-    _buffer: &mut [u8],
-    _offset: u64,
-) -> rustix::io::Result<usize> {
-    Err(Errno::OPNOTSUPP)
-}
-
 /// Writes bytes through the page cache. Pages that the write adds to the cache are dropped after
 /// writeback.
-#[cfg(target_os = "linux")]
 pub(super) fn write_uncached(
     descriptor: BorrowedFd<'_>,
     bytes: &[u8],
@@ -346,41 +247,27 @@ pub(super) fn write_uncached(
     rustix::io::pwritev2(descriptor, &[io::IoSlice::new(bytes)], offset, UNCACHED)
 }
 
-#[cfg(not(target_os = "linux"))]
-pub(super) fn write_uncached(
-    _descriptor: BorrowedFd<'_>,
-    _bytes: &[u8],
-    _offset: u64,
-) -> rustix::io::Result<usize> {
-    Err(Errno::OPNOTSUPP)
-}
-
 /// Takes the exclusive lock on the whole of an open file, without waiting.
-#[cfg(target_os = "linux")]
 pub(super) fn lock(descriptor: BorrowedFd<'_>) -> rustix::io::Result<()> {
     set_lock(descriptor, libc::F_WRLCK)
 }
 
 /// Releases the lock on an open file.
-#[cfg(target_os = "linux")]
 pub(super) fn unlock(descriptor: BorrowedFd<'_>) -> rustix::io::Result<()> {
     set_lock(descriptor, libc::F_UNLCK)
 }
 
 /// Returns whether another open file description or process has a lock on this file.
-#[cfg(target_os = "linux")]
 pub(super) fn is_locked(descriptor: BorrowedFd<'_>) -> rustix::io::Result<bool> {
     let mut lock = whole_file(libc::F_WRLCK);
     lock_call(descriptor, libc::F_OFD_GETLK, &mut lock)?;
     Ok(lock.l_type != libc::F_UNLCK as libc::c_short)
 }
 
-#[cfg(target_os = "linux")]
 fn set_lock(descriptor: BorrowedFd<'_>, kind: libc::c_int) -> rustix::io::Result<()> {
     lock_call(descriptor, libc::F_OFD_SETLK, &mut whole_file(kind))
 }
 
-#[cfg(target_os = "linux")]
 fn whole_file(kind: libc::c_int) -> libc::flock {
     // SAFETY: the struct is plain data, for which all zeros are a valid value.
     let mut lock: libc::flock = unsafe { std::mem::zeroed() };
@@ -389,13 +276,11 @@ fn whole_file(kind: libc::c_int) -> libc::flock {
     lock
 }
 
-#[cfg(target_os = "linux")]
 fn lock_call(
     descriptor: BorrowedFd<'_>,
     call: libc::c_int,
     lock: &mut libc::flock,
 ) -> rustix::io::Result<()> {
-    use std::os::fd::AsRawFd;
     // SAFETY: the struct and the borrowed descriptor live as long as the call.
     let answer = unsafe { libc::fcntl(descriptor.as_raw_fd(), call, std::ptr::from_mut(lock)) };
     match answer {
@@ -404,41 +289,12 @@ fn lock_call(
     }
 }
 
-/// Takes the exclusive lock on an open file, without waiting. Systems without `F_OFD_SETLK` need
-/// two locks: the `fcntl` lock of the process excludes RocksDB, and the `flock` lock excludes other
-/// openings of the file in the same process.
-#[cfg(not(target_os = "linux"))]
-pub(super) fn lock(descriptor: BorrowedFd<'_>) -> rustix::io::Result<()> {
-    let operation = rustix::fs::FlockOperation::NonBlockingLockExclusive;
-    rustix::fs::flock(descriptor, operation)?;
-    rustix::fs::fcntl_lock(descriptor, operation)
-}
-
-#[cfg(not(target_os = "linux"))]
-pub(super) fn is_locked(descriptor: BorrowedFd<'_>) -> rustix::io::Result<bool> {
-    use rustix::process::{Flock, FlockType, fcntl_getlk};
-    Ok(fcntl_getlk(descriptor, &Flock::from(FlockType::WriteLock))?.is_some())
-}
-
-#[cfg(not(target_os = "linux"))]
-pub(super) fn unlock(descriptor: BorrowedFd<'_>) -> rustix::io::Result<()> {
-    let operation = rustix::fs::FlockOperation::Unlock;
-    rustix::fs::fcntl_lock(descriptor, operation)?;
-    rustix::fs::flock(descriptor, operation)
-}
-
 /// Returns whether the filesystem of a file is known to honour `RWF_DSYNC`. FUSE does not honour it
 /// if the FUSE server requests direct I/O (`FOPEN_DIRECT_IO`): the write succeeds, but the flag
 /// does not reach the server.
-#[cfg(target_os = "linux")]
 pub(super) fn has_durable_writes(descriptor: BorrowedFd<'_>) -> bool {
     rustix::fs::fstatfs(descriptor)
         .is_ok_and(|there| matches!(there.f_type as u32, EXT4 | XFS | BTRFS | F2FS))
-}
-
-#[cfg(not(target_os = "linux"))]
-pub(super) fn has_durable_writes(_descriptor: BorrowedFd<'_>) -> bool {
-    false
 }
 
 /// Maximum number of buffers in one vectored write (`IOV_MAX`).
@@ -447,7 +303,6 @@ pub(super) const VECTOR_MAX: usize = 1024;
 /// Writes `parts` one after the other to the file, beginning at `offset`. If `is_durable`, the
 /// bytes are durable when the call returns. Returns the number of bytes written, which may be lower
 /// than the total.
-#[cfg(target_os = "linux")]
 pub(super) fn write_vectored(
     descriptor: BorrowedFd<'_>,
     parts: &[io::IoSlice<'_>],
@@ -463,22 +318,8 @@ pub(super) fn write_vectored(
     rustix::io::pwritev2(descriptor, parts, offset, flags)
 }
 
-#[cfg(not(target_os = "linux"))]
-pub(super) fn write_vectored(
-    descriptor: BorrowedFd<'_>,
-    parts: &[io::IoSlice<'_>],
-    offset: u64,
-    _is_durable: bool,
-) -> rustix::io::Result<usize> {
-    match parts.iter().find(|part| !part.is_empty()) {
-        Some(part) => rustix::io::pwrite(descriptor, part, offset),
-        None => Ok(0),
-    }
-}
-
 /// Writes bytes that are durable when the call returns (`RWF_DSYNC`, Linux 4.7). Returns the number
 /// of bytes written.
-#[cfg(target_os = "linux")]
 pub(super) fn write_durably(
     descriptor: BorrowedFd<'_>,
     bytes: &[u8],
@@ -489,25 +330,14 @@ pub(super) fn write_durably(
     rustix::io::pwritev2(descriptor, &[io::IoSlice::new(bytes)], offset, flags)
 }
 
-#[cfg(not(target_os = "linux"))]
-pub(super) fn write_durably(
-    descriptor: BorrowedFd<'_>,
-    bytes: &[u8],
-    offset: u64,
-) -> rustix::io::Result<usize> {
-    rustix::io::pwrite(descriptor, bytes, offset)
-}
-
 /// Returns the number of pages of a span of a file that are in the page cache (`cachestat`, Linux
 /// 6.5). A length of zero means "to the end of the file". `None` if the kernel lacks or forbids the
 /// call.
-#[cfg(target_os = "linux")]
 pub(super) fn resident_pages(
     descriptor: BorrowedFd<'_>,
     offset: u64,
     length: u64,
 ) -> io::Result<Option<u64>> {
-    use std::os::fd::AsRawFd;
     /// The number of the system call `cachestat`, which is the same on every architecture.
     const CACHESTAT: libc::c_long = 451;
     // The fields of `struct cachestat_range`.
@@ -528,15 +358,6 @@ pub(super) fn resident_pages(
         error if error.raw_os_error() == Some(libc::EOPNOTSUPP) => Ok(None),
         error => Err(error),
     }
-}
-
-#[cfg(not(target_os = "linux"))]
-pub(super) fn resident_pages(
-    _descriptor: BorrowedFd<'_>,
-    _offset: u64,
-    _length: u64,
-) -> io::Result<Option<u64>> {
-    Ok(None)
 }
 
 /// Returns a reason if direct writes on this filesystem lose data under the running kernel. They do
@@ -564,7 +385,6 @@ mod tests {
     /// Regression test: on a FUSE mount whose server requests direct I/O, writes with `RWF_DSYNC`
     /// were taken to be durable, but were not.
     #[test]
-    #[cfg(target_os = "linux")]
     fn durable_writes_are_used_only_on_known_filesystems() {
         use std::os::fd::AsFd;
         let file = open(Path::new("/proc/self/stat"), OFlags::RDONLY, IoMode::Buffered);

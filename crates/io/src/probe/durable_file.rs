@@ -24,7 +24,7 @@ const CHUNK_BYTES: usize = 1 << 20;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DurableBy {
     /// The write itself is durable: it has the flag `RWF_DSYNC`, which is O_DSYNC for a single
-    /// write. On systems other than Linux a sync follows the write.
+    /// write.
     Flag,
     /// A sync of the file's data (`fdatasync`) follows the write.
     Sync,
@@ -115,7 +115,6 @@ fn open_twice(storage: &PosixStorage, path: &Path) -> Result<(Box<dyn WriteFile>
     Ok((writer, descriptor))
 }
 
-#[cfg(target_os = "linux")]
 fn write_durably(
     descriptor: BorrowedFd<'_>,
     bytes: &[u8],
@@ -123,14 +122,4 @@ fn write_durably(
 ) -> rustix::io::Result<usize> {
     let buffers = [std::io::IoSlice::new(bytes)];
     rustix::io::pwritev2(descriptor, &buffers, offset, rustix::io::ReadWriteFlags::DSYNC)
-}
-
-#[cfg(not(target_os = "linux"))]
-fn write_durably(
-    descriptor: BorrowedFd<'_>,
-    bytes: &[u8],
-    offset: u64,
-) -> rustix::io::Result<usize> {
-    let count = rustix::io::pwrite(descriptor, bytes, offset)?;
-    system::sync_data(descriptor).map(|()| count)
 }

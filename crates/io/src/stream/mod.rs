@@ -20,7 +20,6 @@
 
 mod reader;
 mod requests;
-#[cfg_attr(not(target_os = "linux"), path = "no_ring.rs")]
 mod ring;
 mod span;
 mod threads;

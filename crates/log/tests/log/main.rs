@@ -29,7 +29,7 @@ mod order;
 mod panics;
 #[cfg(not(shuttle))]
 mod partial_blocks;
-#[cfg(all(not(shuttle), target_os = "linux"))]
+#[cfg(not(shuttle))]
 mod power_cuts;
 #[cfg(not(shuttle))]
 mod process;

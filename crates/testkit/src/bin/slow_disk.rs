@@ -23,7 +23,6 @@ fn main() -> ExitCode {
     }
 }
 
-#[cfg(target_os = "linux")]
 fn serve(filesystem: &str, milliseconds: u64) -> Result<(), String> {
     use std::time::Duration;
 
@@ -36,9 +35,4 @@ fn serve(filesystem: &str, milliseconds: u64) -> Result<(), String> {
     std::io::copy(&mut std::io::stdin(), &mut std::io::sink())
         .map_err(|error| error.to_string())?;
     disk.unmount()
-}
-
-#[cfg(not(target_os = "linux"))]
-fn serve(_filesystem: &str, _milliseconds: u64) -> Result<(), String> {
-    Err("only supported on Linux".to_owned())
 }

@@ -15,7 +15,7 @@
 //!
 //! - After a cut, every request fails, including reads, until the power is restored.
 //! - During a flush, the kernel delays writes to the file, but not reads.
-//! - The disk needs Linux, root, FUSE, a loop device, and the tools that create the filesystem.
+//! - The disk needs root, FUSE, a loop device, and the tools that create the filesystem.
 //! - Only other processes may use the tested filesystem. If this process were killed while one of
 //!   its threads waited for the disk, that thread would wait for a reply that nobody sends, and the
 //!   process would never end.

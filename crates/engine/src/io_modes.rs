@@ -338,18 +338,9 @@ fn use_of(purpose: Purpose) -> Use {
         | Purpose::CompactionRead
         | Purpose::CompactionBlobRead
         | Purpose::Verification => Use::Reading,
-        Purpose::CompactionWrite
-        | Purpose::FlushWrite
-        | Purpose::BlobWrite
-        | Purpose::Manifest
-        | Purpose::Ingestion
-        | Purpose::Checkpoint
-        | Purpose::Metadata
-        | Purpose::LogAppend
-        | Purpose::LogRead
-        | Purpose::LogIndex
-        | Purpose::LogJournal => Use::Writing,
         Purpose::Wal => Use::Logging,
+        // Purposes that write. Those without an option are always buffered, and need no trial.
+        _ => Use::Writing,
     }
 }
 

@@ -62,6 +62,7 @@ fn walk(path: &Path) -> Vec<String> {
                 irregularity.offset,
                 irregularity.length
             ),
+            item => panic!("{item:?}"),
         });
     }
     found
@@ -324,6 +325,7 @@ fn inspection_skips_damage_to_the_next_whole_blob_record() {
                     assert!(error.is_corruption());
                     damage.push((offset, length));
                 }
+                item => panic!("{item:?}"),
             }
         }
         (records, damage)

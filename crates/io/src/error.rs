@@ -10,6 +10,7 @@ use crate::descriptors::open_files_max;
 
 /// The operation of a storage call that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum Operation {
     /// The call opens an existing file.
     Open,
@@ -70,6 +71,7 @@ impl fmt::Display for Operation {
 
 /// A failed storage call: the operation, the file, the offset and the system's error.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Error {
     /// The operation that failed.
     pub operation: Operation,

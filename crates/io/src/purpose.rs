@@ -3,6 +3,7 @@
 /// The purpose of an I/O operation. Every open, read, write and sync has one. Statistics are kept
 /// for each purpose, and the I/O mode is chosen by purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
 #[repr(u8)]
 pub enum Purpose {
     /// A user's get or iterator reads a table.
@@ -95,8 +96,10 @@ impl Purpose {
     }
 }
 
-/// The I/O mode: the way in which bytes move between a file and memory.
+/// The I/O mode: the way in which bytes move between a file and memory. A storage refuses a mode
+/// that it does not know with an error of kind `Unsupported`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
 pub enum IoMode {
     /// Through the page cache.
     #[default]

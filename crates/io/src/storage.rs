@@ -40,12 +40,20 @@ pub enum Create {
 
 /// One name in a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct DirectoryEntry {
     /// The name, without its directory. In a name that is not UTF-8, invalid bytes are replaced by
     /// U+FFFD.
     pub name: String,
     /// Whether the entry is a directory.
     pub is_directory: bool,
+}
+
+impl DirectoryEntry {
+    /// Creates an entry. For the values, see its fields.
+    pub fn new(name: impl Into<String>, is_directory: bool) -> Self {
+        Self { name: name.into(), is_directory }
+    }
 }
 
 /// An entry of a directory, passed to a visitor while the directory is being read.
@@ -70,6 +78,7 @@ impl ListedEntry<'_> {
 
 /// Metadata of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FileMetadata {
     /// Length of the file, in bytes.
     pub length: u64,
@@ -77,6 +86,13 @@ pub struct FileMetadata {
     pub is_directory: bool,
     /// Time of the last write, in microseconds since 1970.
     pub modified_us: u64,
+}
+
+impl FileMetadata {
+    /// Creates the metadata of a file or directory. For the values, see the fields.
+    pub fn new(length: u64, is_directory: bool, modified_us: u64) -> Self {
+        Self { length, is_directory, modified_us }
+    }
 }
 
 /// The identity of a file or directory, which is the same for every path that leads to it. A rename
@@ -92,6 +108,7 @@ pub struct FileIdentity {
 
 /// What a filesystem reports about direct I/O on a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum DirectIo {
     /// Direct I/O is supported. Offset, length and memory address must be multiples of this many
     /// bytes.
@@ -105,6 +122,7 @@ pub enum DirectIo {
 
 /// What a filesystem reports that it supports.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Capabilities {
     /// The filesystem's name: `ext4`, `xfs`.
     pub filesystem: String,
@@ -116,6 +134,19 @@ pub struct Capabilities {
     /// The largest request in bytes that the block layer sends to the device unsplit
     /// (`max_sectors_kb`); `None` if unknown.
     pub request_bytes_max: Option<usize>,
+}
+
+impl Capabilities {
+    /// Creates the capabilities of a filesystem of which only the name is known. An implementation
+    /// of [`Storage`] sets the fields that it knows.
+    pub fn new(filesystem: impl Into<String>) -> Self {
+        Self {
+            filesystem: filesystem.into(),
+            direct_io: DirectIo::Unknown,
+            direct_write_fault: None,
+            request_bytes_max: None,
+        }
+    }
 }
 
 /// A filesystem: the real one, or a simulated one.

@@ -579,6 +579,7 @@ fn a_filesystem_says_what_it_can_do() {
         DirectIo::Aligned(alignment) => assert!(alignment.is_power_of_two() && opened.is_ok()),
         DirectIo::Refused => assert!(opened.is_err_and(|error| error.is_unsupported())),
         DirectIo::Unknown => println!("{} does not report it", said.filesystem),
+        other => panic!("{other:?}"),
     }
 }
 

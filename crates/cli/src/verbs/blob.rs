@@ -64,6 +64,8 @@ fn file(storage: &dyn Storage, path: &Path, output: &mut Output) -> Result<Outco
                     output.line(format_args!("{offset:>12}{length:>10}  DAMAGED: {message}"))?;
                 }
             }
+            // An item that this program does not know, and that is not damage.
+            _ => {}
         }
     }
     if summary.damaged > 0 {

@@ -39,6 +39,8 @@ pub(crate) fn run(arguments: &ManifestArguments, output: &mut Output) -> Result<
                 Outcome::Damage
             }
             ManifestItem::Irregularity(irregularity) => irregular(output, &irregularity)?,
+            // An item that this program does not know. Damage would be an irregularity.
+            _ => Outcome::Well,
         };
         outcome = outcome.and(found);
     }

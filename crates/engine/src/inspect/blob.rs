@@ -32,6 +32,7 @@ pub struct BlobFileReader {
 
 /// An item of a blob file.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum BlobItem {
     /// A record with a valid header.
     Record(BlobRecord),

@@ -25,6 +25,7 @@ pub struct ManifestReader {
 
 /// An item of a MANIFEST.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum ManifestItem {
     /// A record and its edit.
     Edit {

@@ -23,6 +23,7 @@ pub struct LogReader {
 
 /// A part of a log: a record, or bytes that are not a record.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum LogItem<'a> {
     /// A record, which holds a batch.
     Batch(LogBatch<'a>),

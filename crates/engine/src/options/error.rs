@@ -7,6 +7,7 @@ use tailwater_format::options_text::{TextError, TextLocation};
 
 /// An option that is not accepted, and the reason.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Error {
     /// The option's name, or `name.part` for a part of an option. Empty if the text as a whole is
     /// malformed.

@@ -49,12 +49,8 @@ impl DbOptions {
             Purpose::Checkpoint => (own.checkpoint_io_mode, "checkpoint_io_mode"),
             Purpose::BlobWrite => (own.blob_write_io_mode, "blob_write_io_mode"),
             Purpose::Wal => (own.wal_io_mode, "wal_io_mode"),
-            Purpose::Manifest
-            | Purpose::Metadata
-            | Purpose::LogAppend
-            | Purpose::LogRead
-            | Purpose::LogIndex
-            | Purpose::LogJournal => (Unset, ""),
+            // No option applies to the other purposes.
+            _ => (Unset, ""),
         };
         match choice {
             Unset => self.io_mode_by_default(purpose),
@@ -84,15 +80,8 @@ impl DbOptions {
                 self.io_mode(Purpose::CompactionRead)
             }
             Purpose::CompactionWrite | Purpose::FlushWrite => direct_if(&[writes]),
-            Purpose::Ingestion
-            | Purpose::Checkpoint
-            | Purpose::BlobWrite
-            | Purpose::Manifest
-            | Purpose::Metadata
-            | Purpose::LogAppend
-            | Purpose::LogRead
-            | Purpose::LogIndex
-            | Purpose::LogJournal => direct_if(&[]),
+            // No flag of RocksDB applies to the other purposes.
+            _ => direct_if(&[]),
         }
     }
 }

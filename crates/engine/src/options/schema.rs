@@ -13,6 +13,7 @@ use super::error::{Error, Problem, Result, nearest};
 
 /// When an option can be changed, and whether it is written to the OPTIONS file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Mutability {
     /// The option can be set only when the database is opened.
     Fixed,
@@ -40,6 +41,7 @@ impl Mutability {
 
 /// The effect that setting an option has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Verdict {
     /// The option does what its documentation says.
     Honoured,

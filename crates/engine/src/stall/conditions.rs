@@ -8,6 +8,7 @@ use crate::stall::delay_rate::Demand;
 
 /// Whether writes are stalled, that is, slowed down or stopped, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum StallState {
     /// Writes are not limited.
     #[default]

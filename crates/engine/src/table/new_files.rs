@@ -125,7 +125,7 @@ impl NewFiles<'_> {
         let buffer_bytes = buffer_size(self.database).min(useful);
         match mode {
             IoMode::Direct => buffer_bytes.min(self.database.direct_request_size()),
-            IoMode::Buffered | IoMode::Uncached | IoMode::DropBehind => buffer_bytes,
+            _ => buffer_bytes,
         }
     }
 

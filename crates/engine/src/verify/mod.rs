@@ -33,6 +33,7 @@ use crate::version::manifest::{self, FamilyState, Manifest};
 
 /// Severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum Severity {
     /// For information only: nothing is wrong.
     Note,
@@ -44,6 +45,18 @@ pub enum Severity {
     Unsupported,
     /// Bytes contradict their checksum or each other, or something is missing.
     Damage,
+}
+
+impl Severity {
+    /// Returns the severity's name in reports: `note`, `torn_tail`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Note => "note",
+            Self::TornTail => "torn_tail",
+            Self::Unsupported => "unsupported",
+            Self::Damage => "damage",
+        }
+    }
 }
 
 /// A finding of verification.

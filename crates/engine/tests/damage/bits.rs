@@ -101,6 +101,7 @@ fn landmarks(disk: &SimStorage, log: &Path) -> Vec<u64> {
             LogItem::Predecessor { offset, .. } => landmarks.push(offset),
             LogItem::Irregularity(it) => landmarks.push(it.offset.saturating_sub(7)),
             LogItem::TimestampSizes { .. } => {}
+            item => panic!("{item:?}"),
         }
     }
     landmarks

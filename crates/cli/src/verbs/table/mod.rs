@@ -205,6 +205,7 @@ fn structure(structure: FilterStructure) -> String {
         FilterStructure::Unknown { marker } => {
             format!("unknown ({marker:#04x}): matches every key")
         }
+        other => format!("{other:?}"),
     }
 }
 

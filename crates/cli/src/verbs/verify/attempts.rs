@@ -85,10 +85,11 @@ impl Attempt {
     fn outcome(&self, previous: Option<&Self>) -> Outcome {
         let outcome = |finding: &Finding| match finding.severity {
             _ if self.may_be_passing(finding, previous) => Outcome::BeingWritten,
-            Severity::Damage => Outcome::Damage,
-            Severity::Unsupported => Outcome::Unsupported,
-            Severity::TornTail => Outcome::TornTail,
             Severity::Note => Outcome::Well,
+            Severity::TornTail => Outcome::TornTail,
+            Severity::Unsupported => Outcome::Unsupported,
+            // Damage, and severities that this program does not know.
+            _ => Outcome::Damage,
         };
         self.report.findings.iter().map(outcome).fold(Outcome::Well, Outcome::and)
     }

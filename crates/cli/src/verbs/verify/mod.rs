@@ -3,7 +3,7 @@
 mod attempts;
 
 use serde_json::{Value, json};
-use tailwater::verify::{Finding, Report, Severity};
+use tailwater::verify::Report;
 use tailwater::{ErrorKind, OpenOptions};
 
 use crate::arguments::VerifyArguments;
@@ -48,7 +48,7 @@ fn options(arguments: &VerifyArguments) -> Result<(OpenOptions, Outcome)> {
 fn print(report: &Report, outcome: Outcome, output: &mut Output) -> Result<()> {
     for finding in &report.findings {
         let at = finding.offset.map_or_else(String::new, |offset| format!(" at offset {offset}"));
-        let (what, path) = (severity(finding), finding.path.display());
+        let (what, path) = (finding.severity.name(), finding.path.display());
         output.line(format_args!("{what:11}  {path}{at}: {}", finding.message))?;
     }
     let Report { tables, entries, blob_files, blobs, logs, batches, bytes, .. } = report;
@@ -76,7 +76,7 @@ fn document(report: &Report, outcome: Outcome) -> Value {
         .iter()
         .map(|finding| {
             json!({
-                "severity": severity(finding),
+                "severity": finding.severity.name(),
                 "file": finding.path.display().to_string(),
                 "offset": finding.offset,
                 "message": finding.message,
@@ -100,13 +100,4 @@ fn document(report: &Report, outcome: Outcome) -> Value {
         "batches": report.batches,
         "bytes": report.bytes,
     })
-}
-
-fn severity(finding: &Finding) -> &'static str {
-    match finding.severity {
-        Severity::Note => "note",
-        Severity::TornTail => "torn_tail",
-        Severity::Unsupported => "unsupported",
-        Severity::Damage => "damage",
-    }
 }

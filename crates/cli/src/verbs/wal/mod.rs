@@ -260,8 +260,7 @@ impl Walk<'_> {
     }
 }
 
-/// Prints an item that describes a log rather than its contents; does nothing for batches and
-/// irregularities.
+/// Prints an item that describes a log rather than its contents; does nothing for other items.
 fn about_the_log(name: &str, item: &LogItem<'_>, output: &mut Output) -> Result<()> {
     match item {
         LogItem::TimestampSizes { offset, sizes } => {
@@ -282,7 +281,7 @@ fn about_the_log(name: &str, item: &LogItem<'_>, output: &mut Output) -> Result<
             ];
             print_line(output, name, "predecessor", *offset, 0, &reason, &facts)
         }
-        LogItem::Batch(_) | LogItem::Irregularity(_) => Ok(()),
+        _ => Ok(()),
     }
 }
 

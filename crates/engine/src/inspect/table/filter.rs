@@ -30,6 +30,7 @@ pub struct FilterFacts {
 
 /// The structure of a filter block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum FilterStructure {
     /// A filter without keys.
     Empty,

@@ -174,7 +174,7 @@ impl ReadAhead {
         // Direct reads must start at an aligned offset, so the readahead starts there, too.
         let start = match file.handle().mode() {
             IoMode::Direct => offset - offset % file.handle().alignment() as u64,
-            IoMode::Buffered | IoMode::Uncached | IoMode::DropBehind => offset,
+            _ => offset,
         };
         let length = self.length.min(READ_AHEAD_MAX).max(needed);
         let end = offset.saturating_add(length as u64).min(file.length());

@@ -67,6 +67,7 @@ fn chapter(page: &mut String, topic: &Topic, rows: &[Row], shown: &[(&str, Strin
         Verdict::Honoured => 0,
         Verdict::NoEffect(_) => 1,
         Verdict::Refused(..) => 2,
+        verdict => panic!("the page has no place for {verdict:?}"),
     });
     for row in rows {
         let changes = if row.mutability.is_mutable() { "while open" } else { "at open" };
@@ -106,6 +107,7 @@ fn outcome(row: &Row, shown: &[(&str, String, &str)]) -> String {
                 tests => format!("honoured: {tests}"),
             }
         }
+        verdict => panic!("the page has no text for {verdict:?}"),
     }
 }
 

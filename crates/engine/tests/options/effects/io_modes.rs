@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use tailwater::options::{DbOptions, OptionTable, TailwaterOptions};
 use tailwater::{IngestOptions, SstFileWriter};
 use tailwater_io::sim::{Fault, FaultPlan, FaultRule, Opening, SimStorage};
 use tailwater_io::{IoMode, Operation, Purpose, Storage};
@@ -337,5 +338,22 @@ fn options_that_do_nothing_or_harm_are_reported_in_the_log() {
         assert_eq!(log.contains(IN_VAIN), vain, "{text}: {log}");
         let warned = log.lines().any(|line| line.contains(" WARN ") && line.contains(SLOW));
         assert_eq!(warned, slow, "{text}: {log}");
+    }
+}
+
+/// A purpose added to `tailwater-io` needs an option, unless it is listed here as having none.
+#[test]
+fn every_purpose_of_a_database_but_two_has_an_option() {
+    let without_option = [Purpose::Manifest, Purpose::Metadata];
+    for purpose in Purpose::ALL {
+        let name = format!("{}_io_mode", purpose.name());
+        let has_option = TailwaterOptions::names().any(|option| option == name);
+        let is_expected = !purpose.is_of_message_log() && !without_option.contains(&purpose);
+        assert_eq!(has_option, is_expected, "{name}");
+        let mut options = DbOptions::default();
+        if has_option {
+            options.tailwater.set_option(&name, "direct").expect("an I/O mode");
+        }
+        assert_eq!(options.io_mode(purpose).option, has_option.then_some(&*name));
     }
 }

@@ -24,6 +24,7 @@ fn cause(state: &StallState) -> Option<(bool, StallCause)> {
         StallState::Normal => None,
         StallState::Delayed { cause, .. } => Some((false, *cause)),
         StallState::Stopped { cause, .. } => Some((true, *cause)),
+        state => panic!("{state:?}"),
     }
 }
 

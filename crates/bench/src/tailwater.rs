@@ -21,6 +21,7 @@ thread_local! {
 }
 
 /// A Tailwater database.
+#[derive(Debug)]
 pub struct Tailwater {
     db: Db,
     family: ColumnFamily,
@@ -120,6 +121,7 @@ fn settle(db: &Db, family: &ColumnFamily) -> Result<(), Failure> {
 }
 
 /// Tailwater, with statistics that count the hits and misses of the block cache.
+#[derive(Debug)]
 pub struct TailwaterScans;
 
 impl ScanEngine for TailwaterScans {

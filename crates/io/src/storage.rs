@@ -15,7 +15,7 @@
 //! - After a failed sync, any bytes written since the last successful sync may be lost, even if a
 //!   later sync succeeds. Therefore a failed sync must not be retried.
 
-use std::fmt::Debug;
+use std::fmt::{self, Debug};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{ErrorKind, IoSlice};
 use std::os::fd::BorrowedFd;
@@ -73,6 +73,15 @@ impl ListedEntry<'_> {
     /// The errors of [`Storage::metadata`].
     pub fn length(&self) -> Result<u64> {
         (self.length)()
+    }
+}
+
+impl Debug for ListedEntry<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ListedEntry")
+            .field("name", &self.name)
+            .field("is_directory", &self.is_directory)
+            .finish_non_exhaustive()
     }
 }
 

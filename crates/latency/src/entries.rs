@@ -3,6 +3,8 @@
 //! A key is a number as 8 big-endian bytes, padded with the character `0`. Values are taken from
 //! one long text that compresses to about half its size, or are incompressible random bytes.
 
+use std::fmt;
+
 use fastrand::Rng;
 
 /// Length of a key, in bytes.
@@ -26,6 +28,12 @@ pub fn key(number: u64) -> [u8; KEY_BYTES] {
 pub struct Values {
     text: Vec<u8>,
     length: usize,
+}
+
+impl fmt::Debug for Values {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Values").field("length", &self.length).finish_non_exhaustive()
+    }
 }
 
 impl Values {
@@ -56,6 +64,12 @@ impl Values {
 pub struct RandomValues {
     bytes: Vec<u8>,
     length: usize,
+}
+
+impl fmt::Debug for RandomValues {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RandomValues").field("length", &self.length).finish_non_exhaustive()
+    }
 }
 
 impl RandomValues {

@@ -1,5 +1,6 @@
 //! Blob files, record by record.
 
+use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -68,6 +69,16 @@ pub struct BlobRecord {
     /// checksum mismatch, or bytes that do not decompress. `None` if the file's header is damaged,
     /// which leaves the compression unknown.
     pub value_length: Result<Option<u64>>,
+}
+
+impl fmt::Debug for BlobFileReader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BlobFileReader")
+            .field("path", &self.file.path())
+            .field("length", &self.length)
+            .field("position", &self.position)
+            .finish_non_exhaustive()
+    }
 }
 
 impl BlobFileReader {

@@ -1,6 +1,7 @@
 //! MANIFEST files, edit by edit, and the state that results from their edits.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use tailwater_format::Comparator;
@@ -39,6 +40,15 @@ pub enum ManifestItem {
     },
     /// Bytes that are not a record.
     Irregularity(Irregularity),
+}
+
+impl fmt::Debug for ManifestReader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ManifestReader")
+            .field("path", &self.path())
+            .field("records", &self.records)
+            .finish_non_exhaustive()
+    }
 }
 
 impl ManifestReader {

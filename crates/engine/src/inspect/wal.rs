@@ -1,5 +1,6 @@
 //! A reader of write-ahead logs, which returns their batches one by one.
 
+use std::fmt;
 use std::path::Path;
 
 use tailwater_format::batch::BatchReader;
@@ -75,6 +76,15 @@ impl<'a> LogBatch<'a> {
     pub fn operations(&self) -> impl Iterator<Item = tailwater_format::batch::Record<'a>> {
         let batch = BatchReader::new(self.payload).into_iter().flatten();
         batch.map_while(std::result::Result::ok)
+    }
+}
+
+impl fmt::Debug for LogReader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LogReader")
+            .field("path", &self.path())
+            .field("number", &self.number)
+            .finish_non_exhaustive()
     }
 }
 

@@ -7,6 +7,8 @@
 //! [`OptionTable`] implementation that reads, writes and checks the options. Rows are in the order
 //! in which RocksDB writes the options to an OPTIONS file.
 
+use std::fmt;
+
 use tailwater_format::options_text::parse_option_string;
 
 use super::error::{Error, Problem, Result, nearest};
@@ -74,11 +76,27 @@ impl<T: 'static> OptionInfo<T> {
     }
 }
 
+impl<T: 'static> fmt::Debug for OptionInfo<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OptionInfo")
+            .field("name", &self.name)
+            .field("mutability", &self.mutability)
+            .field("verdict", &self.verdict)
+            .finish_non_exhaustive()
+    }
+}
+
 /// An alias: another name that sets an option of the group `T`.
 pub struct OtherName<T: 'static> {
     /// The alias, as written in option strings.
     pub name: &'static str,
     pub(super) set: fn(&mut T, &str) -> Result<()>,
+}
+
+impl<T: 'static> fmt::Debug for OtherName<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OtherName").field("name", &self.name).finish_non_exhaustive()
+    }
 }
 
 /// A group of options. Macro `option_table!` declares it as a table with one row for each option.

@@ -7,7 +7,7 @@ use crate::key;
 
 /// The internal key that a search looks for, split into its parts, and the comparator of its user
 /// key.
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy)]
 pub struct Target<'a> {
     /// The comparator of user keys.
     pub comparator: &'a Comparator,

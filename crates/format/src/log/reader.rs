@@ -8,6 +8,7 @@
 //! next header is unknown, and bytes that only resemble a record must not be taken for one. Memory
 //! is bounded by one block and the longest record.
 
+use std::fmt;
 use std::ops::Range;
 
 use super::block::{BlockCursor, BlockSource};
@@ -77,6 +78,16 @@ enum Found {
     Record { payload: PayloadLocation, start: u64, end: u64 },
     TimestampSizes(PayloadLocation),
     Event(Event<'static>),
+}
+
+impl<S: BlockSource> fmt::Debug for RecordReader<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RecordReader")
+            .field("log_number", &self.log_number)
+            .field("recycled", &self.recycled)
+            .field("offset", &self.offset())
+            .finish_non_exhaustive()
+    }
 }
 
 impl<S: BlockSource> RecordReader<S> {

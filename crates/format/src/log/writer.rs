@@ -15,6 +15,8 @@
 //! readers skip. In a compressed log readers also decompress the padding, so its payload is empty
 //! or one skippable zstd frame.
 
+use std::fmt;
+
 use super::stream::Compressor;
 use super::{
     BLOCK_LENGTH, HEADER_LENGTH, PADDING_TYPE, PredecessorWal, RECYCLABLE_HEADER_LENGTH, ZSTD,
@@ -40,6 +42,17 @@ pub struct Writer {
     /// The length of the log so far, in bytes.
     offset: u64,
     compressor: Option<Compressor>,
+}
+
+impl fmt::Debug for Writer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Writer")
+            .field("log_number", &self.log_number)
+            .field("recyclable", &self.recyclable)
+            .field("offset", &self.offset)
+            .field("is_compressed", &self.compressor.is_some())
+            .finish_non_exhaustive()
+    }
 }
 
 impl Writer {

@@ -1,7 +1,7 @@
 //! Executes scenarios and checks their results.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 use std::panic::{self, AssertUnwindSafe};
 use std::path::{Component, Path, PathBuf};
 
@@ -67,6 +67,15 @@ pub fn run_all(
     failed.iter().for_each(|failure| _ = write!(list, "\n- {failure}"));
     assert!(failed.is_empty(), "{} of {} scenarios:{list}", failed.len(), passed + failed.len());
     assert!(passed > 0, "no scenario was run");
+}
+
+impl fmt::Debug for Runner<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Runner")
+            .field("root", &self.root)
+            .field("directory", &self.directory)
+            .finish_non_exhaustive()
+    }
 }
 
 impl<'a> Runner<'a> {

@@ -16,6 +16,7 @@ mod property;
 mod refresh;
 
 use std::cmp::Ordering;
+use std::fmt;
 use std::sync::Arc;
 
 use tailwater_format::Comparator;
@@ -503,6 +504,15 @@ impl DbIterator {
             }),
             _ => true,
         }
+    }
+}
+
+impl fmt::Debug for DbIterator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DbIterator")
+            .field("snapshot", &self.view.snapshot)
+            .field("is_valid", &self.valid())
+            .finish_non_exhaustive()
     }
 }
 

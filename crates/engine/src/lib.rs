@@ -20,7 +20,7 @@
 //! | update values without reading them | [`MergeOperator`], [`Db::merge`] |
 //! | remove data as it is compacted | [`CompactionFilter`] |
 //! | load data in bulk | [`SstFileWriter`], [`Db::ingest_external_file`] |
-//! | follow the writes of a database | [`Db::updates_since`], [`Updates`] |
+//! | follow the writes of a database | [`Db::updates_since`], [`Updates`], [`batch`] |
 //! | choose the I/O mode of each purpose | [`options::TailwaterOptions`] |
 //! | share memory between databases | [`BlockCache`] |
 //! | observe | [`Statistics`], [`Db::property_value`] |

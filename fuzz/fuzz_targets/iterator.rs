@@ -61,10 +61,10 @@ fn walk(db: &Db, family: &ColumnFamily, mut choices: Choices<'_>) {
             2 => iterator.seek(&key(&mut choices)),
             3 => iterator.seek_for_prev(&key(&mut choices)),
             4 | 5 => iterator.next(),
-            _ => iterator.previous(),
+            _ => iterator.prev(),
         };
         assert!(moved.is_ok() || !iterator.valid());
-        assert_eq!(iterator.entry().is_some(), iterator.valid());
+        assert_eq!(iterator.item().is_some(), iterator.valid());
     }
 }
 
@@ -102,7 +102,7 @@ fn walk_model(db: &Db, family: &ColumnFamily, all: &Entries, mut choices: Choice
             }
             _ => {
                 place = place.and_then(|at| at.checked_sub(1));
-                iterator.previous()
+                iterator.prev()
             }
         };
         moved.expect("nothing is edited");
@@ -123,5 +123,5 @@ fn seen(all: &Entries, options: &ReadOptions, comparator: &Comparator) -> Entrie
 
 fn check_place(iterator: &DbIterator, seen: &Entries, place: Option<usize>) {
     let expected = place.map(|at| (&seen[at].0[..], &seen[at].1[..]));
-    assert_eq!(iterator.entry(), expected);
+    assert_eq!(iterator.item(), expected);
 }

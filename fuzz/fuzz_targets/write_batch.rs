@@ -28,10 +28,10 @@ fn check(bytes: &[u8]) {
     let Ok(reader) = BatchReader::new(bytes) else { return };
     let count = reader.record_count();
     let records: Result<Vec<Record<'_>>, _> = reader.clone().map(checked).collect();
-    let batch = WriteBatch::from_bytes(bytes.to_vec());
+    let batch = WriteBatch::from_data(bytes.to_vec());
     assert_eq!(records.as_ref().err(), batch.as_ref().err());
     let (Ok(records), Ok(batch)) = (records, batch) else { return };
-    assert_eq!((batch.as_bytes(), batch.count()), (bytes, count));
+    assert_eq!((batch.data(), batch.len()), (bytes, count as usize));
     assert!(records.windows(2).all(|pair| pair[0].offset < pair[1].offset));
     check_rebuilt(reader.sequence(), &records);
 }

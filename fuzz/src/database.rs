@@ -239,7 +239,7 @@ pub fn entries(db: &Db, family: &ColumnFamily) -> Result<Entries> {
     let mut entries = Entries::new();
     let mut iterator = db.raw_iterator_cf_opt(family, &total_order())?;
     iterator.seek_to_first()?;
-    while let Some((key, value)) = iterator.entry().filter(|_| entries.len() < STEPS_MAX) {
+    while let Some((key, value)) = iterator.item().filter(|_| entries.len() < STEPS_MAX) {
         entries.push((key.to_vec(), value.to_vec()));
         iterator.next()?;
     }
@@ -266,7 +266,7 @@ fn read_backward(db: &Db, family: &ColumnFamily) -> Result<()> {
         if !iterator.valid() {
             break;
         }
-        iterator.previous()?;
+        iterator.prev()?;
     }
     Ok(())
 }

@@ -10,6 +10,7 @@ use crate::identity::LastOpening;
 use crate::scheduler::Scheduler;
 use crate::segment::{Cursors, SegmentFiles};
 use crate::tail::ChunkPool;
+use crate::workers::Workers;
 
 /// What all partitions of a log share: files, memory, threads and settings.
 #[derive(Debug)]
@@ -30,6 +31,8 @@ pub(crate) struct Env {
     pub(crate) memory: Arc<ChunkPool>,
     pub(crate) backpressure: Arc<Backpressure>,
     pub(crate) scheduler: Arc<Scheduler>,
+    /// The threads that work for the log, which may call functions of the user.
+    pub(crate) workers: Workers,
     /// Open scanners of consumers that are catching up.
     pub(crate) cursors: Cursors,
     pub(crate) partition_unpersisted_bytes_max: u64,

@@ -27,6 +27,7 @@ use crate::partition::recovery;
 use crate::scheduler::Scheduler;
 use crate::segment::{Cursors, Segment, SegmentFiles, dense};
 use crate::tail::{ChunkPool, SegmentStart};
+use crate::workers::Workers;
 use crate::{Error, ErrorKind, Result, identity, layout};
 
 /// Memory for read-ahead while segments are read, in bytes.
@@ -138,6 +139,7 @@ impl LogDirectory {
             memory: ChunkPool::new(None, false, 0, Arc::clone(&backpressure))?,
             backpressure,
             scheduler: Arc::new(Scheduler::default()),
+            workers: Workers::default(),
             cursors: Cursors::new(0),
             partition_unpersisted_bytes_max: 0,
             batch_bytes_max: 0,

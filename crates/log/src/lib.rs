@@ -61,6 +61,7 @@ mod segment;
 mod sync;
 mod tail;
 mod ticket;
+mod workers;
 
 pub use catalog::{CatalogSnapshot, PartitionId, PartitionInfo, StreamInfo, TopicId, TopicInfo};
 pub use error::{Error, ErrorKind, Result};

@@ -51,6 +51,7 @@ struct State {
     waiting: Vec<Arc<Signal>>,
     is_durable: bool,
     is_closed: bool,
+    is_abandoned: bool,
 }
 
 impl State {
@@ -105,6 +106,7 @@ impl Offsets {
             waiting: Vec::new(),
             is_durable: false,
             is_closed: false,
+            is_abandoned: false,
         };
         Ok(Self { state: Mutex::new(state), journal: Mutex::new(journal), changed: Condvar::new() })
     }
@@ -240,7 +242,8 @@ impl Offsets {
         encode_all(&self.state.lock().offsets)
     }
 
-    /// Runs the thread that writes queued offsets to the journal, until the log is closed.
+    /// Runs the thread that writes queued offsets to the journal, until the log is closed or
+    /// abandoned.
     pub(crate) fn work(&self) {
         loop {
             if self.write_pending() {
@@ -250,7 +253,7 @@ impl Offsets {
             if !state.waiting.is_empty() {
                 continue;
             }
-            if state.is_closed {
+            if state.is_closed || state.is_abandoned {
                 return;
             }
             drop(self.changed.wait(state));
@@ -260,6 +263,12 @@ impl Offsets {
     /// Makes later changes fail, and ends [`Self::work`].
     pub(crate) fn close(&self) {
         self.state.lock().is_closed = true;
+        self.changed.notify_all();
+    }
+
+    /// Ends [`Self::work`], so that its thread closes the log.
+    pub(crate) fn abandon(&self) {
+        self.state.lock().is_abandoned = true;
         self.changed.notify_all();
     }
 

@@ -14,6 +14,18 @@ pub(crate) use shuttled::{Condvar, Mutex};
 
 use std::sync::Arc;
 
+/// Returns a number that identifies the calling thread.
+#[cfg(not(shuttle))]
+pub(crate) fn thread_number() -> usize {
+    tailwater_io::thread::ordinal()
+}
+
+/// Returns a number that identifies the calling thread of the model checker.
+#[cfg(shuttle)]
+pub(crate) fn thread_number() -> usize {
+    shuttle::thread::current().id().into()
+}
+
 #[cfg(not(shuttle))]
 pub(crate) type Guard<'a, T> = std::sync::MutexGuard<'a, T>;
 #[cfg(shuttle)]

@@ -54,8 +54,12 @@ impl Ticket {
     }
 
     /// Calls `then` once with the outcome. If the outcome is known, `then` is called immediately.
-    /// Otherwise the thread that completes the ticket calls `then` later. `then` must not block
-    /// that thread.
+    /// Otherwise the thread that completes the ticket, usually a thread of the log, calls `then`
+    /// later. A panic of `then` in that thread is reported by the panic hook and otherwise ignored.
+    ///
+    /// `then` must not block that thread, for instance by waiting for another ticket. It cannot
+    /// close the log: there, [`Log::close`](crate::Log::close) returns an error. It may drop the
+    /// last handle of the log, which is then closed soon after `then` returned.
     pub fn on_complete(self, then: impl FnOnce(Result<()>) + Send + 'static) {
         match self.0 {
             State::Complete(outcome) => then(outcome),

@@ -77,6 +77,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "catalog",
             "journal",
             "options",
+            "workers",
             "backpressure",
             "panics",
             "error",

@@ -1,5 +1,6 @@
 //! An open log, and the operations on its streams, topics and partitions.
 
+mod closing;
 mod open;
 
 use std::collections::BTreeMap;
@@ -11,6 +12,7 @@ use tailwater_io::kernel::{Memory, System};
 use tailwater_io::thread::{Thread, spawn};
 use tailwater_io::{FileLock, Storage};
 
+use closing::Abandoned;
 pub use open::{Modes, OpenReport};
 use open::{incarnation_of, new_id, open_env, open_partitions};
 
@@ -18,7 +20,6 @@ use crate::catalog::{Catalog, CatalogSnapshot, PartitionId, StreamInfo, TopicId,
 use crate::env::Env;
 use crate::offsets::{Consumer, Offsets};
 use crate::options::{Durability, LogOptions, TopicOptions};
-use crate::panics;
 use crate::partition::Partition;
 use crate::scheduler::Scheduled;
 use crate::sync::Mutex;
@@ -29,7 +30,7 @@ use crate::{Error, Result, identity, layout};
 /// An open message log.
 ///
 /// Only one process can have a log open at a time. All methods are safe to call from any thread.
-/// Dropping the log closes it.
+/// Dropping the log closes it, as [`Self::close`] describes.
 pub struct Log {
     env: Arc<Env>,
     catalog: Arc<Catalog>,
@@ -37,6 +38,10 @@ pub struct Log {
     partitions: Mutex<BTreeMap<PartitionId, Arc<Partition>>>,
     /// The log's background threads. They are joined when the log is closed.
     threads: Mutex<Vec<Thread>>,
+    /// Whether the log has background threads. If it has none, callers do their work.
+    has_threads: bool,
+    /// Where the last handle of the log leaves it to a thread of the log, which closes the log.
+    abandoned: Arc<Abandoned>,
     /// Resizes the cache of recent data while the log is open, if its size is automatic.
     tuner: Arc<Tuner>,
     report: OpenReport,
@@ -97,12 +102,14 @@ impl Log {
         // Record this opening last. If it is interrupted before that, the next opening must still
         // compare the machine's boot with the boot at the previous complete opening.
         env.opening.record(&**storage, &env.directory)?;
-        let log = Self {
+        let mut log = Self {
             env,
             catalog,
             offsets: Arc::new(offsets),
             partitions: Mutex::new(partitions),
             threads: Mutex::new(Vec::new()),
+            has_threads: false,
+            abandoned: Arc::default(),
             tuner: Arc::default(),
             report,
             closed: Mutex::default(),
@@ -116,25 +123,40 @@ impl Log {
         Ok(log)
     }
 
-    fn start_threads(&self, options: &LogOptions) -> Result<()> {
+    fn start_threads(&mut self, options: &LogOptions) -> Result<()> {
         let persisters = options.persisters;
-        let mut threads = self.threads.lock();
         for number in 0..persisters {
             let env = Arc::clone(&self.env);
-            let name = format!("log-persist{number}");
-            let work = move || env.scheduler.work(&*env.clock);
-            threads.push(spawn(&name, work).map_err(Error::no_thread)?);
+            self.start_thread(&format!("log-persist{number}"), move || {
+                env.scheduler.work(&*env.clock);
+            })?;
         }
         if persisters > 0 {
-            let offsets = Arc::clone(&self.offsets);
-            threads.push(spawn("log-offsets", move || offsets.work()).map_err(Error::no_thread)?);
+            let (offsets, abandoned) = (Arc::clone(&self.offsets), Arc::clone(&self.abandoned));
+            self.start_thread("log-offsets", move || {
+                offsets.work();
+                let closing = abandoned.lock().take();
+                // No caller is left to whom the outcome could be reported.
+                let _ = closing.map(|closing| closing.run());
+            })?;
         }
         if persisters > 0 && options.tail_bytes_max == 0 {
             let (tuner, tails) = (Arc::clone(&self.tuner), Arc::clone(&self.env.memory));
             let memory = Memory::of_this_process(System::default());
-            let work = move || tuner.work(&tails, &memory);
-            threads.push(spawn("log-memory", work).map_err(Error::no_thread)?);
+            self.start_thread("log-memory", move || tuner.work(&tails, &memory))?;
         }
+        Ok(())
+    }
+
+    fn start_thread(&mut self, name: &str, work: impl FnOnce() + Send + 'static) -> Result<()> {
+        let env = Arc::clone(&self.env);
+        let body = move || {
+            let _working = env.workers.begin();
+            work();
+        };
+        let thread = spawn(name, body).map_err(Error::no_thread)?;
+        self.threads.lock().push(thread);
+        self.has_threads = true;
         Ok(())
     }
 
@@ -168,8 +190,7 @@ impl Log {
     /// persisters (threads that write batches to segments), the caller must call this method
     /// regularly.
     pub fn run_pending(&self) {
-        self.env.scheduler.run_pending(&*self.env.clock);
-        while self.offsets.write_pending() {}
+        run_pending(&self.env, &self.offsets);
     }
 
     /// Returns all streams by id.
@@ -378,7 +399,7 @@ impl Log {
     /// Waits for a ticket. If the log has no persister threads, the calling thread first does their
     /// work.
     fn wait(&self, ticket: Ticket) -> Result<()> {
-        if self.threads.lock().is_empty() {
+        if !self.has_threads {
             self.run_pending();
         }
         ticket.wait()
@@ -393,6 +414,9 @@ impl Log {
     fn finish_deletion(&self, deleted: Result<()>, partitions: Vec<Arc<Partition>>) -> Result<()> {
         if let Err(error) = &deleted {
             if self.catalog.is_unsettled() {
+                // The appends that fail here call functions of the user, which must not close the
+                // log: closing would wait for this deletion.
+                let _working = self.env.workers.begin();
                 partitions.iter().for_each(|partition| partition.fail(error));
             }
             return deleted;
@@ -527,45 +551,13 @@ impl Log {
         let partition = self.partition(id)?;
         self.wait(partition.truncate_and_clamp(offset, Some(Arc::clone(&self.offsets))))
     }
+}
 
-    /// Persists everything, closes the log and removes its shared memory. If the log is already
-    /// being closed or closed, waits and returns the outcome of the first call.
-    ///
-    /// # Errors
-    /// The first error of a partition or of the consumers' offsets. If the log uses shared memory,
-    /// the unpersisted batches then remain in it.
-    pub fn close(&self) -> Result<()> {
-        // A panic also counts as the outcome. Otherwise a second attempt to close the log might
-        // remove shared memory that is still needed.
-        let close = || panics::catch("closing the log", || self.close_once());
-        self.closed.lock().get_or_insert_with(close).clone()
-    }
-
-    fn close_once(&self) -> Result<()> {
-        // Wait for calls that are creating or changing topics or partitions. Calls that come later
-        // wait for this lock, and then fail because the catalog is closed.
-        let _changing = self.changing.lock();
-        let partitions = std::mem::take(&mut *self.partitions.lock());
-        let tickets: Vec<Ticket> = partitions.values().map(|partition| partition.close()).collect();
-        let mut outcome = Ok(());
-        for ticket in tickets {
-            outcome = outcome.and(self.wait(ticket));
-        }
-        let synced = self.offsets.sync();
-        self.env.scheduler.close();
-        self.offsets.close();
-        self.tuner.end();
-        drop(std::mem::take(&mut *self.threads.lock()));
-        // After an error, unpersisted batches may exist only in shared memory. Keep it for the
-        // process that opens the log next.
-        let outcome = outcome.and(synced);
-        let outcome = self.env.memory.close(outcome.is_ok()).and(outcome);
-        drop(partitions);
-        self.catalog.close();
-        // From here on another process may open the log. Everything it reads is final.
-        *self.lock.lock() = None;
-        outcome
-    }
+/// Does the due work of a log's background threads in the calling thread.
+fn run_pending(env: &Env, offsets: &Offsets) {
+    let _working = env.workers.begin();
+    env.scheduler.run_pending(&*env.clock);
+    while offsets.write_pending() {}
 }
 
 /// Creates a directory and its missing parents, and makes all of them durable.
@@ -583,13 +575,6 @@ fn create_directory(storage: &dyn Storage, directory: &Path) -> Result<()> {
         }
     }
     Ok(())
-}
-
-impl Drop for Log {
-    fn drop(&mut self) {
-        // Ignore the outcome: a caller that needs it calls `close` before.
-        let _ = self.close();
-    }
 }
 
 impl fmt::Debug for Log {

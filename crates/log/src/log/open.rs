@@ -22,6 +22,7 @@ use crate::segment::{Cursors, SegmentFiles};
 use crate::tail::ChunkPool;
 use crate::tail::sizing::automatic_limit;
 use crate::tail::survivors::Survivors;
+use crate::workers::Workers;
 use crate::{Error, ErrorKind, Result};
 
 /// What was found when a log was opened.
@@ -134,6 +135,7 @@ pub(super) fn open_env(
         memory,
         backpressure,
         scheduler: Arc::new(Scheduler::default()),
+        workers: Workers::default(),
         cursors: Cursors::new(options.read_ahead_bytes_max),
         partition_unpersisted_bytes_max: options.partition_unpersisted_bytes_max,
         batch_bytes_max: options.batch_bytes_max,

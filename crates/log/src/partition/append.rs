@@ -105,8 +105,8 @@ impl Partition {
 
     /// Tries to append a batch from [`Self::verify`]. If this fails with [`ErrorKind::Full`],
     /// nothing is appended, and `wake` is called when an append may be possible again. The log may
-    /// hold locks while it calls `wake`, so `wake` must not call the log; it may only notify
-    /// another thread.
+    /// hold locks while it calls `wake`, so `wake` must neither call the log nor drop its
+    /// last handle; it may only notify another thread.
     ///
     /// # Errors
     /// The errors of [`Self::try_append`].

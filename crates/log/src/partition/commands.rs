@@ -197,23 +197,25 @@ impl Partition {
 
     /// Refuses appends from now on, until the log is opened again. Unacknowledged appends fail.
     pub(crate) fn fail(&self, error: &Error) {
-        let completions = {
-            let mut owner = self.owner.lock();
-            owner.fail(error);
-            // If batches of a dead process are still being recovered, only those batches are in
-            // memory. They were acknowledged, and a thread may be appending them, so they are not
-            // dropped.
-            let completions = if owner.awaits_survivors {
-                Completions::new()
-            } else {
-                owner.drop_unacknowledged(&self.env, error)
-            };
-            // Readers must not keep the chunks of the dropped batches.
-            self.publish(&mut owner, |_| ());
-            completions
-        };
-        complete_all(completions);
+        complete_all(self.refuse_appends(error));
         self.env.backpressure.changed();
+    }
+
+    /// Refuses appends from now on, until the log is opened again. Returns the signals of the
+    /// unacknowledged appends, each with the error. The caller must complete these signals.
+    fn refuse_appends(&self, error: &Error) -> Completions {
+        let mut owner = self.owner.lock();
+        owner.fail(error);
+        // If batches of a dead process are still being recovered, only those batches are in memory.
+        // They were acknowledged, and a thread may be appending them, so they are not dropped.
+        let completions = if owner.awaits_survivors {
+            Completions::new()
+        } else {
+            owner.drop_unacknowledged(&self.env, error)
+        };
+        // Readers must not keep the chunks of the dropped batches.
+        self.publish(&mut owner, |_| ());
+        completions
     }
 
     /// Removes up to `count` of the oldest sealed segments, as long as the messages of each are all
@@ -245,21 +247,20 @@ impl Partition {
         let mut files = self.files.lock();
         let persisted_before = command.persisted_before(&self.owner.lock());
         let mut completions = Completions::new();
+        let mut clamped = None;
         let effect = || match command.effect {
             Effect::Flush { is_synced, .. } => {
-                self.finish_flush(&mut files, persisted_before, is_synced)
+                self.finish_flush(&mut files, persisted_before, is_synced, &mut completions)
             }
             Effect::Purge => self.do_purge(&mut files, &mut completions),
             Effect::Truncate { offset, offsets } => {
-                self.do_truncate(&mut files, offset).and_then(|()| match offsets {
-                    Some(offsets) => self.clamp(&offsets),
-                    None => Ok(()),
-                })
+                clamped = offsets;
+                self.do_truncate(&mut files, offset, &mut completions)
             }
             Effect::DeleteSegments { count, below } => {
                 self.remove_oldest(&mut files, count, |segment_end, _| segment_end <= below)
             }
-            Effect::Harden => self.do_harden(&mut files),
+            Effect::Harden => self.do_harden(&mut files, &mut completions),
             Effect::Retain => self.do_retain(&mut files),
             Effect::Install(rewritten) => self.install(&mut files, &rewritten),
             Effect::Close => self.do_close(&mut files),
@@ -268,13 +269,20 @@ impl Partition {
                 Ok(())
             }
         };
-        let outcome = panics::catch(format_args!("a command on {}", self.id), effect);
+        let what = format!("a command on {}", self.id);
+        let outcome = panics::catch(&what, effect);
+        // Clamping stored offsets or completing a signal may call functions of the user, so first
+        // unlock the files.
+        drop(files);
+        let outcome = outcome.and_then(|()| match clamped {
+            Some(offsets) => panics::catch(&what, || self.clamp(&offsets)),
+            None => Ok(()),
+        });
         if let Err(error) = &outcome
             && error.kind() == ErrorKind::Internal
         {
-            self.fail(error);
+            completions.extend(self.refuse_appends(error));
         }
-        drop(files);
         {
             let mut owner = self.owner.lock();
             owner.schedule.barriers -= usize::from(is_barrier);
@@ -289,7 +297,13 @@ impl Partition {
 
     /// Completes a flush of the messages below `offset`; `None` if there is no such message any
     /// more.
-    fn finish_flush(&self, files: &mut Files, offset: Option<u64>, is_synced: bool) -> Result<()> {
+    fn finish_flush(
+        &self,
+        files: &mut Files,
+        offset: Option<u64>,
+        is_synced: bool,
+        completions: &mut Completions,
+    ) -> Result<()> {
         {
             let owner = self.owner.lock();
             if offset.is_some_and(|offset| !owner.is_persisted(offset)) {
@@ -299,15 +313,19 @@ impl Partition {
         match &mut files.writer {
             // A failed sync is never retried: the system may have dropped the pages that it could
             // not write, and a second sync could falsely succeed.
-            Some(writer) if is_synced => writer.sync().inspect_err(|error| self.fail(error)),
+            Some(writer) if is_synced => {
+                writer.sync().inspect_err(|error| completions.extend(self.refuse_appends(error)))
+            }
             _ => Ok(()),
         }
     }
 
-    fn do_harden(&self, files: &mut Files) -> Result<()> {
+    fn do_harden(&self, files: &mut Files, completions: &mut Completions) -> Result<()> {
         self.owner.lock().is_hardened = true;
         match &mut files.writer {
-            Some(writer) => writer.harden().inspect_err(|error| self.fail(error)),
+            Some(writer) => {
+                writer.harden().inspect_err(|error| completions.extend(self.refuse_appends(error)))
+            }
             None => Ok(()),
         }
     }
@@ -334,7 +352,7 @@ impl Partition {
         // and opening the log removes it.
         if let Err(error) = self.catalog.purge(self.id, old_incarnation, incarnation) {
             if self.catalog.is_unsettled() {
-                self.fail(&error);
+                completions.extend(self.refuse_appends(&error));
             } else {
                 self.remove_directory(incarnation);
             }
@@ -372,7 +390,12 @@ impl Partition {
 
     /// Removes the messages at and after an offset. The caller ensures that everything is persisted
     /// and that appends are refused.
-    fn do_truncate(&self, files: &mut Files, offset: u64) -> Result<()> {
+    fn do_truncate(
+        &self,
+        files: &mut Files,
+        offset: u64,
+        completions: &mut Completions,
+    ) -> Result<()> {
         self.remove_unused(files)?;
         let snapshot = self.snapshot();
         let end = {
@@ -412,7 +435,7 @@ impl Partition {
         let removed = self.remove_from(files, &snapshot, stay, last.map(|last| (&**last, cut)));
         // Some of the files may already be removed. The next opening finds a partition that is
         // truncated to some extent; until then, nothing must be appended.
-        removed.inspect_err(|error| self.fail(error))
+        removed.inspect_err(|error| completions.extend(self.refuse_appends(error)))
     }
 
     fn install(&self, files: &mut Files, rewritten: &dense::Rewritten) -> Result<()> {

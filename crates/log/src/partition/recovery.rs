@@ -30,7 +30,7 @@ use tailwater_format::message::padding::{BLOCK, Trailer};
 use tailwater_io::buffer::AlignedBuffer;
 use tailwater_io::{Create, IoMode, Purpose, Storage};
 
-use super::owner::{Health, Owner, SegmentPosition, resume_position};
+use super::owner::{Completions, Health, Owner, SegmentPosition, resume_position};
 use super::steps::complete_all;
 use super::{Files, Partition};
 use crate::catalog::{Catalog, PartitionId};
@@ -165,7 +165,9 @@ pub(crate) fn open(
         };
         let mut files = partition.files.lock();
         files.survivors = survivors;
-        match partition.take_survivors(&mut files, &mut recovered) {
+        // No caller waits for an append or a command yet, so no signal is added here.
+        let mut completions = Completions::new();
+        match partition.take_survivors(&mut files, &mut recovered, &mut completions) {
             Err(error) if is_shortage(&error) => {
                 recovered.notes.push(format!(
                     "batches in shared memory are recovered when there is space: {error}"
@@ -412,28 +414,35 @@ impl Partition {
     pub(super) fn retry_survivors(&self) {
         let mut files = self.files.lock();
         let mut recovered = Recovered::default();
-        let Err(error) = self.take_survivors(&mut files, &mut recovered) else { return };
-        let completions = {
+        let mut completions = Completions::new();
+        if let Err(error) = self.take_survivors(&mut files, &mut recovered, &mut completions) {
             let mut owner = self.owner.lock();
             if is_shortage(&error) {
                 owner.run_out_of_space(&self.env, &error);
             } else {
                 owner.fail(&error);
             }
-            owner.fail_commands(&error)
-        };
+            completions.extend(owner.fail_commands(&error));
+        }
         drop(files);
         complete_all(completions);
+        // Also wakes appends that wait until recovery ends.
         self.env.backpressure.changed();
     }
 
     /// Appends the batches that a dead process left in shared memory, if they continue the last
-    /// segment, and persists them. Only then removes their shared memory.
-    fn take_survivors(&self, files: &mut Files, recovered: &mut Recovered) -> Result<()> {
+    /// segment, and persists them. Only then removes their shared memory. Adds signals to
+    /// `completions` as [`Self::persist`] does.
+    fn take_survivors(
+        &self,
+        files: &mut Files,
+        recovered: &mut Recovered,
+        completions: &mut Completions,
+    ) -> Result<()> {
         // The batches may fill the shared memory, so they are copied to private memory. The
         // originals remain in shared memory until the copies are persisted.
         let kind = std::mem::replace(&mut self.owner.lock().tail.kind, MemoryKind::Private);
-        let persisted = self.append_survivors(files, recovered);
+        let persisted = self.append_survivors(files, recovered, completions);
         if persisted.is_ok() {
             self.release(files);
         }
@@ -449,14 +458,17 @@ impl Partition {
         persisted.and(failed)?;
         self.remove_survivors(files)?;
         self.owner.lock().awaits_survivors = false;
-        // Wakes appends that wait until recovery ends.
-        self.env.backpressure.changed();
         Ok(())
     }
 
-    fn append_survivors(&self, files: &mut Files, recovered: &mut Recovered) -> Result<()> {
+    fn append_survivors(
+        &self,
+        files: &mut Files,
+        recovered: &mut Recovered,
+        completions: &mut Completions,
+    ) -> Result<()> {
         let survivors = std::mem::take(&mut files.survivors);
-        let persisted = self.append_batches(files, &survivors, recovered);
+        let persisted = self.append_batches(files, &survivors, recovered, completions);
         files.survivors = survivors;
         persisted
     }
@@ -466,6 +478,7 @@ impl Partition {
         files: &mut Files,
         survivors: &[Survivor],
         recovered: &mut Recovered,
+        completions: &mut Completions,
     ) -> Result<()> {
         for batch in survivors.iter().flat_map(Survivor::batches) {
             let header = batch.header();
@@ -485,7 +498,7 @@ impl Partition {
                 break;
             }
             if unpersisted + header.length > self.env.partition_unpersisted_bytes_max {
-                self.persist_all(files)?;
+                self.persist_all(files, completions)?;
             }
             let append = || {
                 let mut owner = self.owner.lock();
@@ -493,7 +506,7 @@ impl Partition {
             };
             let mut appended = append();
             if appended.as_ref().is_err_and(|error| error.kind() == ErrorKind::Full) {
-                self.persist_all(files)?;
+                self.persist_all(files, completions)?;
                 // Release the memory of this partition's persisted chunks, so that the repeated
                 // append can use that memory.
                 self.release(files);
@@ -502,11 +515,11 @@ impl Partition {
             appended?;
             recovered.surviving_messages += u64::from(header.count);
         }
-        self.persist_all(files)
+        self.persist_all(files, completions)
     }
 
     /// Persists all appended batches.
-    fn persist_all(&self, files: &mut Files) -> Result<()> {
+    fn persist_all(&self, files: &mut Files, completions: &mut Completions) -> Result<()> {
         loop {
             let group = {
                 let mut owner = self.owner.lock();
@@ -516,7 +529,7 @@ impl Partition {
                 owner.take_group(&self.env, true)
             };
             match group {
-                Some(group) => self.persist(files, &group)?,
+                Some(group) => self.persist(files, &group, completions)?,
                 None => return Ok(()),
             }
         }

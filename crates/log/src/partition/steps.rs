@@ -73,10 +73,14 @@ impl Partition {
         let step = self.owner.lock().next_step(&self.env);
         match step {
             Step::Persist(group) => {
+                let mut completions = Completions::new();
                 let mut files = self.files.lock();
                 // Ignore the outcome: `persist` has already stored a failure in the owner's field
                 // `health`.
-                let _ = self.persist(&mut files, &group);
+                let _ = self.persist(&mut files, &group, &mut completions);
+                drop(files);
+                complete_all(completions);
+                self.env.backpressure.changed();
             }
             Step::Recover => self.retry_survivors(),
             Step::Command(command) => self.execute(command),
@@ -90,14 +94,21 @@ impl Partition {
         }
     }
 
-    /// Persists a group, and records the outcome.
-    pub(super) fn persist(&self, files: &mut Files, group: &Group) -> Result<()> {
+    /// Persists a group, and records the outcome. Adds the signals of the acknowledged or failed
+    /// appends to `completions`. The caller must complete these signals after it has unlocked the
+    /// files, because completing a signal may call a function of the user.
+    pub(super) fn persist(
+        &self,
+        files: &mut Files,
+        group: &Group,
+        completions: &mut Completions,
+    ) -> Result<()> {
         let written = panics::catch("a persist", || self.write(files, group));
         let mut owner = self.owner.lock();
-        let completions = match &written {
+        completions.extend(match &written {
             Ok(()) => owner.persisted(&self.env, group),
             Err(error) => self.not_persisted(&mut owner, error),
-        };
+        });
         if let (Ok(()), Some(writer)) = (&written, &files.writer) {
             writer.segment().add_entries(group.entries.iter().copied());
             writer.publish(owner.persisted.end.position);
@@ -105,9 +116,6 @@ impl Partition {
             owner.schedule.wants_rewrite = files.rewriting.is_some() || !files.padded.is_empty();
         }
         self.publish_end(&owner);
-        drop(owner);
-        complete_all(completions);
-        self.env.backpressure.changed();
         written
     }
 

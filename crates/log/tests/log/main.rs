@@ -4,6 +4,8 @@
 mod common;
 
 #[cfg(not(shuttle))]
+mod callbacks;
+#[cfg(not(shuttle))]
 mod crash;
 #[cfg(not(shuttle))]
 mod damage;

@@ -1,0 +1,142 @@
+//! Closing a log.
+//!
+//! 1. Every partition is closed: its batches are persisted, and later appends are refused. Then the
+//!    stored offsets of consumers are synced.
+//! 2. The background threads end.
+//! 3. The shared memory is removed, unless unpersisted batches remain in it.
+//! 4. The lock on the log's directory is released.
+//!
+//! A crash at any step has the same effect as a crash before closing: acknowledged appends survive
+//! as the durability of their topics states.
+//!
+//! A function that a thread of the log calls, such as one registered with [`Ticket::on_complete`],
+//! cannot close the log, because closing waits for that thread. It may drop the last handle; the
+//! thread that writes consumers' offsets then closes the log.
+
+use std::collections::BTreeMap;
+use std::mem::take;
+use std::sync::Arc;
+
+use tailwater_io::FileLock;
+use tailwater_io::thread::Thread;
+
+use super::{Log, run_pending};
+use crate::catalog::{Catalog, PartitionId};
+use crate::env::Env;
+use crate::offsets::Offsets;
+use crate::panics;
+use crate::partition::Partition;
+use crate::sync::Mutex;
+use crate::tail::sizing::Tuner;
+use crate::ticket::Ticket;
+use crate::{Error, Result};
+
+/// The parts of an open log that closing it needs.
+pub(super) struct Closing {
+    env: Arc<Env>,
+    catalog: Arc<Catalog>,
+    offsets: Arc<Offsets>,
+    tuner: Arc<Tuner>,
+    partitions: BTreeMap<PartitionId, Arc<Partition>>,
+    threads: Vec<Thread>,
+    lock: Option<Box<dyn FileLock>>,
+}
+
+/// A log that a thread of the log must close, because one of its threads dropped the last handle.
+pub(super) type Abandoned = Mutex<Option<Closing>>;
+
+impl Log {
+    /// Persists everything, closes the log and removes its shared memory. If the log is already
+    /// being closed or closed, waits and returns the outcome of the first call. Dropping the log
+    /// also closes it, but cannot report an error.
+    ///
+    /// If a function in one of the log's threads, such as one registered with
+    /// [`Ticket::on_complete`], drops the last handle of the log, the log is closed soon after the
+    /// function returned. Until then, opening the log again returns a busy error.
+    ///
+    /// # Errors
+    /// The first error of a partition or of the consumers' offsets. If the log uses shared memory,
+    /// the unpersisted batches then remain in it. Invalid argument, if a function that the log
+    /// calls, such as one registered with [`Ticket::on_complete`], calls this, because closing
+    /// would wait for the function.
+    pub fn close(&self) -> Result<()> {
+        if self.env.workers.include_this_thread() {
+            let message = "a callback cannot close the log: closing waits for callbacks";
+            return Err(Error::invalid(message));
+        }
+        let close = || {
+            // Wait for calls that are creating or changing topics or partitions. Calls that come
+            // later wait for this lock, and then fail because the catalog is closed.
+            let _changing = self.changing.lock();
+            self.begin_closing().run()
+        };
+        self.closed.lock().get_or_insert_with(close).clone()
+    }
+
+    fn begin_closing(&self) -> Closing {
+        Closing {
+            env: Arc::clone(&self.env),
+            catalog: Arc::clone(&self.catalog),
+            offsets: Arc::clone(&self.offsets),
+            tuner: Arc::clone(&self.tuner),
+            partitions: take(&mut *self.partitions.lock()),
+            threads: take(&mut *self.threads.lock()),
+            lock: self.lock.lock().take(),
+        }
+    }
+}
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        let is_closed = self.closed.lock().is_some();
+        if !is_closed && self.has_threads && self.env.workers.include_this_thread() {
+            *self.abandoned.lock() = Some(self.begin_closing());
+            self.offsets.abandon();
+            return;
+        }
+        // Ignore the outcome: a caller that needs it calls `close` before.
+        let _ = self.close();
+    }
+}
+
+impl Closing {
+    /// Closes the log: does the steps in the description of this module.
+    ///
+    /// # Errors
+    /// The errors of [`Log::close`].
+    pub(super) fn run(self) -> Result<()> {
+        // A function that closing calls in this thread must not wait for closing to end.
+        let _working = self.env.workers.begin();
+        // Catch a panic, so that the steps below run in any case: the threads end and the lock is
+        // released.
+        let persisted = panics::catch("closing the log", || self.persist_all());
+        self.env.scheduler.close();
+        self.offsets.close();
+        self.tuner.end();
+        // If this is one of the threads, it is not joined. It ends after this function returned.
+        drop(self.threads);
+        // After an error, unpersisted batches may exist only in shared memory. Keep it for the
+        // process that opens the log next.
+        let is_persisted = persisted.is_ok();
+        let freed = panics::catch("closing the log", || self.env.memory.close(is_persisted));
+        drop(self.partitions);
+        self.catalog.close();
+        // From here on another process may open the log. Everything it reads is final.
+        drop(self.lock);
+        freed.and(persisted)
+    }
+
+    /// Closes all partitions and syncs the consumers' offsets, which is step 1 of the module's
+    /// description.
+    fn persist_all(&self) -> Result<()> {
+        let tickets: Vec<Ticket> = self.partitions.values().map(|it| it.close()).collect();
+        let mut outcome = Ok(());
+        for ticket in tickets {
+            if self.threads.is_empty() {
+                run_pending(&self.env, &self.offsets);
+            }
+            outcome = outcome.and(ticket.wait());
+        }
+        outcome.and(self.offsets.sync())
+    }
+}

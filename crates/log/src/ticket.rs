@@ -98,12 +98,7 @@ impl Signal {
         };
         self.completed.notify_all();
         if let Some(callback) = callback {
-            // Catch a panic of the callback, because this thread must complete other tickets too.
-            // The panic hook has already reported it.
-            let _ = panics::catch("a callback", || {
-                callback(outcome);
-                Ok(())
-            });
+            call(callback, outcome);
         }
     }
 
@@ -137,9 +132,19 @@ impl Drop for Signal {
         let callback = state.callback.take();
         drop(state);
         if let Some(callback) = callback {
-            callback(Err(Error::closed("the log")));
+            call(callback, Err(Error::closed("the log")));
         }
     }
+}
+
+/// Calls a callback and catches its panic. The calling thread must complete other tickets too, and
+/// may be unwinding: a second panic would abort the process.
+fn call(callback: Callback, outcome: Result<()>) {
+    // Ignore the result: if the callback panics, the panic hook reports the panic.
+    let _ = panics::catch("a callback", || {
+        callback(outcome);
+        Ok(())
+    });
 }
 
 impl fmt::Debug for Signal {
@@ -147,3 +152,6 @@ impl fmt::Debug for Signal {
         write!(f, "Signal({:?})", self.state.lock().outcome)
     }
 }
+
+#[cfg(all(test, not(shuttle)))]
+mod tests;

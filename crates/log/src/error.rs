@@ -15,7 +15,7 @@ pub enum ErrorKind {
     Corruption,
     /// The call, an option or a batch is invalid. Fix the call.
     InvalidArgument,
-    /// The stream, topic, partition or offset does not exist.
+    /// The stream, topic, partition or offset does not exist, or was deleted.
     NotFound,
     /// The name or id is already in use.
     AlreadyExists,
@@ -30,7 +30,7 @@ pub enum ErrorKind {
     Busy,
     /// A system call failed for another reason. Open the log again.
     Io,
-    /// The log or partition has been closed or deleted.
+    /// The log has been closed.
     Closed,
     /// An invariant was violated, which is a bug. Report it.
     Internal,
@@ -74,7 +74,13 @@ impl Error {
         Self::new(ErrorKind::NotFound, message)
     }
 
-    /// Creates the error for a call on something that has been closed or deleted.
+    /// Creates the error for a call on a partition that was deleted.
+    #[cold]
+    pub(crate) fn deleted(partition: impl fmt::Display) -> Self {
+        Self::not_found(format!("{partition} was deleted"))
+    }
+
+    /// Creates the error for a call on something that has been closed.
     #[cold]
     pub(crate) fn closed(what: impl fmt::Display) -> Self {
         Self::new(ErrorKind::Closed, format!("{what} was closed"))

@@ -79,7 +79,7 @@ impl Log {
             catalog: Arc::clone(&self.catalog),
             offsets: Arc::clone(&self.offsets),
             tuner: Arc::clone(&self.tuner),
-            partitions: take(&mut *self.partitions.lock()),
+            partitions: self.partitions.lock().take().unwrap_or_default(),
             threads: take(&mut *self.threads.lock()),
             lock: self.lock.lock().take(),
         }

@@ -35,7 +35,8 @@ pub struct Log {
     env: Arc<Env>,
     catalog: Arc<Catalog>,
     offsets: Arc<Offsets>,
-    partitions: Mutex<BTreeMap<PartitionId, Arc<Partition>>>,
+    /// All partitions; `None` once the log is being closed.
+    partitions: Mutex<Option<BTreeMap<PartitionId, Arc<Partition>>>>,
     /// The log's background threads. They are joined when the log is closed.
     threads: Mutex<Vec<Thread>>,
     /// Whether the log has background threads. If it has none, callers do their work.
@@ -106,7 +107,7 @@ impl Log {
             env,
             catalog,
             offsets: Arc::new(offsets),
-            partitions: Mutex::new(partitions),
+            partitions: Mutex::new(Some(partitions)),
             threads: Mutex::new(Vec::new()),
             has_threads: false,
             abandoned: Arc::default(),
@@ -248,7 +249,7 @@ impl Log {
         let _changing = self.changing.lock();
         let first = TopicId { stream, topic: 0 }.partition(0);
         let last = TopicId { stream, topic: u32::MAX }.partition(u32::MAX);
-        let partitions = self.partitions_between(first, last);
+        let partitions = self.partitions_between(first, last)?;
         let deleted = self.catalog.delete_stream(stream);
         self.finish_deletion(deleted.map(|_| ()), partitions)
     }
@@ -286,7 +287,7 @@ impl Log {
     /// Not found; already exists; invalid argument; I/O errors.
     pub fn update_topic(&self, id: TopicId, name: &str, options: &TopicOptions) -> Result<()> {
         let _changing = self.changing.lock();
-        let partitions = self.partitions_of(id);
+        let partitions = self.partitions_of(id)?;
         if options.durability == Durability::Disk {
             // When the log is opened again, recovery relies on the durability stated in the
             // catalog. So the existing files must have that durability before the catalog states
@@ -307,8 +308,9 @@ impl Log {
     /// Not found; I/O errors.
     pub fn delete_topic(&self, id: TopicId) -> Result<()> {
         let _changing = self.changing.lock();
+        let partitions = self.partitions_of(id)?;
         let deleted = self.catalog.delete_topic(id);
-        self.finish_deletion(deleted.map(|_| ()), self.partitions_of(id))
+        self.finish_deletion(deleted.map(|_| ()), partitions)
     }
 
     /// Adds `count` partitions to a topic and returns their ids.
@@ -358,6 +360,7 @@ impl Log {
     /// Opens partitions that were just added to the catalog, so that they accept appends.
     fn add_partitions(&self, id: TopicId, options: &TopicOptions, created: Vec<(u32, u64)>) {
         let mut partitions = self.partitions.lock();
+        let Some(partitions) = &mut *partitions else { return };
         for (partition, incarnation) in created {
             let id = id.partition(partition);
             let options = options.clone();
@@ -372,7 +375,7 @@ impl Log {
     /// Not found, if the topic has fewer than `count` partitions; I/O errors.
     pub fn delete_partitions(&self, id: TopicId, count: u32) -> Result<()> {
         let _changing = self.changing.lock();
-        let mut partitions = self.partitions_of(id);
+        let mut partitions = self.partitions_of(id)?;
         let stay = partitions.len().saturating_sub(count as usize);
         let deleted = self.catalog.delete_partitions(id, count);
         self.finish_deletion(deleted.map(|_| ()), partitions.split_off(stay))
@@ -381,11 +384,12 @@ impl Log {
     /// Removes all messages of a topic. In each partition, the next message has offset 0.
     ///
     /// # Errors
-    /// Not found; I/O errors. After an error, some of the topic's partitions may already be empty.
+    /// Not found; closed; I/O errors. After an error, some of the topic's partitions may already be
+    /// empty.
     pub fn purge_topic(&self, id: TopicId) -> Result<()> {
         self.topic(id)?;
         let tickets: Vec<_> = self
-            .partitions_of(id)
+            .partitions_of(id)?
             .into_iter()
             .map(|partition| (partition.purge(), partition))
             .collect();
@@ -422,7 +426,9 @@ impl Log {
             return deleted;
         }
         for partition in partitions {
-            self.partitions.lock().remove(&partition.id());
+            if let Some(partitions) = &mut *self.partitions.lock() {
+                partitions.remove(&partition.id());
+            }
             self.offsets.forget(partition.id(), u64::MAX);
             // Ignore the outcome: files that cannot be removed now are removed when the log is next
             // opened.
@@ -439,26 +445,35 @@ impl Log {
         })
     }
 
-    fn partitions_of(&self, id: TopicId) -> Vec<Arc<Partition>> {
+    /// Returns the partitions of a topic.
+    ///
+    /// # Errors
+    /// Closed.
+    fn partitions_of(&self, id: TopicId) -> Result<Vec<Arc<Partition>>> {
         self.partitions_between(id.partition(0), id.partition(u32::MAX))
     }
 
-    fn partitions_between(&self, first: PartitionId, last: PartitionId) -> Vec<Arc<Partition>> {
+    fn partitions_between(
+        &self,
+        first: PartitionId,
+        last: PartitionId,
+    ) -> Result<Vec<Arc<Partition>>> {
         let partitions = self.partitions.lock();
-        partitions.range(first..=last).map(|(_, partition)| Arc::clone(partition)).collect()
+        let partitions = partitions.as_ref().ok_or_else(closed)?;
+        Ok(partitions.range(first..=last).map(|(_, partition)| Arc::clone(partition)).collect())
     }
 
-    /// Returns all partitions of all topics.
+    /// Returns all partitions of all topics; none if the log was closed.
     pub fn partitions(&self) -> Vec<Arc<Partition>> {
-        self.partitions.lock().values().cloned().collect()
+        self.partitions.lock().iter().flat_map(BTreeMap::values).cloned().collect()
     }
 
     /// Returns the partition with this id.
     ///
     /// # Errors
-    /// Not found.
+    /// Not found; closed.
     pub fn partition(&self, id: PartitionId) -> Result<Arc<Partition>> {
-        let found = self.partitions.lock().get(&id).cloned();
+        let found = self.partitions.lock().as_ref().ok_or_else(closed)?.get(&id).cloned();
         found.ok_or_else(|| Error::not_found(format!("no {id}")))
     }
 
@@ -467,7 +482,8 @@ impl Log {
     /// offset survives a crash of the process or, if `is_durable`, a power cut.
     ///
     /// # Errors
-    /// Not found; invalid argument, if the offset is above that of the partition's last message.
+    /// Not found; closed; invalid argument, if the offset is above that of the partition's last
+    /// message.
     pub fn store_offset(
         &self,
         id: PartitionId,
@@ -511,7 +527,7 @@ impl Log {
     /// Returns a consumer's stored offset; `None` if there is none.
     ///
     /// # Errors
-    /// Not found, if the partition does not exist.
+    /// Not found, if the partition does not exist; closed.
     pub fn offset(&self, id: PartitionId, consumer: Consumer) -> Result<Option<u64>> {
         let incarnation = self.partition(id)?.incarnation();
         Ok(self.offsets.get(id, incarnation, consumer))
@@ -520,7 +536,7 @@ impl Log {
     /// Returns the stored offsets of all consumers of a partition.
     ///
     /// # Errors
-    /// Not found, if the partition does not exist.
+    /// Not found, if the partition does not exist; closed.
     pub fn offsets(&self, id: PartitionId) -> Result<Vec<(Consumer, u64)>> {
         let incarnation = self.partition(id)?.incarnation();
         Ok(self.offsets.all(id, incarnation))
@@ -529,7 +545,7 @@ impl Log {
     /// Deletes a consumer's stored offset.
     ///
     /// # Errors
-    /// Not found, if the partition or the stored offset does not exist.
+    /// Not found, if the partition or the stored offset does not exist; closed.
     pub fn delete_offset(
         &self,
         id: PartitionId,
@@ -546,11 +562,16 @@ impl Log {
     /// are then beyond the last message are lowered to the offset of the last message.
     ///
     /// # Errors
-    /// Not found; the errors of [`Partition::truncate`].
+    /// Not found; closed; the errors of [`Partition::truncate`].
     pub fn truncate(&self, id: PartitionId, offset: u64) -> Result<()> {
         let partition = self.partition(id)?;
         self.wait(partition.truncate_and_clamp(offset, Some(Arc::clone(&self.offsets))))
     }
+}
+
+/// Returns the error for a call after the log was closed.
+fn closed() -> Error {
+    Error::closed("the log")
 }
 
 /// Does the due work of a log's background threads in the calling thread.
@@ -579,7 +600,7 @@ fn create_directory(storage: &dyn Storage, directory: &Path) -> Result<()> {
 
 impl fmt::Debug for Log {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let partitions = self.partitions.lock().len();
+        let partitions = self.partitions.lock().as_ref().map_or(0, BTreeMap::len);
         write!(f, "Log({}, {partitions} partitions)", self.env.directory.display())
     }
 }

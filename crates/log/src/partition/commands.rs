@@ -127,16 +127,17 @@ impl Owner {
         completions
     }
 
-    /// Refuses all queued commands of a closed partition. Returns their signals, which the caller
-    /// must complete.
+    /// Refuses all queued commands of a closed or deleted partition. Returns their signals, which
+    /// the caller must complete.
     fn refuse_commands(&mut self, env: &Env) -> Completions {
         let commands = std::mem::take(&mut self.schedule.commands);
+        let error = self.health.error(self.id).unwrap_or_else(|| Error::closed(self.id));
         let refused = commands.into_iter().map(|command| {
             self.schedule.barriers -= usize::from(command.is_barrier());
             if let Effect::Install(rewritten) = command.effect {
                 rewritten.discard(&env.segment_files);
             }
-            (command.signal, Err(Error::closed(self.id)))
+            (command.signal, Err(error.clone()))
         });
         refused.collect()
     }
@@ -151,8 +152,10 @@ impl Partition {
     fn submit_for(&self, effect: impl FnOnce(&Owner) -> Effect) -> Ticket {
         let signal = Signal::new();
         let mut owner = self.owner.lock();
-        if matches!(owner.health, Health::Closed) {
-            return Ticket::complete(Err(Error::closed(self.id)));
+        if let Some(error) = owner.health.error(self.id)
+            && owner.health.has_ended()
+        {
+            return Ticket::complete(Err(error));
         }
         let effect = effect(&owner);
         owner.queue(Command { effect, persist_failed: false, signal: Arc::clone(&signal) });
@@ -474,7 +477,7 @@ impl Partition {
             let mut owner = self.owner.lock();
             let failure = match &owner.health {
                 Health::NoSpace { error, .. } | Health::Failed(error) => Some(error.clone()),
-                Health::Good | Health::Closed => None,
+                Health::Good | Health::Closed | Health::Deleted => None,
             };
             owner.health = Health::Closed;
             (owner.persisted.end, owner.has_unpersisted(), failure)
@@ -505,9 +508,9 @@ impl Partition {
         *files = Files::default();
         let incarnation = {
             let mut owner = self.owner.lock();
-            let gone = Err(Error::closed(self.id));
+            let gone = Err(Error::deleted(self.id));
             completions.extend(owner.forget_unpersisted(&self.env, &gone));
-            owner.health = Health::Closed;
+            owner.health = Health::Deleted;
             owner.take_chunks();
             self.snapshot.store(Some(Arc::new(Snapshot::empty(owner.incarnation))));
             owner.incarnation

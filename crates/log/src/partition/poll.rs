@@ -121,13 +121,14 @@ impl Wanted {
 
 impl Partition {
     /// Returns messages, beginning with the message that the strategy selects: at most `count`
-    /// messages, and at most about 1 MiB in total. Returns no messages at the end of the partition.
+    /// messages, and at most about 1 MiB in total. Returns no messages at the end of the partition,
+    /// or if the partition was deleted.
     ///
     /// Messages that are not in memory are read from a segment, which blocks on the device. A
     /// caller that must not block uses [`Self::poll_memory`].
     ///
     /// # Errors
-    /// Corruption, with file and offset; closed; I/O errors.
+    /// Corruption, with file and offset; I/O errors.
     pub fn poll(&self, strategy: Strategy, count: u32) -> Result<Polled> {
         match self.poll_from(strategy, count, true)? {
             Some(polled) => Ok(polled),

@@ -267,6 +267,12 @@ fn a_closed_log_changes_nothing_on_disk() {
         log.create_partitions(id, 1).map(|_| ()),
         log.set_records(&[("key".to_owned(), Some("value".to_owned()))]),
         partition.purge().wait(),
+        partition.append(&batch(2..3, 900)).map(|_| ()),
+        log.partition(id.partition(0)).map(|_| ()),
+        log.store_offset(id.partition(0), Consumer::Single(1), 0, true).map(|_| ()),
+        log.offset(id.partition(0), Consumer::Single(1)).map(|_| ()),
+        log.truncate(id.partition(0), 1),
+        log.purge_topic(id),
         log.delete_partitions(id, 1),
         log.delete_topic(id),
         log.delete_stream(0),
@@ -274,6 +280,36 @@ fn a_closed_log_changes_nothing_on_disk() {
         assert_eq!(changed.expect_err("the log is closed").kind(), ErrorKind::Closed);
     }
     assert_eq!(machine.storage.call_count(), before, "files were touched");
+}
+
+/// Regression test: calls on a deleted partition failed as if the log had been closed, so a caller
+/// could not tell the two apart.
+#[test]
+fn calls_on_a_deleted_partition_do_not_find_it() {
+    let machine = Machine::new(1, false);
+    let log = machine.open();
+    log.create_stream(Some(0), "stream").expect("a stream");
+    let (id, partition) = create_topic(&log);
+    append(&log, &partition, 0..2);
+    let unacknowledged = partition.append(&batch(2..3, 900)).expect("an append").ticket;
+    log.delete_topic(id).expect("a deletion");
+    let flushed = partition.flush(true);
+    log.run_pending();
+    for call in [
+        unacknowledged.wait(),
+        flushed.wait(),
+        partition.append(&batch(3..4, 900)).map(|_| ()),
+        partition.try_append(&batch(3..4, 900)).map(|_| ()),
+        partition.purge().wait(),
+        log.partition(id.partition(0)).map(|_| ()),
+        Err(partition.failure().expect("appends are refused")),
+    ] {
+        let error = call.expect_err("the partition was deleted");
+        assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
+    }
+    log.close().expect("the log closes");
+    let error = partition.try_append(&batch(3..4, 900)).expect_err("the partition was deleted");
+    assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
 }
 
 #[test]

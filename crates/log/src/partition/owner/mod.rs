@@ -59,7 +59,10 @@ pub(super) enum Health {
     /// A write or sync failed, or the partition is damaged: appends are refused until the log is
     /// opened again or the partition is purged.
     Failed(Error),
+    /// The log was closed.
     Closed,
+    /// The partition was deleted.
+    Deleted,
 }
 
 impl Health {
@@ -69,7 +72,14 @@ impl Health {
             Self::Good => None,
             Self::NoSpace { error, .. } | Self::Failed(error) => Some(error.clone()),
             Self::Closed => Some(Error::closed(id)),
+            Self::Deleted => Some(Error::deleted(id)),
         }
+    }
+
+    /// Returns whether the log was closed or the partition was deleted, so that it accepts neither
+    /// appends nor commands.
+    pub(super) fn has_ended(&self) -> bool {
+        matches!(self, Self::Closed | Self::Deleted)
     }
 }
 
@@ -282,10 +292,10 @@ impl Owner {
         env.memory.cache(chunk);
     }
 
-    /// Refuses appends until the log is opened again or the partition is purged. A closed partition
-    /// stays closed, and the first of several failures is kept.
+    /// Refuses appends until the log is opened again or the partition is purged. A closed or
+    /// deleted partition stays closed or deleted, and the first of several failures is kept.
     pub(super) fn fail(&mut self, error: &Error) {
-        if !matches!(self.health, Health::Closed | Health::Failed(_)) {
+        if !self.health.has_ended() && !matches!(self.health, Health::Failed(_)) {
             let failed = error.clone().while_doing(format_args!("{} refuses appends", self.id));
             self.health = Health::Failed(failed);
         }
@@ -348,9 +358,9 @@ impl Owner {
     }
 
     /// Refuses appends until a write to the segment succeeds; the write is retried after a delay. A
-    /// failed or closed partition stays failed or closed.
+    /// failed, closed or deleted partition stays as it is.
     pub(super) fn run_out_of_space(&mut self, env: &Env, error: &Error) {
-        if matches!(self.health, Health::Failed(_) | Health::Closed) {
+        if self.health.has_ended() || matches!(self.health, Health::Failed(_)) {
             return;
         }
         let wait_ns = match &self.health {
@@ -376,7 +386,7 @@ impl Owner {
             Health::Good if self.awaits_survivors => return true,
             Health::Good => {}
             Health::NoSpace { retry_ns, .. } => return now_ns >= *retry_ns,
-            Health::Failed(_) | Health::Closed => return false,
+            Health::Failed(_) | Health::Closed | Health::Deleted => return false,
         }
         let Some(since_ns) = self.unpersisted_since_ns() else { return false };
         let options = &self.options;
@@ -399,7 +409,7 @@ impl Owner {
                 Some(self.unpersisted_since_ns()?.saturating_add(interval_ns))
             }
             Health::NoSpace { retry_ns, .. } => self.has_unpersisted().then_some(*retry_ns),
-            Health::Failed(_) | Health::Closed => None,
+            Health::Failed(_) | Health::Closed | Health::Deleted => None,
         }
     }
 

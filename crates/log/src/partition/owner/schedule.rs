@@ -48,7 +48,7 @@ impl Owner {
     /// Queues retention if it is due.
     pub(in crate::partition) fn queue_retention(&mut self, now_ns: u64) {
         let Some(interval_ns) = self.retention_interval_ns() else { return };
-        if matches!(self.health, Health::Closed | Health::Failed(_)) {
+        if self.health.has_ended() || matches!(self.health, Health::Failed(_)) {
             return;
         }
         if *self.schedule.retains_ns.get_or_insert(now_ns + interval_ns) <= now_ns {

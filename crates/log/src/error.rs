@@ -32,6 +32,10 @@ pub enum ErrorKind {
     Io,
     /// The log has been closed.
     Closed,
+    /// Code panicked, either the user's or the log's own. If a partition's error has this kind, the
+    /// partition refuses appends until the log is opened again or the partition is purged. Unless
+    /// the user's code panicked, for example a storage, the panic is a bug: report it.
+    Panicked,
     /// An invariant was violated, which is a bug. Report it.
     Internal,
 }
@@ -148,6 +152,11 @@ impl Error {
         self.0.kind
     }
 
+    /// Returns the message, without the file's path.
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+
     /// Returns the file that the error concerns; `None` if it concerns none.
     pub fn path(&self) -> Option<&Path> {
         self.0.path.as_deref()
@@ -157,21 +166,44 @@ impl Error {
     pub fn offset(&self) -> Option<u64> {
         self.0.offset
     }
+
+    /// Returns the operating system's error that caused this one, if a system call failed.
+    pub fn io_error(&self) -> Option<&std::io::Error> {
+        let source = self.0.source.as_deref()?;
+        match source.downcast_ref::<io::Error>() {
+            Some(error) => Some(&error.source),
+            None => source.downcast_ref(),
+        }
+    }
+
+    /// Returns the number (`errno`) of the operating system's error that caused this one, if a
+    /// system call failed.
+    pub fn raw_os_error(&self) -> Option<i32> {
+        self.io_error()?.raw_os_error()
+    }
 }
 
 impl From<io::Error> for Error {
     #[cold]
     fn from(error: io::Error) -> Self {
+        let is_locked = error.operation == io::Operation::Lock
+            && error.source.kind() == std::io::ErrorKind::WouldBlock;
         let kind = match () {
+            () if error.is_panic() => ErrorKind::Panicked,
             () if error.is_no_space() => ErrorKind::NoSpace,
             () if error.is_not_found() => ErrorKind::NotFound,
             () if error.is_unsupported() => ErrorKind::NotSupported,
-            () if error.source.kind() == std::io::ErrorKind::WouldBlock => ErrorKind::Busy,
+            () if is_locked => ErrorKind::Busy,
             () => ErrorKind::Io,
         };
+        let mut message = format!("cannot {}: {}", error.operation, error.source);
+        if let Some(limit) = error.limit() {
+            message.push_str(": ");
+            message.push_str(&limit);
+        }
         Self(Arc::new(Inner {
             kind,
-            message: error.to_string(),
+            message,
             path: Some(error.path.clone()),
             offset: error.offset,
             source: Some(Arc::new(error)),
@@ -181,15 +213,14 @@ impl From<io::Error> for Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Inner { message, path, offset, source, .. } = &*self.0;
-        f.write_str(message)?;
-        match (path, offset) {
-            // The message of a storage error already names the file.
-            _ if source.is_some() => Ok(()),
-            (Some(path), Some(offset)) => write!(f, " ({} at offset {offset})", path.display()),
-            (Some(path), None) => write!(f, " ({})", path.display()),
-            (None, _) => Ok(()),
+        if let Some(path) = &self.0.path {
+            write!(f, "{}", path.display())?;
+            if let Some(offset) = self.0.offset {
+                write!(f, " at offset {offset}")?;
+            }
+            f.write_str(": ")?;
         }
+        f.write_str(&self.0.message)
     }
 }
 
@@ -200,6 +231,9 @@ impl fmt::Debug for Error {
 }
 
 impl std::error::Error for Error {
+    /// Returns the error that caused this one, if any. For a failed storage call it is a
+    /// [`tailwater_io::Error`], whose own source is the operating system's error.
+    /// [`Error::message`] includes the text of the returned error.
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         self.0.source.as_deref().map(|source| source as _)
     }

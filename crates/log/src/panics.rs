@@ -12,7 +12,7 @@ use crate::{Error, ErrorKind, Result};
 /// Runs `work` and converts a panic into an error. `what` names the work in the error's message.
 ///
 /// # Errors
-/// The error of `work`; `Internal` if it panics.
+/// The error of `work`; `Panicked` if it panics.
 pub(crate) fn catch<R>(what: impl Display, work: impl FnOnce() -> Result<R>) -> Result<R> {
     // Asserting unwind safety is justified: the caller treats a panic like an error, and refuses
     // later operations that the state may no longer support.
@@ -21,7 +21,7 @@ pub(crate) fn catch<R>(what: impl Display, work: impl FnOnce() -> Result<R>) -> 
             Some(text) => format!("{what} panicked: {text}"),
             None => format!("{what} panicked"),
         };
-        Err(Error::new(ErrorKind::Internal, message))
+        Err(Error::new(ErrorKind::Panicked, message))
     })
 }
 

@@ -282,7 +282,7 @@ impl Partition {
             None => Ok(()),
         });
         if let Err(error) = &outcome
-            && error.kind() == ErrorKind::Internal
+            && matches!(error.kind(), ErrorKind::Panicked | ErrorKind::Internal)
         {
             completions.extend(self.refuse_appends(error));
         }

@@ -39,6 +39,36 @@ fn fail(machine: &Machine, fault: Fault, operation: Operation, index: u64) {
     machine.storage.set_faults(FaultPlan::none().with(rule));
 }
 
+/// Tests that an error says what failed in the same way as an error of the engine: the file and the
+/// offset come first, and the cause is available.
+#[test]
+fn an_error_names_the_file_before_the_message() {
+    let machine = Machine::new(1, false);
+    let log = machine.open();
+    let (_, partition) = create_topic(&log, Durability::Disk);
+    append(&log, &partition, 0..1, 100);
+    fail(&machine, Fault::InputOutput, Operation::Write, 0);
+    let appended = partition.append(&batch(1..2, 100)).expect("an append");
+    log.run_pending();
+    let error = appended.ticket.wait().expect_err("the write failed");
+    assert_eq!(error.kind(), ErrorKind::Io);
+    let path = error.path().expect("a file").display();
+    let offset = error.offset().expect("an offset");
+    let system = error.io_error().expect("a cause");
+    assert_eq!(error.message(), format!("cannot write: {system}"));
+    assert_eq!(error.to_string(), format!("{path} at offset {offset}: {}", error.message()));
+    assert_eq!(error.raw_os_error(), system.raw_os_error());
+    let refused = partition.try_append(&batch(2..3, 100)).expect_err("the partition has failed");
+    assert_eq!(refused.path(), error.path());
+    let message = format!("{} refuses appends: {}", partition.id(), error.message());
+    assert_eq!(refused.message(), message);
+    machine.storage.set_faults(FaultPlan::none());
+    let busy = Log::open(DIRECTORY, &machine.options()).expect_err("the log is open");
+    assert_eq!(busy.kind(), ErrorKind::Busy);
+    assert!(busy.to_string().starts_with("/log/"), "{busy}");
+    assert!(busy.message().starts_with("cannot lock the log in /log: cannot lock: "), "{busy}");
+}
+
 #[test]
 fn batches_that_a_full_disk_refused_are_never_read() {
     let machine = Machine::new(1, false);

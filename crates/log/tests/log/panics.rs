@@ -108,10 +108,10 @@ fn a_persist_that_panics_fails_its_appends_and_no_others() {
     armed.append.store(true, Ordering::SeqCst);
     let error = first.append(&batch(1..2, 100)).expect("an append").ticket.wait();
     let error = error.expect_err("the persist panics");
-    assert_eq!(error.kind(), ErrorKind::Internal);
+    assert_eq!(error.kind(), ErrorKind::Panicked);
     assert!(error.to_string().contains("a persist panicked: on purpose"), "{error}");
     let refused = first.try_append(&batch(2..3, 100)).expect_err("the partition has failed");
-    assert_eq!(refused.kind(), ErrorKind::Internal);
+    assert_eq!(refused.kind(), ErrorKind::Panicked);
     second.append(&batch(0..1, 100)).expect("an append").ticket.wait().expect("acknowledged");
     log.close().expect_err("a partition has failed");
     drop(log);
@@ -135,7 +135,7 @@ fn a_command_that_panics_fails_and_appends_that_wait_fail() {
     }
     armed.removal.store(true, Ordering::SeqCst);
     let error = partition.delete_segments(1, u64::MAX).wait().expect_err("the removal panics");
-    assert_eq!(error.kind(), ErrorKind::Internal);
+    assert_eq!(error.kind(), ErrorKind::Panicked);
     partition.try_append(&batch(4..5, 100)).expect_err("the partition has failed");
     // A purge makes the failed partition usable again, because it replaces the partition's
     // segments.
@@ -158,7 +158,7 @@ fn offsets_are_stored_after_a_write_of_them_panicked() {
     armed.journal.store(true, Ordering::SeqCst);
     let store = |offset| log.store_offset(id, Consumer::Single(1), offset, true);
     let error = store(1).expect("a valid offset").wait().expect_err("the write panics");
-    assert_eq!(error.kind(), ErrorKind::Internal);
+    assert_eq!(error.kind(), ErrorKind::Panicked);
     store(2).expect("a valid offset").wait().expect("a stored offset");
     log.close().expect("the log closes");
     drop((partition, log));

@@ -202,7 +202,7 @@ impl Server {
         let closed = tokio::task::spawn_blocking(move || state.log.close()).await;
         closed.map_err(|panicked| {
             let message = format!("closing the log failed: {panicked}");
-            tailwater_log::Error::new(tailwater_log::ErrorKind::Internal, message)
+            tailwater_log::Error::new(tailwater_log::ErrorKind::Panicked, message)
         })??;
         removed?;
         Ok(Shutdown { elapsed: began.elapsed(), connections, abandoned })

@@ -28,6 +28,7 @@ macro_rules! setters {
 /// What an acknowledged append survives. A later variant includes the earlier ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Durability {
     /// An acknowledged append can be lost when the process ends without closing the log.
     Memory,
@@ -54,6 +55,7 @@ impl Durability {
 /// What happens to a partial block: the last block of a write, if the batches do not fill it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum PartialBlocks {
     /// The rest of the block is filled with padding, and the block is not written again. After its
     /// segment is sealed, the segment may be rewritten without the gaps that the padding leaves.
@@ -62,6 +64,16 @@ pub enum PartialBlocks {
     /// The bytes of the partial block are kept in memory. The block is written again, together with
     /// the batches that follow.
     Carry,
+}
+
+impl PartialBlocks {
+    /// Returns the name of this value, as used in configuration files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Pad => "pad",
+            Self::Carry => "carry",
+        }
+    }
 }
 
 /// Options of a topic. They apply to all its partitions.
@@ -168,6 +180,7 @@ impl TopicOptions {
 
 /// How the I/O mode for segments is chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
 pub enum IoModeChoice {
     /// Direct I/O if the filesystem supports it; otherwise buffered I/O and a warning.
     #[default]
@@ -181,7 +194,7 @@ pub enum IoModeChoice {
 
 impl IoModeChoice {
     /// All values.
-    pub const ALL: [Self; 3] = [Self::Auto, Self::Direct, Self::Buffered];
+    pub const ALL: &'static [Self] = &[Self::Auto, Self::Direct, Self::Buffered];
 
     /// Returns the name of this value in configuration files.
     pub const fn name(self) -> &'static str {
@@ -197,6 +210,7 @@ impl IoModeChoice {
 /// tail consists of the most recent batches of a partition. If the memory is not shared, an append
 /// to such a topic is acknowledged only after it has been written to the segment.
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub enum TailMemory {
     /// The recent batches are in shared memory in `/dev/shm`. If that is not possible, they are in
     /// private memory, and opening the log reports a warning.

@@ -145,13 +145,13 @@ pub(super) fn consume(
                 continue;
             }
             *offset = polled.end_offset();
-            match polled.pieces.iter().any(|piece| matches!(piece, Piece::Header(_))) {
+            match polled.pieces.iter().any(Piece::is_header) {
                 // The header and the messages of the batch are separate pieces. `note` needs them
                 // joined.
                 true => note(&polled.to_vec(), at, schedule, &mut measured)?,
                 false => {
                     for piece in &polled.pieces {
-                        note(piece.as_ref(), at, schedule, &mut measured)?;
+                        note(piece, at, schedule, &mut measured)?;
                     }
                 }
             }

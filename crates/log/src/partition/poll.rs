@@ -4,6 +4,7 @@
 //! tail: nothing is copied and no lock is taken. From a segment it reads with prefetching, and
 //! keeps nothing in memory afterwards, so that a consumer that is catching up evicts nothing.
 
+use std::ops::Deref;
 use std::sync::Arc;
 
 use tailwater_format::message::batch::{Batch, HEADER_BYTES, Header, Part};
@@ -21,6 +22,7 @@ const POLL_BYTES: usize = 1 << 20;
 
 /// The first message of a poll.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Strategy {
     /// The message with this offset, or the first one after it that exists.
     Offset(u64),
@@ -33,10 +35,15 @@ pub enum Strategy {
     Last,
 }
 
-/// A piece of a poll's bytes: one or more whole batches, or part of a batch.
+/// A piece of a poll's bytes: one or more whole batches, or part of a batch. Access to the bytes
+/// copies nothing.
 #[derive(Debug, Clone)]
-pub enum Piece {
-    /// Whole batches, in the tail's memory.
+pub struct Piece(Source);
+
+/// Where the bytes of a piece are.
+#[derive(Debug, Clone)]
+enum Source {
+    /// Messages or whole batches, in the tail's memory.
     Tail(AppendedSlice),
     /// The header for part of a batch; the next piece contains the messages of that part.
     Header(Box<[u8; HEADER_BYTES]>),
@@ -44,13 +51,35 @@ pub enum Piece {
     Read(Arc<Vec<u8>>),
 }
 
+impl Piece {
+    /// Returns whether the piece is only the header of a batch. This is the case if the poll
+    /// returns part of a batch; the next piece then contains the messages of that part.
+    pub fn is_header(&self) -> bool {
+        matches!(self.0, Source::Header(_))
+    }
+
+    /// Returns whether the bytes are in the memory of the partition's tail. That memory cannot be
+    /// released before the piece is dropped.
+    pub fn is_in_tail(&self) -> bool {
+        matches!(self.0, Source::Tail(_))
+    }
+}
+
+impl Deref for Piece {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match &self.0 {
+            Source::Tail(slice) => slice,
+            Source::Header(header) => &header[..],
+            Source::Read(bytes) => bytes,
+        }
+    }
+}
+
 impl AsRef<[u8]> for Piece {
     fn as_ref(&self) -> &[u8] {
-        match self {
-            Self::Tail(slice) => slice,
-            Self::Header(header) => &header[..],
-            Self::Read(bytes) => bytes,
-        }
+        self
     }
 }
 
@@ -73,7 +102,7 @@ pub struct Polled {
 impl Polled {
     /// Returns the total length of all pieces, in bytes.
     pub fn length(&self) -> usize {
-        self.pieces.iter().map(|piece| piece.as_ref().len()).sum()
+        self.pieces.iter().map(|piece| piece.len()).sum()
     }
 
     /// Returns the offset after the last message returned.
@@ -83,7 +112,7 @@ impl Polled {
 
     /// Returns the bytes of all pieces, concatenated.
     pub fn to_vec(&self) -> Vec<u8> {
-        self.pieces.iter().flat_map(|piece| piece.as_ref()).copied().collect()
+        self.pieces.iter().flat_map(|piece| piece.iter()).copied().collect()
     }
 }
 
@@ -233,7 +262,7 @@ impl Partition {
         let mut bytes = Vec::new();
         let copied = self.copy_batches(&mut cursor, segment_end, wanted, &mut bytes);
         if !bytes.is_empty() {
-            wanted.polled.pieces.push(Piece::Read(Arc::new(bytes)));
+            wanted.polled.pieces.push(Piece(Source::Read(Arc::new(bytes))));
         }
         copied?;
         if wanted.offset < segment_end {
@@ -441,8 +470,8 @@ fn poll_chunk(chunk: &Chunk, bytes: &AppendedBytes, limit: u64, wanted: &mut Wan
         let start = part.messages.as_ptr().addr() - whole.as_ptr().addr() + range.start;
         let slice = bytes.slice(start..start + part.messages.len());
         let first = wanted.offset;
-        wanted.polled.pieces.push(Piece::Header(Box::new(part.header.encode())));
-        wanted.polled.pieces.extend(slice.map(Piece::Tail));
+        wanted.polled.pieces.push(Piece(Source::Header(Box::new(part.header.encode()))));
+        wanted.polled.pieces.extend(slice.map(|slice| Piece(Source::Tail(slice))));
         wanted.took(first, part.header.count, HEADER_BYTES + part.messages.len());
     }
     push_run(bytes, run, wanted);
@@ -450,5 +479,5 @@ fn poll_chunk(chunk: &Chunk, bytes: &AppendedBytes, limit: u64, wanted: &mut Wan
 
 fn push_run(bytes: &AppendedBytes, run: Option<std::ops::Range<usize>>, wanted: &mut Wanted) {
     let slice = run.and_then(|run| bytes.slice(run));
-    wanted.polled.pieces.extend(slice.map(Piece::Tail));
+    wanted.polled.pieces.extend(slice.map(|slice| Piece(Source::Tail(slice))));
 }

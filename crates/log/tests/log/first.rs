@@ -85,6 +85,33 @@ fn opening_refuses_a_log_in_use_and_a_directory_with_other_files() {
 }
 
 #[test]
+fn the_pieces_of_a_poll_say_what_they_contain() {
+    let machine = crate::common::Machine::new(1, false);
+    let log = machine.open();
+    let stream = log.create_stream(None, "s").expect("a stream");
+    let options = crate::common::topic(Durability::Memory, PartialBlocks::Pad);
+    let topic = log.create_topic(stream, None, "t", &options, 1).expect("a topic");
+    let partition = log.partition(topic.partition(0)).expect("a partition");
+    partition.append(&batch(0..2, 100)).expect("an append").ticket.wait().expect("in memory");
+    partition.append(&batch(2..5, 100)).expect("an append").ticket.wait().expect("in memory");
+    // One whole batch, and the first message of the next.
+    let polled = partition.poll(Strategy::First, 3).expect("a poll");
+    let kinds: Vec<_> =
+        polled.pieces.iter().map(|piece| (piece.is_header(), piece.is_in_tail())).collect();
+    assert_eq!(kinds, [(false, true), (true, false), (false, true)]);
+    assert_eq!(polled.pieces[0][..], *polled.pieces[0].as_ref());
+    assert_eq!(polled.pieces.iter().map(|piece| piece.len()).sum::<usize>(), polled.length());
+    assert_eq!(messages(&polled), [(0, 0), (1, 1), (2, 2)]);
+    log.close().expect("the log closes");
+    drop((partition, log));
+    let log = machine.open();
+    let partition = log.partition(topic.partition(0)).expect("a partition");
+    let polled = partition.poll(Strategy::First, 5).expect("a poll");
+    assert!(polled.pieces.iter().all(|piece| !piece.is_header() && !piece.is_in_tail()));
+    assert_eq!(messages(&polled).len(), 5);
+}
+
+#[test]
 fn messages_are_found_by_timestamp() {
     let machine = crate::common::Machine::new(1, true);
     let log = machine.open();

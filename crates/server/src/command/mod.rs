@@ -118,9 +118,7 @@ impl Content {
     pub(crate) fn is_in_tail(&self) -> bool {
         match self {
             Self::Bytes(_) => false,
-            Self::Polled { polled, .. } => {
-                polled.pieces.iter().any(|piece| matches!(piece, Piece::Tail(_)))
-            }
+            Self::Polled { polled, .. } => polled.pieces.iter().any(Piece::is_in_tail),
         }
     }
 
@@ -130,7 +128,7 @@ impl Content {
             Self::Bytes(bytes) => each(bytes),
             Self::Polled { header, polled } => {
                 each(header);
-                polled.pieces.iter().for_each(|piece| each(piece.as_ref()));
+                polled.pieces.iter().for_each(|piece| each(piece));
             }
         }
     }

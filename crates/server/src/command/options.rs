@@ -481,6 +481,8 @@ fn durability_name(durability: Durability) -> &'static str {
     match durability {
         Durability::Disk => "persisted",
         Durability::Process | Durability::Memory => "replicated",
+        // A durability that neither Iggy nor this server knows is reported by its own name.
+        unknown => unknown.name(),
     }
 }
 

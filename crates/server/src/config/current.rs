@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use tailwater_io::{Create, IoMode, Purpose, Storage};
-use tailwater_log::{Durability, PartialBlocks};
+use tailwater_log::Durability;
 use toml::{Table, Value};
 
 use super::units::{format_duration, format_size};
@@ -144,13 +144,7 @@ fn topic_defaults(config: &Config) -> Vec<(&'static str, Value)> {
         ("topic_defaults.segment_size", text(format_size(topics.segment_bytes))),
         ("topic_defaults.message_expiry", bound(topics.message_expiry.map(format_duration))),
         ("topic_defaults.max_topic_size", bound(topics.topic_bytes_max.map(format_size))),
-        (
-            "topic_defaults.partial_blocks",
-            text(match topics.partial_blocks {
-                PartialBlocks::Pad => "pad",
-                PartialBlocks::Carry => "carry",
-            }),
-        ),
+        ("topic_defaults.partial_blocks", text(topics.partial_blocks.name())),
     ]
 }
 

@@ -187,7 +187,7 @@ fn durability(values: &Values) -> Result<Durability> {
 
 fn io_mode(values: &Values, key: &str) -> Result<IoModeChoice> {
     let name = values.lower(key);
-    let choice = IoModeChoice::ALL.into_iter().find(|choice| choice.name() == name);
+    let choice = IoModeChoice::ALL.iter().copied().find(|choice| choice.name() == name);
     choice.ok_or_else(|| values.refuse(key, "auto, direct or buffered"))
 }
 

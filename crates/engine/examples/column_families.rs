@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tailwater::{
-    CompactionFilter, CustomCompactionFilter, CustomMergeOperator, Db, FilterDecision,
-    FilteredValue, MergeOperator, OpenOptions, Result, WriteBatch,
+    CompactionFilter, CustomCompactionFilter, CustomMergeOperator, Db, FilterContext,
+    FilterDecision, FilteredValue, MergeOperator, OpenOptions, Result, WriteBatch,
 };
 
 /// Keeps the largest of the 64-bit numbers merged into a key.
@@ -48,7 +48,13 @@ impl CustomCompactionFilter for Expired {
         "example.Expired"
     }
 
-    fn filter(&self, _: usize, _: &[u8], kind: FilteredValue, value: &[u8]) -> FilterDecision {
+    fn filter(
+        &self,
+        _: &FilterContext,
+        _: &[u8],
+        kind: FilteredValue,
+        value: &[u8],
+    ) -> FilterDecision {
         let now_s = self.now_s.load(Ordering::Relaxed);
         match number(value) {
             Some(end_s) if kind == FilteredValue::Plain && end_s <= now_s => FilterDecision::Remove,

@@ -156,7 +156,7 @@ fn main() -> std::result::Result<(), Box<dyn Error>> {
     let left = Arc::new(AtomicU64::new(4 << 20));
     let storage = QuotaStorage { files: PosixStorage::new(), left: Arc::clone(&left) };
     let mut options = OpenOptions::new(Arc::new(storage));
-    options.set_from_string("create_if_missing=true")?;
+    options.create_if_missing(true);
 
     let db = Db::open(directory.path(), &options)?;
     let refusal = (0_u32..).find_map(|number| db.put(number.to_be_bytes(), [0; 4096]).err());

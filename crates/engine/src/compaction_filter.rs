@@ -18,6 +18,14 @@ pub enum FilteredValue {
     WideColumns,
 }
 
+/// The compaction for which a filter is called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FilterContext {
+    /// The shallowest input level of the compaction.
+    pub level: usize,
+}
+
 /// The decision of a compaction filter about a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -53,7 +61,8 @@ pub enum FilterDecision {
 /// # let directory = directory.path();
 /// use std::sync::Arc;
 /// use tailwater::{
-///     CompactionFilter, CustomCompactionFilter, Db, FilterDecision, FilteredValue, OpenOptions,
+///     CompactionFilter, CustomCompactionFilter, Db, FilterContext, FilterDecision, FilteredValue,
+///     OpenOptions,
 /// };
 ///
 /// /// Removes keys that begin with `temporary/`.
@@ -66,7 +75,7 @@ pub enum FilterDecision {
 ///
 ///     fn filter(
 ///         &self,
-///         _level: usize,
+///         _context: &FilterContext,
 ///         key: &[u8],
 ///         _kind: FilteredValue,
 ///         _value: &[u8],
@@ -93,9 +102,13 @@ pub trait CustomCompactionFilter: Send + Sync {
     fn name(&self) -> &str;
 
     /// Decides whether the compaction keeps, removes or changes a record of the user key `key`.
-    /// `level` is the shallowest input level of the compaction.
-    fn filter(&self, level: usize, key: &[u8], kind: FilteredValue, value: &[u8])
-    -> FilterDecision;
+    fn filter(
+        &self,
+        context: &FilterContext,
+        key: &[u8],
+        kind: FilteredValue,
+        value: &[u8],
+    ) -> FilterDecision;
 }
 
 /// The compaction filter of a column family.
@@ -144,7 +157,7 @@ impl CompactionFilter {
     /// [`CustomCompactionFilter::filter`].
     pub fn filter(
         &self,
-        level: usize,
+        context: &FilterContext,
         key: &[u8],
         kind: FilteredValue,
         value: &[u8],
@@ -155,7 +168,7 @@ impl CompactionFilter {
                 _ => FilterDecision::Keep,
             },
             Self::Custom(custom) => {
-                let call = || custom.filter(level, key, kind, value);
+                let call = || custom.filter(context, key, kind, value);
                 user_code::call("compaction filter", || custom.name(), call)
             }
         }

@@ -282,6 +282,11 @@ impl Error {
             .and_then(|source| source.downcast_ref::<io::Error>())
             .is_some_and(io::Error::is_out_of_descriptors)
     }
+
+    /// Whether the system refused access to a file.
+    pub(crate) fn is_permission_denied(&self) -> bool {
+        self.io_error().is_some_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied)
+    }
 }
 
 impl Clone for Error {

@@ -94,11 +94,11 @@ pub use block_cache::BlockCache;
 pub use column_family::ColumnFamily;
 pub use compaction::{BottommostRewrite, CompactRangeOptions};
 pub use compaction_filter::{
-    CompactionFilter, CustomCompactionFilter, FilterDecision, FilteredValue,
+    CompactionFilter, CustomCompactionFilter, FilterContext, FilterDecision, FilteredValue,
 };
 pub use db::{
-    Db, Entries, KeyBounds, LEVEL_PROPERTY_NAMES, LiveFile, MemTableStatistics, PROPERTY_NAMES,
-    SizeOptions,
+    CompactionPause, Db, Entries, KeyBounds, LEVEL_PROPERTY_NAMES, LiveFile, MemTableStatistics,
+    PROPERTY_NAMES, SizeOptions,
 };
 pub use error::{Error, ErrorKind, Result};
 pub use ingest::{ExternalFileInfo, ExternalFiles, IngestOptions, IngestedFile, SstFileWriter};

@@ -105,7 +105,9 @@ fn a_cached_get_into_a_buffer_allocates_nothing() {
 fn counting_a_cached_get_allocates_nothing() {
     for name in PLAIN {
         let statistics = Arc::new(Statistics::new());
-        let counts = |options: &mut OpenOptions| options.set_statistics(Arc::clone(&statistics));
+        let counts = |options: &mut OpenOptions| {
+            options.set_statistics(Arc::clone(&statistics));
+        };
         let warm = Warm::with(name, counts);
         let before = statistics.ticker("rocksdb.number.keys.read").expect("a ticker");
         let (gets, allocated) = warm.get_all();

@@ -132,7 +132,7 @@ fn a_database_may_have_more_tables_than_the_open_file_limit() {
         assert_whole(&again);
         drop((again, for_reading));
         assert_eq!(reports(directory.path()), 1, "{more}, opened again");
-        let report = verify::verify(directory.path(), &options(more), &mut |_| {});
+        let report = verify::verify(directory.path(), &options(more));
         assert!(report.worst() <= Some(Severity::Note), "{:?}", report.findings);
         assert_eq!(report.tables, TABLES as u64);
         drop(limit);
@@ -146,7 +146,7 @@ fn verification_starts_no_threads_per_table() {
     let directory = tempfile::tempdir().expect("a directory");
     let _limit = Limit::new(LIMIT);
     drop(many_tables(directory.path(), ""));
-    let verified = || verify::verify(directory.path(), &options(""), &mut |_| {});
+    let verified = || verify::verify(directory.path(), &options(""));
     let report = with_starts_left(3, verified);
     assert!(report.worst() <= Some(Severity::Note), "{:?}", report.findings);
     assert_eq!(report.tables, TABLES as u64);

@@ -167,6 +167,10 @@ fn options_of_one_column_family_leave_the_others_alone() {
         .expect_err("the database's");
     assert_eq!(refused.kind(), ErrorKind::InvalidArgument);
     assert_ne!(options.database().max_open_files, 7);
+    // Refused even if the value would not change.
+    let now = format!("max_open_files={}", options.database().max_open_files);
+    let refused = options.set_column_family_from_string("small", &now).expect_err("the database's");
+    assert!(refused.message().contains("max_open_files"), "{refused}");
     let refused =
         options.set_column_family_from_string("small", "no_such_option=1").expect_err("unknown");
     assert_eq!(refused.kind(), ErrorKind::InvalidArgument);

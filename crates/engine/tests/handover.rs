@@ -161,11 +161,11 @@ fn no_handover_happens_near_a_stall() {
         let scene = Scene::new(here.path(), &text);
         scene.put(0..KEYS);
         scene.read(0..HOT);
-        scene.db.pause_compactions().expect("a pause");
+        let pause = scene.db.pause_compactions().expect("a pause");
         for round in 0..8 {
             scene.put_in_level_0((0..KEYS).filter(|key| key % 9 == round));
         }
-        scene.db.continue_compactions().expect("going on");
+        drop(pause);
         while scene.db.needs_compaction_cf(&scene.family).expect("its column family")
             || scene.db.running_compactions() > 0
         {

@@ -94,7 +94,7 @@ impl Laboratory {
             Db::open_read_only(path, &options).unwrap_or_else(|error| panic!("{context}: {error}"));
         check::holds(&db, &dump, &context);
         subject::ask(&db, &dump, EFFORT, &mut self.rng, &context);
-        let report = verify::verify(path, &options, &mut |_| {});
+        let report = verify::verify(path, &options);
         let bad = report.findings.iter().filter(|finding| finding.severity != Severity::Note);
         let bad: Vec<_> = bad.collect();
         assert!(bad.is_empty(), "{context}: {bad:#?}");

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tailwater::{
     ColumnFamily, CompactRangeOptions, CompactionFilter, CustomCompactionFilter, Db, ErrorKind,
-    FilterDecision, FilteredValue, OpenOptions, ReadOptions, WriteOptions,
+    FilterContext, FilterDecision, FilteredValue, OpenOptions, ReadOptions, WriteOptions,
 };
 use tailwater_io::Purpose;
 use tailwater_testkit::filesystem::{Mounted, say};
@@ -97,7 +97,7 @@ impl CustomCompactionFilter for Watch {
 
     fn filter(
         &self,
-        level: usize,
+        context: &FilterContext,
         _key: &[u8],
         _kind: FilteredValue,
         _value: &[u8],
@@ -107,7 +107,7 @@ impl CustomCompactionFilter for Watch {
             self.seen
                 .lock()
                 .expect("no panic while it is held")
-                .entry(level)
+                .entry(context.level)
                 .or_default()
                 .push(files);
         }
@@ -152,9 +152,9 @@ impl Scene {
 
     /// Returns which files are open while no compaction runs.
     fn files_at_rest(&self, db: &Db) -> OpenFiles {
-        db.pause_compactions().expect("a pause");
+        let pause = db.pause_compactions().expect("a pause");
         let files = self.files();
-        db.continue_compactions().expect("going on");
+        drop(pause);
         files
     }
 }

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use tailwater::{
-    ColumnFamily, CompactionFilter, CustomCompactionFilter, Db, FilterDecision, FilteredValue,
-    OpenOptions, ReadOptions, WriteOptions,
+    ColumnFamily, CompactionFilter, CustomCompactionFilter, Db, FilterContext, FilterDecision,
+    FilteredValue, OpenOptions, ReadOptions, WriteOptions,
 };
 
 /// Options for tables so small that there are many compactions and subcompactions.
@@ -28,7 +28,7 @@ impl CustomCompactionFilter for Watch {
         "Watch"
     }
 
-    fn filter(&self, _: usize, _: &[u8], _: FilteredValue, _: &[u8]) -> FilterDecision {
+    fn filter(&self, _: &FilterContext, _: &[u8], _: FilteredValue, _: &[u8]) -> FilterDecision {
         let policy = policy_of_this_thread();
         let mut seen = self.0.lock().expect("no panic while it is held");
         if seen.last() != Some(&policy) {
@@ -117,12 +117,12 @@ fn low_priority_compactions_yield_until_a_stall_is_near() {
     // pause is urgent, and must not run at low priority.
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
     let scene = Scene::new(directory.path(), "low_priority_compactions=true");
-    scene.db.pause_compactions().expect("a pause");
+    let pause = scene.db.pause_compactions().expect("a pause");
     for round in 0..7 {
         (0..500).for_each(|key| scene.put(key, round));
         scene.db.flush_cf(&scene.family).expect("a flush");
     }
-    scene.db.continue_compactions().expect("going on");
+    drop(pause);
     scene.settle();
     let policies = scene.policies();
     assert!(policies.first().is_some_and(|policy| policy != IDLE), "{policies:?}");

@@ -83,7 +83,7 @@ impl Work {
         match self {
             Self::Dump => dump(database, &options),
             Self::Verify => {
-                let report = verify::verify(database, &options, &mut |_| {});
+                let report = verify::verify(database, &options);
                 assert!(report.worst() <= Some(Severity::Note), "{:?}", report.findings);
             }
         }

@@ -66,7 +66,9 @@ fn options(
     match (Settings::load(storage, directory, given), given.options) {
         // The OPTIONS file is read again under the database's lock, because another process may
         // still change it before the lock is taken.
-        (Ok(_), over) => options.set_load_when_opened(over.unwrap_or_default()),
+        (Ok(_), over) => {
+            options.set_load_when_opened(over.unwrap_or_default());
+        }
         (Err(Failure::Engine(error)), Some(_)) => {
             complain(&format_args!("{error}; using the options of --options instead"))
         }

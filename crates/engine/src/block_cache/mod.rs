@@ -45,7 +45,7 @@ const STAGED_PART_OF_AVAILABLE: i64 = 2;
 /// // One memory limit applies to both databases.
 /// let cache = Arc::new(BlockCache::new(64 << 20));
 /// let mut options = OpenOptions::default();
-/// options.set_from_string("create_if_missing=true")?;
+/// options.create_if_missing(true);
 /// options.set_block_cache(Arc::clone(&cache));
 /// let first = Db::open(directory.join("first"), &options)?;
 /// let second = Db::open(directory.join("second"), &options)?;

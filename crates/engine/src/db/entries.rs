@@ -20,7 +20,7 @@ use crate::read::ReadOptions;
 
 /// The bounds of a range of keys: a range of Rust's range types, or a pair of [`Bound`]s.
 ///
-/// The keys are copied. A range that ends before it begins is empty.
+/// The keys are copied. A range that ends before it begins is empty. The trait is sealed.
 ///
 /// ```
 /// # fn main() -> tailwater::Result<()> {
@@ -43,10 +43,24 @@ use crate::read::ReadOptions;
 /// # Ok(())
 /// # }
 /// ```
-pub trait KeyBounds {
+pub trait KeyBounds: sealed::Sealed {
     /// Returns the lower and the upper bound of the key range, in the comparator's order.
     fn into_bounds(self) -> (Bound<Vec<u8>>, Bound<Vec<u8>>);
 }
+
+mod sealed {
+    /// Only the types of ranges in this module are key bounds.
+    #[expect(unnameable_types, reason = "seals the traits that require it")]
+    pub trait Sealed {}
+}
+
+impl sealed::Sealed for ops::RangeFull {}
+impl<K: AsRef<[u8]>> sealed::Sealed for ops::Range<K> {}
+impl<K: AsRef<[u8]>> sealed::Sealed for ops::RangeFrom<K> {}
+impl<K: AsRef<[u8]>> sealed::Sealed for ops::RangeTo<K> {}
+impl<K: AsRef<[u8]>> sealed::Sealed for ops::RangeInclusive<K> {}
+impl<K: AsRef<[u8]>> sealed::Sealed for ops::RangeToInclusive<K> {}
+impl<K: AsRef<[u8]>> sealed::Sealed for (Bound<K>, Bound<K>) {}
 
 fn copy(key: impl AsRef<[u8]>) -> Vec<u8> {
     key.as_ref().to_vec()

@@ -64,9 +64,6 @@ impl Database {
         let mut options = options.clone();
         sanitize_column_family(&mut options, &database, false);
         check_column_family(&options, &database)?;
-        // The new family needs the logs from the current one on. While this thread leads the write
-        // queue, no other thread writes, so no earlier log can hold writes to the family.
-        let _leadership = self.writes.lead()?;
         self.context.errors.check()?;
         if self.context.shared.family_set().by_name(name).is_some() {
             let message = format!("there is a column family '{name}' already");
@@ -77,11 +74,16 @@ impl Database {
         let comparator = all_options.comparator(name, "")?;
         let readers = Arc::new(self.context.readers.readers(&all_options, name, &comparator));
         self.prepare_directories(&all_options, name)?;
+        // The new family needs the logs from the current one on. While this thread leads the write
+        // queue, no other thread writes, so no earlier log can hold writes to the family.
+        let leadership = self.writes.lead()?;
+        self.context.errors.check()?;
         let make = || self.add_family(name, options, comparator, readers);
         let family = self.context.latch_on_unwind("creating a column family", make)?;
         *self.context.options.open() = all_options;
         self.writes.update_log_bound();
         self.writes.update_write_times();
+        drop(leadership);
         let id = family.id();
         self.context.info_log.info(format_args!("created column family '{name}' with ID {id}"));
         for warning in warnings::of_families(&self.context.options.open(), [&family].into_iter()) {
@@ -161,7 +163,7 @@ impl Database {
             return Err(Error::invalid_argument("the default column family cannot be dropped"));
         }
         let _changing = self.changing_options();
-        let _leadership = self.writes.lead()?;
+        let leadership = self.writes.lead()?;
         self.context.errors.check()?;
         let families = self.context.shared.family_set();
         if families.by_id(family.id()).is_none_or(|known| !known.is_same(family)) {
@@ -198,6 +200,7 @@ impl Database {
         self.writes.update_write_times();
         update_stalls(&self.context, &[]);
         self.flushes.release_logs();
+        drop(leadership);
         self.update_options_file();
         Ok(())
     }

@@ -1,10 +1,11 @@
 //! Flushes, compactions and ingestions that the user requests.
 
 use std::path::Path;
+use std::sync::{Arc, Weak};
 
 use crate::column_family::ColumnFamily;
 use crate::compaction::CompactRangeOptions;
-use crate::db::Db;
+use crate::db::{Database, Db};
 use crate::error::Result;
 use crate::ingest::{ExternalFiles, IngestOptions, IngestedFile};
 use crate::stall::StallState;
@@ -93,28 +94,17 @@ impl Db {
         self.database()?.ingester.ingest(files)
     }
 
-    /// Pauses compactions until [`Db::continue_compactions`] has been called as many times as this
-    /// method. Waits until no compaction runs. Writes may stall during the pause, because the
-    /// compaction backlog grows.
+    /// Pauses compactions until the returned value, and those of all other calls, are dropped.
+    /// Waits until no compaction runs. Writes may stall during the pause, because the compaction
+    /// backlog grows.
     ///
     /// # Errors
     /// Read-only, for a handle that was opened for reading.
-    pub fn pause_compactions(&self) -> Result<()> {
-        let database = self.database()?;
+    pub fn pause_compactions(&self) -> Result<CompactionPause> {
+        let database = &self.write_side()?.database;
         let _waiting = database.context.stall.pressure().wait();
         database.context.background.pause_compactions();
-        Ok(())
-    }
-
-    /// Ends one pause that [`Db::pause_compactions`] began.
-    ///
-    /// # Errors
-    /// Read-only, for a handle that was opened for reading.
-    pub fn continue_compactions(&self) -> Result<()> {
-        let database = self.database()?;
-        database.context.background.continue_compactions();
-        database.compactions.compact_soon();
-        Ok(())
+        Ok(CompactionPause { database: Arc::downgrade(database) })
     }
 
     /// Returns the number of running compactions; 0 for a handle that was opened for reading.
@@ -136,5 +126,22 @@ impl Db {
     /// [`StallState::Normal`] for a handle that was opened for reading.
     pub fn stall_state(&self) -> StallState {
         self.database().map_or(StallState::Normal, |database| database.context.stall.state())
+    }
+}
+
+/// A pause of a database's compactions. They continue when this value is dropped, unless another
+/// pause exists. It does not keep the database open.
+#[must_use = "compactions continue when the pause is dropped"]
+#[derive(Debug)]
+pub struct CompactionPause {
+    database: Weak<Database>,
+}
+
+impl Drop for CompactionPause {
+    fn drop(&mut self) {
+        if let Some(database) = self.database.upgrade() {
+            database.context.background.continue_compactions();
+            database.compactions.compact_soon();
+        }
     }
 }

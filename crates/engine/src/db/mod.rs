@@ -28,6 +28,7 @@ use closing::Writing;
 use database::Database;
 pub use entries::{Entries, KeyBounds};
 pub use live_files::LiveFile;
+pub use maintenance::CompactionPause;
 use opening::Opened;
 pub use properties::{LEVEL_PROPERTY_NAMES, PROPERTY_NAMES};
 
@@ -59,7 +60,7 @@ use crate::table::{PinnedValue, ReadProfile, Sink};
 /// use tailwater::{Db, OpenOptions};
 ///
 /// let mut options = OpenOptions::default();
-/// options.set_from_string("create_if_missing=true")?;
+/// options.create_if_missing(true);
 /// let db = Db::open(directory, &options)?;
 /// db.put("key", "value")?;
 ///

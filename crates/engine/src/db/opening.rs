@@ -46,7 +46,7 @@ impl Db {
     /// [`Db::open`].
     pub fn open_default(directory: impl AsRef<Path>) -> Result<Self> {
         let mut options = OpenOptions::default();
-        options.set_from_string("create_if_missing=true")?;
+        options.create_if_missing(true);
         Self::open(directory, &options)
     }
 }

@@ -81,8 +81,9 @@ impl OpenOptions {
     /// opens the database may overwrite such changes. Options of column families that the database
     /// does not have are ignored, and so is a recorded `error_if_exists`. `Db::open` can then also
     /// return the errors of [`OpenOptions::load`].
-    pub fn set_load_when_opened(&mut self, over: &str) {
+    pub fn set_load_when_opened(&mut self, over: &str) -> &mut Self {
         self.over_file = Some(over.to_owned());
+        self
     }
 
     /// Whether `Db::open` loads the options from the database's files.

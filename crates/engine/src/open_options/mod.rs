@@ -197,18 +197,18 @@ impl OpenOptions {
     pub fn set_column_family_from_string(&mut self, name: &str, text: &str) -> Result<()> {
         let (mut database, mut family) = (self.database.clone(), self.column_family(name).clone());
         options::set_from_string(&mut database, &mut family, text)?;
-        if database != self.database {
-            let message = format!("'{text}' has options of the database");
+        if let Some(option) = options::database_option_in(text)? {
+            let message = format!("option {option} belongs to the database");
             return Err(Error::invalid_argument(message));
         }
         self.set_column_family(name, family);
         Ok(())
     }
 
-    /// Replaces the database options, including those that an option string cannot express, such as
-    /// `db_paths`.
-    pub fn set_database(&mut self, options: DbOptions) {
+    /// Replaces the database options.
+    pub fn set_database(&mut self, options: DbOptions) -> &mut Self {
         self.database = options;
+        self
     }
 
     /// Returns a mutable reference to the database options.
@@ -218,8 +218,9 @@ impl OpenOptions {
 
     /// Replaces the options of one column family. The open call then also opens this column family,
     /// and creates it if it is missing and `create_missing_column_families` is set.
-    pub fn set_column_family(&mut self, name: &str, options: ColumnFamilyOptions) {
+    pub fn set_column_family(&mut self, name: &str, options: ColumnFamilyOptions) -> &mut Self {
         *self.column_family_mut(name) = options;
+        self
     }
 
     /// Returns a mutable reference to the options of one column family. If the column family does
@@ -238,8 +239,9 @@ impl OpenOptions {
     /// Removes the options of one column family, which is then like a column family without options
     /// of its own. Does nothing if it has none. Options that were loaded with [`OpenOptions::load`]
     /// may name column families that were dropped later; opening would create them again or fail.
-    pub fn remove_column_family(&mut self, name: &str) {
+    pub fn remove_column_family(&mut self, name: &str) -> &mut Self {
         self.families.retain(|(family, _)| family != name);
+        self
     }
 
     /// Returns a mutable reference to the options of all column families that do not have options
@@ -252,24 +254,28 @@ impl OpenOptions {
     /// Registers a comparator under its name. If the comparator can treat keys with different bytes
     /// as equal, it must declare this; see
     /// [`CustomComparator`](tailwater_format::comparator::CustomComparator).
-    pub fn add_comparator(&mut self, comparator: Comparator) {
+    pub fn add_comparator(&mut self, comparator: Comparator) -> &mut Self {
         self.comparators.push(comparator);
+        self
     }
 
     /// Registers a merge operator under its name.
-    pub fn add_merge_operator(&mut self, merge_operator: MergeOperator) {
+    pub fn add_merge_operator(&mut self, merge_operator: MergeOperator) -> &mut Self {
         self.merge_operators.push(merge_operator);
+        self
     }
 
     /// Registers a prefix extractor under its name.
-    pub fn add_prefix_extractor(&mut self, prefix_extractor: PrefixExtractor) {
+    pub fn add_prefix_extractor(&mut self, prefix_extractor: PrefixExtractor) -> &mut Self {
         self.prefix_extractors.push(prefix_extractor);
+        self
     }
 
     /// Sets the block cache, which several databases and column families may share. It takes
     /// precedence over the option `block_cache`.
-    pub fn set_block_cache(&mut self, cache: Arc<BlockCache>) {
+    pub fn set_block_cache(&mut self, cache: Arc<BlockCache>) -> &mut Self {
         self.block_cache = Some(cache);
+        self
     }
 
     /// Replaces the storage.
@@ -289,8 +295,9 @@ impl OpenOptions {
 
     /// Registers a compaction filter under its name, for column families whose option
     /// `compaction_filter` names it.
-    pub fn add_compaction_filter(&mut self, filter: CompactionFilter) {
+    pub fn add_compaction_filter(&mut self, filter: CompactionFilter) -> &mut Self {
         self.compaction_filters.push(filter);
+        self
     }
 
     /// Sets the rate limiter of flushes and other background work, which several databases may
@@ -306,7 +313,7 @@ impl OpenOptions {
     /// // 64 MiB per second, in refills every 100 ms.
     /// let limiter = Arc::new(RateLimiter::new(64 << 20, 100_000, Arc::new(SystemClock), 1));
     /// let mut options = OpenOptions::default();
-    /// options.set_from_string("create_if_missing=true")?;
+    /// options.create_if_missing(true);
     /// options.set_rate_limiter(Arc::clone(&limiter));
     /// let db = Db::open(directory, &options)?;
     ///
@@ -315,14 +322,16 @@ impl OpenOptions {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn set_rate_limiter(&mut self, rate_limiter: Arc<RateLimiter>) {
+    pub fn set_rate_limiter(&mut self, rate_limiter: Arc<RateLimiter>) -> &mut Self {
         self.rate_limiter = Some(rate_limiter);
+        self
     }
 
     /// Sets the statistics object, which several databases may share. Without one, no statistics
     /// are collected.
-    pub fn set_statistics(&mut self, statistics: Arc<Statistics>) {
+    pub fn set_statistics(&mut self, statistics: Arc<Statistics>) -> &mut Self {
         self.statistics = Some(statistics);
+        self
     }
 
     /// Returns the statistics object, if there is one.
@@ -331,15 +340,17 @@ impl OpenOptions {
     }
 
     /// Sets the clock. By default, the system's clock is used.
-    pub fn set_clock(&mut self, clock: Arc<dyn Clock>) {
+    pub fn set_clock(&mut self, clock: Arc<dyn Clock>) -> &mut Self {
         self.clock = clock;
+        self
     }
 
     /// Sets whether background work runs on the thread that schedules it, before the scheduling
     /// call returns. No background threads are started then. Meant for tests that need a repeatable
     /// order of storage calls.
-    pub fn set_inline_background(&mut self, inline: bool) {
+    pub fn set_inline_background(&mut self, inline: bool) -> &mut Self {
         self.inline_background = inline;
+        self
     }
 
     /// Sets whether opening takes over the directories in `wal_dir`, `db_paths` and `cf_paths` that
@@ -349,8 +360,9 @@ impl OpenOptions {
     /// A database claims these directories when it is opened for writing, and from then on no other
     /// database may use them. Set this to true only if the other database no longer exists, or if
     /// this database was moved or restored from a copy.
-    pub fn set_adopt_directories(&mut self, adopt: bool) {
+    pub fn set_adopt_directories(&mut self, adopt: bool) -> &mut Self {
         self.adopts_directories = adopt;
+        self
     }
 
     /// Whether opening takes over directories that another database has claimed.

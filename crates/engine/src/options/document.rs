@@ -126,6 +126,16 @@ fn print_section<T: OptionTable>(kind: SectionKind, options: &T) -> Section {
     section
 }
 
+/// Returns the first option in an option string that belongs to the database, if there is one.
+///
+/// # Errors
+/// For a malformed option string.
+pub(crate) fn database_option_in(text: &str) -> Result<Option<&str>> {
+    let names = parse_option_string(text)?.into_iter().map(|assignment| assignment.name);
+    let of_database = |name: &&str| DbOptions::knows(name) || TailwaterOptions::knows(name);
+    Ok(names.into_iter().find(of_database))
+}
+
 /// Sets the options that an option string names. The string may mix options of the database,
 /// including those that RocksDB does not have, and options of the column family. Options of tables
 /// are given as `block_based_table_factory={...}`. If the string is refused, nothing changes.

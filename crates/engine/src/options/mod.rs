@@ -51,6 +51,7 @@ pub use choice::{
 };
 pub use column_family::ColumnFamilyOptions;
 pub use database::{DbOptions, DbPath};
+pub(crate) use document::database_option_in;
 pub use document::{Options, UnknownOptions, set_from_string};
 pub use error::{Error, Problem, Result};
 pub use group::{

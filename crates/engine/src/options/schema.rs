@@ -99,8 +99,15 @@ impl<T: 'static> fmt::Debug for OtherName<T> {
     }
 }
 
+pub(crate) mod sealed {
+    /// Only macro `option_table!` makes a type an option table.
+    #[expect(unnameable_types, reason = "seals the traits that require it")]
+    pub trait Sealed {}
+}
+
 /// A group of options. Macro `option_table!` declares it as a table with one row for each option.
-pub trait OptionTable: Sized + 'static {
+/// The trait is sealed.
+pub trait OptionTable: sealed::Sealed + Sized + 'static {
     /// Returns the options, in the order in which they are written.
     fn table() -> &'static [OptionInfo<Self>];
 
@@ -274,6 +281,8 @@ macro_rules! option_table {
                 Self { $($field: $default,)* $($other_field: $other_default,)* }
             }
         }
+
+        impl $crate::options::schema::sealed::Sealed for $group {}
 
         impl $crate::options::OptionTable for $group {
             fn table() -> &'static [$crate::options::OptionInfo<Self>] {

@@ -38,7 +38,7 @@ use super::tickers::Ticker;
 ///
 /// let statistics = Arc::new(Statistics::new());
 /// let mut options = OpenOptions::default();
-/// options.set_from_string("create_if_missing=true")?;
+/// options.create_if_missing(true);
 /// options.set_statistics(Arc::clone(&statistics));
 /// let db = Db::open(directory, &options)?;
 /// db.put("key", "value")?;

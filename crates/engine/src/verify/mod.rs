@@ -124,7 +124,10 @@ impl Report {
             // Here an invalid argument means that the caller did not supply an option or an object,
             // such as a comparator, that the file requires.
             ErrorKind::NotSupported | ErrorKind::InvalidArgument => Severity::Unsupported,
-            _ if error.is_out_of_descriptors() => Severity::Unsupported,
+            // The file was not read, so nothing is known about its contents.
+            _ if error.is_out_of_descriptors() || error.is_permission_denied() => {
+                Severity::Unsupported
+            }
             _ => Severity::Damage,
         };
         self.add(severity, named, error.offset(), error.message().to_owned());
@@ -166,10 +169,15 @@ struct Family {
     log_number: u64,
 }
 
-/// Verifies the database in `directory`. `progress` is called before each file.
+/// Verifies the database in `directory`.
 ///
 /// The directory must not be written to while this runs.
-pub fn verify(
+pub fn verify(directory: impl AsRef<Path>, options: &OpenOptions) -> Report {
+    verify_with_progress(directory, options, &mut |_| {})
+}
+
+/// Like [`verify()`], and calls `progress` before each file is read.
+pub fn verify_with_progress(
     directory: impl AsRef<Path>,
     options: &OpenOptions,
     progress: &mut dyn FnMut(&Progress),
@@ -341,6 +349,31 @@ impl Numbers {
             last_sequence: manifest.last_sequence,
             max_column_family: manifest.max_column_family,
             min_log_number: needed.unwrap_or(0).max(manifest.min_log_number_to_keep),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::ErrorKind::{NotFound, Other, PermissionDenied};
+
+    use tailwater_io::Operation;
+
+    use super::*;
+
+    /// Regression test: a file that the process may not read counted as damaged.
+    #[test]
+    fn a_file_that_must_not_be_read_is_not_damaged() {
+        let path = Path::new("/db/000001.sst");
+        for (kind, severity) in [
+            (PermissionDenied, Severity::Unsupported),
+            (Other, Severity::Damage),
+            (NotFound, Severity::Damage),
+        ] {
+            let mut report = Report::default();
+            let error = tailwater_io::Error::new(Operation::Open, path, kind);
+            report.error(path, &error.into());
+            assert_eq!(report.worst(), Some(severity), "{kind:?}");
         }
     }
 }

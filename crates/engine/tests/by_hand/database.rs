@@ -89,7 +89,7 @@ impl Database {
 
     /// Verifies the database with these options.
     pub(crate) fn verify_with(&self, text: &str) -> Report {
-        verify(directory(), &self.options(text), &mut |_| {})
+        verify(directory(), &self.options(text))
     }
 }
 

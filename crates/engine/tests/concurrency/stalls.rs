@@ -94,7 +94,7 @@ fn delayed_writers_complete_their_writes() {
         level0_slowdown_writes_trigger=2;level0_stop_writes_trigger=1000;\
         delayed_write_rate=4000000";
     let db = place.open(more);
-    db.pause_compactions().expect("a pause");
+    let _pause = db.pause_compactions().expect("a pause");
     let default = db.cf_handle("default").expect("the default family");
     for key in [b"a", b"b"] {
         db.put_cf_opt(&default, key, b"", &WriteOptions::default()).expect("a put");

@@ -141,7 +141,7 @@ fn reads(path: &Path, options: &OpenOptions, dump: &[Entry], context: &str) -> u
     let db = Db::open_read_only(path, options).unwrap_or_else(|error| panic!("{context}: {error}"));
     assert!(db.left_out().is_empty(), "{context}: {:?}", db.left_out());
     check::holds(&db, dump, context);
-    let report = verify::verify(path, options, &mut |_| {});
+    let report = verify::verify(path, options);
     assert!(report.findings.is_empty(), "{context}: {:#?}", report.findings);
     blobs::garbage_is_counted(path, context);
     report.entries

@@ -51,12 +51,12 @@ fn rocksdb_reads_while_tailwater_writes() {
             }
             // A compaction could remove a table while RocksDB opens the database, and RocksDB would
             // not find it.
-            db.pause_compactions().unwrap_or_else(|error| panic!("{context}: {error}"));
+            let pause = db.pause_compactions().unwrap_or_else(|error| panic!("{context}: {error}"));
             let mut script = shape.describe(&place, &model, "");
             script.line(&[&"open-read-only"]);
             laboratory.rocksdb_finds(script, &model, &format!("{context}, round {round}"));
             laboratory.rocksdb_closes(&context);
-            db.continue_compactions().unwrap_or_else(|error| panic!("{context}: {error}"));
+            drop(pause);
         }
         db.close().unwrap_or_else(|error| panic!("{context}: {error}"));
     });

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use fastrand::Rng;
 use tailwater::verify::{self, Severity};
 use tailwater::{
-    ColumnFamily, CompactRangeOptions, Db, ErrorKind, IngestOptions, OpenOptions, Snapshot,
-    SstFileWriter, WriteBatch, WriteOptions,
+    ColumnFamily, CompactRangeOptions, CompactionPause, Db, ErrorKind, IngestOptions, OpenOptions,
+    Snapshot, SstFileWriter, WriteBatch, WriteOptions,
 };
 use tailwater_io::sim::SimStorage;
 use tailwater_testkit::dump::Entry;
@@ -96,7 +96,7 @@ pub(crate) struct Run<'a> {
     tables: Vec<Table>,
     snapshots: Vec<HeldSnapshot>,
     iterators: Vec<HeldIterator>,
-    is_paused: bool,
+    pause: Option<CompactionPause>,
     /// Whether the run changes an option before each move of an open iterator. Each change of an
     /// option creates a new version of the database.
     bumps_versions: bool,
@@ -118,7 +118,7 @@ impl<'a> Run<'a> {
             tables: vec![Table::new(); FAMILIES.len()],
             snapshots: Vec::new(),
             iterators: Vec::new(),
-            is_paused: false,
+            pause: None,
             bumps_versions: false,
             tally: Tally { runs: 1, ..Tally::default() },
         };
@@ -156,7 +156,7 @@ impl<'a> Run<'a> {
         let family = |name: &&str| must(db.cf_handle(name), "looking for a column family");
         let families = FAMILIES.iter().map(family).collect();
         self.open = Some(Open { db, families, options });
-        self.is_paused = false;
+        self.pause = None;
         self.tally.openings += 1;
     }
 
@@ -172,7 +172,7 @@ impl<'a> Run<'a> {
     fn finish(&mut self) {
         self.close();
         let options = self.setup.options(&self.storage);
-        let report = verify::verify(Path::new(DIRECTORY), &options, &mut |_| {});
+        let report = verify::verify(Path::new(DIRECTORY), &options);
         let damage = report.findings.iter().find(|it| it.severity == Severity::Damage);
         assert!(damage.is_none(), "verification finds {damage:?}");
     }
@@ -198,15 +198,11 @@ impl<'a> Run<'a> {
             Step::FlushLog { sync } => must(db.flush_wal(*sync), "flushing the log"),
             Step::Compact { .. } => self.compact(step),
             Step::ChangeOptions(family) => self.change_options(*family),
-            Step::Pause if !self.is_paused => {
-                must(db.pause_compactions(), "pausing");
-                self.is_paused = true;
+            Step::Pause if self.pause.is_none() => {
+                self.pause = Some(must(db.pause_compactions(), "pausing"));
             }
-            Step::Continue if self.is_paused => {
-                must(db.continue_compactions(), "continuing");
-                self.is_paused = false;
-            }
-            Step::Pause | Step::Continue => {}
+            Step::Continue => self.pause = None,
+            Step::Pause => {}
             Step::PassTime { seconds } => self.storage.clock().advance(seconds * 1_000_000_000),
             Step::Reopen => {
                 drop(db);
@@ -277,7 +273,7 @@ impl<'a> Run<'a> {
         let family = &families[*family];
         match db.compact_range_cf_opt(family, begin.as_deref(), end.as_deref(), &options) {
             Ok(()) => self.tally.compactions += 1,
-            Err(error) if error.kind() == ErrorKind::Busy && self.is_paused => {}
+            Err(error) if error.kind() == ErrorKind::Busy && self.pause.is_some() => {}
             Err(error) => panic!("compacting: {error}"),
         }
     }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use fastrand::Rng;
 use tailwater::options::{BlockBasedTableOptions, ColumnFamilyOptions, DbOptions, OptionTable};
 use tailwater::{
-    CompactionFilter, CustomCompactionFilter, FilterDecision, FilteredValue, OpenOptions,
+    CompactionFilter, CustomCompactionFilter, FilterContext, FilterDecision, FilteredValue,
+    OpenOptions,
 };
 use tailwater_format::Comparator;
 use tailwater_io::sim::SimStorage;
@@ -198,7 +199,7 @@ impl CustomCompactionFilter for KeepsAll {
         "KeepsAll"
     }
 
-    fn filter(&self, _: usize, _: &[u8], _: FilteredValue, _: &[u8]) -> FilterDecision {
+    fn filter(&self, _: &FilterContext, _: &[u8], _: FilteredValue, _: &[u8]) -> FilterDecision {
         FilterDecision::Keep
     }
 }

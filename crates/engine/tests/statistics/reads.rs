@@ -153,8 +153,9 @@ fn a_get_that_continues_on_disk_counts_each_block_once() {
 
 #[test]
 fn inserts_into_a_full_cache_are_counted_as_failures() {
-    let counted =
-        Counted::with("", |options| options.set_block_cache(Arc::new(BlockCache::new(0))));
+    let counted = Counted::with("", |options| {
+        options.set_block_cache(Arc::new(BlockCache::new(0)));
+    });
     counted.put("a", "1");
     counted.flush();
     counted.moved();

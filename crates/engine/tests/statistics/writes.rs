@@ -112,7 +112,7 @@ fn a_stall_counts_its_duration() {
     options.set_from_string(text).expect("options");
     options.set_statistics(Arc::clone(&statistics));
     let db = Db::open(directory.path(), &options).expect("a new database");
-    db.pause_compactions().expect("a pause");
+    let _pause = db.pause_compactions().expect("a pause");
     let family = db.cf_handle("default").expect("a family");
     db.put_cf_opt(&family, b"a", b"1", &WriteOptions::default()).expect("a put");
     db.flush_cf(&family).expect("a flush");

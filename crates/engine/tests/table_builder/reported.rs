@@ -166,7 +166,7 @@ fn adjacent_tables_share_a_truncated_tombstone() {
     let db = tailwater::Db::open_read_only(&database.path, &database.options)
         .unwrap_or_else(|error| panic!("{error}"));
     crate::check::holds(&db, &database.dump, "neighbours");
-    let report = tailwater::verify::verify(&database.path, &database.options, &mut |_| {});
+    let report = tailwater::verify::verify(&database.path, &database.options);
     assert!(report.findings.is_empty(), "{:#?}", report.findings);
     let Some(mut oracle) = Oracle::start("RocksDB reads neighbours") else { return };
     for compacts in [false, true] {

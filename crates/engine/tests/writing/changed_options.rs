@@ -143,7 +143,7 @@ fn memtables_and_stalls_apply_new_options_at_once() {
         db.flush_all().expect("a flush");
     }
     assert_eq!((level_0(&db), db.stall_state()), (5, StallState::Normal));
-    db.pause_compactions().expect("a pause");
+    let pause = db.pause_compactions().expect("a pause");
     let triggers = [
         ("level0_slowdown_writes_trigger", "3"),
         ("level0_file_num_compaction_trigger", "2"),
@@ -153,7 +153,7 @@ fn memtables_and_stalls_apply_new_options_at_once() {
     assert!(matches!(db.stall_state(), StallState::Delayed { .. }), "{:?}", db.stall_state());
     db.set_database_options(&[("delayed_write_rate", "12345")]).expect("a change");
     assert_eq!(property(&db, "rocksdb.actual-delayed-write-rate"), "12345");
-    db.continue_compactions().expect("no pause");
+    drop(pause);
     assert_eq!((level_0(&db), db.stall_state()), (0, StallState::Normal));
 }
 
@@ -358,7 +358,7 @@ impl tailwater::CustomCompactionFilter for Halting {
 
     fn filter(
         &self,
-        _: usize,
+        _: &tailwater::FilterContext,
         _: &[u8],
         _: tailwater::FilteredValue,
         _: &[u8],

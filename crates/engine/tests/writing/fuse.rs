@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tailwater::{
     CompactionFilter, CustomCompactionFilter, CustomMergeOperator, CustomPrefixExtractor,
-    FilterDecision, FilteredValue, MergeOperator, OpenOptions, PrefixExtractor,
+    FilterContext, FilterDecision, FilteredValue, MergeOperator, OpenOptions, PrefixExtractor,
 };
 use tailwater_format::Comparator;
 use tailwater_format::comparator::CustomComparator;
@@ -170,7 +170,7 @@ impl CustomCompactionFilter for Fused {
         "tests.Fused"
     }
 
-    fn filter(&self, _: usize, _: &[u8], _: FilteredValue, _: &[u8]) -> FilterDecision {
+    fn filter(&self, _: &FilterContext, _: &[u8], _: FilteredValue, _: &[u8]) -> FilterDecision {
         self.0.burn(Object::CompactionFilter);
         FilterDecision::Keep
     }

@@ -20,7 +20,7 @@ fn many_tables_in_level_0_slow_writes_down_and_then_refuse_them() {
                             level0_slowdown_writes_trigger=3;level0_stop_writes_trigger=5;\
                             delayed_write_rate=1000000";
     let db = Db::open("/db", &simulated(&disk, text_of_triggers)).expect("a new database");
-    db.pause_compactions().expect("a pause");
+    let pause = db.pause_compactions().expect("a pause");
     flush_rounds(&db, 2);
     assert_eq!(db.stall_state(), StallState::Normal);
     assert_eq!(property(&db, "rocksdb.actual-delayed-write-rate"), "0");
@@ -46,7 +46,7 @@ fn many_tables_in_level_0_slow_writes_down_and_then_refuse_them() {
     let (kind, text) = failure(put(&db, "a", "1"));
     assert_eq!(kind, ErrorKind::Busy);
     assert!(text.contains("nothing can resume them"), "{text}");
-    db.continue_compactions().expect("no pause");
+    drop(pause);
     assert_eq!(db.stall_state(), StallState::Normal);
     put(&db, "a", "1").expect("a put");
     drop(db);
@@ -185,16 +185,16 @@ fn the_delayed_write_rate_follows_the_compaction_backlog() {
                 level0_stop_writes_trigger=20;delayed_write_rate=1000000";
     let db = Db::open("/db", &simulated(&disk, text)).expect("a new database");
     let rate = || property(&db, "rocksdb.actual-delayed-write-rate");
-    db.pause_compactions().expect("a pause");
+    let pause = db.pause_compactions().expect("a pause");
     flush_rounds(&db, 3);
     assert_eq!(rate(), "1000000");
     flush_rounds(&db, 1);
     assert_eq!(rate(), "640000", "as much when it is sealed, more when it is a table");
     flush_rounds(&db, 1);
     assert_eq!(rate(), "409600");
-    db.continue_compactions().expect("no pause");
+    drop(pause);
     assert_eq!(db.stall_state(), StallState::Normal);
-    db.pause_compactions().expect("a pause");
+    let _pause = db.pause_compactions().expect("a pause");
     flush_rounds(&db, 3);
     assert_eq!(rate(), "573440", "it went up when the delay ended");
     // As in RocksDB, all column families share one write rate. If a column family without a backlog

@@ -67,7 +67,7 @@ pub(crate) fn stored(storage: &dyn Storage, db: &Db) -> Vec<Stored> {
 
 /// Returns what verification finds in a database, except findings of severity [`Severity::Note`].
 pub(crate) fn findings(path: &Path, options: &OpenOptions) -> Vec<Finding> {
-    let report = verify(path, options, &mut |_| {});
+    let report = verify(path, options);
     let findings = report.findings.into_iter();
     findings.filter(|finding| finding.severity > Severity::Note).collect()
 }

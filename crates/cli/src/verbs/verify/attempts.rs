@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use tailwater::OpenOptions;
-use tailwater::verify::{Finding, Report, Severity, verify};
+use tailwater::verify::{Finding, Report, Severity, verify_with_progress};
 use tailwater_io::{FileMetadata, Storage};
 
 use crate::database::storage;
@@ -62,7 +62,7 @@ impl Attempt {
         let was_open = is_open_elsewhere(directory);
         let before = stamps(&*storage, directory, options);
         let progress = Progress::bytes();
-        let report = verify(directory, options, &mut |at| {
+        let report = verify_with_progress(directory, options, &mut |at| {
             progress.set(at.bytes_done, at.bytes_total);
             progress.at(at.path.display().to_string());
         });

@@ -5,7 +5,7 @@ use tailwater_format::{timed_value, wide_column};
 use tailwater_io::Purpose;
 
 use super::{Merge, Value};
-use crate::compaction_filter::{FilterDecision, FilteredValue};
+use crate::compaction_filter::{FilterContext, FilterDecision, FilteredValue};
 use crate::error::{Error, ErrorKind, Result};
 use crate::merge_operator::MergeOperator;
 
@@ -23,8 +23,9 @@ impl Merge {
     /// The filter may keep, remove or change the record, or skip to another key.
     pub(super) fn filter_record(&mut self) -> Result<Filtered> {
         let Some(filter) = &self.rules.filter else { return Ok(Filtered::Left) };
-        let (level, user_key) = (self.rules.level, self.source.user_key());
-        let ask = |kind, value: &[u8]| filter.filter(level, user_key, kind, value);
+        let context = FilterContext { level: self.rules.level };
+        let user_key = self.source.user_key();
+        let ask = |kind, value: &[u8]| filter.filter(&context, user_key, kind, value);
         let decision = match self.value_type {
             ValueType::Value => ask(FilteredValue::Plain, self.source.value()),
             ValueType::WideColumnEntity => ask(FilteredValue::WideColumns, self.source.value()),
@@ -57,9 +58,9 @@ impl Merge {
         // The compaction filter is not called for operands that a snapshot sees.
         let filter = self.rules.filter.as_ref();
         if let Some(filter) = filter.filter(|_| sequence > self.rules.snapshots.latest()) {
-            let (level, user_key) = (self.rules.level, self.source.user_key());
-            let kind = FilteredValue::MergeOperand;
-            match filter.filter(level, user_key, kind, self.source.value()) {
+            let context = FilterContext { level: self.rules.level };
+            let (user_key, value) = (self.source.user_key(), self.source.value());
+            match filter.filter(&context, user_key, FilteredValue::MergeOperand, value) {
                 FilterDecision::Keep => {}
                 FilterDecision::Remove => {
                     self.dropped.filtered += 1;

@@ -8,7 +8,7 @@ use super::scene::{Record, Scene, text};
 use tailwater_io::sync::Mutex;
 
 use crate::compaction_filter::{
-    CompactionFilter, CustomCompactionFilter, FilterDecision, FilteredValue,
+    CompactionFilter, CustomCompactionFilter, FilterContext, FilterDecision, FilteredValue,
 };
 
 /// A compaction filter that decides by the first letter of a record's value, and keeps a list of
@@ -25,7 +25,7 @@ impl CustomCompactionFilter for Asked {
 
     fn filter(
         &self,
-        level: usize,
+        FilterContext { level, .. }: &FilterContext,
         key: &[u8],
         kind: FilteredValue,
         value: &[u8],

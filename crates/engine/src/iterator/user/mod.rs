@@ -271,12 +271,10 @@ impl DbIterator {
     fn go_to_first(&mut self) -> Result<()> {
         self.refresh_before_seek()?;
         self.merged.ask_prefix_filters(false);
-        match self.view.lower_bound.take() {
+        match self.view.lower_bound.clone() {
             Some(bound) => {
                 self.hold_prefix(&bound);
-                let moved = self.seek_unbounded(&bound);
-                self.view.lower_bound = Some(bound);
-                moved
+                self.seek_unbounded(&bound)
             }
             None => {
                 self.prefix = None;

@@ -11,7 +11,7 @@ const PAUSED: &str = "level0_file_num_compaction_trigger=2;compression=kNoCompre
 /// Returns the stall state after `tables` flushes while compactions are paused.
 fn stall_after(text: &str, tables: usize) -> StallState {
     let scene = open(&format!("{PAUSED};{text}"));
-    scene.db.pause_compactions().expect("a pause");
+    let _pause = scene.db.pause_compactions().expect("a pause");
     for _ in 0..tables {
         scene.fill(0, 100, 1000);
         scene.flush();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tailwater::{
     BottommostRewrite, CompactRangeOptions, CompactionFilter, CustomCompactionFilter,
-    FilterDecision, FilteredValue, ReadOptions, WriteOptions,
+    FilterContext, FilterDecision, FilteredValue, ReadOptions, WriteOptions,
 };
 
 use tailwater_io::{Operation, Purpose};
@@ -19,7 +19,7 @@ impl CustomCompactionFilter for NoneStays {
         "none.stays"
     }
 
-    fn filter(&self, _: usize, _: &[u8], _: FilteredValue, _: &[u8]) -> FilterDecision {
+    fn filter(&self, _: &FilterContext, _: &[u8], _: FilteredValue, _: &[u8]) -> FilterDecision {
         FilterDecision::Remove
     }
 }

@@ -58,7 +58,7 @@ pub(crate) const MUTATIONS: [Mutation; 55] = [
     },
     Mutation {
         what: "records no logs",
-        file: "flush/logs.rs",
+        file: "flush/needed_wals.rs",
         original: "if !self.versions.lock().knows_logs(&logs) {",
         changed: "if !{on} && !self.versions.lock().knows_logs(&logs) {",
     },

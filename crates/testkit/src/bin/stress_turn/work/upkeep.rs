@@ -73,15 +73,15 @@ impl Work<'_> {
     /// the flush may wait for a write, and the write for a compaction.
     fn pause_compactions(&self, family: &ColumnFamily) -> Result<(), String> {
         let doing = text("flushing while compactions are paused");
-        self.db.pause_compactions().map_err(&doing)?;
+        let pause = self.db.pause_compactions().map_err(&doing)?;
         let flushed = std::thread::scope(|scope| {
             let flush = scope.spawn(|| self.db.flush_cf(family));
             let begun = Instant::now();
             while !flush.is_finished() && begun.elapsed() < PAUSE {
                 std::thread::sleep(PAUSE / 100);
             }
-            let continued = self.db.continue_compactions();
-            flush.join().map_err(|_| "the flush panicked".to_owned()).map(|it| it.and(continued))
+            drop(pause);
+            flush.join().map_err(|_| "the flush panicked".to_owned())
         });
         flushed?.map_err(&doing)
     }
@@ -104,7 +104,7 @@ impl Work<'_> {
                 .map_err(&doing)
         })?;
         db.close().map_err(text("closing the checkpoint"))?;
-        let report = tailwater::verify::verify(&directory, &own, &mut |_| ());
+        let report = tailwater::verify::verify(&directory, &own);
         let damage = tailwater::verify::Severity::Damage;
         if let Some(finding) = report.findings.iter().find(|it| it.severity == damage) {
             return Err(format!("the checkpoint is damaged: {finding:?}"));

@@ -11,7 +11,8 @@ use tailwater_io as io;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// Bytes on disk do not match their checksum, or contradict other bytes. Restore the file.
+    /// Bytes on disk do not match their checksum, or contradict other bytes, or a file that the log
+    /// needs is missing. Restore the file.
     Corruption,
     /// The call, an option or a batch is invalid. Fix the call.
     InvalidArgument,
@@ -128,6 +129,19 @@ impl Error {
         }
     }
 
+    /// Converts the error of a storage call on a file or directory that must exist: if it is
+    /// missing, the kind is [`ErrorKind::Corruption`].
+    #[cold]
+    pub(crate) fn on_required(error: io::Error) -> Self {
+        let is_missing = error.is_not_found();
+        let mut converted = Self::from(error);
+        if is_missing {
+            Arc::make_mut(&mut converted.0).kind = ErrorKind::Corruption;
+            return converted.while_doing("the file is missing");
+        }
+        converted
+    }
+
     /// Puts a description of the operation that failed in front of the message.
     #[must_use]
     pub(crate) fn while_doing(mut self, what: impl fmt::Display) -> Self {
@@ -184,6 +198,9 @@ impl Error {
 }
 
 impl From<io::Error> for Error {
+    /// Converts the error of a storage call. A missing file does not become
+    /// [`ErrorKind::NotFound`]: that kind concerns what a caller names, such as a partition, and
+    /// not the log's own files.
     #[cold]
     fn from(error: io::Error) -> Self {
         let is_locked = error.operation == io::Operation::Lock
@@ -191,7 +208,6 @@ impl From<io::Error> for Error {
         let kind = match () {
             () if error.is_panic() => ErrorKind::Panicked,
             () if error.is_no_space() => ErrorKind::NoSpace,
-            () if error.is_not_found() => ErrorKind::NotFound,
             () if error.is_unsupported() => ErrorKind::NotSupported,
             () if is_locked => ErrorKind::Busy,
             () => ErrorKind::Io,

@@ -49,6 +49,15 @@ pub(crate) fn read(storage: &dyn Storage, directory: &Path) -> Result<Option<u12
     id.map(Some).ok_or_else(|| Error::corruption(&path, HEADING.len() as u64, "it has no id"))
 }
 
+/// Returns the id of the log in a directory.
+///
+/// # Errors
+/// Not found, if the directory does not exist or contains no log; the errors of [`read`].
+pub(crate) fn read_existing(storage: &dyn Storage, directory: &Path) -> Result<u128> {
+    read(storage, directory)?
+        .ok_or_else(|| Error::not_found(format!("{} has no message log", directory.display())))
+}
+
 /// What [`LastOpening::record`] records when a log is opened.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct LastOpening {

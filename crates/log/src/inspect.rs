@@ -115,10 +115,7 @@ impl LogDirectory {
     /// # Errors
     /// Not found, if the directory contains no log; corruption; I/O errors.
     pub fn read(storage: Arc<dyn Storage>, directory: &Path) -> Result<Self> {
-        let Some(log) = identity::read(&*storage, directory)? else {
-            let message = format!("{} has no message log", directory.display());
-            return Err(Error::new(ErrorKind::NotFound, message));
-        };
+        let log = identity::read_existing(&*storage, directory)?;
         let streams = catalog::read(&*storage, directory)?;
         let offsets = offsets::read(&*storage, directory)?;
         let backpressure = Arc::new(Backpressure::default());
@@ -182,7 +179,9 @@ impl LogDirectory {
     /// Lists the files of a partition.
     ///
     /// # Errors
-    /// Not found; I/O errors.
+    /// Not found, if the log has no such partition; corruption, if the partition's directory is
+    /// missing, for instance because another process has purged the partition since
+    /// [`Self::read`]; I/O errors.
     pub fn partition(&self, id: PartitionId) -> Result<PartitionFiles<'_>> {
         let found = self.partitions().find(|(of, _)| *of == id);
         let (_, incarnation) = found.ok_or_else(|| Error::not_found(format!("no {id}")))?;
@@ -400,9 +399,12 @@ pub struct CompactReport {
 /// disappear. The log must not be open.
 ///
 /// # Errors
-/// Busy, if the log is open (its process then rewrites sealed segments itself); corruption, if a
-/// segment is damaged, which is then left unchanged; I/O errors.
+/// Not found, if the directory contains no log; busy, if the log is open (its process then rewrites
+/// sealed segments itself); corruption, if a segment is damaged, which is then left unchanged; I/O
+/// errors.
 pub fn compact(storage: Arc<dyn Storage>, directory: &Path) -> Result<CompactReport> {
+    // Locking creates a file, so first check that the directory contains a log.
+    identity::read_existing(&*storage, directory)?;
     let _lock = storage.lock(&directory.join(layout::LOCK)).map_err(|error| {
         Error::from(error).while_doing(format_args!(
             "cannot lock the log in {}: while it is open, its owner rewrites padded segments itself",

@@ -94,7 +94,10 @@ fn damage_is_named_and_other_directories_are_refused() {
     assert_eq!(text.code, 1);
     assert!(text.output.ends_with("DAMAGED\n"), "{}", text.output);
     let other = tempfile::tempdir().expect("a directory");
-    log("stat", other.path(), &[]).ended(1, "has no message log");
+    for verb in ["stat", "verify", "compact"] {
+        log(verb, other.path(), &[]).ended(1, "has no message log");
+        log(verb, &other.path().join("missing"), &[]).ended(1, "has no message log");
+    }
 }
 
 #[test]

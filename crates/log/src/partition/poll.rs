@@ -157,7 +157,7 @@ impl Partition {
     /// caller that must not block uses [`Self::poll_memory`].
     ///
     /// # Errors
-    /// Corruption, with file and offset; I/O errors.
+    /// Corruption, with the file and, if known, the offset; I/O errors.
     pub fn poll(&self, strategy: Strategy, count: u32) -> Result<Polled> {
         match self.poll_from(strategy, count, true)? {
             Some(polled) => Ok(polled),

@@ -79,12 +79,12 @@ pub(crate) struct Listing {
 /// Lists the files in `directory`, the directory of one incarnation of a partition.
 ///
 /// # Errors
-/// I/O errors.
+/// Corruption, if the directory is missing; I/O errors.
 pub(crate) fn list(storage: &dyn Storage, directory: &Path) -> Result<Listing> {
     let mut listing = Listing::default();
     let mut newest: BTreeMap<(u64, u64), (SegmentName, u64)> = BTreeMap::new();
     let mut indexes = Vec::new();
-    storage.visit_entries(directory, &mut |entry| {
+    let listed = storage.visit_entries(directory, &mut |entry| {
         if entry.name.ends_with(TEMPORARY) {
             listing.left_over.push(entry.name.to_owned());
         }
@@ -102,6 +102,11 @@ pub(crate) fn list(storage: &dyn Storage, directory: &Path) -> Result<Listing> {
             }
         }
         Ok(())
+    });
+    listed.map_err(|error| match error.path == directory {
+        true => Error::on_required(error),
+        // An entry that another process has just removed, if the log is only inspected.
+        false => error.into(),
     })?;
     for index in indexes {
         let key = (index.segment.base_offset, index.segment.base_timestamp_us);

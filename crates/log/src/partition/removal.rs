@@ -96,12 +96,10 @@ impl Partition {
         use tailwater_io::{Create, IoMode, Purpose};
         let path = segment.path(Kind::Log);
         let mode = IoMode::Buffered;
-        let mut file = self.env.segment_files.storage.create(
-            &path,
-            Create::Existing,
-            mode,
-            Purpose::LogAppend,
-        )?;
+        let storage = &self.env.segment_files.storage;
+        let mut file = storage
+            .create(&path, Create::Existing, mode, Purpose::LogAppend)
+            .map_err(Error::on_required)?;
         file.truncate(position)?;
         file.sync_all(Purpose::LogAppend)?;
         segment.set_length(position);

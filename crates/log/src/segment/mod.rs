@@ -24,10 +24,10 @@ pub(crate) use files::SegmentFiles;
 pub(crate) use scan::Scanner;
 pub(crate) use writer::SegmentWriter;
 
-use crate::Result;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::tail::SegmentStart;
+use crate::{Error, Result};
 
 /// A segment as readers see it.
 #[derive(Debug)]
@@ -116,19 +116,23 @@ impl Segment {
     /// Returns the segment's log file, which is opened for reading by the first call.
     ///
     /// # Errors
-    /// I/O errors.
+    /// Corruption, if the file is missing; I/O errors.
     pub(crate) fn file(&self, files: &SegmentFiles) -> Result<Arc<dyn ReadFile>> {
         if let Some(file) = self.file.get() {
             return Ok(Arc::clone(file));
         }
-        let file = files.storage.open(&self.path(Kind::Log), files.read_mode, Purpose::LogRead)?;
+        let path = self.path(Kind::Log);
+        let file = files
+            .storage
+            .open(&path, files.read_mode, Purpose::LogRead)
+            .map_err(Error::on_required)?;
         Ok(Arc::clone(self.file.get_or_init(|| file)))
     }
 
     /// Returns a scanner that starts at a position in the segment, in bytes.
     ///
     /// # Errors
-    /// I/O errors.
+    /// Corruption, if the file is missing; I/O errors.
     pub(crate) fn scan(&self, files: &SegmentFiles, position: u64) -> Result<Scanner> {
         Scanner::new(files, self.file(files)?, position..self.length())
     }
@@ -137,7 +141,8 @@ impl Segment {
     /// `offset`. If there is none, it starts at the beginning of the segment.
     ///
     /// # Errors
-    /// I/O errors; corruption, if the index must be rebuilt and the segment is damaged.
+    /// Corruption, if the file is missing, or if the index must be rebuilt and the segment is
+    /// damaged; I/O errors.
     pub(crate) fn scan_for_offset(&self, files: &SegmentFiles, offset: u64) -> Result<Scanner> {
         self.scan_from(files, |entry| entry.offset <= offset)
     }

@@ -115,7 +115,7 @@ impl SegmentWriter {
     /// removes everything after the recovered batches.
     ///
     /// # Errors
-    /// I/O errors.
+    /// Corruption, if the file is missing; I/O errors.
     pub(crate) fn resume(
         files: &SegmentFiles,
         segment: &Arc<Segment>,
@@ -125,7 +125,10 @@ impl SegmentWriter {
     ) -> Result<Self> {
         let path = segment.path(Kind::Log);
         let mode = files.append_mode;
-        let mut file = files.storage.create(&path, Create::Existing, mode, Purpose::LogAppend)?;
+        let mut file = files
+            .storage
+            .create(&path, Create::Existing, mode, Purpose::LogAppend)
+            .map_err(Error::on_required)?;
         if file.length()? != length {
             file.truncate(length)?;
         }

@@ -8,7 +8,7 @@ use crate::common::{Machine, batch, messages, read_all, topic};
 use tailwater_format::message::name::{FileName, Kind};
 use tailwater_io::sim::{Fault, FaultPlan, FaultRule, SimStorage};
 use tailwater_io::{Create, IoMode, Operation, Purpose, SharedMemory, Storage};
-use tailwater_log::inspect::{LogDirectory, Severity};
+use tailwater_log::inspect::{self, LogDirectory, Severity};
 use tailwater_log::{
     Consumer, Durability, ErrorKind, Log, PartialBlocks, PartitionId, Strategy, TopicId,
     TopicOptions,
@@ -277,6 +277,69 @@ fn a_truncated_sealed_segment_is_reported_with_the_missing_offset() {
     assert_eq!(error.kind(), ErrorKind::Corruption);
     assert_eq!(error.path(), Some(Path::new(&logs[0])), "{error}");
     assert!(next > 0 && next < 100, "{next}");
+}
+
+/// Regression test: if a segment file was lost while the log was open, a poll and a truncation
+/// reported that the partition did not exist.
+#[test]
+fn a_segment_lost_while_the_log_is_open_is_damage() {
+    let (machine, topic) = filled(Durability::Process);
+    let logs = files(&machine.storage, topic.partition(0), Kind::Log);
+    let log = machine.open();
+    let partition = log.partition(topic.partition(0)).expect("a partition");
+    machine.storage.remove(logs[0].as_ref()).expect("a removal");
+    let error = partition.poll(Strategy::First, 1).expect_err("a lost segment");
+    assert_eq!(error.kind(), ErrorKind::Corruption, "{error}");
+    assert_eq!(error.path(), Some(Path::new(&logs[0])), "{error}");
+    // The next segment is opened for reading before it is lost.
+    let offset = FileName::parse(logs[1].rsplit('/').next().expect("a name")).expect("a segment");
+    let offset = offset.segment.base_offset;
+    partition.poll(Strategy::Offset(offset), 1).expect("a poll");
+    machine.storage.remove(logs[1].as_ref()).expect("a removal");
+    let error = log.truncate(topic.partition(0), offset + 5).expect_err("a lost segment");
+    assert_eq!(error.kind(), ErrorKind::Corruption, "{error}");
+    assert_eq!(error.path(), Some(Path::new(&logs[1])), "{error}");
+}
+
+/// Regression test: an append to a partition whose directory was lost while the log was open
+/// reported that the partition did not exist.
+#[test]
+fn a_partition_whose_directory_is_lost_fails_with_an_io_error() {
+    let (machine, topic) = filled(Durability::Process);
+    let log = machine.open();
+    let partition = log.partition(topic.partition(0)).expect("a partition");
+    let directory = directory(topic.partition(0));
+    for entry in machine.storage.list(directory.as_ref()).expect("a list") {
+        machine.storage.remove(&Path::new(&directory).join(entry.name)).expect("a removal");
+    }
+    machine.storage.remove_directory(directory.as_ref()).expect("a removal");
+    let refused = (0..100).find_map(|number| {
+        log.run_pending();
+        partition.try_append(&batch(number..number + 1, 9000)).err()
+    });
+    assert_eq!(refused.expect("the next segment cannot be created").kind(), ErrorKind::Io);
+    let _ = log.close();
+    drop((partition, log));
+    let log = machine.open();
+    let failure = log.partition(topic.partition(0)).expect("a partition").failure();
+    assert_eq!(failure.expect("a missing directory").kind(), ErrorKind::Corruption);
+}
+
+#[test]
+fn inspecting_a_directory_without_a_log_finds_none_and_creates_nothing() {
+    let machine = Machine::new(1, false);
+    let storage = || Arc::clone(&machine.storage) as Arc<dyn Storage>;
+    machine.storage.create_directory("/empty".as_ref()).expect("a directory");
+    for directory in ["/missing", "/empty"].map(Path::new) {
+        let read = LogDirectory::read(storage(), directory).expect_err("there is no log");
+        let compacted = inspect::compact(storage(), directory).expect_err("there is no log");
+        for error in [read, compacted] {
+            assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
+            assert!(error.to_string().contains("has no message log"), "{error}");
+        }
+    }
+    assert!(machine.storage.list("/empty".as_ref()).expect("a list").is_empty());
+    machine.storage.list("/missing".as_ref()).expect_err("nothing was created");
 }
 
 #[test]
